@@ -1,16 +1,16 @@
 // swift-tools-version: 6.3
-// Three floors and what stands on them; docs/architecture.md draws the picture. No package
-// dependency: everything below is the toolchain's own or a C library of the system.
+// Three layers and the products on top of them; docs/architecture.md has the picture. No package dependencies:
+// everything comes from the toolchain or is a C library of the system.
 
 import PackageDescription
 
-/// Set by `script/test --long`: the sanitizer cannot see `Synchronization.Mutex`, so `Lock` becomes
-/// a pthread mutex for it (docs/concurrency.md).
+/// Set by `script/test --long`: the sanitizer cannot see `Synchronization.Mutex`, so `Lock` uses a pthread mutex
+/// instead (docs/concurrency.md).
 let threadSanitizer = Context.environment["URLLOADING_SANITIZE"] == "thread"
-/// Set by `script/fuzz`: adds the coverage-guided fuzz targets, which bring their own `main`.
+/// Set by `script/fuzz`: adds the coverage-guided fuzz targets, which have their own `main`.
 let fuzzing = Context.environment["URLLOADING_FUZZ"] != nil
-/// Set by whoever moves sources that cannot be changed: adds a module named `FoundationNetworking`, which
-/// hides the toolchain's from the whole build (docs/guides/moving.md).
+/// Set by users who build sources that cannot be changed: adds a module named `FoundationNetworking`, which hides the
+/// toolchain's from the whole build (docs/guides/moving.md).
 let shim = Context.environment["URLLOADING_SHIM"] != nil
 
 let strict: [SwiftSetting] =
@@ -32,7 +32,7 @@ let package = Package(
         .executable(name: "urlload", targets: ["urlload"]),
     ] + (shim ? [.library(name: "FoundationNetworking", targets: ["FoundationNetworking"])] : []),
     targets: [
-        // C: header-only views of the system and its libraries.
+        // C: header-only access to the system and its libraries.
         .target(name: "URLLoadingCSystem"),
         .systemLibrary(name: "URLLoadingCOpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
         .systemLibrary(name: "URLLoadingCZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
@@ -43,7 +43,7 @@ let package = Package(
         .systemLibrary(name: "URLLoadingCPSL", pkgConfig: "libpsl", providers: [.apt(["libpsl-dev"])]),
         .systemLibrary(name: "URLLoadingCSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
 
-        // The two lower floors do not know each other.
+        // The two lower layers do not depend on each other.
         .target(
             name: "URLLoadingWire",
             dependencies: [
@@ -56,9 +56,10 @@ let package = Package(
             dependencies: ["URLLoadingCSystem", "URLLoadingCOpenSSL", "URLLoadingCSQLite", "URLLoadingCZlib"],
             swiftSettings: strict),
 
-        // What people import.
+        // The main library.
         .target(name: "URLLoading", dependencies: ["URLLoadingWire", "URLLoadingIO"], swiftSettings: strict),
-        // The classic shape over it: classes, delegates, completion handlers. The one target with all of Foundation.
+        // The URLSession-compatible API on top: classes, delegates, completion handlers. The only target that uses all
+        // of Foundation.
         .target(
             name: "URLLoadingCompatibility",
             dependencies: ["URLLoading", "URLLoadingWire", "URLLoadingIO"],
@@ -72,9 +73,9 @@ let package = Package(
             dependencies: ["URLLoading", "URLLoadingTesting", "URLLoadingWire", "URLLoadingIO"],
             swiftSettings: strict),
 
-        // Tests keep nothing in the home of whoever runs them.
+        // Keeps tests from storing state in the user's home folder.
         .target(name: "URLLoadingCTestHome", path: "Tests/Home"),
-        // Programs that they start.
+        // Child processes that the tests start.
         .target(
             name: "URLLoadingTestChildren", dependencies: ["URLLoadingIO"], path: "Tests/Children",
             swiftSettings: strict),
@@ -104,7 +105,7 @@ let package = Package(
             name: "urlloadTests",
             dependencies: ["urlload", "URLLoading", "URLLoadingWire", "URLLoadingIO", "URLLoadingCTestHome"],
             swiftSettings: strict),
-        // Programs as they were written for FoundationNetworking, in the language they were written in.
+        // Programs written for FoundationNetworking, in their original language mode.
         .executableTarget(
             name: "ClassicPrograms",
             dependencies: ["URLLoadingCompatibility"],

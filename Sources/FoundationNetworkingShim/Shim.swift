@@ -1,5 +1,5 @@
-// Sources that say `import FoundationNetworking`, and cannot be changed, get the layer under that name.
-// In the graph only when `URLLOADING_SHIM` is set (Package.swift): it hides the toolchain's module of
-// the same name from every target of the build. docs/guides/moving.md says when to use it.
+// Provides this library under the name FoundationNetworking, for sources that import that module and cannot be changed.
+// Part of the package only when `URLLOADING_SHIM` is set (Package.swift), because it hides the toolchain's module of
+// the same name from every target of the build. docs/guides/moving.md explains when to use it.
 
 @_exported public import URLLoadingCompatibility

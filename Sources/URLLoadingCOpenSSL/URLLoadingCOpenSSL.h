@@ -1,5 +1,5 @@
-// OpenSSL 3 as Swift sees it. Much of its surface is macros over `SSL_ctrl`, or macros that make
-// functions: those used here stand below as inline functions, `c_` before the name they call.
+// OpenSSL 3 for Swift. Much of its API consists of macros over `SSL_ctrl`, or macros that generate functions; those
+// used here are wrapped by inline functions with the prefix `c_`.
 #ifndef COPENSSL_H
 #define COPENSSL_H
 
@@ -45,7 +45,7 @@ static inline uint64_t c_SSL_OP_IGNORE_UNEXPECTED_EOF(void) { return SSL_OP_IGNO
 static inline int c_SSL_set_tlsext_host_name(SSL *ssl, const char *name) {
     return (int)SSL_set_tlsext_host_name(ssl, name);
 }
-/// When a session was made, in seconds since 1970. OpenSSL 3.3 replaced the function that counts in a `long`.
+/// Returns when a session was created, in seconds since 1970. OpenSSL 3.3 replaced the function that returns a `long`.
 static inline int64_t c_SSL_SESSION_get_time(const SSL_SESSION *session) {
 #if OPENSSL_VERSION_PREREQ(3, 3)
     return SSL_SESSION_get_time_ex(session);
@@ -70,7 +70,7 @@ static inline void c_SSL_CTX_set_tlsext_status_arg(SSL_CTX *context, void *argum
 static inline long c_SSL_get_tlsext_status_ocsp_resp(SSL *ssl, const unsigned char **bytes) {
     return SSL_get_tlsext_status_ocsp_resp(ssl, bytes);
 }
-/// `bytes` must come from OpenSSL's allocator, and belong to `ssl` from now on.
+/// Passes ownership of `bytes`, which must come from OpenSSL's allocator, to `ssl`.
 static inline int c_SSL_set_tlsext_status_ocsp_resp(SSL *ssl, unsigned char *bytes, long count) {
     return (int)SSL_set_tlsext_status_ocsp_resp(ssl, bytes, count);
 }
@@ -80,13 +80,13 @@ static inline X509_NAME *c_sk_X509_NAME_value(const STACK_OF(X509_NAME) *stack, 
     return sk_X509_NAME_value(stack, index);
 }
 
-// Names of certificates.
+// Certificate names.
 static inline unsigned long c_name_flags(void) { return XN_FLAG_RFC2253 & ~ASN1_STRFLGS_ESC_MSB; }
 static inline GENERAL_NAMES *c_X509_get0_alternative_names(const X509 *certificate) {
     return (GENERAL_NAMES *)X509_get_ext_d2i(certificate, NID_subject_alt_name, NULL, NULL);
 }
 static inline int c_GENERAL_NAMES_count(const GENERAL_NAMES *names) { return sk_GENERAL_NAME_num(names); }
-/// The kind of a name, and its bytes if it is one of text or an address.
+/// Returns the kind of a name, with its bytes if it is text or an address.
 static inline int c_GENERAL_NAMES_get(const GENERAL_NAMES *names, int index, const unsigned char **bytes, int *count) {
     int kind = -1;
     void *value = GENERAL_NAME_get0_value(sk_GENERAL_NAME_value(names, index), &kind);
@@ -105,7 +105,7 @@ static inline int c_sk_X509_push(STACK_OF(X509) *stack, X509 *certificate) { ret
 static inline void c_sk_X509_free(STACK_OF(X509) *stack) { sk_X509_pop_free(stack, X509_free); }
 static inline int c_sk_X509_num(const STACK_OF(X509) *stack) { return sk_X509_num(stack); }
 static inline X509 *c_sk_X509_value(const STACK_OF(X509) *stack, int index) { return sk_X509_value(stack, index); }
-/// Gives `store` a chain of `count` certificates as the one it would have built.
+/// Sets a chain of `count` certificates as if `store` had built it.
 static inline int c_X509_STORE_CTX_set_chain(X509_STORE_CTX *store, X509 *const *certificates, int count) {
     STACK_OF(X509) *chain = sk_X509_new_null();
     for (int i = 0; chain && i < count; i++) {
@@ -117,7 +117,7 @@ static inline int c_X509_STORE_CTX_set_chain(X509_STORE_CTX *store, X509 *const 
     X509_STORE_CTX_set0_verified_chain(store, chain);
     return 1;
 }
-/// Adds to `to` every certificate that `from` holds in memory.
+/// Adds every certificate that `from` holds in memory to `to`.
 static inline int c_X509_STORE_copy(X509_STORE *from, X509_STORE *to) {
     int done = 1;
     X509_STORE_lock(from);
@@ -129,7 +129,7 @@ static inline int c_X509_STORE_copy(X509_STORE *from, X509_STORE *to) {
     X509_STORE_unlock(from);
     return done;
 }
-/// Whether `path` is a directory as `openssl rehash` leaves it: names like `5ed36f99.0`.
+/// Whether `path` is a directory as created by `openssl rehash`: with names like `5ed36f99.0`.
 static inline int c_is_hashed_directory(const char *path) {
     DIR *directory = opendir(path);
     if (!directory) return 0;

@@ -1,10 +1,10 @@
-// What loads went through, for assertions. One lock; whoever waits is woken at every event.
+// Records the events of loads for assertions, under one lock; every event wakes the waiting tasks.
 
 import Synchronization
 public import URLLoading
 import URLLoadingIO
 
-/// Records every event of every load, and whether their order is legal.
+/// Records the events of all loads of a session, and checks their order.
 ///
 /// ```swift
 /// let recorder = EventRecorder()
@@ -14,8 +14,8 @@ import URLLoadingIO
 /// let events = recorder.events(of: task)
 /// #expect(recorder.loads.allSatisfy { $0.isLegal }, "\(recorder)")
 /// ```
-/// For one task of a session that has no such observer, ``follow(_:)`` records ``LoadTask/events``.
-/// Everything is kept until the recorder is dropped: it is made for tests.
+/// For a single task of a session without such an observer, ``follow(_:)`` records ``LoadTask/events``. All records are
+/// kept until the recorder is released, so it is meant for tests.
 public final class EventRecorder: LoadObserver, CustomStringConvertible {
     private struct State: Sendable {
         var loads: [Record] = []
@@ -24,17 +24,16 @@ public final class EventRecorder: LoadObserver, CustomStringConvertible {
     }
     private let state = Lock(State())
 
-    /// A recorder of nothing yet.
+    /// Creates an empty recorder.
     public init() {}
 
-    /// Takes an event. Sessions call this; so may a test.
+    /// Records an event. Called by sessions; tests may call it too.
     public func observe(_ event: LoadEvent, of load: LoadIdentity) {
         record(event, of: load.id, "\(load)")
     }
 
-    /// Records the events of one task from now on, in a task of its own that ends with them. Counts of
-    /// bytes that follow each other fast may come as one; see ``LoadEvents``. Not for a task that the
-    /// recorder observes anyway.
+    /// Records the further events of one task, in a separate task that ends with them. Byte counts in quick succession
+    /// may be merged; see ``LoadEvents``. Do not use it for a task whose session already has this recorder as observer.
     public func follow(_ task: LoadTask<some Sendable>) {
         let (events, id, title) = (
             task.events, task.id, "load \(task.id) \(task.request.method) \(task.request.url.shown)"
@@ -55,32 +54,32 @@ public final class EventRecorder: LoadObserver, CustomStringConvertible {
         for watcher in watchers { watcher.wake() }
     }
 
-    // MARK: What was recorded
+    // MARK: Records
 
-    /// The loads that had an event, in the order of their first.
+    /// The recorded loads, in the order of their first events.
     public var loads: [Record] { state.withLock { $0.loads } }
 
-    /// The record of the load with that ``LoadIdentity/id``; `nil` if it had no event.
+    /// Returns the record of the load with that ``LoadIdentity/id``; `nil` if it had no event.
     public func load(_ id: UInt64) -> Record? {
         state.withLock { state in state.places[id].map { state.loads[$0] } }
     }
 
-    /// The events of one task.
+    /// Returns the recorded events of one task.
     public func events(of task: LoadTask<some Sendable>) -> [LoadEvent] { load(task.id)?.events ?? [] }
 
-    /// One line per load; see ``Record/description``.
+    /// One line for each load; see ``Record/description``.
     public var description: String { loads.map(\.description).joined(separator: "\n") }
 
     // MARK: Waiting
 
-    /// Waits until a load has had an event of a kind, which may have been before.
+    /// Waits until loads have had a number of events of one kind, including earlier ones.
     ///
     /// - Parameters:
-    ///   - kind: of the event.
-    ///   - id: whose; `nil` for any load's.
-    ///   - count: how many such events there must be, over all those loads.
-    ///   - limit: of the wait.
-    /// - Returns: the last of them.
+    ///   - kind: the kind of event.
+    ///   - id: the load; `nil` for any load.
+    ///   - count: the number of such events, over all those loads.
+    ///   - limit: the longest time to wait.
+    /// - Returns: the last of these events.
     /// - Throws: ``WaitTimedOut`` at the limit; `CancellationError` if the calling task is cancelled first.
     @discardableResult
     public nonisolated(nonsending) func wait(
@@ -95,14 +94,14 @@ public final class EventRecorder: LoadObserver, CustomStringConvertible {
         }
     }
 
-    /// Waits until what was recorded is as it should be.
+    /// Waits until the recorded loads fulfil a condition.
     ///
     /// ```swift
     /// try await recorder.wait { loads in loads.count == 3 && loads.allSatisfy(\.isComplete) ? loads : nil }
     /// ```
     /// - Parameters:
-    ///   - limit: of the wait.
-    ///   - condition: asked after every event; `nil` to wait on.
+    ///   - limit: the longest time to wait.
+    ///   - condition: evaluated after every event; returns `nil` to continue waiting.
     /// - Throws: ``WaitTimedOut`` at the limit; `CancellationError` if the calling task is cancelled first.
     @discardableResult
     public nonisolated(nonsending) func wait<R: Sendable>(
@@ -129,14 +128,14 @@ public final class EventRecorder: LoadObserver, CustomStringConvertible {
 }
 
 extension EventRecorder {
-    /// What happened to one load.
+    /// The recorded events of one load.
     public struct Record: Sendable, Identifiable, CustomStringConvertible {
-        /// That of its ``LoadIdentity``.
+        /// The load's ``LoadIdentity/id``.
         public let id: UInt64
         fileprivate let title: String
-        /// All of its events, in order.
+        /// All events of the load, in order.
         public private(set) var events: [LoadEvent] = []
-        /// False once an event came where ``LoadEventOrder`` does not allow it.
+        /// False once an event violated the order that ``LoadEventOrder`` defines.
         public private(set) var isLegal = true
         private var order = LoadEventOrder()
 
@@ -150,31 +149,31 @@ extension EventRecorder {
             if !order.accept(event) { isLegal = false }
         }
 
-        /// Whether the load is over.
+        /// Whether the load has completed.
         public var isComplete: Bool { order.isComplete }
-        /// Why it failed, if it did.
+        /// The error with which the load failed; `nil` otherwise.
         public var error: LoadError? {
             guard case .completed(let error)? = events.last else { return nil }
             return error
         }
-        /// The response it was given, if there was one.
+        /// The response that the load received; `nil` if there was none.
         public var response: Response? {
             for case .responded(let response) in events.reversed() { return response }
             return nil
         }
-        /// What it did with its time and bytes; `nil` while it goes on.
+        /// The metrics of the load; `nil` until it completes.
         public var metrics: LoadMetrics? {
             for case .metrics(let metrics) in events.reversed() { return metrics }
             return nil
         }
-        /// Bytes of its body.
+        /// The number of body bytes received.
         public var received: Int64 {
             for case .received(let bytes) in events.reversed() { return bytes.total }
             return 0
         }
 
-        /// `load 7 GET http://example.org/: redirected responded received metrics completed, 200, 5 bytes`. A load that
-        /// goes on ends with `…`; an event out of order has a `!` before its name.
+        /// For example `load 7 GET http://example.org/: redirected responded received metrics completed, 200, 5 bytes`.
+        /// The line of a load in progress ends with `…`; an event out of order is prefixed with `!`.
         public var description: String {
             var text = "\(title): \(order)"
             if let status = response?.http?.status { text += ", \(status.code)" }
@@ -184,7 +183,7 @@ extension EventRecorder {
         }
     }
 
-    /// The kinds of a ``LoadEvent``, without what they say.
+    /// The kinds of ``LoadEvent``, without associated values.
     public enum Kind: Sendable, Hashable, CaseIterable {
         case canonicalized, bodySent, informational, retrying, waitingForConnectivity, challenged, redirected, responded
         case becameDownload, becameStream, resumed, received, stored, notStored, metrics, completed
@@ -192,7 +191,7 @@ extension EventRecorder {
 }
 
 extension LoadEvent {
-    /// What kind of event it is.
+    /// The kind of the event.
     fileprivate var kind: EventRecorder.Kind {
         switch self {
         case .canonicalized: .canonicalized

@@ -1,11 +1,11 @@
-// Time for tests, in their own hands: see `LoopClock` and `ManualTime` for who takes it.
+// A clock that tests move by hand; see `LoopClock` and `ManualTime` for its users.
 
 import Synchronization
 public import URLLoading
 package import URLLoadingIO
 
-/// A clock that stands still until the test moves it: time-outs of minutes are tested in no time, and
-/// short ones never fire early on a busy machine.
+/// A clock that stands still until the test moves it: timeouts of minutes are tested instantly, and short ones never
+/// fire early on a busy machine.
 ///
 /// ```swift
 /// let clock = ManualClock()
@@ -14,41 +14,40 @@ package import URLLoadingIO
 /// configuration.use(clock)
 /// let session = Session(configuration)
 /// async let loaded = session.data(from: origin.url("/stalls"))
-/// try await origin.wait { $0.stalled == 1 }   // the server says no more,
-/// try await clock.untilWaiting()              // the load has heard all it said,
+/// try await origin.wait { $0.stalled == 1 }   // the server has stopped sending,
+/// try await clock.untilWaiting()              // the load has read all of it,
 /// clock.advance(by: .seconds(60))             // and has waited long enough
 /// ```
-/// A session takes from it: ``Configuration/idleTimeout`` and ``Configuration/resourceTimeout``,
-/// deadlines of decisions, the life of idle connections, and the timing of a ``ReplayHandler``. An origin
-/// takes the pauses and delays of its answers from ``TestOrigin/Configuration/clock``. What is measured
-/// for logs and spans, and the pace of attempts to connect, stay on the system's time.
+/// A session uses it for ``Configuration/idleTimeout`` and ``Configuration/resourceTimeout``, deadlines of decisions,
+/// the lifetime of idle connections, and the timing of a ``ReplayHandler``. An origin uses
+/// ``TestOrigin/Configuration/clock`` for the pauses and delays of its responses. Measurements for logs and spans, and
+/// the pacing of connection attempts, use the system's clock.
 ///
-/// It is a `Clock`: handlers and decisions of a test can sleep on it too.
+/// It conforms to `Clock`, so a test's handlers and decisions can sleep on it too.
 public final class ManualClock: Clock, Sendable {
     package let time = ManualTime()
 
-    /// A clock at its beginning.
+    /// Creates a clock at its starting point.
     public init() {}
 
-    /// How far it was moved.
+    /// The duration by which the clock was moved.
     public var elapsed: Duration { now.offset }
 
-    /// Moves the time. All that becomes due is done before this returns, in the order of its moments:
-    /// loads are told to end, connections are closed, sleepers woken. What those then do in tasks of
-    /// their own comes after.
+    /// Moves the clock forward. Everything that becomes due happens before this returns, in chronological order: loads
+    /// are told to end, connections are closed, sleeping tasks are woken. Work that these then do in tasks of their own
+    /// happens later.
     ///
-    /// A load that was woken but has not run yet, for instance because bytes have come, does not count
-    /// as idle.
+    /// A load that was woken but has not run yet, for instance because data has arrived, does not count as idle.
     /// - Parameter duration: at least zero.
     public func advance(by duration: Duration) { time.advance(by: duration.inNanoseconds) }
 
-    /// Returns when loads of sessions with this clock wait for their peers, and nothing that has come
-    /// for them was left unheard. What the peers have yet to say is another matter: wait for that first.
+    /// Waits until loads of sessions with this clock wait for their peers, and have processed all data that has
+    /// arrived. Data that the peers are still to send is not covered: wait for that first.
     ///
-    /// Waiting for a connection, a decision or a handler does not count.
+    /// Loads that wait for a connection, a decision or a handler do not count.
     /// - Parameters:
-    ///   - count: how many at least; more than 0.
-    ///   - limit: of the wait, in the system's time.
+    ///   - count: the minimum number of such loads, more than 0.
+    ///   - limit: the longest time to wait, by the system's clock.
     /// - Throws: ``WaitTimedOut`` at the limit; `CancellationError` if the calling task is cancelled first.
     public nonisolated(nonsending) func untilWaiting(
         _ count: Int = 1, within limit: Duration = WaitTimedOut.usualLimit,
@@ -59,7 +58,7 @@ public final class ManualClock: Clock, Sendable {
         while true {
             let (waiting, waits) = time.waiting
             if waiting >= count {
-                // Twice, so that the poller has looked at every socket in between.
+                // Two rounds, so that the poller has checked every socket in between.
                 for _ in 0..<2 { await PollerRound().finished() }
                 let later = time.waiting
                 if later.count >= count, later.waits == waits { return }
@@ -69,8 +68,8 @@ public final class ManualClock: Clock, Sendable {
         }
     }
 
-    /// Returns when tasks sleep on this clock: handlers, decisions, replays, pauses of origins. A task that
-    /// ``advance(by:)`` has woken counts again when it sleeps again:
+    /// Waits until tasks sleep on this clock: handlers, decisions, replays, pauses of origins. A task that
+    /// ``advance(by:)`` has woken counts again only when it sleeps again:
     ///
     /// ```swift
     /// for _ in 1...3 {                        // three tries, each after a minute
@@ -79,8 +78,8 @@ public final class ManualClock: Clock, Sendable {
     /// }
     /// ```
     /// - Parameters:
-    ///   - count: how many at least; more than 0.
-    ///   - limit: of the wait, in the system's time.
+    ///   - count: the minimum number of such tasks, more than 0.
+    ///   - limit: the longest time to wait, by the system's clock.
     /// - Throws: ``WaitTimedOut`` at the limit; `CancellationError` if the calling task is cancelled first.
     public nonisolated(nonsending) func untilSleeping(
         _ count: Int = 1, within limit: Duration = WaitTimedOut.usualLimit,
@@ -94,7 +93,7 @@ public final class ManualClock: Clock, Sendable {
         }
     }
 
-    /// For a wait that reached its limit.
+    /// The state as shown by a wait that timed out.
     private var shown: String {
         let woken = time.sleeping - time.asleep
         return
@@ -106,7 +105,7 @@ public final class ManualClock: Clock, Sendable {
 
     /// A moment of a manual clock.
     public struct Instant: InstantProtocol, CustomStringConvertible {
-        /// How far the clock was moved until then.
+        /// The duration from the clock's starting point.
         public let offset: Duration
 
         public func advanced(by duration: Duration) -> Instant { Instant(offset: offset + duration) }
@@ -115,20 +114,20 @@ public final class ManualClock: Clock, Sendable {
         public var description: String { "\(offset)" }
     }
 
-    /// The moment to which it was moved.
+    /// The current moment of the clock.
     public var now: Instant { Instant(offset: .nanoseconds(time.now - ManualTime.beginning)) }
     /// One nanosecond.
     public var minimumResolution: Duration { .nanoseconds(1) }
 
-    /// Sleeps until the clock was moved so far.
-    /// - Parameter tolerance: has no meaning here.
+    /// Sleeps until the clock was moved to a moment.
+    /// - Parameter tolerance: ignored.
     /// - Throws: `CancellationError` if the calling task is cancelled first.
     public func sleep(until deadline: Instant, tolerance: Duration? = nil) async throws {
         try await LoopClock(time).sleep(until: ManualTime.beginning + deadline.offset.inNanoseconds)
     }
 }
 
-/// One way of the poller through its loop: it fires what is due, then looks at its sockets.
+/// Waits for one iteration of the poller, which fires due timers and then checks its sockets.
 private final class PollerRound: TimerTarget {
     private let isDone = Atomic<Bool>(false)
     private let slot = Poller.shared.borrowSlot()
@@ -146,12 +145,12 @@ private final class PollerRound: TimerTarget {
 }
 
 extension Configuration {
-    /// From now on the sessions made with this value take their time from `clock`.
+    /// Makes sessions created with this configuration use `clock`.
     public mutating func use(_ clock: ManualClock) { self.clock = LoopClock(clock.time) }
 }
 
 extension LoopClock {
-    /// Sleeps until `moment`, or until the calling task is cancelled, with a `CancellationError`.
+    /// Sleeps until `moment`; throws `CancellationError` if the calling task is cancelled first.
     package func sleep(until moment: Int64) async throws {
         let token = StopToken()
         do {
@@ -167,7 +166,7 @@ extension LoopClock {
 }
 
 extension Duration {
-    /// At least 0, at most about 146 years.
+    /// The duration in nanoseconds: at least 0, at most about 146 years.
     package var inNanoseconds: Int64 {
         let (seconds, attoseconds) = components
         guard seconds >= 0 else { return 0 }

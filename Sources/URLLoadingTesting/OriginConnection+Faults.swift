@@ -1,10 +1,10 @@
-// What faults do.
+// Applies faults.
 
 import Glibc
 import URLLoadingIO
 
 extension OriginConnection {
-    /// Meets the faults of a point, or of those that `isMeant` names.
+    /// Applies the faults of a point, or of all points that `isMeant` accepts.
     func meet(
         _ point: TestOrigin.Fault.Point, where isMeant: ((TestOrigin.Fault.Point) -> Bool)? = nil
     ) async throws(Ending) {
@@ -41,7 +41,7 @@ extension OriginConnection {
         try await flush()
     }
 
-    /// Stands still until the client leaves, the origin stops or the test lets it go.
+    /// Waits until the client leaves, the origin stops or the test releases it.
     func stall() async throws(Ending) {
         try await flush()
         origin.change { $0.counts.stalled += 1 }
@@ -53,7 +53,7 @@ extension OriginConnection {
         throw .close
     }
 
-    /// Unread bytes can hide from us that the client has left: its end comes behind them.
+    /// Reads to the end, because unread bytes can hide that the client has left.
     private func drain() async throws(Ending) {
         do throws(IOFailure) {
             let room = UnsafeMutableRawBufferPointer.allocate(byteCount: 16 * 1024, alignment: 1)
@@ -64,9 +64,9 @@ extension OriginConnection {
 }
 
 extension SocketTransport {
-    /// Whether the peer has ended its direction or reset the connection, told without reading.
+    /// Whether the peer has ended its direction or reset the connection, determined without reading.
     var peerHasLeft: Bool {
-        // POLLRDHUP is Linux's own, and not declared without _GNU_SOURCE.
+        // POLLRDHUP is specific to Linux and not declared without _GNU_SOURCE.
         let hangUp: Int16 = 0x2000
         var question = pollfd(fd: descriptor, events: hangUp, revents: 0)
         guard poll(&question, 1, 0) > 0 else { return false }

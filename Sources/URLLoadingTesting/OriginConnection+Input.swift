@@ -3,11 +3,11 @@
 import URLLoadingIO
 import URLLoadingWire
 
-/// What was received and not consumed: `unread` of `bytes`.
+/// Received but unconsumed bytes: the range `unread` of the storage.
 struct OriginInput: Sendable {
     private var storage: [UInt8] = []
     private var unread = 0..<0
-    /// Where the last event's range counts from.
+    /// The offset to which the last event's range is relative.
     private var base = 0
     private(set) var hasEnded = false
 
@@ -18,7 +18,7 @@ struct OriginInput: Sendable {
 
     func bytes(_ range: Range<Int>) -> ArraySlice<UInt8> { storage[base + range.lowerBound..<base + range.upperBound] }
 
-    /// What was received and nobody has looked at, for whoever speaks something else from here on.
+    /// Takes the unprocessed bytes, for a connection that continues with another protocol.
     mutating func takeRest() -> [UInt8] {
         defer { unread = unread.upperBound..<unread.upperBound }
         return Array(storage[unread])
@@ -56,9 +56,9 @@ struct OriginInput: Sendable {
     private mutating func makeRoom() {
         if unread.isEmpty { unread = 0..<0 }
         guard unread.upperBound == storage.count else { return }
-        // Heads are bounded by the codec, bodies are consumed as they come: so is this.
+        // Bounded, because the codec bounds heads, and bodies are consumed as they arrive.
         let size = max(Self.smallest, min(storage.count * 4, Self.largest), unread.count * 2)
-        // Not by `append`, which takes byte after byte in a debug build.
+        // Not `append`, which copies byte by byte in a debug build.
         var larger = [UInt8](repeating: 0, count: size)
         larger.withUnsafeMutableBytes { room in
             storage.withUnsafeBytes { room.copyMemory(from: UnsafeRawBufferPointer(rebasing: $0[unread])) }
@@ -67,7 +67,7 @@ struct OriginInput: Sendable {
         unread = 0..<unread.count
     }
 
-    /// Idle connections hold nothing.
+    /// Releases the buffer of an idle connection.
     mutating func rest() {
         if isEmpty { self = OriginInput(hasEnded: hasEnded) }
     }
@@ -77,7 +77,7 @@ struct OriginInput: Sendable {
 }
 
 extension OriginConnection {
-    /// `nil` if the client left instead.
+    /// Receives the head of a request; `nil` if the client left instead.
     func requestHead() async throws(Ending) -> HTTP1RequestHead? {
         while true {
             if case .request(let head)? = try event() { return head }
@@ -108,8 +108,8 @@ extension OriginConnection {
         }
     }
 
-    /// Closing with unread input would reset the connection and could destroy the answer before the
-    /// client has read it (RFC 9112 9.6): the rest is read and dropped until the client leaves.
+    /// Reads and drops the rest of the input until the client leaves: closing with unread input would reset the
+    /// connection and could destroy the response before the client has read it (RFC 9112 §9.6).
     func linger() async throws(Ending) {
         transport.finishWriting()
         while !input.hasEnded {

@@ -1,4 +1,4 @@
-// Sending: answers to bytes, counted by section so that a fault can hit between any two of them.
+// Sending: turns responses into bytes, counted by section so that a fault can occur between any two of them.
 
 import URLLoadingIO
 import URLLoadingWire
@@ -44,7 +44,7 @@ extension OriginConnection {
             try await flush()
             throw .close
         case .declared(_, let bytes):
-            // Behind the codec's back, which would not lie.
+            // Bypasses the codec, which would refuse a wrong length.
             try await put(bytes)
             try await flush()
             throw .close
@@ -60,7 +60,7 @@ extension OriginConnection {
         }
     }
 
-    /// Scripted bytes; returns only if another request may follow.
+    /// Sends scripted bytes; returns only if another request may follow.
     func play(_ script: TestOrigin.Answer.Script) async throws(Ending) {
         try await enter(.body)
         for piece in script.pieces {
@@ -77,7 +77,7 @@ extension OriginConnection {
             socket.abort()
             throw .gone
         case .stall: try await stall()
-        // The codec has not seen the answer: it is told of a short one, whose bytes go nowhere.
+        // The codec has not seen the response, so it is given a short one whose bytes are discarded.
         case .next: try? codec.sendResponse(status: .noContent, headers: Headers(), into: &output)
         }
         output = []
@@ -106,8 +106,8 @@ extension OriginConnection {
         }
     }
 
-    /// An answer that cannot be sent as it is closes the connection: a test sees at once that it was
-    /// no answer.
+    /// Writes a part of the response. One that the codec refuses closes the connection, so that the test notices at
+    /// once.
     private func write(
         _ section: Section, _ change: (inout HTTP1Codec, inout [UInt8]) throws(WireViolation) -> Void
     ) async throws(Ending) {
@@ -116,7 +116,7 @@ extension OriginConnection {
         if section == .none { output += bytes } else { try await put(bytes) }
     }
 
-    /// Adds bytes to the section that is being sent, up to the next fault in it.
+    /// Adds bytes to the current section, and applies the faults within them.
     private func put(_ bytes: [UInt8]) async throws(Ending) {
         var rest = bytes[...]
         while let (index, place) = nextFault(), place <= sent + Int64(rest.count) {
@@ -131,7 +131,7 @@ extension OriginConnection {
         if output.count >= Self.blockSize { try await flush() }
     }
 
-    /// The first fault in this section that is still to come.
+    /// Returns the next fault in this section.
     private func nextFault() -> (index: Int, place: Int64)? {
         guard !faults.isEmpty else { return nil }
         var next: (index: Int, place: Int64)?
@@ -146,11 +146,11 @@ extension OriginConnection {
         self.section = section
         sent = 0
         if section == .body, faults.isEmpty { return }
-        // A fault after no bytes needs none to be sent.
+        // A fault after zero bytes must occur even if none are sent.
         try await put([])
     }
 
-    /// Faults beyond the end of the head hit at its end.
+    /// Applies faults beyond the end of the head at its end.
     private func leaveHead() async throws(Ending) {
         while let (index, _) = nextFault() { try await strike(faults.remove(at: index)) }
     }
@@ -158,7 +158,7 @@ extension OriginConnection {
     func pause(_ duration: Duration) async throws(Ending) {
         guard duration > .zero else { return }
         let clock = LoopClock(origin.configuration.clock?.time)
-        // Before the client can know of it: then a test that moves the time moves it for both.
+        // Taken before the client can notice the pause, so that a test that moves the clock moves it for both sides.
         let begun = clock.now()
         try await flush()
         let moment = (clock.manual == nil ? clock.now() : begun) + duration.inNanoseconds

@@ -1,30 +1,31 @@
-// Requests taken piece by piece: for servers that answer, or fail, while a body still comes.
+// Receives requests piece by piece, for servers that answer, or fail, while a body is still arriving.
 
 import URLLoadingIO
 import URLLoadingWire
 
-/// Takes one request as it comes. Called by the task of its connection alone.
+/// Receives one request as it arrives. Called only by the task of its connection.
 protocol OriginReceiver: AnyObject, Sendable {
-    /// The head is here.
+    /// Called when the head has arrived.
     func begin() -> [OriginStep]
-    /// A part of the body is here; says how much of it was taken, at least one byte unless a step follows.
+    /// Called when a part of the body has arrived; returns how much of it was consumed, at least one byte unless a step
+    /// follows.
     func take(_ bytes: ArraySlice<UInt8>) -> (taken: Int, steps: [OriginStep])
-    /// The body has ended.
+    /// Called when the body has ended.
     func finish() async -> [OriginStep]
-    /// Nothing more comes, however it ended.
+    /// Called last, however the request ended.
     func end()
 }
 
-/// What is done in the middle of a request.
+/// An action in the middle of a request.
 enum OriginStep: Sendable {
     case interim(TestOrigin.Answer.Interim)
     case fault(TestOrigin.Fault.Effect)
-    /// The last step: what of the body has not come yet is not waited for.
+    /// The last step: the rest of the body is not awaited.
     case answer(TestOrigin.Answer)
 }
 
 extension OriginConnection {
-    /// The answer, and whether a part of the body was left unread.
+    /// Returns the response, and whether a part of the body was left unread.
     func receive(
         _ request: inout TestOrigin.RecordedRequest, _ receiver: any OriginReceiver
     ) async throws(Ending) -> (TestOrigin.Answer, leavesBody: Bool) {
@@ -52,12 +53,12 @@ extension OriginConnection {
         }
     }
 
-    /// An answer that did not wait for the end of the request.
+    /// Prepares a response that did not wait for the end of the request.
     private func early(_ answer: TestOrigin.Answer) throws(Ending) -> (TestOrigin.Answer, leavesBody: Bool) {
-        // Of a request without content, or whose content is here, only the word of the end is missing.
+        // For a request without content, or with all of it received, only the end event is missing.
         if codec.remainingLength == 0 { _ = try event() }
         guard !codec.isReceiveComplete else { return (answer, false) }
-        // What would come next on this connection would be lost: the client is told (RFC 9112 9.6).
+        // Later requests on this connection would be lost, so the client is told that it closes (RFC 9112 §9.6).
         var answer = answer
         answer.headers[.connection] = "close"
         return (answer, true)

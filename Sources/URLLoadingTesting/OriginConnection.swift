@@ -1,12 +1,12 @@
-// One connection of the origin: accepted, secured, then exchange after exchange. It belongs to the
-// task that serves it; others only end it or let a stall go.
+// One connection of the origin: accepted, secured, then exchange after exchange. It belongs to the task that serves it;
+// other tasks only end it or release a stall.
 
 import Synchronization
 import URLLoadingIO
 import URLLoadingWire
 
 final class OriginConnection: ServedConnection, @unchecked Sendable {
-    // Unchecked: all but `token`, `socket` and `isReleased` is touched by the serving task alone.
+    // Unchecked: everything except `token`, `socket` and `isReleased` is accessed only by the serving task.
     let number: Int
     let origin: TestOrigin
     let socket: SocketTransport
@@ -19,18 +19,18 @@ final class OriginConnection: ServedConnection, @unchecked Sendable {
     var exchange = 0
     var input = OriginInput()
     var output: [UInt8] = []
-    /// Faults not met yet.
+    /// Faults that have not been applied yet.
     var faults: [TestOrigin.Fault] = []
-    /// Bytes sent of the section of the response that is being sent.
+    /// The number of bytes sent of the current section of the response.
     var sent: Int64 = 0
     var section = Section.none
 
     enum Section { case none, head, body }
 
-    /// Why serving ends.
+    /// The reason why serving ends.
     enum Ending: Error {
         case close
-        /// The socket is closed already, and TLS must not touch it again.
+        /// The socket is already closed, and TLS must not use it again.
         case gone
     }
 
@@ -41,7 +41,7 @@ final class OriginConnection: ServedConnection, @unchecked Sendable {
         transport = socket
     }
 
-    /// Ends it from outside.
+    /// Ends the connection from outside.
     func end() { token.stop(.cancelled) }
 
     func release() {
@@ -114,7 +114,7 @@ final class OriginConnection: ServedConnection, @unchecked Sendable {
             try await readBody(&request)
         }
         origin.change { $0.requests.append(request) }
-        // A request that did not wait for its turn.
+        // A request that was sent before the previous response.
         let isPipelined = !input.isEmpty
         if answer == nil { answer = await self.answer(to: request, route) }
         try await send(answer ?? .status(.internalServerError), to: request)
@@ -133,7 +133,7 @@ final class OriginConnection: ServedConnection, @unchecked Sendable {
         }
     }
 
-    /// RFC 9110 10.1.1.
+    /// Sends 100 Continue if the request expects it (RFC 9110 §10.1.1).
     func expectation(_ request: TestOrigin.RecordedRequest) async throws(Ending) {
         guard request.headers[.expect]?.lowercased() == "100-continue", request.version >= .http11,
             !codec.isReceiveComplete

@@ -1,4 +1,4 @@
-// All that an origin shares between its connections and its test: a value under a lock.
+// The state shared by an origin's connections and its test: a value under a lock.
 
 import URLLoadingIO
 
@@ -14,7 +14,7 @@ struct OriginState: ServerState {
 
     init(recordedRequests: Int) { requests = Newest(recordedRequests) }
 
-    /// What a connection (`exchange` 0) or one of its exchanges (from 1) is going to meet.
+    /// Returns the faults that apply to a connection (`exchange` 0) or to one of its exchanges (from 1).
     func faults(connection: Int, exchange: Int) -> [TestOrigin.Fault] {
         var met = faults.filter { $0.connection == nil || $0.connection == connection }.map(\.fault)
         if let scheduled = schedule?.fault(connection: connection, exchange: exchange) { met.append(scheduled) }

@@ -1,4 +1,4 @@
-// Connections without sockets, for users' tests: scripts in front of `ScriptedTransport`.
+// Connections without sockets for users' tests: public scripts on top of `ScriptedTransport`.
 
 import Glibc
 import Synchronization
@@ -6,8 +6,8 @@ public import URLLoading
 import URLLoadingIO
 import URLLoadingWire
 
-/// A peer without a socket: what it takes and sends on each connection is a list of steps. For what no
-/// real server does on request: a byte at a time, silence in the middle of a line, garbage.
+/// A peer without a socket that consumes and sends data on each connection by a list of steps. For behaviour that a
+/// real server does not show on request: single bytes, silence in the middle of a line, garbage.
 ///
 /// ```swift
 /// let peer = ScriptedPeer([.takeUntil("\r\n\r\n"), .give("HTTP/1.1 200 OK\r\nContent-Le"), .hold, .lose])
@@ -17,30 +17,30 @@ import URLLoadingWire
 /// try await peer.untilHeld()      // the load has read the half of a field, and waits
 /// peer.release()                  // now it loses its connection
 /// ```
-/// Names are not looked up and TLS is not spoken: the script sees what is meant for the server, in the
-/// clear. No step waits by itself: reads of the client wait at a step that takes, writes at one that
-/// gives, both at ``Step/hold``.
+/// Names are not resolved and TLS is not used: the script sees the plain data meant for the server. Steps do not pause
+/// by themselves: the client's reads wait at a step that consumes data, its writes at one that sends data, and both at
+/// ``Step/hold``.
 ///
-/// A ``TestOrigin`` is the better server for everything it can do: it frames, keeps alive, counts.
+/// Prefer a ``TestOrigin`` for everything that it supports: it frames messages, keeps connections alive and counts.
 public final class ScriptedPeer: Sendable {
-    /// What happens next on a connection.
+    /// One step of a connection.
     public enum Step: Sendable {
-        /// The client must write exactly these bytes; otherwise its connection is lost and
-        /// ``ScriptedPeer/complaints`` says what it wrote.
+        /// The client must write exactly these bytes; otherwise its connection fails, and ``ScriptedPeer/complaints``
+        /// reports what it wrote.
         case expect(String)
-        /// So many bytes are taken from the client, whatever they are; more than 0.
+        /// Consumes this number of bytes from the client, more than 0.
         case take(Int)
-        /// Everything up to and with these bytes is taken from the client.
+        /// Consumes everything from the client up to and including this text.
         case takeUntil(String)
-        /// The client may read this text, as UTF-8.
+        /// Sends this text to the client, as UTF-8.
         case give(String)
-        /// The client may read these bytes.
+        /// Sends these bytes to the client.
         case giveBytes([UInt8])
-        /// Nothing moves until ``ScriptedPeer/release(connection:)``.
+        /// Pauses both directions until ``ScriptedPeer/release(connection:)``.
         case hold
-        /// The client reads the end of what is sent; the last step.
+        /// Ends the sending direction; the last step.
         case end
-        /// Every read and write fails as of a connection that was reset; the last step.
+        /// Makes every read and write fail as after a connection reset; the last step.
         case lose
     }
 
@@ -50,26 +50,26 @@ public final class ScriptedPeer: Sendable {
     }
     private let state: Lock<State>
 
-    /// A peer that takes one connection, or as many as there are scripts.
-    /// - Parameter scripts: one for each connection, in the order in which they are made. Further ones are
-    ///   refused (``LoadError/Reason/connectionRefused``).
+    /// Creates a peer that accepts one connection for each script.
+    /// - Parameter scripts: one for each connection, in the order of connecting. Further connections are refused
+    ///   (``LoadError/Reason/connectionRefused``).
     public init(_ scripts: [Step]...) { state = Lock(State(scripts: scripts)) }
 
-    /// Connections made.
+    /// The number of connections made.
     public var connections: Int { state.withLock { $0.transports.count } }
 
-    /// What the client wrote, as far as the script took it.
+    /// Returns the data that the client wrote and the script consumed.
     /// - Parameter connection: its number, from 1.
     public func written(onConnection connection: Int = 1) -> [UInt8] { transport(connection)?.written ?? [] }
 
-    /// Lets the client go on from the ``Step/hold`` it is at, or from the next one it comes to.
-    /// - Parameter connection: its number, from 1. One not made yet has nothing to release.
+    /// Releases the ``Step/hold`` at which a connection pauses, or its next one.
+    /// - Parameter connection: its number, from 1. Has no effect before the connection is made.
     public func release(connection: Int = 1) { transport(connection)?.release() }
 
-    /// Returns when a load waits at a ``Step/hold``.
+    /// Waits until a load pauses at a ``Step/hold``.
     /// - Parameters:
     ///   - connection: the number of its connection, from 1.
-    ///   - limit: of the wait.
+    ///   - limit: the longest time to wait.
     /// - Throws: ``WaitTimedOut`` at the limit; `CancellationError` if the calling task is cancelled first.
     public nonisolated(nonsending) func untilHeld(
         connection: Int = 1, within limit: Duration = WaitTimedOut.usualLimit,
@@ -82,8 +82,8 @@ public final class ScriptedPeer: Sendable {
         }
     }
 
-    /// What did not go as it was written: a line per connection that was not made, wrote something else,
-    /// or has steps left. Empty if all went as it should.
+    /// Deviations from the scripts: one line for each connection that was not made, on which other data was written, or
+    /// with steps left. Empty if everything went as scripted.
     public var complaints: [String] {
         let (left, transports) = state.withLock { ($0.scripts.count, $0.transports) }
         let ofTransports = transports.enumerated().compactMap { index, transport -> String? in
@@ -113,8 +113,8 @@ public final class ScriptedPeer: Sendable {
 }
 
 extension Configuration {
-    /// From now on the sessions made with this value connect to `peer`, whatever the host, and whatever proxies the
-    /// environment names; those set afterwards are spoken to as if the peer were the first of them.
+    /// Makes sessions created with this configuration connect to `peer`, for any host, ignoring the environment's
+    /// proxies. If proxies are set afterwards, the peer takes the place of the first one.
     public mutating func connect(to peer: ScriptedPeer) {
         proxies = .none
         dial = { (origin, token) throws(IOFailure) in try peer.dial(origin, token) }
@@ -122,7 +122,7 @@ extension Configuration {
 }
 
 extension ScriptedTransport.Step {
-    /// `nil` for a step that would move nothing.
+    /// Translates a step; `nil` for a step that would have no effect.
     fileprivate init?(_ step: ScriptedPeer.Step) {
         switch step {
         case .expect(""), .takeUntil(""), .give(""), .giveBytes([]), .take(...0): return nil

@@ -1,6 +1,6 @@
-// A transport without a socket: what the peer does is a list of steps. It exists to end a load in each
-// of its waits, which are the `block` steps: all but one of them let go at once, as a socket does that
-// becomes ready, and the one chosen holds until the load is ended by other means.
+// A transport without a socket that follows a list of steps. It serves to end a load in each of its waits, the `block`
+// steps: all but one of them are released at once, like a socket that becomes ready, and the chosen one holds until the
+// load is ended by other means.
 
 import Synchronization
 package import URLLoadingIO
@@ -14,21 +14,21 @@ package import URLLoadingIO
 /// ```
 package final class ScriptedTransport: Transport {
     package enum Step: Sendable {
-        /// Bytes the other side must write, exactly.
+        /// The other side must write exactly these bytes.
         case expect([UInt8])
-        /// So many bytes, whatever they are, must be written.
+        /// The other side must write this number of bytes.
         case take(Int)
-        /// Everything up to and with these bytes is taken.
+        /// Consumes everything up to and including these bytes.
         case takeUntil([UInt8])
-        /// Bytes the other side reads.
+        /// The other side reads these bytes.
         case give([UInt8])
-        /// Nothing moves: the other side has to wait.
+        /// No data is moved: the other side has to wait.
         case block
-        /// Nothing moves until `release`.
+        /// No data is moved until `release`.
         case hold
-        /// From here on every read and write fails.
+        /// Every further read and write fails.
         case fail(IOFailure.Code)
-        /// The peer sends no more.
+        /// The peer sends no more data.
         case end
 
         package static func expect(_ text: String) -> Step { .expect(Array(text.utf8)) }
@@ -43,8 +43,8 @@ package final class ScriptedTransport: Transport {
     package let slot: PollSlot
 
     /// - Parameters:
-    ///   - held: the number, from 1, of the block that does not let go; `nil` for none.
-    ///   - whenHeld: called when that block is reached, before anybody can have begun to wait there.
+    ///   - held: the number, from 1, of the block that is not released; `nil` for none.
+    ///   - whenHeld: called when that block is reached, before a task can wait there.
     package init(_ steps: [Step], holdingAt held: Int? = nil, whenHeld: @escaping @Sendable () -> Void = {}) {
         self.held = held
         self.whenHeld = whenHeld
@@ -58,17 +58,17 @@ package final class ScriptedTransport: Transport {
 
     deinit { close() }
 
-    /// Returns when a task waits at the block that holds.
+    /// Waits until a task waits at the block that holds.
     package func held() async {
         while !(isHolding && slot.hasWaiter) { try? await Task.sleep(for: .microseconds(100)) }
     }
 
-    /// Blocks reached so far.
+    /// The number of blocks reached so far.
     package var blocks: Int { state.withLock { $0.blocks } }
     package var isClosed: Bool { state.withLock { $0.isClosed } }
-    /// Steps not done.
+    /// The number of remaining steps.
     package var stepsLeft: Int { state.withLock { $0.steps.count } }
-    /// What was written where something else was expected.
+    /// The data written in place of the expected bytes; `nil` if there was none.
     package var mismatch: String? { state.withLock { $0.mismatch } }
 
     private var isHolding: Bool { state.withLock { $0.isAtBlock && $0.blocks == held } }
@@ -76,13 +76,13 @@ package final class ScriptedTransport: Transport {
     /// Whether a task waits at a `hold`.
     package var isHeld: Bool { state.withLock { $0.isAtHold && !$0.isClosed } && slot.hasWaiter }
 
-    /// Lets the `hold` go that was reached, or the next one.
+    /// Releases the current `hold`, or the next one.
     package func release() {
         state.withLock { $0.release() }
         slot.wake()
     }
 
-    /// What the other side wrote and the script took.
+    /// The data that the other side wrote and the script consumed.
     package var written: [UInt8] { state.withLock { $0.written } }
 
     package func read(into buffer: UnsafeMutableRawBufferPointer) throws(IOFailure) -> Progress {
@@ -105,7 +105,7 @@ package final class ScriptedTransport: Transport {
             if progress == nil, state.isAtBlock, state.blocks != held { state.next() }
             return (progress, state.steps.count != before, state.isAtBlock && state.blocks == held)
         }
-        // A new step is news for whoever waits, as readiness of a socket is.
+        // A new step notifies waiting tasks, as a socket's readiness does.
         if arrived { if holds { whenHeld() } else { slot.wake() } }
         return progress ?? .blocked(operation == .read ? .read : .write)
     }
@@ -132,7 +132,7 @@ package final class ScriptedTransport: Transport {
     package var description: String { "script" }
 }
 
-/// How far a script is.
+/// The state of a script.
 private struct ScriptState: Sendable {
     typealias Step = ScriptedTransport.Step
     private(set) var steps: ArraySlice<Step>
@@ -141,7 +141,7 @@ private struct ScriptState: Sendable {
     private(set) var written: [UInt8] = []
     private var releases = 0
     var isClosed = false
-    /// Written bytes that may be the beginning of what is waited for.
+    /// Written bytes that may be the beginning of the awaited text.
     private var tail: [UInt8] = []
 
     init(_ steps: [Step]) { self.steps = steps[...] }
@@ -171,7 +171,7 @@ private struct ScriptState: Sendable {
         arrive()
     }
 
-    /// What is left of the first step.
+    /// Replaces the first step by its rest.
     private mutating func shrink(to step: Step?) {
         guard let step else { return next() }
         steps[steps.startIndex] = step

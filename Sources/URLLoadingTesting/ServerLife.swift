@@ -1,29 +1,29 @@
-// The life of a server for tests, of whatever protocol: from the listening socket to the last closed connection.
+// The lifetime of a test server of any protocol, from the listening socket to the last closed connection.
 
 import Synchronization
 import URLLoadingIO
 
-/// What all servers of tests have in common.
+/// The common part of all test servers.
 protocol ServingTests: AnyObject, Sendable {
     associatedtype Connection: ServedConnection
     var life: ServerLife { get }
-    /// Makes a connection of an accepted socket; `nil` once the server has stopped.
+    /// Creates a connection for an accepted socket; `nil` once the server has stopped.
     func open(_ socket: SocketTransport) -> Connection?
-    /// No connection is made any more. Returns those there are.
+    /// Stops creating connections. Returns the existing ones.
     func stopOpening() -> [Connection]
-    /// All are closed.
+    /// Called when all connections are closed.
     func hasEnded() async
 }
 
-/// One client of it.
+/// A connection of a test server.
 protocol ServedConnection: AnyObject, Sendable {
-    /// Serves to its end.
+    /// Serves the connection to its end.
     func serve() async
-    /// Makes that end come at once.
+    /// Ends the connection at once.
     func end()
 }
 
-/// Where it listens, and whether it goes on.
+/// The listening socket of a server, and its running state.
 final class ServerLife: Sendable {
     private let listener: SocketListener
     let token = StopToken()
@@ -31,14 +31,14 @@ final class ServerLife: Sendable {
 
     init(_ address: SocketAddress) throws(IOFailure) { listener = try SocketListener(address) }
 
-    /// 0 for a Unix socket.
+    /// The port; 0 for a Unix socket.
     var port: UInt16 { listener.address.port }
 
-    /// `nil` when it is over.
+    /// Accepts the next connection; `nil` when the server has stopped.
     fileprivate func nextConnection() async -> SocketTransport? {
         while token.stopReason == nil {
             do throws(IOFailure) { return try await listener.accept(token) } catch {
-                // Out of descriptors, or the peer was gone already: there will be others.
+                // Out of descriptors, or the peer has already left: try again.
                 try? await Poller.shared.sleep(until: Poller.now() + 5_000_000, token)
             }
         }
@@ -73,7 +73,7 @@ extension ServingTests {
                     }
                     group.addTask { await connection.serve() }
                 }
-                // Handlers and scripts that wait for something of their own learn that nobody wants it any more.
+                // Handlers and scripts that wait for something else are cancelled.
                 group.cancelAll()
             }
         } onCancel: {
@@ -88,7 +88,7 @@ extension ServingTests {
         for connection in stopOpening() { connection.end() }
     }
 
-    /// Serves for the length of a scope.
+    /// Serves for the duration of a closure.
     nonisolated(nonsending) func serving<R>(_ use: nonisolated(nonsending) (Self) async throws -> R) async throws -> R {
         async let serving: Void = serveAll()
         do {

@@ -1,31 +1,31 @@
-// What servers of HTTP for tests share of their states: who is connected, which requests came, and who waits for a change.
+// The state that all HTTP test servers share: connections, requests, and tasks that wait for a change.
 
 import Synchronization
 import URLLoadingIO
 
-/// What counts of connections there are.
+/// Counters of connections.
 protocol ConnectionCounts: Sendable {
     var accepted: Int { get set }
     var open: Int { get set }
     var mostOpen: Int { get set }
 }
 
-/// A value under a lock.
+/// The state of a server, a value under a lock.
 protocol ServerState: Sendable {
     associatedtype Counts: ConnectionCounts
     associatedtype Connection: Sendable
     var routes: [String: TestOrigin.Route] { get }
     var counts: Counts { get set }
     var requests: Newest<TestOrigin.RecordedRequest> { get set }
-    /// By their number, from 1 in order of acceptance.
+    /// The open connections by number, from 1 in order of acceptance.
     var connections: [Int: Connection] { get set }
     var isStopped: Bool { get set }
-    /// Woken by every change.
+    /// Slots woken by every change.
     var watchers: [PollSlot] { get set }
 }
 
 extension ServerState {
-    /// `nil` once the server has stopped.
+    /// Registers a new connection; `nil` once the server has stopped.
     mutating func open(_ make: (Int) -> Connection) -> Connection? {
         guard !isStopped else { return nil }
         counts.accepted += 1
@@ -41,13 +41,13 @@ extension ServerState {
         counts.open -= 1
     }
 
-    /// Returns the connections to be ended.
+    /// Stops the server. Returns the connections to end.
     mutating func stop() -> [Connection] {
         isStopped = true
         return Array(connections.values)
     }
 
-    /// By the path itself, or by the longest beginning with a `*` behind it.
+    /// Returns the route for a path: an exact one, or the longest matching prefix with a `*`.
     func route(for path: String) -> TestOrigin.Route {
         if let exact = routes[path] { return exact }
         let fitting = routes.keys.filter { $0.hasSuffix("*") && path.hasPrefix($0.dropLast()) }
@@ -55,7 +55,7 @@ extension ServerState {
     }
 }
 
-/// The newest of what came, oldest first.
+/// A limited list of the newest elements, oldest first.
 struct Newest<Element: Sendable>: Sendable {
     private(set) var all: ArraySlice<Element> = []
     private let limit: Int
@@ -69,14 +69,14 @@ struct Newest<Element: Sendable>: Sendable {
     }
 }
 
-/// A server whose state can be waited for.
+/// A server on whose state tests can wait.
 protocol WatchedServer: AnyObject, Sendable {
     associatedtype State: ServerState
     func withState<R: Sendable>(_ use: (inout State) -> R) -> R
 }
 
 extension WatchedServer {
-    /// Changes the state and tells whoever waits for it to change.
+    /// Changes the state, and wakes the waiting tasks.
     @discardableResult
     func change<R: Sendable>(_ change: (inout State) -> R) -> R {
         let (result, watchers) = withState { state in (change(&state), state.watchers) }
@@ -84,8 +84,8 @@ extension WatchedServer {
         return result
     }
 
-    /// Returns what `look` finds in the state, as soon as it finds something.
-    /// - Parameter seen: describes the state for a wait that reaches its limit.
+    /// Waits until `look` finds a value in the state, and returns it.
+    /// - Parameter seen: describes the state for a wait that times out.
     /// - Throws: ``WaitTimedOut``; `CancellationError` if the calling task is cancelled first.
     nonisolated(nonsending) func wait<R: Sendable>(
         _ limit: WaitLimit, for look: @Sendable (State) -> R?, seen: @Sendable (State) -> String

@@ -1,5 +1,5 @@
-// How OpenSSL is made to sign what no authority would. The extensions are written in DER by hand:
-// its own builders refuse, or repair, what is wrong on purpose.
+// Makes OpenSSL sign certificates that no authority would. The extensions are encoded in DER here, because OpenSSL's
+// builders refuse or repair deliberate errors.
 
 import URLLoadingCOpenSSL
 
@@ -13,7 +13,7 @@ struct TestCertificateForm {
     var isAuthority = false
     var pathLength: Int?
     var permittedNames: [String] = []
-    /// Nil leaves the purpose open.
+    /// The extended key usage; `nil` for none.
     var isForServers: Bool?
 
     init(commonName: String) { self.commonName = commonName }
@@ -31,7 +31,7 @@ struct TestCertificateForm {
         }
     }
 
-    /// Number, whether critical, and value of each extension (RFC 5280 4.2.1).
+    /// The number, criticality and value of each extension (RFC 5280 §4.2.1).
     var extensions: [(kind: Int32, isCritical: Bool, value: [UInt8])] {
         var all: [(kind: Int32, isCritical: Bool, value: [UInt8])] = [
             (NID_basic_constraints, true, basicConstraints),
@@ -77,7 +77,7 @@ private enum DER {
 }
 
 final class TestKey: @unchecked Sendable {
-    // Unchecked: never changed after it is made.
+    // Unchecked: immutable.
     let pointer: OpaquePointer
 
     init(_ kind: TestCertificateOptions.Key = .ec256) throws {
@@ -112,11 +112,11 @@ final class TestKey: @unchecked Sendable {
 }
 
 final class TestCertificate: @unchecked Sendable {
-    // Unchecked: never changed after it is made.
+    // Unchecked: immutable.
     let pointer: OpaquePointer
     let pem: [UInt8]
 
-    /// `issuer` nil makes it its own issuer.
+    /// Creates and signs a certificate; without `issuer` it is its own issuer.
     init(_ form: TestCertificateForm, of key: TestKey, issuer: TestCertificate?, signedBy signer: TestKey) throws {
         guard let pointer = X509_new() else { throw TestCertificateError(step: "certificate") }
         do {
@@ -136,7 +136,7 @@ final class TestCertificate: @unchecked Sendable {
         _ pointer: OpaquePointer, _ form: TestCertificateForm, _ key: TestKey, _ issuer: OpaquePointer
     ) throws {
         try require(X509_set_version(pointer, 2) == 1, "version")
-        // Serial numbers of one issuer differ (RFC 5280 4.1.2.2).
+        // Serial numbers of one issuer must differ (RFC 5280 §4.1.2.2).
         try require(
             ASN1_INTEGER_set_uint64(X509_get_serialNumber(pointer), .random(in: 1...UInt64(Int64.max))) == 1, "serial")
         try require(X509_gmtime_adj(X509_getm_notBefore(pointer), form.validFrom) != nil, "notBefore")
@@ -162,7 +162,7 @@ final class TestCertificate: @unchecked Sendable {
     }
 }
 
-/// A word on a certificate, signed by its issuer (RFC 6960 4.2).
+/// Creates OCSP responses, signed by the certificate's issuer (RFC 6960 §4.2).
 enum TestStatusMaking {
     static func bytes(
         _ status: TestCertificateAuthority.Status, of leaf: TestCertificate, _ issuer: TestCertificate, _ key: TestKey
@@ -204,7 +204,7 @@ private enum Memory {
         }
     }
 
-    /// What `write` puts into a BIO.
+    /// Returns the bytes that `write` puts into a BIO.
     static func bytes(_ step: String, _ write: (OpaquePointer) -> Int32) throws -> [UInt8] {
         guard let bio = BIO_new(BIO_s_mem()) else { throw TestCertificateError(step: step) }
         defer { BIO_free(bio) }

@@ -1,9 +1,9 @@
-// Certificates made at run time, right and wrong in every way that a client must notice: no file,
-// and nothing that expires on the day after the release.
+// Certificates created at run time, valid and with every fault that a client must detect: no files, and no expiry dates
+// to maintain.
 
 import URLLoadingCOpenSSL
 
-/// A certificate authority that lives as long as a test.
+/// A certificate authority for the duration of a test.
 ///
 /// ```swift
 /// let authority = try TestCertificateAuthority(commonName: "Test root")
@@ -11,14 +11,14 @@ import URLLoadingCOpenSSL
 /// // The server uses identity.certificatePEM and identity.keyPEM; the client trusts authority.pem.
 /// ```
 ///
-/// Keys are EC P-256. It signs whatever it is asked to, also what no authority should.
+/// Keys are EC P-256. The authority signs anything, including certificates that no authority should sign.
 public struct TestCertificateAuthority: Sendable {
     private let certificate: TestCertificate
     private let key: TestKey
-    /// The authorities between the root and this one, nearest first, as a server shows them.
+    /// The authorities between the root and this one, nearest first, as a server presents them.
     private let intermediates: [[UInt8]]
 
-    /// Makes a root: a key, and a certificate that it signs itself.
+    /// Creates a root authority with a key and a self-signed certificate.
     ///
     /// ```swift
     /// let authority = try TestCertificateAuthority(commonName: "Test root")
@@ -37,14 +37,14 @@ public struct TestCertificateAuthority: Sendable {
         self.intermediates = intermediates
     }
 
-    /// The authority's own certificate in PEM: what a client that trusts it is given.
+    /// The authority's own certificate in PEM, for clients that are to trust it.
     ///
     /// ```swift
     /// try Data(authority.pem).write(to: rootsFile)
     /// ```
     public var pem: [UInt8] { certificate.pem }
 
-    /// Issues a certificate and the key that belongs to it.
+    /// Issues a certificate with its private key.
     ///
     /// ```swift
     /// let expired = try authority.issue(.init(names: ["example.org"], validity: .past))
@@ -62,15 +62,15 @@ public struct TestCertificateAuthority: Sendable {
             certificatePEM: leaf.pem + chain, keyPEM: try leafKey.pem(), certificate: leaf, key: leafKey)
     }
 
-    /// What an authority may say of a certificate.
+    /// The status of a certificate.
     public enum Status: Sendable, Hashable {
         case good
         case revoked
-        /// Good, until yesterday.
+        /// Good, but expired yesterday.
         case outdated
     }
 
-    /// A word on a certificate that this authority has issued, to be stapled to it (OCSP, RFC 6960); in DER.
+    /// Returns an OCSP response in DER for a certificate issued by this authority, to be stapled (RFC 6960).
     ///
     /// ```swift
     /// tls.stapledStatus = try authority.status(of: identity, .revoked)
@@ -79,7 +79,7 @@ public struct TestCertificateAuthority: Sendable {
         try TestStatusMaking.bytes(status, of: identity.certificate, certificate, key)
     }
 
-    /// Issues an authority below this one. Its identities carry it in their chain.
+    /// Issues an intermediate authority. Identities that it issues include it in their chain.
     ///
     /// ```swift
     /// let imposter = try authority.intermediate(commonName: "Not a CA", isAuthority: false)
@@ -87,10 +87,10 @@ public struct TestCertificateAuthority: Sendable {
     /// ```
     ///
     /// - Parameters:
-    ///   - commonName: What it calls itself.
-    ///   - isAuthority: Whether its certificate says CA:TRUE. Without, nothing it issues may pass.
-    ///   - pathLength: How many authorities may follow it; any number if nil.
-    ///   - permittedNames: Domains it may vouch for (name constraints); all if empty.
+    ///   - commonName: its common name.
+    ///   - isAuthority: whether its certificate states CA:TRUE. If not, clients must reject everything it issues.
+    ///   - pathLength: how many authorities may follow it; `nil` for any number.
+    ///   - permittedNames: the domains for which it may issue certificates (name constraints); empty for all.
     public func intermediate(
         commonName: String, isAuthority: Bool = true, pathLength: Int? = nil, permittedNames: [String] = []
     ) throws -> TestCertificateAuthority {
@@ -104,13 +104,13 @@ public struct TestCertificateAuthority: Sendable {
     }
 }
 
-/// What a certificate is to say.
+/// The content of a certificate.
 ///
 /// ```swift
 /// let options = TestCertificateOptions(names: ["example.org"], addresses: [[127, 0, 0, 1]])
 /// ```
 public struct TestCertificateOptions: Sendable {
-    /// When a certificate is valid, seen from now.
+    /// The validity period of a certificate, relative to now.
     public enum Validity: Sendable {
         /// From yesterday until tomorrow.
         case present
@@ -118,35 +118,35 @@ public struct TestCertificateOptions: Sendable {
         case past
         /// From tomorrow.
         case future
-        /// From and until so many seconds from now.
+        /// From and until a number of seconds from now.
         case seconds(from: Int, until: Int)
     }
 
     /// A kind of key.
     public enum Key: Sendable, Hashable {
         case ec256
-        /// Of so many bits; fewer than 2048 are too weak for anybody today.
+        /// RSA with this number of bits; clients reject fewer than 2048.
         case rsa(Int)
     }
 
-    /// The DNS names of subjectAltName, taken as they are: wildcards and zero bytes too.
+    /// The DNS names of subjectAltName, unchanged, including wildcards and zero bytes.
     public var names: [String]
-    /// The addresses of subjectAltName, each of 4 or 16 bytes.
+    /// The IP addresses of subjectAltName, each of 4 or 16 bytes.
     public var addresses: [[UInt8]]
-    /// The subject's common name, which is no name a client may accept.
+    /// The subject's common name, which clients must not accept as a host name.
     public var commonName: String
-    /// When it is valid.
+    /// The validity period.
     public var validity: Validity
-    /// What it is for: true for servers, false for clients only (extended key usage).
+    /// The extended key usage: true for servers, false for clients only.
     public var isForServers: Bool
-    /// What kind of key it is for.
+    /// The kind of the key.
     public var key = Key.ec256
-    /// Signed by its own key instead of the authority's.
+    /// Signs with the certificate's own key instead of the authority's.
     public var isSelfSigned: Bool
-    /// Names the authority, but is signed by another key.
+    /// Names the authority as issuer, but signs with another key.
     public var hasBadSignature: Bool
 
-    /// Makes options; without arguments those of a plain certificate for `localhost`.
+    /// Creates options; by default those of a plain certificate for `localhost`.
     ///
     /// ```swift
     /// let lazy = TestCertificateOptions(names: [], commonName: "example.org")  // no subjectAltName
@@ -166,33 +166,33 @@ public struct TestCertificateOptions: Sendable {
     }
 }
 
-/// A certificate with its chain, and the key that belongs to it.
+/// A certificate with its chain and private key.
 ///
 /// ```swift
 /// let identity = try authority.issue()
 /// print(String(decoding: identity.certificatePEM, as: UTF8.self))
 /// ```
 public struct TestIdentity: Sendable {
-    /// The certificate, then the authorities between it and the root, in PEM.
+    /// The certificate, followed by the intermediate authorities, in PEM.
     public let certificatePEM: [UInt8]
     /// The private key in PEM, unencrypted.
     public let keyPEM: [UInt8]
     let certificate: TestCertificate
     let key: TestKey
 
-    /// The private key in PEM, encrypted.
+    /// Returns the private key in PEM, encrypted.
     public func keyPEM(passphrase: String) throws -> [UInt8] { try key.pem(passphrase: passphrase) }
 
-    /// Certificate and key, without those in between, as `.p12` files hold them.
+    /// Returns certificate and key, without the intermediate authorities, as PKCS#12 (`.p12`).
     public func pkcs12(passphrase: String) throws -> [UInt8] { try key.pkcs12(certificate, passphrase: passphrase) }
 }
 
-/// OpenSSL refused to make a certificate.
+/// OpenSSL failed to create a certificate.
 ///
 /// ```swift
 /// catch let error as TestCertificateError { print(error.step) }
 /// ```
 public struct TestCertificateError: Error, Sendable {
-    /// What was being made.
+    /// The step that failed.
     public let step: String
 }

@@ -1,7 +1,7 @@
 public import URLLoadingWire
 
 extension TestOrigin {
-    /// What a route answers: a value that says exactly what goes on the wire.
+    /// The response of a route, as a value that states exactly what is sent.
     ///
     /// ```swift
     /// .ok("text")
@@ -10,30 +10,30 @@ extension TestOrigin {
     /// .raw(["HTTP/1.1 200 OK\nno CR", .pause(.seconds(1)), "\n"])
     /// ```
     ///
-    /// HEAD, 204 and 304 get the head alone, with the framing a GET would have had where the
-    /// protocol allows that (RFC 9110 9.3.2, 15.4.5).
+    /// For HEAD, 204 and 304 only the head is sent, with the framing of the GET response where the protocol permits
+    /// that (RFC 9110 §9.3.2, §15.4.5).
     public struct Answer: Sendable {
         /// The status of the final response.
         public var status: Status
-        /// Its fields; those that frame the body come from ``body``.
+        /// The fields; those that frame the body are derived from ``body``.
         public var headers: Headers
-        /// What follows the head.
+        /// The body.
         public var body: Body
-        /// Interim responses (1xx) sent before it, in order.
+        /// Interim responses (1xx) sent before the final one, in order.
         public var interim: [Interim] = []
-        /// Sent in place of all of the above.
+        /// Sent in place of everything above; `nil` for a regular response.
         var script: Script?
 
-        /// An interim response (RFC 9110 15.2).
+        /// An interim response (RFC 9110 §15.2).
         public struct Interim: Sendable {
-            /// 100 to 199, but not 101: a switch of protocols is a ``Script``.
+            /// The status, 100 to 199 except 101: use a ``Script`` to switch protocols.
             public var status: Status
-            /// Its fields.
+            /// The fields.
             public var headers: Headers
-            /// How long to wait after it.
+            /// The pause after this response.
             public var pause: Duration
 
-            /// An interim response and what comes with it.
+            /// Creates an interim response.
             public init(_ status: Status, headers: Headers = Headers(), pause: Duration = .zero) {
                 self.status = status
                 self.headers = headers
@@ -41,41 +41,41 @@ extension TestOrigin {
             }
         }
 
-        /// A response of its parts.
+        /// Creates a response from its parts.
         public init(status: Status, headers: Headers = Headers(), body: Body = .none) {
             self.status = status
             self.headers = headers
             self.body = body
         }
 
-        /// 200 with a text.
+        /// Returns a 200 response with a text.
         public static func ok(_ text: String, headers: Headers = Headers()) -> Answer {
             .ok(.bytes(Array(text.utf8)), headers: headers)
         }
 
-        /// 200 with a body.
+        /// Returns a 200 response with a body.
         public static func ok(_ body: Body, headers: Headers = Headers()) -> Answer {
             Answer(status: .ok, headers: headers, body: body)
         }
 
-        /// A status, without a body unless one is given.
+        /// Returns a response with a status, without a body by default.
         public static func status(_ status: Status, headers: Headers = Headers(), body: Body = .none) -> Answer {
             Answer(status: status, headers: headers, body: body)
         }
 
-        /// A redirect to `location`, taken as it is.
+        /// Returns a redirect to `location`, which is sent unchanged.
         public static func redirect(_ location: String, status: Status = .found) -> Answer {
             Answer(status: status, headers: [.location: location])
         }
 
-        /// Exactly these bytes in place of a response; see ``Script``.
+        /// Returns exactly these bytes in place of a response; see ``Script``.
         public static func raw(_ pieces: [Piece], then ending: Script.Ending = .close) -> Answer {
             var answer = Answer(status: .ok)
             answer.script = Script(pieces, then: ending)
             return answer
         }
 
-        /// The same answer after interim responses.
+        /// Returns this response with interim responses before it.
         public func after(_ interim: Interim...) -> Answer {
             var answer = self
             answer.interim += interim
@@ -85,53 +85,53 @@ extension TestOrigin {
 }
 
 extension TestOrigin.Answer {
-    /// How a body is made and where it ends.
+    /// The body of a response and its framing.
     public enum Body: Sendable {
         /// No content: `Content-Length: 0` where the status allows a body.
         case none
-        /// These bytes, with their length.
+        /// These bytes, with Content-Length.
         case bytes([UInt8])
-        /// One chunk for each piece (RFC 9112 7.1), then the trailer fields.
+        /// One chunk for each piece (RFC 9112 §7.1), then the trailers.
         case chunks([Piece], trailers: Headers = Headers())
-        /// Ended by closing the connection (RFC 9112 6.3).
+        /// Ended by closing the connection (RFC 9112 §6.3).
         case untilClose([Piece])
-        /// A false Content-Length: `bytes` follow whatever it says, then the connection is closed.
+        /// A false Content-Length, followed by `bytes` and the end of the connection.
         case declared(Int64, bytes: [UInt8])
-        /// `count` times the byte, made while it is sent: bodies of any size cost 64 KiB of memory.
-        /// Chunked, with `.max` it never ends.
+        /// The byte, `count` times, generated while it is sent: bodies of any size take 64 KiB of memory. Chunked with
+        /// a `count` of `.max`, the body is endless.
         case repeated(UInt8 = 0x61, count: Int64, chunked: Bool = false)
     }
 
-    /// A part of what is sent, or a wait between two parts. A literal is its UTF-8 bytes.
+    /// A part of a body, or a pause between two parts. A literal stands for its UTF-8 bytes.
     public enum Piece: Sendable, ExpressibleByStringLiteral {
-        /// Sent as they are.
+        /// Bytes that are sent unchanged.
         case bytes([UInt8])
-        /// Nothing for so long; what came before is sent first.
+        /// A pause; the preceding bytes are sent first.
         case pause(Duration)
 
-        /// The UTF-8 bytes of a literal.
+        /// Creates a piece from the UTF-8 bytes of a literal.
         public init(stringLiteral text: String) { self = .bytes(Array(text.utf8)) }
     }
 
-    /// Bytes taken as they are: malformed messages, other protocols.
+    /// Bytes sent unchanged, for malformed messages and other protocols.
     public struct Script: Sendable {
-        /// What happens after the last piece.
+        /// The action after the last piece.
         public enum Ending: Sendable, Hashable {
-            /// The connection is closed.
+            /// Closes the connection.
             case close
-            /// It is reset, as by a crash.
+            /// Resets the connection, as a crash does.
             case reset
-            /// It stays as it is until the client, or the test, ends it.
+            /// Stalls until the client, or the test, ends the connection.
             case stall
-            /// It waits for the next request.
+            /// Waits for the next request.
             case next
         }
-        /// What is sent.
+        /// The data to send.
         public var pieces: [Piece]
-        /// What follows.
+        /// The action after the last piece.
         public var ending: Ending
 
-        /// Pieces and what follows them.
+        /// Creates a script from its pieces and the action after them.
         public init(_ pieces: [Piece], then ending: Ending = .close) {
             self.pieces = pieces
             self.ending = ending

@@ -2,78 +2,78 @@ public import URLLoading
 import URLLoadingIO
 
 extension TestOrigin {
-    /// How an origin listens and what it remembers.
+    /// The configuration of an origin: address, TLS and records.
     ///
     /// ```swift
     /// let authority = try TestCertificateAuthority(commonName: "Test root")
     /// try await withTestOrigin(.init(tls: .init(try authority.issue()))) { origin in … }
     /// ```
     public struct Configuration: Sendable {
-        /// Where it listens.
+        /// The address to listen on.
         public enum Address: Sendable, Hashable {
-            /// 127.0.0.1, on a port the system chooses.
+            /// 127.0.0.1, on a port that the system chooses.
             case ipv4
-            /// ::1, on a port the system chooses.
+            /// ::1, on a port that the system chooses.
             case ipv6
-            /// Every IPv4 address this machine has or will have, on a port the system chooses: for tests of networks
-            /// that come and go. Whoever can reach the machine can reach it. Its URLs name 127.0.0.1.
+            /// All present and future IPv4 addresses of this machine, on a port that the system chooses, for tests of
+            /// changing networks. Reachable from other machines. The origin's URLs use 127.0.0.1.
             case everyIPv4
-            /// A path of at most 107 bytes that does not exist yet; removing it is up to the test.
+            /// A Unix socket at a path of at most 107 bytes that does not exist yet; the test must remove it.
             case unix(String)
         }
 
-        /// Where it listens.
+        /// The address to listen on.
         public var address = Address.ipv4
-        /// The host in its URLs; `nil` for its address, or for `localhost` if it has TLS or a path.
+        /// The host in the origin's URLs; `nil` for its address, or for `localhost` with TLS or a Unix socket.
         public var name: String?
-        /// Speaks TLS with this identity; `nil` speaks in the clear.
+        /// The TLS settings; `nil` for cleartext.
         public var tls: TLS?
-        /// Sent to every connection in place of HTTP, whatever it asks: for servers of other kinds.
+        /// Sent on every connection in place of HTTP, whatever the request, to simulate servers of other protocols.
         public var greeting: Answer.Script?
-        /// Whose time the pauses and delays of its answers take; `nil` for the system's.
+        /// The clock for pauses and delays of responses; `nil` for the system's.
         public var clock: ManualClock?
-        /// The most requests remembered, at least 0; the oldest are forgotten first.
+        /// The maximum number of requests that are recorded, at least 0; the oldest are dropped first.
         public var recordedRequests = 10_000
-        /// The most bytes of a request's body that are kept for its handler and the record, at least 0.
+        /// The maximum number of bytes of a request's body that are kept for its handler and the record, at least 0.
         public var recordedBodySize = 64 * 1024
 
-        /// On 127.0.0.1, in the clear.
+        /// Creates a configuration for 127.0.0.1, in cleartext.
         public init() {}
 
-        /// On 127.0.0.1, with TLS.
+        /// Creates a configuration for 127.0.0.1, with TLS.
         public init(tls: TLS) { self.tls = tls }
     }
 
-    /// The TLS side of an origin.
+    /// The TLS settings of an origin.
     public struct TLS: Sendable {
-        /// The certificate, then those between it and the root, in PEM.
+        /// The certificate, followed by the intermediate authorities, in PEM.
         public var certificatePEM: [UInt8]
         /// The private key in PEM, unencrypted.
         public var keyPEM: [UInt8]
-        /// The lowest version it accepts.
+        /// The lowest version that is accepted.
         public var minimumVersion = URLLoading.Configuration.TLS.Version.tls12
-        /// The highest version it speaks.
+        /// The highest version that is supported.
         public var maximumVersion = URLLoading.Configuration.TLS.Version.tls13
-        /// The protocols it chooses from, best first (RFC 7301); a client that offers only others is
-        /// refused. Empty: it does not take part.
+        /// The ALPN protocols in order of preference (RFC 7301); a client that offers only others is refused. If empty,
+        /// ALPN is not used.
         public var applicationProtocols: [String] = ["http/1.1"]
-        /// Whether clients may come back with a session.
+        /// Whether clients may resume sessions.
         public var givesTickets = true
-        /// A server at fault: it leaves without close_notify, so that a truncated answer cannot be
-        /// told from a complete one that ends with the connection (RFC 8446 6.1).
+        /// Simulates a faulty server that closes without close_notify, so that a truncated response cannot be told from
+        /// a complete one that ends with the connection (RFC 8446 §6.1).
         public var leavesWithoutNotice = false
 
-        /// Whose word it takes for who its clients are, in PEM; it does not ask them if it is empty.
+        /// The trusted issuers of client certificates, in PEM; if empty, clients are not asked for one.
         public var clientRootsPEM: [UInt8] = []
-        /// Whether clients that do not say who they are are refused, if it asks.
+        /// Whether clients without a certificate are refused, if one is requested.
         public var requiresClientCertificate = true
-        /// The status of its certificate for clients that ask for it (OCSP, in DER): see
+        /// The stapled status of the certificate for clients that request it (OCSP, in DER): see
         /// ``TestCertificateAuthority/status(of:_:)``.
         public var stapledStatus: [UInt8] = []
-        /// Whether it uses an identity whose key is too weak for others.
+        /// Whether the server may use a key that is too weak for clients to accept.
         public var isWeak = false
 
-        /// The identity of an authority made for tests.
+        /// Creates TLS settings with an identity of a test authority.
         ///
         /// ```swift
         /// let tls = TestOrigin.TLS(try authority.issue(.init(names: ["localhost"], validity: .past)))
@@ -82,7 +82,7 @@ extension TestOrigin {
             self.init(certificatePEM: identity.certificatePEM, keyPEM: identity.keyPEM)
         }
 
-        /// An identity in PEM.
+        /// Creates TLS settings with an identity in PEM.
         public init(certificatePEM: [UInt8], keyPEM: [UInt8]) {
             self.certificatePEM = certificatePEM
             self.keyPEM = keyPEM

@@ -1,85 +1,86 @@
 extension TestOrigin {
-    /// Something that goes wrong at a named point of a connection.
+    /// A fault at a named point of a connection.
     ///
     /// ```swift
     /// origin.route("/cut", faults: [Fault(.responseBody(after: 100), .reset)]) { _ in .ok(long) }
     /// origin.inject(Fault(.handshake, .stall), onConnection: 2)
     /// ```
     public struct Fault: Sendable, Hashable {
-        /// Where it happens.
+        /// The point at which the fault occurs.
         public enum Point: Sendable, Hashable {
             /// A connection was accepted; nothing was read from it.
             case accept
-            /// Before the origin's part of the TLS handshake; not met without TLS.
+            /// Before the origin's part of the TLS handshake; does not occur without TLS.
             case handshake
             /// The head of a request was read.
             case requestHead
-            /// At least so many bytes of a request's body were read; not met if it has fewer.
+            /// At least this number of bytes of a request's body was read; does not occur for a shorter body.
             case requestBody(after: Int64 = 0)
-            /// So many bytes of the response's head were sent; with more than it has, before its body.
+            /// This number of bytes of the response's head was sent; for a larger number, before the body.
             case responseHead(after: Int = 0)
-            /// So many bytes after the head were sent, chunk headers included; not met if there are fewer.
+            /// This number of bytes after the head was sent, including chunk headers; does not occur for a shorter
+            /// body.
             case responseBody(after: Int64 = 0)
-            /// The response was sent in full.
+            /// The response was sent completely.
             case end
             /// The connection waits for another request.
             case idle
         }
 
-        /// What happens.
+        /// The effect of a fault.
         public enum Effect: Sendable, Hashable {
-            /// The connection is closed; with TLS, after close_notify.
+            /// Closes the connection; with TLS, after close_notify.
             case close
-            /// The connection is closed without close_notify.
+            /// Closes the connection without close_notify.
             case cut
-            /// The connection is reset, as by a crash (TCP RST).
+            /// Resets the connection, as a crash does (TCP RST).
             case reset
-            /// Nothing is read nor sent any more until the client leaves, or ``TestOrigin/releaseStalls()``.
+            /// Stalls in both directions until the client leaves, or ``TestOrigin/releaseStalls()``.
             case stall
-            /// So many bytes that belong to no protocol are sent; then all goes on.
+            /// Sends this number of bytes of no known protocol, then continues.
             case garbage(Int = 16)
-            /// The header of a chunk and a part of its data are sent, then the connection is closed.
+            /// Sends the header of a chunk and a part of its data, then closes the connection.
             case halfChunk
-            /// All goes on after so long.
+            /// Delays the exchange.
             case delay(Duration)
-            /// These bytes are sent; then all goes on.
+            /// Sends these bytes, then continues.
             case send([UInt8])
         }
 
-        /// Where it happens.
+        /// The point at which the fault occurs.
         public let point: Point
-        /// What happens.
+        /// The effect of the fault.
         public let effect: Effect
 
-        /// A fault of its two parts.
+        /// Creates a fault from its two parts.
         public init(_ point: Point, _ effect: Effect) {
             self.point = point
             self.effect = effect
         }
     }
 
-    /// Faults by chance, yet the same ones for the same seed: what happens to an exchange depends on
-    /// the seed, the number of its connection and its number there, never on timing.
+    /// Reproducible random faults: whether an exchange has one depends on the seed, the number of its connection and
+    /// its number there, never on timing.
     ///
     /// ```swift
     /// origin.setSchedule(FaultSchedule(seed: 42, probability: 0.2))
     /// ```
     public struct FaultSchedule: Sendable {
-        /// Another seed, other faults.
+        /// The seed; another seed yields other faults.
         public var seed: UInt64
-        /// The share of connections, and of exchanges, that meet one: 0...1.
+        /// The share of connections, and of exchanges, that have a fault: 0...1.
         public var probability: Double
-        /// What is chosen from.
+        /// The faults to choose from.
         public var faults: [Fault]
 
-        /// Without `faults`: one of every kind but ``Fault/Effect/stall``, at every point.
+        /// Creates a schedule. `faults` defaults to ``usual``.
         public init(seed: UInt64, probability: Double, faults: [Fault] = FaultSchedule.usual) {
             self.seed = seed
             self.probability = probability
             self.faults = faults
         }
 
-        /// One fault of every kind at every point, without those that need a time-out to end.
+        /// Every effect at every point, except those that end only with a timeout.
         public static let usual: [Fault] = points.flatMap { point in effects.map { Fault(point, $0) } }
 
         private static let points: [Fault.Point] = [
@@ -90,7 +91,7 @@ extension TestOrigin {
             .close, .cut, .reset, .garbage(), .halfChunk, .delay(.milliseconds(1)),
         ]
 
-        /// What happens to a connection (`exchange` 0) or to one of its exchanges (from 1).
+        /// Returns the fault of a connection (`exchange` 0) or of one of its exchanges (from 1).
         func fault(connection: Int, exchange: Int) -> Fault? {
             var random = SeededGenerator(
                 seed: seed ^ UInt64(truncatingIfNeeded: connection) << 20 ^ UInt64(truncatingIfNeeded: exchange))
@@ -101,11 +102,11 @@ extension TestOrigin {
 }
 
 extension TestOrigin.Fault.Point {
-    /// Met once per connection rather than once per exchange.
+    /// Whether the point occurs once for each connection rather than for each exchange.
     var isOfConnection: Bool { self == .accept || self == .handshake }
 }
 
-/// Numbers that look random and are the same for the same seed (SplitMix64).
+/// Pseudo-random numbers that are reproducible by their seed (SplitMix64).
 ///
 /// ```swift
 /// var random = SeededGenerator(seed: 1)
@@ -114,10 +115,10 @@ extension TestOrigin.Fault.Point {
 public struct SeededGenerator: RandomNumberGenerator, Sendable {
     private var state: UInt64
 
-    /// Another seed, other numbers.
+    /// Creates a generator; another seed yields other numbers.
     public init(seed: UInt64) { state = seed }
 
-    /// The next 64 bits.
+    /// Returns the next 64 bits.
     public mutating func next() -> UInt64 {
         state &+= 0x9E37_79B9_7F4A_7C15
         var mixed = state

@@ -3,31 +3,30 @@ import URLLoadingIO
 public import URLLoadingWire
 
 extension TestOrigin {
-    /// A request as it arrived.
+    /// A received request.
     public struct RecordedRequest: Sendable, CustomStringConvertible {
         /// The method.
         public let method: Method
-        /// The request target, as it was sent.
+        /// The request target as sent.
         public let target: String
-        /// The version the client stated.
+        /// The HTTP version stated by the client.
         public let version: HTTPVersion
-        /// Its fields.
+        /// The fields.
         public let headers: Headers
-        /// The body, up to ``TestOrigin/Configuration/recordedBodySize``. Empty if the route does not
-        /// read bodies.
+        /// The body, up to ``TestOrigin/Configuration/recordedBodySize``. Empty if the route does not read bodies.
         public internal(set) var body: [UInt8] = []
-        /// The number of bytes of the body, whether kept or not.
+        /// The length of the body in bytes, whether kept or not.
         public internal(set) var bodyCount: Int64 = 0
-        /// The fields after a chunked body.
+        /// The trailers of a chunked body.
         public internal(set) var trailers = Headers()
-        /// The number of its connection, from 1 in order of acceptance.
+        /// The number of the connection, from 1 in order of acceptance.
         public let connection: Int
-        /// Its number on that connection, from 1.
+        /// The number of the request on that connection, from 1.
         public let exchange: Int
-        /// What the TLS handshake agreed on; `nil` in the clear.
+        /// The parameters of the TLS handshake; `nil` in cleartext.
         public let tls: TLSInfo?
 
-        /// The path: the target up to the `?`.
+        /// The path: the target up to its `?`.
         public var path: String { String(target.prefix { $0 != "?" }) }
 
         /// The request line.
@@ -36,19 +35,19 @@ extension TestOrigin {
         }
     }
 
-    /// What a TLS handshake agreed on.
+    /// The parameters of a TLS handshake.
     public struct TLSInfo: Sendable, Hashable {
         /// `TLSv1.2` or `TLSv1.3`.
         public let version: String
-        /// OpenSSL's name of the cipher.
+        /// OpenSSL's name of the cipher suite.
         public let cipher: String
-        /// The protocol chosen by ALPN, if any.
+        /// The protocol selected by ALPN, if any.
         public let applicationProtocol: String?
-        /// The name the client asked for (SNI), if any.
+        /// The server name requested by the client (SNI), if any.
         public let serverName: String?
-        /// Whom the client has proved to be: the subject of its certificate; `nil` if it was not asked, or did not say.
+        /// The subject of the client's certificate; `nil` if none was requested or presented.
         public let clientSubject: String?
-        /// Whether the client came back with a session.
+        /// Whether the client resumed a session.
         public let isResumed: Bool
 
         init(_ negotiated: TLSNegotiated) {
@@ -61,32 +60,31 @@ extension TestOrigin {
         }
     }
 
-    /// What has happened, in numbers, all of one moment.
+    /// Counters of the origin's activity, all taken at the same moment.
     public struct Counts: Sendable, Hashable {
         /// Connections accepted.
         public internal(set) var accepted = 0
-        /// Connections open.
+        /// Connections open now.
         public internal(set) var open = 0
-        /// The most connections open at once.
+        /// The maximum number of connections open at once.
         public internal(set) var mostOpen = 0
         /// Requests whose head was read.
         public internal(set) var requests = 0
-        /// Answers sent in full.
+        /// Responses sent completely.
         public internal(set) var answered = 0
-        /// Connections that stand still at a ``Fault/Effect/stall``.
+        /// Connections that currently stall at a ``Fault/Effect/stall``.
         public internal(set) var stalled = 0
         /// Faults that took effect.
         public internal(set) var faults = 0
     }
 
-    /// What has happened so far.
+    /// The current counters.
     public var counts: Counts { state.withLock { $0.counts } }
 
-    /// The requests read completely or answered, oldest first, the newest
-    /// ``Configuration/recordedRequests`` of them.
+    /// The requests that were read completely or answered, oldest first, at most ``Configuration/recordedRequests``.
     public var requests: [RecordedRequest] { state.withLock { Array($0.requests.all) } }
 
-    /// Waits until the counts are as they should be: for tests that must not guess how long things take.
+    /// Waits until the counters fulfil a condition, so that tests need not guess how long things take.
     ///
     /// ```swift
     /// try await origin.wait { $0.stalled == 1 }   // the client now waits for an answer
@@ -94,8 +92,8 @@ extension TestOrigin {
     /// try await origin.wait { $0.open == 0 }      // its socket is closed
     /// ```
     /// - Parameters:
-    ///   - limit: of the wait.
-    ///   - condition: checked at every change of the counts.
+    ///   - limit: the longest time to wait.
+    ///   - condition: evaluated after every change of the counters.
     /// - Throws: ``WaitTimedOut`` at the limit; `CancellationError` if the calling task is cancelled first.
     public nonisolated(nonsending) func wait(
         within limit: Duration = WaitTimedOut.usualLimit,

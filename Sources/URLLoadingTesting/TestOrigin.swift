@@ -1,11 +1,10 @@
-// An origin server for tests, in the test's own process. What must live here: its life, from the
-// first listening socket to the last closed one. What a connection does is in `OriginConnection`.
+// The lifetime of an origin server in the test's own process. `OriginConnection` serves the connections.
 
 public import FoundationEssentials
 import Synchronization
 import URLLoadingIO
 
-/// An HTTP/1.1 server on a free port of this machine, whose every answer and fault is chosen by the test.
+/// An HTTP/1.1 server on a free local port, whose responses and faults are chosen by the test.
 ///
 /// ```swift
 /// try await withTestOrigin { origin in
@@ -15,26 +14,25 @@ import URLLoadingIO
 /// }
 /// ```
 ///
-/// It keeps connections alive, answers `Expect: 100-continue`, and holds no more than its
-/// ``Configuration`` says, however large the bodies. It refuses pipelining: a request that was sent
-/// before the answer to the one before it is not read, and the connection closed. It speaks neither
-/// HTTP/2 nor CONNECT.
+/// It keeps connections alive, answers `Expect: 100-continue`, and keeps no more in memory than its ``Configuration``
+/// permits, however large the bodies. Pipelining is refused: a request sent before the previous response is not read,
+/// and the connection is closed. HTTP/2 and CONNECT are not supported.
 public final class TestOrigin: Sendable {
-    /// How it was set up.
+    /// The configuration that the origin was created with.
     public let configuration: Configuration
     let state: Lock<OriginState>
     let tls: TLSServerContext?
     let life: ServerLife
     private let base: URL
 
-    /// Listens, but does not answer before ``start()`` or ``run()``.
+    /// Listens on a port; serves only once ``start()`` or ``run()`` is called.
     ///
     /// ```swift
     /// let origin = try TestOrigin()
     /// origin.start()
     /// defer { await origin.stop() }
     /// ```
-    /// - Throws: an error that says why no socket or no TLS context was to be had.
+    /// - Throws: an error if the socket or the TLS context could not be created.
     public init(_ configuration: Configuration = Configuration()) throws {
         self.configuration = configuration
         tls = try configuration.tls.map { try TLSServerContext(.init($0)) }
@@ -49,25 +47,25 @@ public final class TestOrigin: Sendable {
     /// The port it listens on; 0 for a Unix socket.
     public var port: UInt16 { life.port }
 
-    /// The URL of a path on this origin.
+    /// Returns the URL of a path on this origin.
     ///
     /// ```swift
     /// origin.url("/a?b=c")   // http://127.0.0.1:40123/a?b=c
     /// ```
-    /// - Parameter path: a path with its query, beginning with `/`, written as in a URL. What is none
-    ///   gives the URL of the origin itself.
+    /// - Parameter path: a URL path with its query, beginning with `/`. An invalid path yields the URL of the origin
+    ///   itself.
     public func url(_ path: String = "/") -> URL { URL(string: base.absoluteString + path) ?? base }
 
-    // MARK: Its life
+    // MARK: Lifetime
 
-    /// Serves in a task of its own until ``stop()``. A second call does nothing.
+    /// Serves in a separate task until ``stop()``. A second call does nothing.
     public func start() { startServing() }
 
-    /// Ends every connection and returns when the last one is closed, with its handlers.
+    /// Ends every connection; returns once all are closed and their handlers have ended.
     public func stop() async { await stopServing() }
 
-    /// Serves until ``stop()``, or until the calling task is cancelled; every connection is a child of
-    /// that task. Returns when all are closed. It can run once.
+    /// Serves until ``stop()``, or until the calling task is cancelled; every connection is a child of that task.
+    /// Returns once all are closed. Can be called once.
     @concurrent public func run() async { await serveAll() }
 
     func closed(_ connection: OriginConnection) {
@@ -83,8 +81,7 @@ extension TestOrigin: ServingTests, WatchedServer {
     func stopOpening() -> [OriginConnection] { state.withLock { $0.stop() } }
 }
 
-/// Serves for the length of a scope: at its end, however it is left, every connection is closed
-/// before this returns.
+/// Runs an origin for the duration of a closure; all connections are closed before this function returns or throws.
 ///
 /// ```swift
 /// try await withTestOrigin { origin in
@@ -92,7 +89,7 @@ extension TestOrigin: ServingTests, WatchedServer {
 ///     …
 /// }
 /// ```
-/// - Throws: what ``TestOrigin/init(_:)`` or the closure throws.
+/// - Throws: the errors of ``TestOrigin/init(_:)`` and of the closure.
 nonisolated(nonsending) public func withTestOrigin<R>(
     _ configuration: TestOrigin.Configuration = .init(),
     _ use: nonisolated(nonsending) (TestOrigin) async throws -> R
@@ -100,9 +97,9 @@ nonisolated(nonsending) public func withTestOrigin<R>(
     try await TestOrigin(configuration).serving(use)
 }
 
-/// The origin cannot be set up as it was asked.
+/// The origin could not be created as configured.
 public struct TestOriginError: Error, Sendable, CustomStringConvertible {
-    /// What was wrong.
+    /// A description of the error.
     public let description: String
     init(_ description: String) { self.description = description }
 }

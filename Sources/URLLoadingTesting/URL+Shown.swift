@@ -1,7 +1,7 @@
 package import FoundationEssentials
 
 extension URL {
-    /// The URL as messages show it: userinfo, query and fragment often carry secrets.
+    /// The URL as shown in messages, without userinfo, query and fragment, which often contain secrets.
     package var shown: String {
         var text = "\(scheme ?? ""):"
         if let host = host() { text += "//\(host)" }

@@ -1,20 +1,21 @@
-// The limit of every wait of this product: a test whose condition never comes true fails, and says what it saw instead.
+// The time limit of every wait of this library: a test whose condition never becomes true fails with a description of
+// the actual state.
 
 import URLLoadingIO
 
-/// A wait reached its limit before its condition came true.
+/// Thrown by a wait that reached its time limit before its condition became true.
 ///
 /// ```swift
 /// try await origin.wait(within: .seconds(5)) { $0.requests == 2 }
 /// // waited 5.0 seconds for the counts of the origin (AppTests/FeedTests.swift:12), and saw: Counts(accepted: 1, …
 /// ```
-/// Every wait takes its limit as `within:`, in the system's time, whatever clock the session has. It is
-/// ``usualLimit`` by default. The condition is checked at least once, even if the limit is zero.
+/// Every wait has its limit as `within:`, by the system's clock, whatever clock the session has. The default is
+/// ``usualLimit``. The condition is checked at least once, even if the limit is zero.
 public struct WaitTimedOut: Error, Sendable, Hashable, CustomStringConvertible {
-    /// One minute: enough for a machine that runs many tests at once.
+    /// One minute, enough for a machine that runs many tests at once.
     public static let usualLimit = Duration.seconds(60)
 
-    /// The condition that did not come true, and the line of the test that waited for it.
+    /// The condition that did not become true, and the line of the test that waited for it.
     public let expected: String
     /// The limit of the wait.
     public let limit: Duration
@@ -25,14 +26,14 @@ public struct WaitTimedOut: Error, Sendable, Hashable, CustomStringConvertible {
     public var description: String { "waited \(limit) for \(expected), and saw: \(seen)" }
 }
 
-/// The limit of one wait that goes on.
+/// The time limit of one wait in progress.
 struct WaitLimit: Sendable {
-    /// In the poller's nanoseconds.
+    /// The deadline in the poller's nanoseconds.
     let deadline: Int64
     private let limit: Duration
     private let expected: String
 
-    /// - Parameter expected: the condition, without the place of the wait.
+    /// - Parameter expected: a description of the condition, without the source location.
     init(_ limit: Duration, _ expected: String, _ file: StaticString, _ line: UInt) {
         self.limit = limit
         self.expected = "\(expected) (\(file):\(line))"
@@ -43,7 +44,7 @@ struct WaitLimit: Sendable {
 
     func failure(_ seen: String) -> WaitTimedOut { WaitTimedOut(expected: expected, limit: limit, seen: seen) }
 
-    /// Checks a condition whose changes notify nothing, again and again.
+    /// Polls a condition whose changes are not notified.
     nonisolated(nonsending) func poll(until isSo: () -> Bool, seen: () -> String) async throws {
         while !isSo() {
             guard !isOver else { throw failure(seen()) }
@@ -51,7 +52,7 @@ struct WaitLimit: Sendable {
         }
     }
 
-    /// Calls `look` until it returns something, each time that the slot is woken.
+    /// Calls `look` until it returns a value, each time that the slot is woken.
     /// - Parameter watch: adds the slot to those that every change wakes, or removes it.
     nonisolated(nonsending) func watch<R>(
         _ watch: (_ slot: PollSlot, _ adds: Bool) -> Void, look: () -> R?, seen: () -> String
@@ -81,7 +82,7 @@ struct WaitLimit: Sendable {
 }
 
 extension Sequence {
-    /// The last elements, one after the other, for the state that a failed wait shows.
+    /// The last elements in one line, for the state that a failed wait shows.
     func shown(last count: Int = 8) -> String {
         let all = map { "\($0)" }
         let rest = all.count > count ? "… " : ""

@@ -1,31 +1,31 @@
-/// What was wrong with bytes that were received, or with a message we were asked to send.
+/// A violation of a protocol rule by received bytes, or by a message that the caller asked to send.
 ///
-/// It names the guilty party, the rule and, where it helps, the offset. It never carries the
-/// bytes themselves: they may hold a credential or a cookie, and errors end up in logs.
+/// It states the responsible party, the rule and, where helpful, the offset. It never contains the bytes themselves:
+/// they may hold a credential or a cookie, and errors end up in logs.
 ///
 /// ```swift
 /// do { _ = try Origin.Host("exa mple") } catch { print(error) }
 /// // local: invalidHost (RFC 3986 3.2.2)
 /// ```
 public struct WireViolation: Error, Sendable, Hashable, CustomStringConvertible {
-    /// Who broke the rule.
+    /// The party that broke the rule.
     public enum Party: Sendable, Hashable {
-        /// The caller asked us to send, or gave us, something that is not allowed.
+        /// The caller passed something that is not allowed.
         case local
         /// The peer sent it.
         case remote
     }
 
-    /// Who broke the rule.
+    /// The party that broke the rule.
     public let party: Party
-    /// Which rule.
+    /// The rule that was broken.
     public let code: Code
-    /// Bytes from the start of the text or of the head, where known.
+    /// The offset in bytes from the start of the text or of the head, if known.
     public let offset: Int?
     /// The section that states the rule, as in `"RFC 9112 5.1"`.
     public let section: String
 
-    /// Makes a violation; `section` is for the reader and takes no part in decisions.
+    /// Creates a violation; `section` is for the reader and does not affect decisions.
     public init(_ party: Party, _ code: Code, at offset: Int? = nil, section: String = "") {
         self.party = party
         self.code = code

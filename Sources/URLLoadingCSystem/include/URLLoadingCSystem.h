@@ -1,8 +1,8 @@
-// What the IO floor asks of the operating system, in words that are no system's own.
+// The operating system's services for URLLoadingIO, in a platform-neutral form.
 //
-// Everything that is Linux alone (epoll, eventfd, accept4, MSG_NOSIGNAL) lies behind these
-// functions in `linux/`: another platform is another folder beside it. Feature macros such as
-// _GNU_SOURCE stay in the .c files; in a header that Swift sees they break debug builds.
+// Everything specific to Linux (epoll, eventfd, accept4, MSG_NOSIGNAL) is behind these functions in `linux/`; another
+// platform would be another folder beside it. Feature macros such as _GNU_SOURCE stay in the .c files: in a header that
+// Swift imports they break debug builds.
 #ifndef CSYSTEM_H
 #define CSYSTEM_H
 
@@ -17,11 +17,11 @@
 #include <sys/types.h>
 #include <sys/un.h>
 
-// Readiness, one call of `csys_poll_wait` at a time.
+// The readiness reported by one call of `csys_poll_wait`.
 enum {
     CSYS_READABLE = 1,
     CSYS_WRITABLE = 2,
-    /// The peer has ended its direction, or the connection is gone; comes with CSYS_READABLE.
+    /// The peer has ended its direction, or the connection is gone; reported together with CSYS_READABLE.
     CSYS_ENDED = 4,
 };
 typedef struct {
@@ -29,103 +29,104 @@ typedef struct {
     uint32_t ready;
 } csys_event;
 
-/// A poll set. Returns a descriptor, or -errno.
+/// Creates a poll set. Returns a descriptor, or -errno.
 int csys_poll_create(void);
 /// Adds `descriptor`, edge-triggered, for reading, writing and hang-up. Returns 0 or -errno.
 int csys_poll_add(int poll, int descriptor, void *key);
 /// Waits at most `nanoseconds` (< 0: for ever; 0: not at all). Returns the number of events, or -errno.
 int csys_poll_wait(int poll, csys_event *events, int capacity, int64_t nanoseconds);
-/// A descriptor that ends a `csys_poll_wait` on `poll`, reported with a null key. Returns it, or -errno.
+/// Creates a descriptor that ends a `csys_poll_wait` on `poll`, reported with a null key. Returns it, or -errno.
 int csys_wake_create(int poll);
 void csys_wake(int descriptor);
 
-/// Monotonic time in nanoseconds: exact, and the cheap clock that ticks every few milliseconds.
+/// Monotonic time in nanoseconds; `coarse` is cheaper, but advances only every few milliseconds.
 int64_t csys_now(void);
 int64_t csys_now_coarse(void);
 /// Seconds since 1970.
 int64_t csys_wall_clock(void);
 void csys_nap(int64_t nanoseconds);
 
-/// Sockets are non-blocking and not inherited by child processes. All return -errno on failure.
+/// Sockets are non-blocking and not inherited by child processes. All functions return -errno on failure.
 int csys_socket(int family);
-/// Called again while connecting it tells how far that is: 0 or -EISCONN, -EALREADY, or the failure.
+/// Connects. Called again while connecting, it reports the outcome: 0 or -EISCONN, -EALREADY, or the failure.
 int csys_connect(int descriptor, const struct sockaddr *address, socklen_t length);
 int csys_listen(int descriptor, const struct sockaddr *address, socklen_t length, int backlog);
 int csys_accept(int descriptor, struct sockaddr_storage *peer, socklen_t *length);
 int csys_set_no_delay(int descriptor);
-/// What is sent is marked with this code point (DSCP, 0 to 63), and waits at our own end by this priority (0 to 6).
+/// Marks outgoing packets with a DSCP (0 to 63), and queues them locally with a priority (0 to 6).
 int csys_set_traffic_class(int descriptor, int family, int code_point, int priority);
-/// Everything goes out of this interface, whatever the routes say. -EPERM where that is not for everybody.
+/// Binds a socket to an interface, whatever the routes say. -EPERM where only privileged processes may.
 int csys_bind_interface(int descriptor, const char *name);
-/// Our own end; the port is chosen when connecting if it is 0.
+/// Binds the local address; if its port is 0, the port is chosen when connecting.
 int csys_bind_address(int descriptor, const struct sockaddr *address, socklen_t length);
-/// The first address of an interface in a family: its length, 0 if it has none, or -errno.
+/// Reads the first address of an interface in a family. Returns its length, 0 if it has none, or -errno.
 int csys_interface_address(const char *name, int family, struct sockaddr_storage *address);
 int csys_shutdown_write(int descriptor);
-/// Makes `close` send a reset instead of a clean end: for test servers that misbehave.
+/// Makes `close` reset the connection instead of ending it cleanly, for misbehaving test servers.
 int csys_set_reset_on_close(int descriptor);
 int csys_local_address(int descriptor, struct sockaddr_storage *address, socklen_t *length);
-/// Our own address on the way to a peer, as the routes are now. Nothing is sent.
+/// Reads the local address that current routes would use for a peer. Nothing is sent.
 int csys_address_towards(
     const struct sockaddr *peer, socklen_t size, struct sockaddr_storage *address, socklen_t *length);
 int csys_close(int descriptor);
 
-/// Never raises SIGPIPE. Return the count moved, or -errno.
+/// These functions never raise SIGPIPE. They return the number of bytes moved, or -errno.
 ssize_t csys_send(int descriptor, const void *bytes, size_t count);
 ssize_t csys_receive(int descriptor, void *bytes, size_t count);
-/// One byte looked at and left in place: 1, 0 at the end of input, or -errno.
+/// Looks at one byte without consuming it. Returns 1, 0 at the end of input, or -errno.
 ssize_t csys_peek(int descriptor);
 
-/// Files to read: opened without waiting, not inherited by child processes. Return -errno on failure.
+/// Files to read: opened without waiting, not inherited by child processes. The functions return -errno on failure.
 typedef struct {
     int64_t size;
     _Bool is_regular;
     _Bool is_directory;
-    /// Of `csys_file_reopen`: ours alone to write.
+    /// Set by `csys_file_reopen`: only this user may write to the file.
     _Bool is_own;
 } csys_file_info;
 int csys_file_open(const char *path, csys_file_info *info);
 int64_t csys_file_size(int descriptor);
-/// -EAGAIN if the bytes would have to be fetched first, or the system cannot tell.
+/// Reads cached bytes only. -EAGAIN if they are not cached, or the system cannot tell.
 ssize_t csys_file_read_now(int descriptor, void *bytes, size_t count, int64_t offset);
 ssize_t csys_file_read(int descriptor, void *bytes, size_t count, int64_t offset);
-/// Whether these bytes, judged by their first and last, could be sent without fetching them first.
+/// Whether these bytes are cached, judged by the first and the last of them.
 _Bool csys_file_is_near(int descriptor, int64_t offset, size_t count);
-/// From a file into a socket without passing through the process. Never raises SIGPIPE. Returns the count
-/// moved, 0 at the end of the file, or -errno.
+/// Sends bytes of a file into a socket without copying them through the process. Never raises SIGPIPE. Returns the
+/// number of bytes moved, 0 at the end of the file, or -errno.
 ssize_t csys_send_file(int descriptor, int file, int64_t offset, size_t count);
 
-/// Files to write. New ones are readable by their owner alone; neither call follows a link at the end of a
-/// path. Return -errno on failure.
+/// Files to write. New ones are accessible to their owner only; a symbolic link at the end of a path is not followed.
+/// The functions return -errno on failure.
 int csys_file_create(const char *path);
 int csys_file_reopen(const char *path, csys_file_info *info);
-/// Waits for a lock between processes on a file, made if it is not there. Closing the descriptor gives it back.
+/// Waits for a lock between processes on a file, which is created if necessary. Closing the descriptor releases it.
 int csys_lock_file_open(const char *path);
 ssize_t csys_file_write(int descriptor, const void *bytes, size_t count, int64_t offset);
 int csys_file_truncate(int descriptor, int64_t size);
-/// A lock that other processes and other openings of the file see; fails if there is one already.
+/// Acquires a lock that excludes other processes and other opens of the file; fails if it is taken.
 int csys_file_claim(int descriptor);
 int csys_file_unclaim(int descriptor);
 int csys_file_sync(int descriptor);
-/// The same without what nothing of the content depends on, such as its times.
+/// Synchronises the content only, without metadata such as its times.
 int csys_file_sync_content(int descriptor);
-/// The permission bits of an open file, setuid and the like among them; or -errno.
+/// Returns the permission bits of an open file, including setuid and the like, or -errno.
 int csys_file_mode(int descriptor);
 int csys_file_set_mode(int descriptor, unsigned mode);
-/// The process's umask, without changing it: `umask` itself would, and other threads would see that. Or -errno.
+/// Returns the process's umask without changing it, or -errno. umask(2) would change it for other threads meanwhile.
 int csys_file_mask(void);
-/// A name that the system has until it is started again: 36 characters and a zero. False if it has none.
+/// Reads the boot identifier, which is valid until the next boot: 36 characters and a zero. False if there is none.
 _Bool csys_boot_identity(char identity[37]);
 int csys_file_rename(const char *from, const char *to);
 int csys_file_rename_unless_exists(const char *from, const char *to);
 int csys_file_remove(const char *path);
 _Bool csys_file_exists(const char *path);
-/// Makes a folder and those above it, each for its owner alone; true if it is there then.
+/// Creates a folder and its parents, each accessible to its owner only. Returns whether it exists afterwards.
 _Bool csys_folder_make(const char *path);
 int csys_directory_sync(const char *path);
-/// Makes a directory that is its owner's alone.
+/// Creates a directory that is accessible to its owner only.
 int csys_directory_make(const char *path);
-/// What a path names, itself and no link to it. `is_own`: ours, and nobody else may write to it. Returns 0 or -errno.
+/// Describes the file at a path, not following a symbolic link. `is_own`: this user owns it, and no other may write to
+/// it. Returns 0 or -errno.
 typedef struct {
     uint64_t device;
     uint64_t number;
@@ -136,58 +137,58 @@ typedef struct {
     uint32_t mode;
 } csys_path_info;
 int csys_path_look(const char *path, csys_path_info *info);
-/// Whether a path names the open file itself, and no link to it.
+/// Whether a path refers to the open file itself, not following a symbolic link.
 _Bool csys_file_is_same(const char *path, int descriptor);
 
-/// Bytes nobody can guess. Returns 0 or -errno.
+/// Fills in cryptographically random bytes. Returns 0 or -errno.
 int csys_random(void *bytes, size_t count);
 
-/// Which networks there are. The kernel's words are read in Swift, where no length can lead astray; on
-/// Linux they are those of rtnetlink(7).
+/// The networks of this machine. The kernel's messages are parsed in Swift, where lengths are checked; on Linux they
+/// are those of rtnetlink(7).
 enum {
     CSYS_PATHS_LINKS = 0,
     CSYS_PATHS_ADDRESSES = 1,
     CSYS_PATHS_ROUTES = 2,
 };
-/// Non-blocking, not inherited; hears of changes if `hears_changes`. `port` is what answers to it are marked
-/// with. Returns a descriptor, or -errno.
+/// Opens a non-blocking channel, not inherited by child processes; it receives changes if `hears_changes`. `port` marks
+/// the answers to it. Returns a descriptor, or -errno.
 int csys_paths_open(_Bool hears_changes, uint32_t *port);
-/// Asks for all of one kind; the answers carry `sequence`. One question at a time. Returns 0 or -errno.
+/// Requests all entries of one kind; the answers carry `sequence`. One request at a time. Returns 0 or -errno.
 int csys_paths_ask(int descriptor, int kind, uint32_t sequence);
-/// One datagram: its length, 0 if it was not the kernel's, or -errno: -EAGAIN if there is none, -ENOBUFS if some
-/// were lost, -EMSGSIZE if one did not fit and was dropped.
+/// Receives one datagram. Returns its length, 0 if it was not from the kernel, or -errno: -EAGAIN if there is none,
+/// -ENOBUFS if some were lost, -EMSGSIZE if one did not fit and was dropped.
 ssize_t csys_paths_receive(int descriptor, void *bytes, size_t count);
 
-/// Has `work` run when the process ends by `exit`, or by returning from `main`.
+/// Runs `work` when the process ends by `exit`, or by returning from `main`.
 void csys_at_exit(void (*work)(void));
 
-/// A variable of the environment, or null.
+/// Returns a variable of the environment, or null.
 const char *csys_environment(const char *name);
-/// A shared library, bound at once and private to itself, and what it offers; null if it is not there.
+/// Opens a shared library with immediate, local binding, and looks up its symbols; null if it is not there.
 void *csys_library_open(const char *name);
 void *csys_library_symbol(void *library, const char *name);
 void csys_free(void *memory);
 
 /// Runs `body(context)` on a new detached thread with all signals blocked. Returns 0 or an errno.
 int csys_thread_start(void (*body)(void *), void *context, const char *name);
-/// A counting semaphore; a null one never opens.
+/// A counting semaphore; a null pointer stands for one that is never raised.
 typedef struct csys_semaphore csys_semaphore;
 csys_semaphore *csys_semaphore_create(void);
 void csys_semaphore_destroy(csys_semaphore *semaphore);
 void csys_semaphore_raise(csys_semaphore *semaphore);
-/// False if nothing was raised for `nanoseconds`.
+/// Returns false if the semaphore was not raised within `nanoseconds`.
 _Bool csys_semaphore_wait(csys_semaphore *semaphore, int64_t nanoseconds);
 
-/// A pointer per thread, for the loop to know its own.
+/// A thread-local pointer, by which the polling thread recognises itself.
 void csys_set_thread_mark(const void *mark);
 const void *csys_thread_mark(void);
 
-/// Tells the thread sanitizer that what was released at `address` is known here. Nothing without it.
+/// Tells the thread sanitizer that memory released at `address` was acquired here. Does nothing without the sanitizer.
 void csys_sanitizer_acquire(const void *address);
 
 /// The errno of this thread.
 int csys_error(void);
-/// What an errno is called; never freed.
+/// Returns the description of an errno; it is never freed.
 const char *csys_error_words(int number);
 
 #endif

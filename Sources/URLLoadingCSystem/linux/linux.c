@@ -43,7 +43,7 @@ int csys_poll_wait(int poll, csys_event *events, int capacity, int64_t nanosecon
     } else {
         struct timespec limit = {nanoseconds / 1000000000, nanoseconds % 1000000000};
         count = epoll_pwait2(poll, ready, capacity, &limit, NULL);
-        // Kernels before 5.11 have milliseconds only, and so do sandboxes that do not know the call.
+        // Kernels before 5.11 support milliseconds only, and so do sandboxes that block the newer call.
         if (count < 0 && (errno == ENOSYS || errno == EPERM)) {
             int64_t milliseconds = nanoseconds / 1000000 + 1;
             count = epoll_wait(poll, ready, capacity, milliseconds > INT_MAX ? INT_MAX : (int)milliseconds);
@@ -63,7 +63,7 @@ int csys_poll_wait(int poll, csys_event *events, int capacity, int64_t nanosecon
 int csys_wake_create(int poll) {
     int descriptor = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (descriptor < 0) return -errno;
-    // Edge-triggered: each write is an event of its own, so the counter is never read.
+    // Edge-triggered: each write is a separate event, so the counter is never read.
     struct epoll_event event = {.events = EPOLLIN | EPOLLET, .data.ptr = NULL};
     if (epoll_ctl(poll, EPOLL_CTL_ADD, descriptor, &event) < 0) {
         int error = errno;
@@ -120,11 +120,11 @@ int csys_set_no_delay(int descriptor) {
 }
 
 int csys_set_traffic_class(int descriptor, int family, int code_point, int priority) {
-    // The lower two bits are those of ECN (RFC 3168 5), which is TCP's own affair.
+    // The lower two bits are ECN (RFC 3168 section 5), which TCP manages.
     int octet = code_point << 2;
     int marked = family == AF_INET6 ? setsockopt(descriptor, IPPROTO_IPV6, IPV6_TCLASS, &octet, sizeof octet)
                                     : setsockopt(descriptor, IPPROTO_IP, IP_TOS, &octet, sizeof octet);
-    // Behind the mark, which sets one by a reading of it that is out of use.
+    // Set after the mark, because setting the mark also derives a priority from it, by an obsolete rule.
     int ordered = setsockopt(descriptor, SOL_SOCKET, SO_PRIORITY, &priority, sizeof priority);
     return result(marked < 0 ? marked : ordered);
 }
@@ -134,7 +134,7 @@ int csys_bind_interface(int descriptor, const char *name) {
 }
 
 int csys_bind_address(int descriptor, const struct sockaddr *address, socklen_t length) {
-    // Otherwise a port is set aside for this end before the other is known, and they run out.
+    // Otherwise a port is reserved before the destination is known, and ports run out.
     int on = 1;
     (void)setsockopt(descriptor, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof on);
     return result(bind(descriptor, address, length));
@@ -173,14 +173,14 @@ int csys_address_towards(
     const struct sockaddr *peer, socklen_t size, struct sockaddr_storage *address, socklen_t *length) {
     int descriptor = result(socket(peer->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
     if (descriptor < 0) return descriptor;
-    // Of a socket of datagrams that looks up the route, and no more.
+    // Connecting a datagram socket only looks up the route.
     int looked = result(connect(descriptor, peer, size));
     if (looked >= 0) looked = csys_local_address(descriptor, address, length);
     close(descriptor);
     return looked;
 }
 
-// EINTR after close(2) on Linux means the descriptor is gone all the same: never retried.
+// On Linux the descriptor is closed even if close(2) fails with EINTR, so it is never retried.
 int csys_close(int descriptor) { return result(close(descriptor)); }
 
 ssize_t csys_send(int descriptor, const void *bytes, size_t count) {
@@ -212,7 +212,7 @@ static void *thread_main(void *argument) {
     thread_start start = *(thread_start *)argument;
     free(argument);
     pthread_setname_np(pthread_self(), start.name);
-    // Naps of a few microseconds are meant as such: the default slack would add fifty.
+    // Makes naps of a few microseconds precise: the default timer slack would add fifty.
     prctl(PR_SET_TIMERSLACK, 1000UL);
     start.body(start.context);
     return NULL;
@@ -274,7 +274,7 @@ const char *csys_error_words(int number) {
     return words ? words : "unknown error";
 }
 
-// Weak: there is one only where the sanitizer is linked.
+// Weak: defined only where the sanitizer is linked.
 extern void __tsan_acquire(void *address) __attribute__((weak));
 void csys_sanitizer_acquire(const void *address) {
     if (__tsan_acquire) __tsan_acquire((void *)address);
@@ -305,7 +305,7 @@ ssize_t csys_file_read_now(int descriptor, void *bytes, size_t count, int64_t of
     struct iovec piece = {bytes, count};
     ssize_t moved = preadv2(descriptor, &piece, 1, offset, RWF_NOWAIT);
     if (moved >= 0) return moved;
-    // File systems without the flag say so: their reads may wait.
+    // File systems without the flag report that; their reads may block.
     return errno == EOPNOTSUPP || errno == ENOSYS || errno == EINTR || errno == EINVAL ? -EAGAIN : -errno;
 }
 
@@ -316,7 +316,7 @@ _Bool csys_file_is_near(int descriptor, int64_t offset, size_t count) {
 }
 
 ssize_t csys_send_file(int descriptor, int file, int64_t offset, size_t count) {
-    // There is no MSG_NOSIGNAL for it: the signal is blocked, and taken back if it came.
+    // sendfile has no MSG_NOSIGNAL, so SIGPIPE is blocked, and consumed if it was raised.
     sigset_t pipe_signal, before;
     sigemptyset(&pipe_signal);
     sigaddset(&pipe_signal, SIGPIPE);
@@ -325,7 +325,7 @@ ssize_t csys_send_file(int descriptor, int file, int64_t offset, size_t count) {
     ssize_t moved;
     do moved = sendfile(descriptor, file, &from, count); while (moved < 0 && errno == EINTR);
     ssize_t outcome = moved < 0 ? -errno : moved;
-    // One that was pending before is somebody else's; with it blocked, ours cannot be told apart.
+    // A signal that was already pending belongs to other code, and cannot be told apart from a new one.
     if (outcome == -EPIPE && !sigismember(&before, SIGPIPE)) {
         struct timespec none = {0, 0};
         sigtimedwait(&pipe_signal, NULL, &none);
@@ -368,12 +368,12 @@ int csys_file_reopen(const char *path, csys_file_info *info) {
             close(descriptor);
             return -error;
         }
-        // Without a name: another was put in its place since it was opened, and that is the one that is meant.
+        // The file was replaced since it was opened: open the new one.
         if (status.st_nlink > 0 || tries == 100) break;
         close(descriptor);
     }
     *info = (csys_file_info){status.st_size, S_ISREG(status.st_mode), S_ISDIR(status.st_mode)};
-    // Somebody else's file, or one that others may have written to, is not what we left behind.
+    // A file that another user owns or may have written to is not the one that this program left behind.
     info->is_own = status.st_uid == geteuid() && (status.st_mode & 0022) == 0 && status.st_nlink == 1;
     return descriptor;
 }
@@ -395,7 +395,7 @@ int csys_file_mode(int descriptor) {
 }
 int csys_file_set_mode(int descriptor, unsigned mode) { return result(fchmod(descriptor, mode)); }
 
-// The beginning of a small file of the kernel's, with a zero behind it. Returns its length, or -errno.
+// Reads the beginning of a small kernel file and appends a zero. Returns the length, or -errno.
 static ssize_t read_beginning(const char *path, char *text, size_t size) {
     int descriptor = open(path, O_RDONLY | O_CLOEXEC);
     if (descriptor < 0) return -errno;
@@ -409,7 +409,7 @@ int csys_file_mask(void) {
     char text[512];
     ssize_t count = read_beginning("/proc/self/status", text, sizeof text);
     if (count < 0) return (int)count;
-    // The name before it cannot hold a line break: the kernel escapes those.
+    // The name before it cannot contain a line break, because the kernel escapes those.
     const char *line = strstr(text, "\nUmask:");
     return line ? (int)(strtoul(line + 7, NULL, 8) & 0777) : -ENOENT;
 }
@@ -421,7 +421,7 @@ int csys_file_rename(const char *from, const char *to) { return result(rename(fr
 int csys_file_rename_unless_exists(const char *from, const char *to) {
     int outcome = result(renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE));
     if (outcome != -EINVAL && outcome != -ENOSYS) return outcome;
-    // A file system without the flag: a link does not replace either.
+    // On file systems without the flag: link(2) does not replace an existing file either.
     outcome = result(link(from, to));
     if (outcome == 0) unlink(from);
     return outcome;

@@ -24,7 +24,7 @@ int csys_paths_open(_Bool hears_changes, uint32_t *port) {
 }
 
 int csys_paths_ask(int descriptor, int kind, uint32_t sequence) {
-    // Whole headers, zeroed: kernels that check strictly refuse the short form.
+    // Complete, zeroed headers: kernels with strict checks refuse the short form.
     struct {
         struct nlmsghdr head;
         union {
@@ -61,7 +61,7 @@ ssize_t csys_paths_receive(int descriptor, void *bytes, size_t count) {
     ssize_t moved;
     do moved = recvmsg(descriptor, &message, 0); while (moved < 0 && errno == EINTR);
     if (moved < 0) return -errno;
-    // Other processes may write to the same port: only the kernel is believed.
+    // Other processes may write to the same port: accept messages from the kernel only.
     if (message.msg_namelen < sizeof sender || sender.nl_pid != 0) return 0;
     return message.msg_flags & MSG_TRUNC ? -EMSGSIZE : moved;
 }

@@ -1,6 +1,6 @@
 import URLLoadingCOpenSSL
 
-/// SHA-256 (FIPS 180-4) of bytes that come in pieces. Used by one task.
+/// Computes the SHA-256 (FIPS 180-4) of bytes that arrive in pieces. Used by one task at a time.
 package final class Digest {
     private let context: OpaquePointer?
 
@@ -15,7 +15,7 @@ package final class Digest {
         if let context { EVP_DigestUpdate(context, bytes.baseAddress, bytes.count) }
     }
 
-    /// 64 hexadecimal digits, of all that came. Asked for once; empty if there is no SHA-256 to be had.
+    /// Returns the digest of all bytes as 64 hexadecimal digits. Call it once. Empty if OpenSSL offers no SHA-256.
     package func finish() -> String {
         var result = [UInt8](repeating: 0, count: Int(EVP_MAX_MD_SIZE))
         var count: UInt32 = 0

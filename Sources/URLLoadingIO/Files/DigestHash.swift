@@ -1,11 +1,11 @@
 import URLLoadingCOpenSSL
 
-/// The hashes that HTTP authentication is made of (RFC 7616 §3.2).
+/// The hash functions of HTTP Digest authentication (RFC 7616 §3.2).
 package enum DigestHash: Sendable {
     case md5, sha256, sha512_256
 
-    /// SHA-1, which nothing may depend upon for its security: a WebSocket's answer is made of it (RFC 6455 4.2.2). Empty
-    /// where OpenSSL does not do it.
+    /// Returns the SHA-1 of `bytes`, for the WebSocket handshake only (RFC 6455 §4.2.2); never use it for security.
+    /// Empty where OpenSSL refuses SHA-1.
     package static func sha1(_ bytes: [UInt8]) -> [UInt8] {
         var result = [UInt8](repeating: 0, count: Int(EVP_MAX_MD_SIZE))
         var count: UInt32 = 0
@@ -21,14 +21,15 @@ package enum DigestHash: Sendable {
         }
     }
 
-    /// Hexadecimal digits in lower case; `nil` where OpenSSL does not do it, as MD5 under a policy.
+    /// Returns the hash in lower-case hexadecimal digits; `nil` where OpenSSL refuses the algorithm, as it does MD5
+    /// under a FIPS policy.
     package func hex(_ bytes: [UInt8]) -> String? {
         var running = Running(self)
         bytes.withUnsafeBytes { running.update($0) }
         return running.finish()
     }
 
-    /// The same of bytes that come in pieces.
+    /// Computes a hash of bytes that arrive in pieces.
     package struct Running: ~Copyable {
         private let context: OpaquePointer?
 
@@ -48,7 +49,7 @@ package enum DigestHash: Sendable {
             if let context { EVP_DigestUpdate(context, bytes.baseAddress, bytes.count) }
         }
 
-        /// Asked for once.
+        /// Returns the hash in lower-case hexadecimal digits; `nil` where OpenSSL refuses the algorithm. Call it once.
         package mutating func finish() -> String? {
             var result = [UInt8](repeating: 0, count: Int(EVP_MAX_MD_SIZE))
             var count: UInt32 = 0

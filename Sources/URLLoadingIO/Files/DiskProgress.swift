@@ -1,10 +1,10 @@
-// How much of a growing file is known to be on the disk. What the system has in its buffers survives the process, and
-// not a loss of power: after that the file may have its size, and zeros in place of content.
+// Tracks how much of a growing file is known to be on the disk. Data in the system's buffers survives the death of the
+// process but not a loss of power: afterwards the file may have its full size, with zeros in place of content.
 
 import Synchronization
 import URLLoadingCSystem
 
-/// A beginning of a file that is on the disk, and by what its content is known again.
+/// A prefix of a file that is known to be on the disk, with a digest that verifies its content later.
 package struct DiskMark: Sendable, Equatable {
     /// Bytes from the start of the file.
     package let offset: Int64
@@ -17,8 +17,8 @@ package struct DiskMark: Sendable, Equatable {
     }
 }
 
-/// When a growing file is synchronised: after 64 MiB, or with the first bytes that come 5 seconds after the last time.
-/// Pure; times are monotonic nanoseconds.
+/// Decides when a growing file is synchronised: after 64 MiB, or with the first bytes that arrive 5 seconds or more
+/// after the last synchronisation. Pure; times are monotonic nanoseconds.
 struct SyncPlan: Sendable {
     static let bytes: Int64 = 64 << 20
     static let interval: Int64 = 5_000_000_000
@@ -26,15 +26,16 @@ struct SyncPlan: Sendable {
     private enum Phase: Sendable {
         case idle
         case synchronizing
-        /// The system has failed to write bytes, and says so once: nothing after that is proof (fsync(2)).
+        /// A write to the disk has failed. The system reports that only once, so later successes prove nothing
+        /// (fsync(2)).
         case failed
     }
     private var phase = Phase.idle
-    /// Where the last synchronisation began, in the file and in time; no time before the first bytes.
+    /// File offset and time at which the last synchronisation began; `time` is `nil` before the first bytes.
     private var offset: Int64 = 0
     private var time: Int64?
 
-    /// Content is written up to `end`. Returns whether a synchronisation begins with that.
+    /// Records that content is written up to `end`. Returns whether a synchronisation must begin now.
     mutating func wrote(upTo end: Int64, now: Int64) -> Bool {
         let since = time ?? now
         time = since
@@ -47,26 +48,26 @@ struct SyncPlan: Sendable {
 
     mutating func synchronized(_ isDone: Bool) { phase = isDone ? .idle : .failed }
 
-    /// The content before `offset` is on the disk already.
+    /// Records that the content before `offset` is on the disk already.
     mutating func skip(to offset: Int64) { self.offset = offset }
 
-    /// Content from `offset` on is given up.
+    /// Records that the content from `offset` on was discarded.
     mutating func cut(to offset: Int64) { self.offset = min(self.offset, offset) }
 }
 
-/// An open file, closed with the last reference: a synchronisation may outlast its writer.
+/// An open file, closed with its last reference, because a synchronisation may outlast the file's writer.
 final class OpenFile: Sendable {
     let descriptor: Int32
     init(_ descriptor: Int32) { self.descriptor = descriptor }
     deinit { _ = csys_close(descriptor) }
 
-    /// SHA-256 of the last bytes before an offset, at most 64 KiB. Blocks.
+    /// Returns the SHA-256 of the last bytes before `offset`, at most 64 KiB. Blocks.
     func tail(before offset: Int64) throws(IOFailure) -> String {
         let count = min(offset, 64 * 1024)
         return Digest.hex(try bytes(Int(count), from: offset - count))
     }
 
-    /// Exactly so many bytes. Blocks.
+    /// Reads exactly `count` bytes. Blocks.
     func bytes(_ count: Int, from offset: Int64) throws(IOFailure) -> [UInt8] {
         var bytes = [UInt8](repeating: 0, count: count)
         var done = 0
@@ -81,13 +82,14 @@ final class OpenFile: Sendable {
     }
 }
 
-/// Brings the content of one growing file to the disk, on a thread that all files share, and knows how far that is.
-/// One part that grows from its beginning: what is written in several places has one of these for each.
+/// Synchronises one growing file on a thread that all files share, and tracks how far its content is on the disk. The
+/// file must grow from its beginning; a file that is written in several ranges has one `DiskProgress` for each range.
 final class DiskProgress: Sendable {
     private struct State: Sendable {
         var plan = SyncPlan()
         var mark: DiskMark?
-        /// Counts how often content was given up: a synchronisation that began before says nothing of what came after.
+        /// Counts how often content was discarded: a synchronisation that began before a discard proves nothing about
+        /// later content.
         var cuts = 0
         var hasName = false
     }
@@ -100,10 +102,10 @@ final class DiskProgress: Sendable {
         self.folder = folder
     }
 
-    /// `nil` until the first synchronisation has ended.
+    /// The prefix that is on the disk; `nil` until the first synchronisation has ended.
     var mark: DiskMark? { state.withLock { $0.mark } }
 
-    /// What an earlier writer of the file has left.
+    /// Continues from the mark that an earlier writer of the file has left.
     func go(onFrom mark: DiskMark) {
         state.withLock { state in
             state.mark = mark
@@ -111,7 +113,7 @@ final class DiskProgress: Sendable {
         }
     }
 
-    /// Content from `offset` on is given up.
+    /// Records that the content from `offset` on was discarded.
     func cut(to offset: Int64) {
         state.withLock { state in
             state.cuts += 1
@@ -120,7 +122,7 @@ final class DiskProgress: Sendable {
         }
     }
 
-    /// Content is written up to `offset`. Never blocks.
+    /// Records that content is written up to `offset`. Never blocks.
     func wrote(upTo offset: Int64, now: Int64) {
         let cuts = state.withLock { $0.plan.wrote(upTo: offset, now: now) ? $0.cuts : nil }
         guard let cuts else { return }
@@ -130,8 +132,8 @@ final class DiskProgress: Sendable {
     private func synchronize(upTo offset: Int64, _ cuts: Int) {
         let tail = try? file.tail(before: offset)
         let isDone = csys_file_sync_content(file.descriptor) >= 0
-        // The name of a new file is the folder's content. Where a folder cannot be synchronised the file may be missing
-        // after a loss of power, and is never wrong.
+        // The name of a new file is part of the folder's content. Where a folder cannot be synchronised the file may be
+        // missing after a loss of power, but its content is never wrong.
         if isDone, !state.withLock({ $0.hasName }) { _ = csys_directory_sync(folder) }
         state.withLock { state in
             state.plan.synchronized(isDone)
@@ -142,9 +144,9 @@ final class DiskProgress: Sendable {
     }
 }
 
-/// What the running system is known by until it is started again.
+/// Identifies the running system until its next boot.
 package enum SystemBoot {
-    /// Empty if the system does not say.
+    /// The kernel's boot identifier; empty if the system does not provide one.
     package static let identity: String = {
         var text = [CChar](repeating: 0, count: 37)
         guard csys_boot_identity(&text) else { return "" }

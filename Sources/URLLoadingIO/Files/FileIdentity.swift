@@ -1,16 +1,15 @@
-/// What tells a file from what it was before, at the cost of two reads: size, time of its last change, and
-/// a digest of its ends. A change that keeps all three is not noticed; nothing short of reading all of it
-/// would.
+/// Tells one version of a file from another at the cost of two reads: by size, time of the last change, and a digest of
+/// both ends. A change that keeps all three goes unnoticed; only reading the whole file would detect it.
 package struct FileIdentity: Sendable, Hashable {
     package let size: Int64
     /// Nanoseconds since 1970.
     package let modified: Int64
-    /// SHA-256 of the first and the last 64 KiB, one after the other, in hexadecimal; of all if that is less.
+    /// SHA-256 of the first and the last 64 KiB together, in hexadecimal; of the whole file if it is smaller.
     package let ends: String
 
     private static let endSize = 64 * 1024
 
-    /// Reads the ends. Blocks.
+    /// Reads both ends of the file. Blocks.
     package init(_ reader: FileReader) throws(IOFailure) {
         size = reader.size
         modified = reader.modified
@@ -19,7 +18,7 @@ package struct FileIdentity: Sendable, Hashable {
         ends = Digest.hex(try Self.read(reader, 0..<first) + Self.read(reader, last..<size))
     }
 
-    /// As much of the range as there is.
+    /// Returns the bytes of the range, or fewer if the file ends before it does.
     private static func read(_ reader: FileReader, _ range: Range<Int64>) throws(IOFailure) -> [UInt8] {
         var bytes = [UInt8](repeating: 0, count: Int(range.count))
         var done = 0

@@ -1,19 +1,19 @@
 import Glibc
 import URLLoadingCSystem
 
-/// A lock between processes: held until it is dropped, and by nobody when its process has died. The file it is made
-/// on stays, empty, readable by its owner alone.
+/// A lock between processes, released when this object is dropped or its process dies. The lock file stays: empty, and
+/// accessible to its owner only.
 package final class FileLock: Sendable {
     private let descriptor: Int32
 
-    /// Waits for whoever holds it; `nil` if the file cannot be made. Blocks.
+    /// Waits until the lock is free; `nil` if the lock file cannot be created. Blocks.
     package init?(_ path: String) {
         descriptor = csys_lock_file_open(path)
         guard descriptor >= 0 else { return nil }
     }
 
-    /// The same for so many milliseconds at most.
-    /// - Throws: `EWOULDBLOCK` if somebody else still holds it.
+    /// Waits at most `patience` milliseconds for the lock.
+    /// - Throws: `EWOULDBLOCK` if another holder still has the lock.
     package init(_ path: String, patience: Int) throws(IOFailure) {
         let opened = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard opened >= 0 else { throw IOFailure(.system(errno), .open) }

@@ -1,5 +1,5 @@
-// An open file, read at offsets. What the kernel has in memory is read at once; what it would have to
-// fetch is read on a blocking thread, which nobody waits for when the load ends.
+// An open file, read at offsets. Cached pages are read at once; uncached pages are read on a blocking thread, for which
+// no task waits once the load has ended.
 
 import Glibc
 import URLLoadingCSystem
@@ -11,7 +11,7 @@ package final class FileReader: Sendable {
     package let size: Int64
     private let descriptor: Int32
 
-    /// Opens without waiting for whoever may be at the other end of a pipe. May block on slow file systems.
+    /// Opens the file without waiting for the writer of a pipe. May block on slow file systems.
     package init(path: String) throws(IOFailure) {
         var info = csys_file_info()
         let descriptor = csys_file_open(path, &info)
@@ -23,30 +23,30 @@ package final class FileReader: Sendable {
 
     deinit { _ = csys_close(descriptor) }
 
-    /// The size at this moment.
+    /// The size at the time of the call.
     package var currentSize: Int64 { csys_file_size(descriptor) }
 
-    /// When its content was changed last, in nanoseconds since 1970; 0 if the system does not say.
+    /// Time of the last content change in nanoseconds since 1970; 0 if the system does not provide it.
     package var modified: Int64 {
         var info = stat()
         guard fstat(descriptor, &info) == 0 else { return 0 }
         return Int64(info.st_mtim.tv_sec) &* 1_000_000_000 &+ Int64(info.st_mtim.tv_nsec)
     }
 
-    /// Reads what is in memory; `nil` if it is not there, 0 at the end.
+    /// Reads from cached pages only; `nil` if the bytes are not cached, 0 at the end of the file.
     package func readNow(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(IOFailure) -> Int? {
         try count(csys_file_read_now(descriptor, buffer.baseAddress, buffer.count, offset))
     }
 
-    /// Reads; 0 at the end. Blocks.
+    /// Reads at an offset; returns 0 at the end of the file. Blocks.
     package func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(IOFailure) -> Int {
         try count(csys_file_read(descriptor, buffer.baseAddress, buffer.count, offset)) ?? 0
     }
 
-    /// Whether so many bytes are in memory, as far as their ends tell.
+    /// Returns whether the `count` bytes at `offset` are in the page cache, judged by the first and the last of them.
     package func isNear(_ offset: Int64, count: Int) -> Bool { csys_file_is_near(descriptor, offset, count) }
 
-    /// Sends into a socket; 0 at the end, -errno on failure.
+    /// Sends bytes of the file into a socket. Returns 0 at the end of the file, -errno on failure.
     func send(to socket: Int32, at offset: Int64, count: Int) -> Int {
         csys_send_file(socket, descriptor, offset, count)
     }

@@ -1,12 +1,13 @@
 import Glibc
 
-/// What of a file changes when it is written anew: cheap to ask, and no proof.
+/// Size and modification time of a file, to notice that it was replaced. Cheap to read, but no proof that the file is
+/// unchanged.
 package struct FileStamp: Sendable, Hashable {
-    /// -1 while it is not there.
+    /// -1 if the file does not exist.
     private let size: Int64
     private let modified: Int64
 
-    /// Asked before every handshake: one call of the system, and a file that is opened by nobody.
+    /// Reads the stamp with one stat(2), without opening the file, because this runs before every TLS handshake.
     package init(_ path: String) {
         var info = stat()
         let isThere = stat(path, &info) == 0

@@ -1,20 +1,20 @@
-// A file that is being written: under a name nobody can guess, readable by its owner alone, removed when
-// nobody has given it a place. Only the file itself is ever removed, not what bears its name by then.
+// A file that is being written: under an unguessable name, accessible to its owner only, and removed unless it was kept
+// or moved. Removal checks that the path still names this file, so a replacement under the same name survives.
 
 import Synchronization
 import URLLoadingCSystem
 
 package final class FileWriter: Sendable {
-    /// Where it is now.
+    /// The path at which the file was created.
     package let path: String
     fileprivate let file: OpenFile
     private var descriptor: Int32 { file.descriptor }
     private let progress: DiskProgress
-    /// Somebody else's by now, or meant to stay.
+    /// True once the file belongs to another owner or is meant to stay; `deinit` then does not remove it.
     private let isKept = Atomic<Bool>(false)
-    /// Somebody writes to it.
+    /// True while a writer has claimed the file.
     private let isClaimed = Atomic<Bool>(false)
-    /// It is somebody's who got it whole: nobody may write to it any more.
+    /// True once the complete file was handed to the caller: later claims fail.
     private let isDelivered = Atomic<Bool>(false)
 
     private init(path: String, descriptor: Int32) {
@@ -23,13 +23,13 @@ package final class FileWriter: Sendable {
         progress = DiskProgress(file, in: Self.folder(of: path))
     }
 
-    /// The folder of a path, as it is written there.
+    /// Returns the folder part of a path, unresolved.
     private static func folder(of path: String) -> String {
         guard let slash = path.lastIndex(of: "/") else { return "." }
         return slash == path.startIndex ? "/" : String(path[..<slash])
     }
 
-    /// Makes a new file in a folder. Blocks.
+    /// Creates a new file in a folder. Blocks.
     package static func create(in folder: String, prefix: String) throws(IOFailure) -> FileWriter {
         var failure: Int32 = EEXIST
         for _ in 0..<8 {
@@ -42,8 +42,9 @@ package final class FileWriter: Sendable {
         throw IOFailure(.system(failure), .open)
     }
 
-    /// Opens one that was left behind, and is a regular file that only we may have written. Blocks.
-    /// - Returns: the file and its size; it is kept until said otherwise.
+    /// Opens a file that an earlier process left behind; it must be a regular file that only this user can have
+    /// written. Blocks.
+    /// - Returns: the file and its size. The file is kept until ``unkeep()``.
     package static func reopen(_ path: String) throws(IOFailure) -> (FileWriter, size: Int64) {
         var info = csys_file_info()
         let descriptor = csys_file_reopen(path, &info)
@@ -59,13 +60,13 @@ package final class FileWriter: Sendable {
 
     deinit { discard() }
 
-    /// From now on it stays when nobody refers to it.
+    /// Keeps the file when the last reference to it is dropped.
     package func keep() { isKept.store(true, ordering: .releasing) }
-    /// From now on it goes with the last reference.
+    /// Removes the file when the last reference to it is dropped.
     package func unkeep() { isKept.store(false, ordering: .releasing) }
 
-    /// Makes the caller the one who writes to it, in this process and in all; returns false if there is one, or
-    /// if it is complete and somebody's.
+    /// Claims the right to write the file, among all processes. Returns false if another writer has claimed it, or if
+    /// the file is complete and was delivered.
     package func claim() -> Bool {
         guard !isClaimed.exchange(true, ordering: .acquiring) else { return false }
         if !isDelivered.load(ordering: .acquiring), csys_file_claim(descriptor) >= 0 { return true }
@@ -78,28 +79,28 @@ package final class FileWriter: Sendable {
         isClaimed.store(false, ordering: .releasing)
     }
 
-    /// It is complete, and handed over.
+    /// Marks the file as complete and handed to the caller.
     package func deliver() { isDelivered.store(true, ordering: .releasing) }
     package var wasDelivered: Bool { isDelivered.load(ordering: .acquiring) }
 
-    /// Removes it under a name it was given.
+    /// Removes the file under the name that it was moved to.
     package func remove(at current: String) {
         if csys_file_is_same(current, descriptor) { _ = csys_file_remove(current) }
     }
 
-    /// Removes it, unless it is kept.
+    /// Removes the file unless it is kept.
     package func discard() {
         guard !isKept.exchange(true, ordering: .acquiringAndReleasing) else { return }
         if csys_file_is_same(path, descriptor) { _ = csys_file_remove(path) }
     }
 
-    /// Writes all of `bytes`. Blocks when the system's buffers are full.
+    /// Writes all of `bytes`. Blocks while the system's buffers are full.
     package func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(IOFailure) {
         var done = 0
         while done < bytes.count {
             let moved = csys_file_write(
                 descriptor, bytes.baseAddress?.advanced(by: done), bytes.count - done, offset + Int64(done))
-            // A full disk may take a part first.
+            // A full disk may accept part of the bytes first.
             guard moved > 0 else { throw IOFailure(.system(moved == 0 ? ENOSPC : Int32(-moved)), .write) }
             done += moved
         }
@@ -110,49 +111,50 @@ package final class FileWriter: Sendable {
         try check(csys_file_truncate(descriptor, size))
     }
 
-    // MARK: What is on the disk
+    // MARK: Progress on the disk
 
-    /// Content is written from the start up to `offset`. Every 64 MiB, and with the first bytes after 5 seconds, a thread
-    /// apart brings it to the disk: the writer never waits for that.
+    /// Records that content is written from the start up to `offset`. Every 64 MiB, and with the first bytes after 5
+    /// seconds, a separate thread synchronises the file; the writer never waits for that.
     /// - Parameter now: monotonic nanoseconds.
     package func wrote(upTo offset: Int64, now: Int64) { progress.wrote(upTo: offset, now: now) }
 
-    /// How much survives a loss of power; `nil` if nothing is known to.
+    /// The prefix that would survive a loss of power; `nil` if none is known.
     package var mark: DiskMark? { progress.mark }
 
-    /// What an earlier process knew of a file that was reopened.
+    /// Continues from the mark that an earlier process stored for a file that was reopened.
     package func go(onFrom mark: DiskMark) { progress.go(onFrom: mark) }
 
     package var size: Int64 { csys_file_size(descriptor) }
 
-    /// Reads what was written; fewer bytes only at the end.
+    /// Reads what was written; returns fewer bytes only at the end of the file.
     package func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(IOFailure) -> Int {
         let count = csys_file_read(descriptor, buffer.baseAddress, buffer.count, offset)
         guard count >= 0 else { throw IOFailure(.system(Int32(-count)), .read) }
         return count
     }
 
-    /// Returns when the bytes are on the disk. Blocks.
+    /// Returns once the bytes are on the disk. Blocks.
     package func synchronize() throws(IOFailure) { try check(csys_file_sync(descriptor)) }
 
-    /// The permissions of a file that is given its name.
+    /// The permissions that a file gets when it is moved to its final name.
     package enum Permissions: Sendable {
-        /// Those it has: 0600 for a file that this process has made.
+        /// Leaves the permissions as they are: 0600 for a file that this process created.
         case unchanged
-        /// Those of the file it replaces, or those that the umask leaves of 0666. A file that had its name before keeps
-        /// its own unless it replaces another.
+        /// Takes the permissions of the file that is replaced, or 0666 less the umask. A file that had its name before
+        /// keeps its own unless it replaces another.
         case usual
         /// Bits beyond 0777 are ignored.
         case exactly(UInt16)
     }
 
-    /// Gives the file its name, in one step; a file of that name is replaced if `replacing` says so. Blocks.
+    /// Moves the file to its final name in one step; replaces an existing file if `replacing` says so. Blocks.
     ///
-    /// File systems without permissions ignore them. If this fails, the file is where it was, for the same users.
+    /// File systems without permissions ignore `permissions`. On failure the file stays where it was, with the
+    /// permissions it had.
     /// - Parameters:
-    ///   - current: where it is now.
+    ///   - current: where the file is now.
     ///   - permissions: set together with the name.
-    ///   - synchronizes: content and name are on the disk when this returns.
+    ///   - synchronizes: if true, content and name are on the disk when this returns.
     package func move(
         from current: String, to destination: String, replacing: Bool, permissions: Permissions = .unchanged,
         synchronizes: Bool
@@ -164,7 +166,8 @@ package final class FileWriter: Sendable {
             case .usual: usualPermissions(at: destination, from: current)
             case .exactly(let mode): UInt32(mode) & 0o777
             }
-        // Under its old name in another folder it may be in the reach of users that its new place keeps out.
+        // In another folder the file might, under its old name, be within reach of users that the destination folder
+        // excludes.
         let isBeside = Self.folder(of: current) == Self.folder(of: destination)
         if isBeside, let wanted { _ = csys_file_set_mode(descriptor, wanted) }
         do throws(IOFailure) {
@@ -184,27 +187,27 @@ package final class FileWriter: Sendable {
         if synchronizes { try check(csys_directory_sync(Self.folder(of: destination))) }
     }
 
-    /// `nil` for those it has.
+    /// Returns the permissions for `Permissions.usual`; `nil` to leave the file's own.
     private func usualPermissions(at destination: String, from current: String) -> UInt32? {
         if let replaced = Self.permissions(at: destination) { return UInt32(replaced) }
         return current == path ? UInt32(Self.permissionsOfNewFiles) : nil
     }
 
-    /// Those of the regular file that has this name, itself and no link to it; `nil` if there is none.
+    /// Returns the permissions of the regular file at `path`, not following a symbolic link; `nil` if there is none.
     package static func permissions(at path: String) -> UInt16? {
         var info = csys_path_info()
         guard csys_path_look(path, &info) >= 0, info.is_regular else { return nil }
         return UInt16(info.mode)
     }
 
-    /// Those of a new file: what the process's umask leaves of 0666. Read anew each time, for it may change. For its owner
-    /// alone where the system does not tell the umask.
+    /// Returns the permissions of a new file: 0666 less the process's umask, or 0600 where the system does not reveal
+    /// the umask. Read on each call, because the umask may change.
     package static var permissionsOfNewFiles: UInt16 {
         let mask = csys_file_mask()
         return mask >= 0 ? 0o666 & ~UInt16(mask) : 0o600
     }
 
-    /// Copies what was written into a new file. Blocks.
+    /// Copies the file's content into a new file. Blocks.
     package func copy(to folder: String, prefix: String) throws(IOFailure) -> FileWriter {
         let copy = try Self.create(in: folder, prefix: prefix)
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 256 * 1024, alignment: 16)
@@ -222,7 +225,7 @@ package final class FileWriter: Sendable {
         guard outcome >= 0 else { throw IOFailure(.system(-outcome), .write) }
     }
 
-    /// 120 bits, in letters and digits.
+    /// Returns 120 random bits as letters and digits.
     private static func randomText() throws(IOFailure) -> String {
         var bytes = [UInt8](repeating: 0, count: 24)
         let outcome = bytes.withUnsafeMutableBytes { csys_random($0.baseAddress, $0.count) }
@@ -232,19 +235,19 @@ package final class FileWriter: Sendable {
     }
 }
 
-/// Bytes nobody can guess; `nil` if the system has none to give.
+/// Returns cryptographically random bytes; `nil` if the system cannot provide any.
 package func secureRandomBytes(_ count: Int) -> [UInt8]? {
     var bytes = [UInt8](repeating: 0, count: count)
     return bytes.withUnsafeMutableBytes { csys_random($0.baseAddress, $0.count) } == 0 ? bytes : nil
 }
 
-// MARK: What was written
+// MARK: Reading back
 
 extension FileWriter {
-    /// SHA-256 of the last bytes before an offset, at most 64 KiB. Blocks.
+    /// Returns the SHA-256 of the last bytes before `offset`, at most 64 KiB. Blocks.
     package func tail(before offset: Int64) throws(IOFailure) -> String { try file.tail(before: offset) }
 
-    /// The first bytes. Blocks.
+    /// Returns the first `count` bytes. Blocks.
     package func content(upTo count: Int) throws(IOFailure) -> [UInt8] { try file.bytes(count, from: 0) }
 
     package func write(_ bytes: [UInt8], at offset: Int64) throws(IOFailure) {
@@ -254,7 +257,7 @@ extension FileWriter {
 }
 
 extension IOFailure {
-    /// A name on another file system was wanted: only a copy gets there.
+    /// True if a move failed because the destination is on another file system, so that only a copy can reach it.
     package var isAcrossFileSystems: Bool {
         if case .system(EXDEV) = code { true } else { false }
     }

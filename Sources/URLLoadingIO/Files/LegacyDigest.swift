@@ -1,14 +1,15 @@
 import URLLoadingCOpenSSL
 
-/// MD4 and MD5, which NTLM is made of: good for nothing else. MD4 comes from OpenSSL's legacy provider, which is loaded
-/// here and nowhere else in the process: what the rest of it may use does not change.
+/// MD4 and MD5 for NTLM, and for nothing else. MD4 comes from OpenSSL's legacy provider, loaded into a library context
+/// of its own, so that the rest of the process cannot use it.
 package final class LegacyDigest: @unchecked Sendable {
-    // Unchecked: set once, and OpenSSL only reads them.
+    // Unchecked: set once; OpenSSL only reads them.
     private let context: OpaquePointer
     private let md4: OpaquePointer
     private let md5: OpaquePointer
 
-    /// `nil` where the provider is not installed. Loaded when it is first needed, for the life of the process.
+    /// The shared instance, loaded at first use for the life of the process; `nil` where the legacy provider is not
+    /// installed.
     package static let shared = LegacyDigest()
 
     package init?(provider: String = "legacy") {

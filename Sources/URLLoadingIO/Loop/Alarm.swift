@@ -1,14 +1,14 @@
-// Wakes the waits of a token at a moment, wherever they are. Until the alarm is off, the token's work is a sleep to
-// tests that move the time (`ManualTime.sleeping`).
+// Wakes all waits of a stop token at a given moment. Until the alarm is turned off, tests that move the time count the
+// token's work as sleeping (`ManualTime.sleeping`).
 
 import Synchronization
 
 package final class Alarm: TimerTarget {
     private let clock: LoopClock
-    /// Let go of when it is off: a timer stays in its queue until its moment.
+    /// Released by `off()`, because the timer itself stays in its queue until its moment.
     private let token: Lock<StopToken?>
 
-    /// Wakes the waits of `token` at `moment`.
+    /// Sets an alarm that wakes the waits of `token` at `moment`.
     package init(_ clock: LoopClock, at moment: Int64, _ token: StopToken) {
         self.clock = clock
         self.token = Lock(token)

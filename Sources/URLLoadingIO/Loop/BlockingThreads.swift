@@ -1,18 +1,19 @@
-// Where calls that block run (name look-ups, later files): at most so many threads, started when
-// there is work and ended when there was none for a while. Nobody waits here for an answer: work
-// says itself where its answer goes, so that a caller who gives up can leave at once.
+// Runs blocking calls (name lookups, file access) on a limited number of threads, which start when there is work and
+// end after a while without any. No task blocks for a result: the work delivers it itself, so a caller that gives up
+// can leave at once.
 
 import Synchronization
 import URLLoadingCSystem
 
 package final class BlockingThreads: Sendable {
-    /// Shared by all sessions. Look-ups are rare and slow: eight at a time is more than resolvers like.
+    /// For name lookups of all sessions. Lookups are rare and slow; resolvers seldom serve more than eight at once
+    /// well.
     package static let shared = BlockingThreads(limit: 8)
 
-    /// Shared by all sessions, apart from names: a file system that hangs must not hold those up.
+    /// For file access of all sessions, separate from name lookups so that a hanging file system does not delay them.
     package static let files = BlockingThreads(limit: 4)
 
-    /// Where growing files are brought to the disk, one at a time: a slow disk holds up nothing that is waited for.
+    /// Synchronises growing files, one at a time, so that a slow disk delays nothing else.
     static let synchronizing = BlockingThreads(limit: 1)
 
     private struct State {
@@ -28,10 +29,10 @@ package final class BlockingThreads: Sendable {
         self.limit = limit
     }
 
-    /// What `work` returns, once one of the threads has run it; `nil` as soon as the token is stopped:
-    /// the work then ends by itself, and must keep alive what it uses. What nobody waits for any more when its turn
-    /// comes is not begun.
-    /// - Parameter deadline: of the token's clock; `nil` is returned then.
+    /// Runs `work` on one of the threads and returns its result; returns `nil` as soon as the token is stopped. Running
+    /// work then ends by itself and must keep alive what it uses; work whose token is stopped before its turn is not
+    /// begun.
+    /// - Parameter deadline: a moment of the token's clock at which `nil` is returned.
     package func call<R: Sendable>(
         _ token: StopToken, until deadline: Int64 = .max, _ work: @escaping @Sendable () -> R
     ) async -> R? {
@@ -63,7 +64,8 @@ package final class BlockingThreads: Sendable {
         let isLeft = Atomic(false)
     }
 
-    /// Runs `work` on one of the threads, in order of arrival. Never blocks.
+    /// Runs `work` on one of the threads, in order of arrival. Never blocks the caller, unless no thread can be
+    /// started.
     package func run(_ work: @escaping @Sendable () -> Void) {
         let mustStart = state.withLock { state in
             state.queue.append(work)
@@ -80,7 +82,7 @@ package final class BlockingThreads: Sendable {
             }, Unmanaged.passRetained(self).toOpaque(), "url-blocking")
         guard result != 0 else { return }
         Unmanaged.passUnretained(self).release()
-        // No thread to be had. With none at all the work runs here: late, but not never.
+        // The thread could not be started. If there is no other, run the queued work here: late, but not never.
         let orphaned = state.withLock { state in
             state.threads -= 1
             guard state.threads == 0 else { return [@Sendable () -> Void]() }

@@ -1,6 +1,6 @@
-// The one lock of the library. Held for a few lines, never across an `await`, never while calling
-// out. `Synchronization.Mutex` is invisible to the thread sanitizer, which would then report
-// correctly locked code and hide real races: sanitized builds use a pthread mutex instead.
+// The only lock type of the library. Held for a few lines, never across an `await` or a call into foreign code.
+// `Synchronization.Mutex` is invisible to the thread sanitizer, which would report correctly locked code and hide real
+// races, so sanitized builds use a pthread mutex.
 
 #if URLLOADING_THREAD_SANITIZER
 import Glibc

@@ -1,9 +1,8 @@
-// Whose time it is: the system's, or one that a test moves by hand. Everything that ends a load or a
-// connection by the passing of time takes it from here; what only measures, or follows the pace of the
-// network (`ConnectRace`), takes the system's.
+// The source of time: the system's clock, or one that a test moves by hand. Every timeout of a load or connection uses
+// it; measurements and network pacing (`ConnectRace`) use the system's clock.
 
 package struct LoopClock: Sendable {
-    /// `nil` is the system's time: the hot path pays for one comparison.
+    /// `nil` means the system's clock; the hot path pays for one comparison.
     package let manual: ManualTime?
 
     package static var system: LoopClock { LoopClock(nil) }
@@ -13,10 +12,10 @@ package struct LoopClock: Sendable {
     /// Monotonic nanoseconds.
     package func now() -> Int64 { manual?.now ?? Poller.now() }
 
-    /// The same, cheap, but a few milliseconds coarse.
+    /// Monotonic nanoseconds: cheaper than `now()`, but only accurate to a few milliseconds.
     package func coarseNow() -> Int64 { manual?.now ?? Poller.coarseNow() }
 
-    /// Calls `target` at `moment`: on the poller's thread, or on that of whoever moves the time.
+    /// Calls `target` at `moment`: on the poller's thread, or with manual time on the thread that moves the time.
     package func schedule(_ target: any TimerTarget, at moment: Int64) {
         if let manual {
             manual.schedule(.object(target), at: moment)
@@ -25,16 +24,16 @@ package struct LoopClock: Sendable {
         }
     }
 
-    /// Wakes whoever waits on `slot` at `moment`.
+    /// Wakes the task that waits on `slot` at `moment`.
     package func schedule(_ slot: PollSlot, at moment: Int64) {
         if let manual { manual.schedule(.slot(slot), at: moment) } else { Poller.shared.schedule(slot, at: moment) }
     }
 
-    /// How long to leave between two looks at the same things: time that is moved by hand has nobody
-    /// to spare, and must not be late.
+    /// Returns how long to leave between two checks of the same condition: 0 under manual time, where each check must
+    /// be on time.
     package func rest(_ nanoseconds: Int64) -> Int64 { manual == nil ? nanoseconds : 0 }
 
-    /// Sleeps until `moment`, or less if the token is stopped.
+    /// Sleeps until `moment`; throws earlier if the token is stopped.
     package func sleep(until moment: Int64, _ token: StopToken) async throws(IOFailure) {
         guard now() < moment else { return try token.check(.sleep) }
         let slot = Poller.shared.borrowSlot()

@@ -1,5 +1,5 @@
-// Time that stands still until it is moved. Who moves it fires what has become due, in order, before
-// the move returns: a test knows then that every deadline up to this moment has been acted upon.
+// A clock that stands still until a test moves it. Each move fires the timers that became due, in order, before it
+// returns: the test then knows that every deadline up to that moment was acted upon.
 
 import Synchronization
 
@@ -14,30 +14,30 @@ package final class ManualTime: Sendable {
     }
     fileprivate struct State: Sendable {
         var now = ManualTime.beginning
-        /// Where the moves that are going on lead.
+        /// The moment that the moves under way lead to.
         var goal = ManualTime.beginning
-        /// By moment, then in the order of scheduling.
+        /// Sorted by moment, then by order of scheduling.
         var timers: [Timer] = []
-        /// Work that has begun to wait for its peer.
+        /// Work that waits for its peer.
         var waiting: [ObjectIdentifier: (token: StopToken, count: Int)] = [:]
-        /// Sleeps and alarms that have not ended, each under its object.
+        /// Sleeps and alarms that have not ended, by the identity of their object.
         var sleepers: [ObjectIdentifier: Sleeper] = [:]
-        /// Counts waits begun.
+        /// Counts the waits that ever began.
         var waits = 0
     }
     private let state = Lock(State())
 
     package init() {}
 
-    /// Not 0, which could be taken for a moment that was never set.
+    /// Not 0, which could be mistaken for a moment that was never set.
     package static let beginning: Int64 = 1
 
     package var now: Int64 { state.withLock { $0.now } }
-    /// Timers not fired yet.
+    /// The number of timers that have not fired.
     package var scheduled: Int { state.withLock { $0.timers.count } }
 
-    /// Moves the time. Timers that come due while others fire are fired too; those that fall on the same
-    /// moment, in the order in which they were set.
+    /// Moves the time forward. Timers that become due while others fire are fired too; timers due at the same moment
+    /// fire in the order in which they were set.
     package func advance(by nanoseconds: Int64) {
         let goal = state.withLock { state in
             state.goal = state.goal.saturatingAdd(max(0, nanoseconds))
@@ -54,7 +54,7 @@ package final class ManualTime: Sendable {
             state.add(Timer(moment: moment, target: target))
             return nil
         }
-        // Moved past it since it was worked out: nobody else would fire it.
+        // The time moved past the moment since it was computed, so no later move would fire this timer.
         if let due { fire(target, now: due) }
     }
 
@@ -65,7 +65,7 @@ package final class ManualTime: Sendable {
         }
     }
 
-    // MARK: Who waits
+    // MARK: Waiting tasks
 
     /// Records that `sleeper` sleeps until `moment`, or until `token` is stopped.
     func beganSleeping(_ sleeper: AnyObject, until moment: Int64, _ token: StopToken) {
@@ -74,15 +74,15 @@ package final class ManualTime: Sendable {
 
     func endedSleeping(_ sleeper: AnyObject) {
         let id = ObjectIdentifier(sleeper)
-        // Its token is released outside of the lock.
+        // Release the token outside of the lock.
         _ = state.withLock { $0.sleepers.removeValue(forKey: id) }
     }
 
-    /// The number of tasks inside a sleep, those that were woken and have not run yet included.
+    /// The number of tasks inside a sleep, including tasks that were woken but have not run yet.
     package var sleeping: Int { state.withLock { $0.sleepers.count } }
 
-    /// The number of tasks that only a later moment, or a stop, will wake. A task that an advance has woken is not
-    /// counted, although it may not have run yet: a caller that advances again for it would wait for ever.
+    /// The number of tasks that only a later moment, or a stop, will wake. Excludes a task that an advance has woken
+    /// but that has not run yet: a caller that advanced again for it would wait for ever.
     package var asleep: Int {
         let unwoken = state.withLock { state in state.sleepers.values.filter { $0.moment > state.goal } }
         return unwoken.count { $0.token.stopReason == nil }
@@ -102,7 +102,7 @@ package final class ManualTime: Sendable {
         }
     }
 
-    /// How many loads wait for their peer at this moment, and how many such waits there ever were.
+    /// The number of loads that wait for their peer now, and the number of such waits that ever began.
     package var waiting: (count: Int, waits: Int) {
         let (tokens, waits) = state.withLock { ($0.waiting.values.map(\.token), $0.waits) }
         return (tokens.count { $0.isParked && $0.stopReason == nil }, waits)

@@ -1,17 +1,16 @@
-// How long the poller naps between two looks. Pure.
+// Computes how long the poller naps between two polls. Pure.
 //
-// A nap lets half of the waiting tasks become ready and then resumes them together. It is worth
-// it only if many tasks wait and events come fast; with few tasks each nap would be latency, with a
-// low rate it would gather nothing.
+// During a nap, half of the waiting tasks become ready and are then resumed together. That pays only if many tasks wait
+// and events come fast: with few tasks a nap is mere latency, at a low rate it gathers nothing.
 
 struct Pace {
-    /// Events in the current period.
+    /// Events counted in the current period.
     private var events = 0
     private var since: Int64
-    /// Nanoseconds between two events, as of the last period.
+    /// Nanoseconds between two events, measured over the last period.
     private var interval = Int64.max
 
-    /// How long a flood gathers before its reader is woken: some hundred KB on a fast network.
+    /// How long incoming data of a fast sender gathers before its reader is woken: some hundred KB on a fast network.
     static let gathering: Int64 = 120_000
 
     private static let period: Int64 = 250_000
@@ -22,7 +21,7 @@ struct Pace {
 
     init(now: Int64) { since = now }
 
-    /// Returns how long to nap, in nanoseconds; 0 for not at all.
+    /// Returns how long to nap, in nanoseconds; 0 for no nap.
     mutating func nap(events new: Int, waiting: Int, now: Int64) -> Int64 {
         events += new
         let elapsed = now - since

@@ -1,9 +1,9 @@
-// A place where one task waits. Everything that waits in this library waits here: for a socket, a
-// timer, a free connection, a name.
+// A place where one task waits. Every wait in this library uses one: for a socket, a timer, a free connection, a name
+// lookup.
 //
-// Rule 1: slots are immortal and recycled. The kernel, a timer or a cancellation may notify a slot
-// after its borrower has left; the next borrower sees that as a spurious wake-up.
-// Rule 2: so whoever waits does so in a loop that looks again at what it waits for.
+// Rule 1: slots are immortal and recycled. The kernel, a timer or a cancellation may notify a slot after its borrower
+// has returned it; the next borrower sees that as a spurious wake-up.
+// Rule 2: so every waiter loops and checks its condition again after each wake-up.
 
 import Synchronization
 
@@ -17,7 +17,7 @@ package struct Gate: ~Copyable, Sendable {
     private static let ready: UInt = 1
     private let state = Atomic<UInt>(0)
 
-    /// Opens the gate for the waiting task, or for the next one that comes.
+    /// Opens the gate for the waiting task, or for the next one that arrives.
     func open() {
         while true {
             let seen = state.load(ordering: .acquiring)
@@ -30,7 +30,7 @@ package struct Gate: ~Copyable, Sendable {
         }
     }
 
-    /// Takes an opening that is already there.
+    /// Consumes an opening that is already there. Returns false if there is none.
     func take() -> Bool {
         state.load(ordering: .relaxed) == Self.ready
             && state.compareExchange(expected: Self.ready, desired: Self.idle, ordering: .acquiringAndReleasing)
@@ -50,8 +50,8 @@ package struct Gate: ~Copyable, Sendable {
             continuation.resume()
         }
         #if URLLOADING_THREAD_SANITIZER
-        // A continuation resumed before its task has stopped running lets it run on; the runtime tells
-        // the sanitizer of the resumption, but in this one case not of its arrival.
+        // When a continuation is resumed before its task has suspended, the task runs on. In this one case the runtime
+        // tells the sanitizer of the resumption but not of its arrival.
         withUnsafeCurrentTask {
             if let task = $0 { csys_sanitizer_acquire(unsafeBitCast(task, to: UnsafeRawPointer.self)) }
         }
@@ -64,16 +64,17 @@ package final class PollSlot: Sendable {
 
     let readable = Gate()
     let writable = Gate()
-    /// Another slot that hears of everything this one hears of: one task watching several sockets.
+    /// A second slot that receives every notification of this one, for a task that watches several sockets.
     let relay = Atomic<UInt>(0)
     /// See `gatherReads`.
     let gathers = Atomic<Bool>(false)
-    /// While set, readiness to read also wakes a writer: a peer may answer before it has read all.
+    /// While set, readability also wakes a writer, because a peer may answer before it has read the whole request.
     private let writerHearsReads = Atomic<Bool>(false)
-    /// Whoever waits here waits for this side: a turn, a decision, a handler. Set by such a wait.
+    /// True while the waiter waits for something local (a slot of the pool, a decision, a handler) and not for its
+    /// peer. Set by such a wait.
     let isAside = Atomic<Bool>(false)
-    /// An end may have been heard. Bytes and the end behind them are often one event: whoever reads the
-    /// bytes spends the word of `readable`, and this one stays.
+    /// True if the peer may have closed. Data and the end of the stream often arrive as one event: reading the data
+    /// consumes the `readable` notification, while this flag stays.
     private let heardEnd = Atomic<Bool>(false)
 
     func notify(readable isReadable: Bool, writable isWritable: Bool) {
@@ -91,33 +92,35 @@ package final class PollSlot: Sendable {
 
     func hearEnd() { heardEnd.store(true, ordering: .releasing) }
 
-    /// Takes the word of an end. A socket that is not connected yet gives it too: it has to be looked into.
+    /// Consumes the flag that the peer may have closed. An unconnected socket raises it too, so the caller must check
+    /// the socket.
     func takeEnd() -> Bool {
         heardEnd.load(ordering: .relaxed) && heardEnd.exchange(false, ordering: .acquiringAndReleasing)
     }
 
-    /// Whether a task is parked here at this moment: tests end waits that have truly begun.
+    /// Whether a task is parked here now; lets tests end waits that have really begun.
     package var hasWaiter: Bool { readable.hasWaiter || writable.hasWaiter }
-    /// Whether a task is parked here until its peer does something.
+    /// Whether a task is parked here until its peer acts.
     var awaitsPeer: Bool { hasWaiter && !isAside.load(ordering: .relaxed) }
 
-    /// Wakes whoever waits here, for whatever.
+    /// Wakes the tasks that wait here, readers and writers.
     package func wake() { notify(readable: true, writable: true) }
 
-    /// While set, bytes come so fast that waking for each arrival costs more than reading it: the
-    /// poller lets a little more gather first.
+    /// While set, data arrives so fast that waking for each arrival costs more than reading it: the poller lets more
+    /// data gather first.
     package func gatherReads(_ on: Bool) { gathers.store(on, ordering: .relaxed) }
 
     package func hearReadsWhileWriting(_ on: Bool) { writerHearsReads.store(on, ordering: .releasing) }
 
-    /// From now on `other` hears what this slot hears. Slots are immortal, so a late word is harmless.
+    /// Forwards this slot's notifications to `other` from now on. Slots are immortal, so a late notification is
+    /// harmless.
     package func relay(to other: PollSlot) {
         relay.store(UInt(bitPattern: Unmanaged.passUnretained(other).toOpaque()), ordering: .releasing)
     }
 
     package func unrelay() { relay.store(0, ordering: .releasing) }
 
-    /// Forgets what was heard.
+    /// Clears all notifications and settings.
     package func reset() {
         _ = readable.take()
         _ = writable.take()

@@ -1,11 +1,11 @@
-// The one thread that waits for the kernel, and the one place that knows which sockets are ready.
+// The single thread that waits for the kernel and learns which sockets are ready.
 //
-// A task that finds its socket not ready parks on the socket's slot; the poller resumes it. Waking the
-// thread for every single event would cost more than the request it belongs to, so under load it
-// naps while events gather (`Pace`).
+// A task that finds its socket not ready parks on the socket's slot; the poller resumes it. Waking the thread for each
+// event would cost more than the request that the event belongs to, so under load the thread naps while events gather
+// (`Pace`).
 //
-// It is a task executor too: tasks that prefer it run on the polling thread itself, which saves the
-// last hand-over between threads. That is the caller's choice (`loopExecutor` in URLLoading).
+// The poller is a task executor too: tasks that prefer it run on the polling thread itself, which saves the last
+// hand-over between threads. The caller chooses that (`loopExecutor` in URLLoading).
 
 import Synchronization
 import URLLoadingCSystem
@@ -13,24 +13,24 @@ import URLLoadingCSystem
 package final class Poller: Sendable {
     package static let shared = Poller()
 
-    /// Negative (-errno) if the system refused: every registration then fails with that reason.
+    /// Negative (-errno) if the system refused to create it: every registration then fails with that error.
     private let poll: Int32
     private let wakeUp: Int32
 
-    /// What others leave for the thread.
+    /// Timers and jobs that other threads leave for the polling thread.
     private struct Inbox: Sendable {
         var timers = TimerQueue()
         var jobs: [UnownedJob] = []
     }
     private let inbox = Lock(Inbox())
-    /// Until when the thread sleeps, set under the inbox's lock; `.min` while it is awake. What comes
-    /// for an earlier moment must wake it.
+    /// The moment until which the thread sleeps, set under the inbox's lock; `.min` while it is awake. A timer for an
+    /// earlier moment must wake the thread.
     private let sleepsUntil = Atomic<Int64>(.min)
 
     private let free = Lock<[PollSlot]>([])
     private let lent = Atomic<Int>(0)
 
-    /// Tasks that wait for their socket.
+    /// The number of tasks that wait for their socket.
     private let waiting = Atomic<Int>(0)
 
     private static let batch = 256
@@ -50,7 +50,7 @@ package final class Poller: Sendable {
 
     // MARK: Slots
 
-    /// Slots in use: what a test compares before and after.
+    /// The number of slots in use; tests compare it before and after.
     package var slotsInUse: Int { lent.load(ordering: .relaxed) }
 
     package func borrowSlot() -> PollSlot {
@@ -61,7 +61,7 @@ package final class Poller: Sendable {
             return recycled
         }
         let slot = PollSlot()
-        // Immortal: the kernel and late timers may name it for ever.
+        // Immortal: the kernel and late timers may refer to it for ever.
         _ = Unmanaged.passRetained(slot)
         return slot
     }
@@ -72,7 +72,7 @@ package final class Poller: Sendable {
         free.withLock { $0.append(slot) }
     }
 
-    /// Registers `descriptor` once, for its whole life; closing it ends the registration.
+    /// Registers `descriptor` once for its whole life; closing the descriptor ends the registration.
     package func register(_ descriptor: Int32, _ slot: PollSlot) throws(IOFailure) {
         let failure = startFailure.load(ordering: .acquiring)
         guard failure == 0 else { throw IOFailure(.system(failure), .open) }
@@ -83,7 +83,7 @@ package final class Poller: Sendable {
 
     // MARK: Waiting
 
-    /// Waits until the slot hears something or the token is stopped; idle time counts.
+    /// Waits until the slot is notified or the token is stopped; the wait counts as idle time.
     package func park(_ slot: PollSlot, _ interest: PollSlot.Interest, _ token: StopToken) async {
         switch interest {
         case .read: if slot.readable.take() { return }
@@ -100,8 +100,9 @@ package final class Poller: Sendable {
         token.endIdle()
     }
 
-    /// The same for one of several who share a socket: what others hear is no word from his peer, so his idle
-    /// time runs from `start`; `nil` if he waits for something else, and it does not count.
+    /// Waits as one of several tasks that share a socket. Data for the other tasks is no sign of life from this task's
+    /// peer, so its idle time runs from `start`; `nil` if the task waits for something else, and the wait does not
+    /// count as idle time.
     package func park(_ slot: PollSlot, _ interest: PollSlot.Interest, _ token: StopToken, idleSince start: Int64?)
         async
     {
@@ -122,14 +123,15 @@ package final class Poller: Sendable {
         slot.isAside.store(false, ordering: .relaxed)
     }
 
-    /// Waits on a slot that belongs to no socket: for a turn, a name, a timer. Idle time does not count.
+    /// Waits on a slot that belongs to no socket: for a slot of the pool, a name lookup, a timer. The wait does not
+    /// count as idle time.
     package func park(_ slot: PollSlot, until token: StopToken) async {
         guard token.stopReason == nil else { return }
         slot.isAside.store(true, ordering: .relaxed)
         await slot.readable.pass()
     }
 
-    /// Waits on the slot of a socket for something else than the peer: idle time does not count.
+    /// Waits on a socket's slot for something other than the peer; the wait does not count as idle time.
     package func parkAside(_ slot: PollSlot, _ token: StopToken) async {
         guard token.stopReason == nil else { return }
         slot.isAside.store(true, ordering: .relaxed)
@@ -137,7 +139,7 @@ package final class Poller: Sendable {
         slot.isAside.store(false, ordering: .relaxed)
     }
 
-    /// The same while it is the peer that is waited for.
+    /// Waits on a slot that belongs to no socket while the remote side is awaited; the wait counts as idle time.
     func parkIdle(_ slot: PollSlot, _ token: StopToken) async {
         guard token.stopReason == nil else { return }
         token.beginIdle()
@@ -145,7 +147,8 @@ package final class Poller: Sendable {
         token.endIdle()
     }
 
-    /// True if all of these are floods: nobody else's answer waits meanwhile.
+    /// Returns whether all events come from sockets whose data may gather (`gatherReads`), so that no other task is
+    /// delayed meanwhile.
     private func areGathering(_ events: UnsafeMutableBufferPointer<csys_event>) -> Bool {
         events.allSatisfy { event in
             guard let key = event.key else { return false }
@@ -166,14 +169,14 @@ package final class Poller: Sendable {
 
     // MARK: Timers
 
-    /// Monotonic nanoseconds: exact, and cheap but a few milliseconds coarse.
+    /// Monotonic nanoseconds; `coarseNow` is cheaper, but only accurate to a few milliseconds.
     package static func now() -> Int64 { csys_now() }
     package static func coarseNow() -> Int64 { csys_now_coarse() }
 
-    /// Calls `target` on the poller's thread at `moment` (of `now()`).
+    /// Calls `target` on the poller's thread at `moment` (in the time of `now()`).
     package func schedule(_ target: any TimerTarget, at moment: Int64) { add(moment, .object(target)) }
 
-    /// Wakes whoever waits on `slot` at `moment`.
+    /// Wakes the task that waits on `slot` at `moment`.
     package func schedule(_ slot: PollSlot, at moment: Int64) { add(moment, .slot(slot)) }
 
     private func add(_ moment: Int64, _ target: TimerQueue.Target) {
@@ -186,7 +189,7 @@ package final class Poller: Sendable {
         if moment < sleepsUntil.load(ordering: .acquiring) { csys_wake(wakeUp) }
     }
 
-    /// Sleeps until `moment`, or less if the token is stopped.
+    /// Sleeps until `moment`; throws earlier if the token is stopped.
     package func sleep(until moment: Int64, _ token: StopToken) async throws(IOFailure) {
         try await LoopClock.system.sleep(until: moment, token)
     }
@@ -211,7 +214,7 @@ package final class Poller: Sendable {
                 if !ran, !heard.isEmpty, areGathering(heard) { csys_nap(Pace.gathering) }
                 dispatch(heard)
                 now = csys_now()
-                // Jobs on this thread are the same as naps: events gather while they run.
+                // Jobs on this thread have the effect of a nap: events gather while they run.
                 guard !ran else { continue }
                 let nap = pace.nap(events: heard.count, waiting: waiting.load(ordering: .relaxed), now: now)
                 if nap > 0 { csys_nap(nap) }
@@ -219,7 +222,8 @@ package final class Poller: Sendable {
         }
     }
 
-    /// Takes what has come for the thread. Returns until when it may sleep then.
+    /// Moves the inbox's jobs and due timers into `work`. Returns the moment until which the thread may sleep
+    /// afterwards.
     private func collect(_ work: inout Work, _ now: Int64) -> Int64 {
         inbox.withLock { inbox in
             swap(&inbox.jobs, &work.jobs)
@@ -238,13 +242,14 @@ package final class Poller: Sendable {
         }
     }
 
-    /// The thread's own hands: its arrays come and go empty and keep their room.
+    /// The polling thread's own copy of jobs and due timers. The arrays are emptied and reused, so they keep their
+    /// capacity.
     private struct Work {
         var jobs: [UnownedJob] = []
         var timers: [TimerQueue.Target] = []
         var isEmpty: Bool { jobs.isEmpty && timers.isEmpty }
 
-        /// Does what was collected, and says whether there was anything.
+        /// Runs the collected timers and jobs. Returns whether there were any.
         mutating func run(_ poller: Poller, _ now: Int64) -> Bool {
             guard !isEmpty else { return false }
             for timer in timers {

@@ -1,34 +1,34 @@
-// How a wait is ended from outside. A token belongs to one piece of work (a load, an accept loop);
-// every slot that work waits on is attached to it, and stopping it wakes them all. The reason is
-// set once and checked before and after every wait.
+// Ends waits from outside. A token belongs to one piece of work (a load, an accept loop); every slot that the work
+// waits on is attached to it, and stopping the token wakes them all. The reason is set once and checked before and
+// after every wait.
 
 package import Synchronization
 
 package enum StopReason: UInt8, Sendable {
     case cancelled = 1
     case invalidated
-    /// Nothing was heard from the peer for the idle limit.
+    /// Nothing was received from the peer for the idle limit.
     case idle
-    /// The whole took longer than its limit.
+    /// The work as a whole exceeded its time limit.
     case deadline
 }
 
 /// Open: `LoadHandle`, on the floor above, adds what a session knows of a load.
 open class StopToken: @unchecked Sendable {
     private let reason = Atomic<UInt8>(0)
-    /// Why it was stopped again after the peer's silence had stopped it: that one may be forgiven.
+    /// The reason of a stop that came after an idle stop; it takes effect if the idle stop is forgiven.
     private let laterReason = Atomic<UInt8>(0)
     private let attached = Lock(Attached())
 
-    /// How long one wait for the peer may take, in nanoseconds; `.max` for no limit.
+    /// The longest that one wait for the peer may take, in nanoseconds; `.max` for no limit.
     package let idleLimit: Int64
-    /// When the wait that is going on must have ended; `.max` while we do not wait for the peer.
+    /// The moment at which the current wait for the peer times out; `.max` while there is no such wait.
     package let idleDeadline = Atomic<Int64>(.max)
-    /// Waits for peers that are going on: several, where a load has several requests under way.
+    /// The number of waits for peers under way; more than one where a load has several requests under way.
     private let idleWaits = Atomic<Int>(0)
 
     private struct Attached: Sendable {
-        // One slot is the rule; a second is waited on while a connection is being made.
+        // Usually one slot; a second one is waited on while a connection is being established.
         var first: PollSlot?
         var others: [PollSlot] = []
     }
@@ -36,10 +36,10 @@ open class StopToken: @unchecked Sendable {
     /// Attempts with a limit that are under way. `check` asks for the one of its own task only while there are any.
     private let attempts = Atomic<Int>(0)
 
-    /// Whose time its limits are taken from.
+    /// The clock that the limits refer to.
     package let clock: LoopClock
 
-    /// For waits that nothing ends from outside.
+    /// A token that is never stopped, for waits that nothing ends from outside.
     package static let never = StopToken()
 
     package init(idleLimit: Int64 = .max, clock: LoopClock = .system) {
@@ -58,16 +58,16 @@ open class StopToken: @unchecked Sendable {
         }
     }
 
-    /// The first reason wins; returns whether it was this one.
+    /// Stops the work. The first reason wins; returns whether it was this one.
     @discardableResult
     package final func stop(_ why: StopReason) -> Bool {
         while !set(why) {
             guard why != .idle else { return false }
-            // Forgiven since: it can be set now.
+            // The idle stop was forgiven meanwhile: try again.
             guard let earlier = stopReason else { continue }
             guard earlier == .idle else { return false }
             _ = laterReason.compareExchange(expected: 0, desired: why.rawValue, ordering: .sequentiallyConsistent)
-            // Forgiven in between: whoever forgave may not have seen it.
+            // The idle stop may have been forgiven just now, without `forgiveIdle()` having seen the later reason.
             guard set(why) else { return false }
             break
         }
@@ -80,8 +80,8 @@ open class StopToken: @unchecked Sendable {
         reason.compareExchange(expected: 0, desired: why.rawValue, ordering: .sequentiallyConsistent).exchanged
     }
 
-    /// Takes a stop for the peer's silence back: the work begins anew elsewhere. Returns false if it was
-    /// stopped for another reason, or not. A stop that came after that one holds now.
+    /// Revokes an idle stop so that the work can begin anew elsewhere. Returns false if the token was stopped for
+    /// another reason or not at all. A stop that came after the idle stop takes effect now.
     package final func forgiveIdle() -> Bool {
         guard
             reason.compareExchange(expected: StopReason.idle.rawValue, desired: 0, ordering: .sequentiallyConsistent)
@@ -91,17 +91,17 @@ open class StopToken: @unchecked Sendable {
         return true
     }
 
-    /// Whoever waits looks again at what he waits for.
+    /// Wakes the waiting tasks, which then check their conditions again.
     package final func wake() {
         let (first, others) = attached.withLock { ($0.first, $0.others) }
         first?.wake()
         for slot in others { slot.wake() }
     }
 
-    /// Called once, by whoever stopped the work, after those who wait for it were woken.
+    /// Called once after a stop, by the task that stopped the work, once the waiting tasks were woken.
     open func didStop() {}
 
-    /// From now on a stop wakes `slot`. A stop that came before is seen by the check before the wait.
+    /// Lets a stop wake `slot` from now on. An earlier stop is seen by the check before the wait.
     package final func attach(_ slot: PollSlot) {
         attached.withLock {
             if $0.first == nil { $0.first = slot } else { $0.others.append(slot) }
@@ -114,8 +114,8 @@ open class StopToken: @unchecked Sendable {
         }
     }
 
-    /// Whether its work waits for the peer at this moment. Not so once it was woken, though it may not run
-    /// yet; nor if it waits for work of its own that was.
+    /// Whether the work waits for its peer at this moment. False once it was woken, although it may not have run yet,
+    /// and while it waits for something local.
     package final var isParked: Bool {
         attached.withLock { $0.first?.awaitsPeer == true || $0.others.contains { $0.awaitsPeer } }
     }
@@ -149,15 +149,15 @@ open class StopToken: @unchecked Sendable {
 
     // MARK: Idle time
 
-    /// The idle clock runs only while a peer is waited for. Of several the last one that is waited for sets it.
+    /// Begins a wait for the peer, during which the idle limit runs. Of several waits the last one sets the deadline.
     package final func beginIdle() {
         clock.manual?.beganWaiting(self)
         guard idleLimit != .max else { return }
         startIdle(since: clock.coarseNow())
     }
 
-    // Of a wait that ends and one that begins at once the order below leaves the deadline of the latter: the one that
-    // ends looks after its store whether another has begun.
+    // When one wait ends while another begins, the order of the atomic operations below keeps the deadline of the new
+    // one: after its store, the ending wait checks whether another has begun.
 
     private func startIdle(since start: Int64) {
         let isOnly = idleWaits.add(1, ordering: .sequentiallyConsistent).newValue == 1
@@ -168,7 +168,7 @@ open class StopToken: @unchecked Sendable {
         idleDeadline.store(desired, ordering: .sequentiallyConsistent)
     }
 
-    /// The same for a wait that goes on since an earlier moment.
+    /// Continues a wait for the peer that began at an earlier moment.
     final func beginIdle(since start: Int64) {
         clock.manual?.beganWaiting(self)
         guard idleLimit != .max else { return }
@@ -182,7 +182,7 @@ open class StopToken: @unchecked Sendable {
             idleDeadline.store(.max, ordering: .sequentiallyConsistent)
             guard idleWaits.load(ordering: .sequentiallyConsistent) > 0 else { return }
         }
-        // Another peer is waited for, and this one has just been heard.
+        // Another wait for a peer goes on, and data has just been received.
         idleDeadline.store(clock.coarseNow() &+ idleLimit, ordering: .sequentiallyConsistent)
         // If the last wait has ended in between, no deadline may stay: the registry would look for it in vain.
         guard idleWaits.load(ordering: .sequentiallyConsistent) == 0 else { return }

@@ -1,6 +1,6 @@
 import URLLoadingCSystem
 
-/// A counting semaphore of the system's, for threads that may block.
+/// A counting semaphore of the system, for threads that may block.
 package final class ThreadSignal: Sendable {
     nonisolated(unsafe) private let semaphore: OpaquePointer?
 
@@ -9,6 +9,6 @@ package final class ThreadSignal: Sendable {
 
     package func raise() { csys_semaphore_raise(semaphore) }
 
-    /// Returns `false` if nothing was raised for so long.
+    /// Returns false if the semaphore was not raised within the given time.
     package func wait(nanoseconds: Int64) -> Bool { csys_semaphore_wait(semaphore, nanoseconds) }
 }

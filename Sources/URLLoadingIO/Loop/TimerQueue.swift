@@ -1,7 +1,8 @@
-// When the poller must wake. A binary heap of moments; a timer that is no longer wanted stays until
-// its moment and then finds its slot recycled or its target gone, which is harmless by slot rule 1.
+// A binary heap of the moments at which the poller must wake. A timer that is no longer needed stays until its moment
+// and then finds its slot recycled or its target gone, which is harmless by rule 1 of `PollSlot`.
 
-/// Called on the poller's thread: it notes what is due and returns; no lock of its own is held.
+/// Called on the poller's thread, which holds no lock of its own meanwhile. Implementations record the event and return
+/// at once.
 package protocol TimerTarget: AnyObject, Sendable {
     func timerFired(now: Int64)
 }
@@ -17,7 +18,7 @@ struct TimerQueue {
     }
     private var heap: [Entry] = []
 
-    /// The next moment, or `.max`.
+    /// The earliest moment; `.max` if the queue is empty.
     var next: Int64 { heap.first?.moment ?? .max }
     var count: Int { heap.count }
 

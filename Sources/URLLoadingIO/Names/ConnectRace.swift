@@ -1,16 +1,15 @@
-// Happy Eyeballs (RFC 8305): several addresses, one connection. The schedule below is a value that
-// decides; `connect` acts. One task watches all attempts on one slot, so nothing is left behind when
-// it leaves.
+// Happy Eyeballs (RFC 8305): several addresses, one connection. `ConnectRace` is a value that decides; `connect` acts
+// on it. One task watches all attempts on one slot, so no attempt outlives the call.
 
 import Synchronization
 import URLLoadingCSystem
 
-/// Which attempt starts when. Time is passed in.
+/// Decides which connection attempt starts when. The caller passes the time.
 package struct ConnectRace: Sendable {
     package enum Step: Sendable, Equatable {
         case start(Int)
         case wait(until: Int64)
-        /// All have failed, or there was none.
+        /// All attempts have failed, or there were no addresses.
         case giveUp
     }
 
@@ -20,7 +19,7 @@ package struct ConnectRace: Sendable {
     private var going = 0
     private var nextStart: Int64 = .min
 
-    /// RFC 8305 §5: 250 ms between attempts is recommended.
+    /// RFC 8305 §5 recommends 250 ms between attempts.
     package init(count: Int, delay: Int64 = 250_000_000) {
         self.count = count
         self.delay = delay
@@ -39,13 +38,13 @@ package struct ConnectRace: Sendable {
         return .wait(until: next < count ? nextStart : .max)
     }
 
-    /// An attempt failed: the next one need not wait (§5).
+    /// Records a failed attempt: the next one starts without delay (§5).
     package mutating func failed() {
         going -= 1
         nextStart = .min
     }
 
-    /// RFC 8305 §4: families alternate, beginning with that of the first address.
+    /// Orders addresses so that families alternate, beginning with the family of the first address (RFC 8305 §4).
     package static func interleave(_ addresses: [SocketAddress]) -> [SocketAddress] {
         guard let first = addresses.first else { return [] }
         var own = addresses.filter { $0.family == first.family }[...]
@@ -58,8 +57,8 @@ package struct ConnectRace: Sendable {
         return order
     }
 
-    /// Connects to whichever address answers first; the others are closed.
-    /// Throws the failure of the first attempt that failed, which names the preferred address.
+    /// Connects to the address that answers first and closes the other attempts. If all fail, throws the failure of the
+    /// first failed attempt, which concerns the preferred address.
     package static func connect(
         _ addresses: [SocketAddress], from binding: SocketBinding? = nil, marked mark: SocketMark? = nil,
         _ token: StopToken
@@ -102,7 +101,7 @@ package struct ConnectRace: Sendable {
                     let attempt = try SocketTransport.begin(order[next], from: binding, marked: mark, relay: watcher)
                     attempts.append(attempt)
                 } catch {
-                    // What the caller can do something about goes before the first failure.
+                    // Running out of descriptors is something the caller can act upon, so it takes precedence.
                     failure = error.isOutOfDescriptors ? error : failure ?? error
                     race.failed()
                 }

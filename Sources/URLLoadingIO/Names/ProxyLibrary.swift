@@ -1,11 +1,11 @@
-// libproxy, if it is installed: what the desktop's settings, and the scripts they name, say of a URL. Found at run
-// time and never required. Its calls block, and load scripts over the network.
+// libproxy, if it is installed: resolves the proxies of a URL from the desktop's settings and from PAC scripts. Found
+// at run time, never required. Its calls block and may load scripts over the network.
 
 import URLLoadingCSystem
 
 package final class ProxyLibrary: @unchecked Sendable {
-    // Unchecked: pointers to functions, set once. A factory is made for each question, for the library's own is not
-    // safe among threads in all its versions.
+    // Unchecked: function pointers, set once. A factory is created for each query, because libproxy's own is not
+    // thread-safe in all versions.
     private typealias New = @convention(c) () -> OpaquePointer?
     private typealias Ask =
         @convention(c) (OpaquePointer?, UnsafePointer<CChar>?) -> UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?
@@ -14,13 +14,13 @@ package final class ProxyLibrary: @unchecked Sendable {
     private let ask: Ask
     private let free: Free
 
-    /// One question at a time: scripts run in an interpreter that is shared.
+    /// One query at a time, because PAC scripts run in a shared interpreter.
     private let threads = BlockingThreads(limit: 1)
 
-    /// `nil` where there is none.
+    /// `nil` where libproxy is not installed.
     package static let shared: ProxyLibrary? = ProxyLibrary("libproxy.so.1")
 
-    /// Stays loaded for the life of the process: its modules may have threads of their own.
+    /// Loads the library for the life of the process: its modules may have threads of their own.
     package init?(_ path: String) {
         guard let handle = csys_library_open(path), let new = csys_library_symbol(handle, "px_proxy_factory_new"),
             let ask = csys_library_symbol(handle, "px_proxy_factory_get_proxies"),
@@ -32,13 +32,14 @@ package final class ProxyLibrary: @unchecked Sendable {
     }
 
     package enum Answer: Sendable, Hashable {
-        /// In order of preference.
+        /// Proxy URLs, or `direct://`, in order of preference.
         case ways([String])
-        /// It cannot say: this is not the same as that there is no proxy.
+        /// libproxy could not answer; this does not mean that there is no proxy.
         case failed
     }
 
-    /// What it answers for a URL; `nil` if the token was stopped first. The call then goes on alone.
+    /// Returns libproxy's answer for a URL; `nil` if the token was stopped first, in which case the call ends on its
+    /// own.
     package func proxies(for url: String, _ token: StopToken) async -> Answer? {
         await threads.call(token) { [self] in
             guard let factory = new() else { return .failed }

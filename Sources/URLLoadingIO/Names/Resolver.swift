@@ -1,12 +1,12 @@
-// From a name to addresses. The system's resolver blocks, so it runs on the blocking threads; equal
-// look-ups share one call, every caller gets its own answer or failure, and a caller that is
-// cancelled leaves at once while the call goes on for the others.
+// Resolves names to addresses. The system's resolver blocks, so it runs on the blocking threads. Equal lookups share
+// one call; every caller gets its own result, and a cancelled caller leaves at once while the call goes on for the
+// others.
 
 import Synchronization
 import URLLoadingCSystem
 
 package protocol Resolver: Sendable {
-    /// Addresses in the order the system prefers them (RFC 6724), never empty. The port is left 0.
+    /// Returns addresses in the system's order of preference (RFC 6724), never empty, with port 0.
     func addresses(of name: String, _ token: StopToken) async throws(IOFailure) -> [SocketAddress]
 }
 
@@ -17,7 +17,7 @@ package final class SystemResolver: Resolver {
     private let threads: BlockingThreads
     private let ask: @Sendable (String) -> Result<[SocketAddress], IOFailure>
 
-    /// `ask` is the blocking call: another one stands in for it in tests.
+    /// Creates a resolver. `ask` is the blocking call; tests pass another one.
     package init(
         threads: BlockingThreads = .shared,
         ask: @escaping @Sendable (String) -> Result<[SocketAddress], IOFailure> = SystemResolver.getaddrinfo
@@ -36,7 +36,7 @@ package final class SystemResolver: Resolver {
         if isNew {
             threads.run { [self] in
                 let answer = ask(name)
-                // Out of the table first: who comes now asks afresh, for nothing here is a cache.
+                // Remove the lookup first: nothing is cached here, so a caller that arrives now starts a new one.
                 lookups.withLock { $0[name] = nil }
                 lookup.finish(answer)
             }
@@ -65,7 +65,7 @@ package final class SystemResolver: Resolver {
             state.withLock { $0.waiting.append(slot) }
             defer {
                 token.detach(slot)
-                // Before it is lent again: `finish` must not wake its next borrower for nothing.
+                // Detach the slot before it is lent again, so that `finish` does not wake its next borrower.
                 state.withLock { $0.waiting.removeAll { $0 === slot } }
                 Poller.shared.returnSlot(slot)
             }
@@ -77,17 +77,17 @@ package final class SystemResolver: Resolver {
         }
     }
 
-    /// getaddrinfo(3), for streams, numeric forms excluded by the caller.
+    /// Calls getaddrinfo(3) for stream sockets. The caller has already handled numeric addresses.
     @Sendable package static func getaddrinfo(_ name: String) -> Result<[SocketAddress], IOFailure> {
         var hints = addrinfo()
         hints.ai_family = AF_UNSPEC
         hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
-        // Families without a configured address would only cost time.
+        // Skip families without a configured address: trying them would only cost time.
         hints.ai_flags = AI_ADDRCONFIG
         var found: UnsafeMutablePointer<addrinfo>?
         var result = URLLoadingCSystem.getaddrinfo(name, nil, &hints, &found)
         if result == EAI_ADDRFAMILY_ || result == EAI_NONAME {
-            // With loopback alone AI_ADDRCONFIG hides what is there: ask once more without it.
+            // On a host with loopback only, AI_ADDRCONFIG hides existing names: query once more without it.
             hints.ai_flags = 0
             result = URLLoadingCSystem.getaddrinfo(name, nil, &hints, &found)
         }
@@ -102,12 +102,13 @@ package final class SystemResolver: Resolver {
         return addresses.isEmpty ? .failure(IOFailure(.hostNotFound(name), .resolve)) : .success(addresses)
     }
 
-    /// glibc's numbers: Swift sees those of the extension only in part.
+    /// glibc's values: Swift imports those of the extension only in part.
     private static let EAI_NODATA_: Int32 = -5
     private static let EAI_ADDRFAMILY_: Int32 = -9
 
     private static func failure(_ code: Int32, _ name: String) -> IOFailure {
-        // Without a descriptor glibc reads no file and asks no server, and often says that there is no such name.
+        // Without a free descriptor glibc can read no file and query no server, and often reports a missing name
+        // instead.
         let error = csys_error()
         let probe = csys_socket(AF_INET)
         guard probe >= 0 || ![EMFILE, ENFILE].contains(-probe) else { return IOFailure(.system(-probe), .resolve) }

@@ -1,10 +1,10 @@
-// Proofs by ticket, and what they are made with. See `TicketLibrary` for what does it.
+// Kerberos authentication of a service. `TicketLibrary` contains the calls of GSSAPI.
 
 import Synchronization
 
-/// What a user's password is good for, in memory alone.
+/// A Kerberos credential acquired with a user's password and held in memory only.
 package final class TicketCredential: @unchecked Sendable {
-    // Unchecked: what changes is touched under the lock.
+    // Unchecked: mutable state is accessed under the lock.
     private let library: TicketLibrary
     private let user: String
     private let password: String
@@ -19,7 +19,7 @@ package final class TicketCredential: @unchecked Sendable {
 
     deinit { library.release(credential: &handle) }
 
-    /// Asks the KDC the first time. Blocks.
+    /// Returns the credential; contacts the KDC the first time. Blocks.
     func acquired() -> OpaquePointer? {
         lock.withLock { _ in
             if handle == nil { handle = library.acquire(user, password) }
@@ -28,20 +28,20 @@ package final class TicketCredential: @unchecked Sendable {
     }
 }
 
-/// One proof, from its first token to the one that proves the service to us. One step at a time.
+/// One GSSAPI security context, from its first token to the one that authenticates the service. One step at a time.
 package final class TicketContext: @unchecked Sendable {
-    // Unchecked: what changes is touched under the lock.
+    // Unchecked: mutable state is accessed under the lock.
     package enum Step: Sendable, Hashable {
-        /// What is to be said; empty for nothing. Complete: each has proved himself to the other.
+        /// The token to send, empty for none. `isComplete` is true once both sides are authenticated.
         case goesOn(saying: [UInt8], isComplete: Bool)
-        /// No ticket that is good for it, a service that is another, or the wait was stopped or took too long.
+        /// No usable ticket, a service that failed to authenticate, a stopped wait or a timeout.
         case failed
     }
     private let library: TicketLibrary
     private let service: String
     private let host: String
     private let credential: TicketCredential?
-    /// What it is bound to.
+    /// The channel binding (RFC 5929); `nil` for none.
     package let binding: [UInt8]?
     private let lock = Lock<Void>(())
     private var name: OpaquePointer?
@@ -60,10 +60,11 @@ package final class TicketContext: @unchecked Sendable {
 
     deinit { library.release(&context, &name) }
 
-    /// The first token, or the answer to one of the service's. A wait that is stopped leaves the call to itself.
+    /// Returns the first token, or the reply to a token of the service. If the wait is stopped, the blocking call ends
+    /// on its own.
     /// - Parameters:
-    ///   - input: empty for the first.
-    ///   - deadline: of the token's clock: a KDC may never answer.
+    ///   - input: the service's token; empty for the first step.
+    ///   - deadline: a moment of the token's clock, because a KDC may never answer.
     package func step(_ input: [UInt8], _ token: StopToken, until deadline: Int64 = .max) async -> Step {
         await library.call(token, until: deadline) { [self] in
             guard token.stopReason == nil else { return .failed }

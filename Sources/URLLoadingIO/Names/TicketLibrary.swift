@@ -1,12 +1,12 @@
-// MIT Kerberos through GSSAPI (RFC 2743), if it is installed: proves to a service who this user is with the ticket in
-// his cache. Found at run time and never required. Its calls block, and may ask a KDC over the network.
+// MIT Kerberos through GSSAPI (RFC 2743), if it is installed: authenticates the user to a service with the tickets in
+// the user's cache. Found at run time, never required. Its calls block and may contact a KDC over the network.
 
 import Synchronization
 import URLLoadingCSystem
 
 package final class TicketLibrary: @unchecked Sendable {
-    // Unchecked: pointers to functions, set once; the library itself is safe among threads. Its structures are passed
-    // as raw pointers: a count and a pointer each, as in gssapi.h.
+    // Unchecked: function pointers, set once; the library itself is thread-safe. Its structures are passed as raw
+    // pointers to a count and a pointer, as in gssapi.h.
     private typealias Import =
         @convention(c) (
             UnsafeMutablePointer<UInt32>, UnsafeMutableRawPointer, UnsafeMutableRawPointer,
@@ -41,13 +41,13 @@ package final class TicketLibrary: @unchecked Sendable {
     private let acquire: Acquire
     private let releaseCredential: ReleaseCredential
 
-    /// A KDC that does not answer holds up nobody who needs none.
+    /// Separate threads, so that a KDC that does not answer delays no other blocking work.
     private let threads = BlockingThreads(limit: 2)
 
-    /// `nil` where there is none.
+    /// `nil` where the library is not installed.
     package static let shared: TicketLibrary? = TicketLibrary("libgssapi_krb5.so.2")
 
-    /// Stays loaded for the life of the process.
+    /// Loads the library for the life of the process.
     package init?(_ path: String) {
         guard let handle = csys_library_open(path), let importName = csys_library_symbol(handle, "gss_import_name"),
             let begin = csys_library_symbol(handle, "gss_init_sec_context"),
@@ -91,26 +91,27 @@ package final class TicketLibrary: @unchecked Sendable {
     }
     /// RFC 4178 §3: SPNEGO.
     private static let negotiation: [UInt8] = [0x2B, 6, 1, 5, 5, 2]
-    /// RFC 2743 §4.1: a service on a host.
+    /// RFC 2743 §4.1: a host-based service name.
     private static let serviceName: [UInt8] = [0x2A, 0x86, 0x48, 0x86, 0xF7, 0x12, 1, 2, 1, 4]
-    /// RFC 2743 §4.2: a user.
+    /// RFC 2743 §4.2: a user name.
     private static let userName: [UInt8] = [0x2A, 0x86, 0x48, 0x86, 0xF7, 0x12, 1, 2, 1, 1]
-    /// The service proves itself too. Credentials are not delegated: that flag stays off.
+    /// Mutual authentication. The flag for delegated credentials stays off.
     private static let mutual: UInt32 = 2
     /// The upper bits of a status are errors (RFC 2743 §1.2.1.1).
     private static let failed: UInt32 = 0xFFFF_0000
 
-    /// A proof to a service on a host, such as `HTTP`.
+    /// Creates a context that authenticates to a service on a host, such as `HTTP`.
     /// - Parameters:
-    ///   - credential: in place of the tickets in this user's cache.
-    ///   - binding: what names the channel that it goes through (RFC 5929), so that nobody can pass it on to another.
+    ///   - credential: used in place of the tickets in the user's cache.
+    ///   - binding: the channel binding of the TLS connection (RFC 5929), which prevents relaying to another
+    ///     connection.
     package func context(
         for service: String, on host: String, as credential: TicketCredential? = nil, bound binding: [UInt8]? = nil
     ) -> TicketContext {
         TicketContext(self, service, host, credential, binding)
     }
 
-    /// What a password is good for: asked of the KDC when it is first used, and kept in memory.
+    /// Returns a credential for a user and password, acquired from the KDC at first use and held in memory.
     package func credential(user: String, password: String) -> TicketCredential {
         TicketCredential(self, user, password)
     }
@@ -140,7 +141,7 @@ package final class TicketLibrary: @unchecked Sendable {
         return imported & Self.failed == 0 ? name : nil
     }
 
-    /// `nil` for a user whom no KDC knows, with this password.
+    /// Acquires a credential; `nil` if no KDC accepts this user and password.
     func acquire(_ user: String, _ password: String) -> OpaquePointer? {
         var name = name(user, Self.userName)
         guard name != nil else { return nil }
@@ -154,7 +155,7 @@ package final class TicketLibrary: @unchecked Sendable {
                 return withUnsafeMutableBytes(of: &identifier) { identifier in
                     var set = IdentifierSet(first: identifier.baseAddress)
                     var secret = Buffer(count: word.count, bytes: word.baseAddress)
-                    // 1: to begin proofs.
+                    // 1 is GSS_C_INITIATE: the credential initiates contexts.
                     return acquire(&minor, name, &secret, 0, &set, 1, &credential, nil, nil)
                 }
             }

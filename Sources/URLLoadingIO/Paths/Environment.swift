@@ -3,6 +3,7 @@
 import URLLoadingCSystem
 
 package enum Environment {
-    /// The value of a variable; `nil` if it is not there. Not while another thread writes: getenv(3).
+    /// Returns the value of a variable; `nil` if it is not set. Must not run while another thread modifies the
+    /// environment: getenv(3).
     package static func value(_ name: String) -> String? { csys_environment(name).map { String(cString: $0) } }
 }

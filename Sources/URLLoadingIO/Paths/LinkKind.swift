@@ -1,14 +1,15 @@
-// What an interface is made of: by what the kernel says of its hardware, by sysfs, by its name where
-// drivers say nothing better.
+// The kind of a network interface, judged by the kernel's hardware type, by sysfs, and by its name where drivers
+// provide nothing better.
 
 import URLLoadingCSystem
 
 package enum LinkKind: Sendable, Hashable {
     case wired, wifi, cellular, loopback, other
 
-    /// What sysfs knows of an interface; all empty where it is not there, or is another namespace's.
+    /// The sysfs attributes of an interface; all empty where the interface does not exist or belongs to another network
+    /// namespace.
     package struct Facts: Sendable, Hashable {
-        /// It has a directory `wireless`, or `phy80211`.
+        /// True if the interface has a directory `wireless` or `phy80211`.
         package var isWireless: Bool
         /// DEVTYPE in `uevent`.
         package var deviceType: String?
@@ -21,11 +22,11 @@ package enum LinkKind: Sendable, Hashable {
 
     package static func make(_ link: PathLink, _ facts: Facts) -> LinkKind {
         if link.isLoopback { return .loopback }
-        // ARPHRD_RAWIP: modems that speak IP without frames.
+        // 519 is ARPHRD_RAWIP: modems that carry IP without frames.
         if facts.deviceType == "wwan" || link.hardware == 519 { return .cellular }
         if facts.isWireless || facts.deviceType == "wlan" { return .wifi }
         if ["wwan", "rmnet", "ppp"].contains(where: { link.name.hasPrefix($0) }) { return .cellular }
-        // ARPHRD_ETHER: bridges, virtual pairs and bonds among them. Tunnels have no hardware.
+        // 1 is ARPHRD_ETHER, which includes bridges, virtual pairs and bonds. Tunnels have no hardware type.
         return link.hardware == 1 ? .wired : .other
     }
 
@@ -35,7 +36,7 @@ package enum LinkKind: Sendable, Hashable {
 extension LinkKind.Facts {
     package init(of name: String, root: String = "/sys/class/net") {
         self.init()
-        // The kernel allows no such names; a path is still not made of what could lead elsewhere.
+        // The kernel allows no such names; the check keeps a path from leaving the sysfs folder in any case.
         guard !name.isEmpty, name != ".", name != "..",
             !name.utf8.contains(where: { $0 == UInt8(ascii: "/") || $0 == 0 })
         else { return }
@@ -52,7 +53,7 @@ extension LinkKind.Facts {
         return true
     }
 
-    /// A file of sysfs: never longer than a page.
+    /// Reads a sysfs file, which is never longer than a page.
     private static func text(_ path: String) -> Substring {
         var info = csys_file_info()
         let descriptor = csys_file_open(path, &info)

@@ -1,23 +1,23 @@
-// The networks of this machine, and the wait for their change. It belongs to whoever listens and runs in
-// his task: no thread, no task of its own. While he does something else the kernel's buffer fills, at most; what
-// is lost then is made good by asking anew.
+// Reads the networks of this machine and waits for their change. A monitor belongs to one observer and runs in the
+// observer's task, without a thread or task of its own. While that task does something else the kernel's buffer may
+// fill up; lost messages are made good by reading everything again.
 
 import Synchronization
 import URLLoadingCSystem
 
-/// One user at a time.
+/// Used by one task at a time.
 package final class PathMonitor: @unchecked Sendable {
     private let channel: any PathChannel
     private var state = PathState()
-    /// Something has happened since the state was read.
+    /// True if something changed since the state was read.
     private var isStale = true
     private var sequence: UInt32 = 0
 
-    /// Larger than any datagram of the kernel that we ask for.
+    /// Larger than any datagram that this code requests from the kernel.
     private static let datagram = 64 * 1024
-    /// How often a state that changes while it is read is read again at once.
+    /// How many times a state that changes while it is being read is read again at once.
     private static let rounds = 4
-    /// How long to leave a network alone that does not come to rest, in nanoseconds: longer each time.
+    /// Delays before rereading networks that keep changing, in nanoseconds: the first one, and the longest.
     private static let unrest: (first: Int64, most: Int64) = (50_000_000, 5_000_000_000)
 
     package init(_ source: any PathSource) throws(IOFailure) {
@@ -32,7 +32,7 @@ package final class PathMonitor: @unchecked Sendable {
 
     package func close() { channel.close() }
 
-    /// The networks now. The kernel answers within the call.
+    /// Returns the networks as they are now. The kernel answers within the call.
     package static func look(_ source: any PathSource) throws(IOFailure) -> PathState {
         let monitor = try PathMonitor(once: source)
         defer { monitor.close() }
@@ -40,14 +40,14 @@ package final class PathMonitor: @unchecked Sendable {
         return monitor.state
     }
 
-    /// The networks now, and from now on changes are heard of.
+    /// Returns the networks as they are now and starts observing changes.
     package func begin() throws(IOFailure) -> PathState {
         try refresh()
         return state
     }
 
-    /// Waits until they are not as they were when last told, or until something else is due: `token` is
-    /// woken to look.
+    /// Waits until the networks differ from the last reported state, or until `isDue` returns true; a caller wakes
+    /// `token` to have `isDue` evaluated.
     package func change(_ token: StopToken, unless isDue: () -> Bool = { false }) async throws(IOFailure) -> PathState {
         token.attach(channel.slot)
         defer { token.detach(channel.slot) }
@@ -69,7 +69,7 @@ package final class PathMonitor: @unchecked Sendable {
 
     // MARK: Reading
 
-    /// Hears what has been said unasked.
+    /// Processes the change notifications that have arrived.
     private func listen() throws(IOFailure) {
         try receive { entry in
             if state.isNews(entry.message) { isStale = true }
@@ -77,7 +77,7 @@ package final class PathMonitor: @unchecked Sendable {
         }
     }
 
-    /// Asks for everything, again if it changes meanwhile.
+    /// Reads all tables, again if they change meanwhile.
     private func refresh() throws(IOFailure) {
         for _ in 0..<Self.rounds {
             isStale = false
@@ -107,14 +107,14 @@ package final class PathMonitor: @unchecked Sendable {
             return !isComplete && failure == nil
         }
         switch failure {
-        // The end of an answer before was lost: this question came too early.
+        // EBUSY: the end of the previous answer was lost, so this request came too early.
         case EBUSY?: isStale = true
         case let number?: throw IOFailure(.system(number), .read)
         case nil: if !isComplete { isStale = true }
         }
     }
 
-    /// Hands on messages until there is none, or `handle` wants no more.
+    /// Passes messages to `handle` until there are none left or `handle` returns false.
     private func receive(_ handle: (RouteMessageReader.Entry) -> Bool) throws(IOFailure) {
         var buffer = [UInt8](repeating: 0, count: Self.datagram)
         while true {
@@ -129,7 +129,7 @@ package final class PathMonitor: @unchecked Sendable {
                 var wantsMore = true
                 while let entry = reader.next() {
                     if entry.message == .damaged { isStale = true }
-                    // To the end of the datagram all the same: what came behind is not heard again.
+                    // Finish the datagram in any case: its remaining messages are not delivered again.
                     wantsMore = handle(entry) && wantsMore
                 }
                 guard wantsMore else { return }

@@ -1,4 +1,4 @@
-// Where words about networks come from: the kernel, or a test.
+// Sources of network state: the kernel, or a test.
 
 import Synchronization
 import URLLoadingCSystem
@@ -9,31 +9,31 @@ package enum PathTable: Int32, Sendable, CaseIterable {
 
 package enum PathDatagram: Sendable, Equatable {
     case bytes(Int)
-    /// Something was lost: the buffer of the socket was full, or ours too small.
+    /// Messages were lost: the socket's buffer overflowed, or this process's buffer was too small.
     case lost
     case none
 }
 
-/// An open channel. One user at a time.
+/// An open channel. Used by one task at a time.
 package protocol PathChannel: AnyObject, Sendable {
     var slot: PollSlot { get }
-    /// What answers to it are marked with.
+    /// The port id that marks answers to this channel.
     var port: UInt32 { get }
     func ask(_ table: PathTable, _ sequence: UInt32) throws(IOFailure)
-    /// The next datagram, if there is one. Never waits.
+    /// Receives the next datagram if there is one. Never waits.
     func receive(into buffer: UnsafeMutableRawBufferPointer) throws(IOFailure) -> PathDatagram
-    /// May be called twice.
+    /// Closes the channel. May be called twice.
     func close()
 }
 
 package protocol PathSource: Sendable {
-    /// - Parameter hearsChanges: its slot is woken by changes.
+    /// - Parameter hearsChanges: whether changes wake the channel's slot.
     func open(hearsChanges: Bool) throws(IOFailure) -> any PathChannel
-    /// By which address of this machine a peer would be reached now; `nil` if by none.
+    /// The local address from which a peer would be reached now; `nil` if the peer is unreachable.
     func localAddress(towards peer: SocketAddress) -> SocketAddress?
 }
 
-/// The kernel of this machine: a netlink socket.
+/// The kernel of this machine, through a netlink socket.
 package struct SystemPaths: PathSource {
     package init() {}
 
@@ -78,7 +78,7 @@ private final class RouteSocket: PathChannel {
         Poller.shared.returnSlot(slot)
     }
 
-    /// The number of a closed descriptor may be somebody else's by now.
+    /// Throws once the channel is closed, because its descriptor number may have been reused.
     private func checkOpen() throws(IOFailure) {
         guard !isClosed.load(ordering: .acquiring) else { throw IOFailure(.system(EBADF), .read) }
     }

@@ -1,14 +1,14 @@
-// The networks as far as the kernel has told. Pure.
+// The network state reported by the kernel so far. Pure.
 
 package struct PathState: Sendable, Hashable {
     package private(set) var links: [Int32: PathLink] = [:]
     package private(set) var addresses: Set<PathAddress> = []
-    /// In the kernel's order, which decides between equal metrics.
+    /// In the kernel's order, which decides between routes of equal metric.
     package private(set) var routes: [PathRoute] = []
 
     package init() {}
 
-    /// Takes in a part of an answer.
+    /// Adds one message of a complete answer.
     package mutating func add(_ message: RouteMessage) {
         switch message {
         case .link(let link): links[link.index] = link
@@ -18,10 +18,10 @@ package struct PathState: Sendable, Hashable {
         }
     }
 
-    /// Whether a message about a change says more than is known.
+    /// Returns whether a change notification differs from the known state.
     ///
-    /// What it says is not taken in: the kernel removes routes with their link or address, and replaces them, without a
-    /// word of its own about the old ones. Who hears of a change asks for everything.
+    /// Notifications are not applied themselves: the kernel removes routes together with their link or address, and
+    /// replaces them, without notifications for the old ones. An observer therefore rereads all tables after a change.
     package func isNews(_ message: RouteMessage) -> Bool {
         switch message {
         case .link(let link): links[link.index] != link

@@ -1,5 +1,5 @@
-// What the kernel says about networks (rtnetlink(7)): bytes to values, and nothing kept. Whatever the bytes
-// are, reading them ends: lengths that lead nowhere are damage, and who meets damage asks anew.
+// Decodes rtnetlink(7) messages about networks; stateless. Decoding ends on any input: inconsistent lengths yield
+// `damaged`, upon which the caller reads everything again.
 
 /// A network interface.
 package struct PathLink: Sendable, Hashable {
@@ -16,15 +16,15 @@ package struct PathLink: Sendable, Hashable {
         self.flags = flags & (Self.up | Self.running | Self.loopback)
     }
 
-    // IFF_UP, IFF_LOOPBACK and IFF_RUNNING of netdevice(7): those that matter here.
+    // IFF_UP, IFF_LOOPBACK and IFF_RUNNING of netdevice(7), the only flags used here.
     package static let up: UInt32 = 0x1, loopback: UInt32 = 0x8, running: UInt32 = 0x40
 
     package var isLoopback: Bool { flags & Self.loopback != 0 }
-    /// Switched on, and with a carrier.
+    /// True if the interface is up and has a carrier.
     package var isRunning: Bool { flags & (Self.up | Self.running) == Self.up | Self.running }
 }
 
-/// An address of an interface that others can reach: not one of its link or of this machine alone.
+/// An interface's address of universal scope, excluding link-local and host-local ones.
 package struct PathAddress: Sendable, Hashable {
     package let index: Int32
     package let octets: [UInt8]
@@ -36,12 +36,12 @@ package struct PathAddress: Sendable, Hashable {
     }
 }
 
-/// A way to everywhere.
+/// A default route.
 package struct PathRoute: Sendable, Hashable {
     package let isIPv6: Bool
-    /// The interfaces it leads through: one, or those it is spread over.
+    /// The interfaces that the route leads through; several for a multipath route.
     package let indices: [Int32]
-    /// The lowest is taken.
+    /// The route with the lowest metric is used.
     package let metric: UInt32
 
     package init(isIPv6: Bool, indices: [Int32], metric: UInt32) {
@@ -58,24 +58,24 @@ package enum RouteMessage: Sendable, Hashable {
     case addressGone(PathAddress)
     case route(PathRoute)
     case routeGone(PathRoute)
-    /// Of no interest.
+    /// A message that is ignored.
     case other
     /// The end of an answer.
     case done
-    /// The kernel's answer is an errno.
+    /// The kernel answered with this errno.
     case failed(Int32)
-    /// What cannot be read; nothing behind it in its datagram can.
+    /// A malformed message; the rest of its datagram cannot be decoded.
     case damaged
 }
 
-/// The messages of one datagram, in order.
+/// Reads the messages of one datagram in order.
 package struct RouteMessageReader {
     package struct Entry: Sendable, Hashable {
         package let message: RouteMessage
-        /// Whose question it answers, and which.
+        /// Port id and sequence number of the request that the message answers.
         package let port: UInt32
         package let sequence: UInt32
-        /// Something changed while the answer was being given (NLM_F_DUMP_INTR).
+        /// The state changed while the kernel was answering (NLM_F_DUMP_INTR).
         package let isInterrupted: Bool
     }
 
@@ -83,7 +83,7 @@ package struct RouteMessageReader {
 
     package init(_ datagram: ArraySlice<UInt8>) { rest = NativeBytes(datagram) }
 
-    /// The next message; `nil` at the end.
+    /// Returns the next message; `nil` at the end.
     package mutating func next() -> Entry? {
         guard rest.count > 0 else { return nil }
         guard let length = rest.number(0, UInt32.self).map(Int.init), let type = rest.number(4, UInt16.self),
@@ -99,7 +99,7 @@ package struct RouteMessageReader {
         return Entry(message: message, port: port, sequence: sequence, isInterrupted: flags & 0x10 != 0)
     }
 
-    /// The numbers are those of linux/netlink.h and linux/rtnetlink.h, and for ever the same.
+    /// Decodes one message. The type numbers are those of linux/netlink.h and linux/rtnetlink.h, which never change.
     private static func message(_ type: UInt16, _ body: NativeBytes) -> RouteMessage {
         switch type {
         case 2: failure(body)
@@ -127,16 +127,16 @@ package struct RouteMessageReader {
 
     private static func failure(_ body: NativeBytes) -> RouteMessage {
         guard let number = body.number(0, Int32.self) else { return .damaged }
-        // Zero is no error but a confirmation.
+        // Error 0 is an acknowledgement.
         return number == 0 ? .other : .failed(number == .min ? .max : abs(number))
     }
 
-    /// struct ifinfomsg.
+    /// Decodes a struct ifinfomsg.
     private static func link(_ body: NativeBytes, _ make: (PathLink) -> RouteMessage) -> RouteMessage {
         guard let family = body.number(0, UInt8.self), let hardware = body.number(2, UInt16.self),
             let index = body.number(4, Int32.self), let flags = body.number(8, UInt32.self)
         else { return .damaged }
-        // Bridges tell of their ports in messages of the same type (AF_BRIDGE): a port that leaves is no link gone.
+        // AF_BRIDGE messages have the same type but concern a bridge's ports: a removed port is not a removed link.
         guard family == 0 else { return .other }
         var name = ""
         let isWhole = body.attributes(from: 16) { type, value in
@@ -145,7 +145,7 @@ package struct RouteMessageReader {
         return isWhole ? make(PathLink(index: index, name: name, hardware: hardware, flags: flags)) : .damaged
     }
 
-    /// struct ifaddrmsg.
+    /// Decodes a struct ifaddrmsg.
     private static func address(
         _ body: NativeBytes, _ make: (PathAddress) -> RouteMessage, unusable: (PathAddress) -> RouteMessage
     ) -> RouteMessage {
@@ -156,7 +156,7 @@ package struct RouteMessageReader {
         var prefix: ArraySlice<UInt8>?
         let isWhole = body.attributes(from: 8) { type, value in
             switch type {
-            case 1: prefix = value.bytes  // IFA_ADDRESS: the other end's on a point-to-point link
+            case 1: prefix = value.bytes  // IFA_ADDRESS: the peer's address on a point-to-point link
             case 2: own = value.bytes  // IFA_LOCAL
             case 8: flags = value.number(0, UInt32.self) ?? flags  // IFA_FLAGS
             default: break
@@ -168,18 +168,19 @@ package struct RouteMessageReader {
             return .other
         }
         let address = PathAddress(index: index, octets: Array(octets))
-        // Not yet ours, or somebody else's: IFA_F_TENTATIVE, unless optimistic (RFC 4429), and IFA_F_DADFAILED.
+        // Unusable while tentative (IFA_F_TENTATIVE), unless optimistic (RFC 4429), and when duplicated
+        // (IFA_F_DADFAILED).
         let isUsable = flags & 0x08 == 0 && (flags & 0x40 == 0 || flags & 0x04 != 0)
         return isUsable ? make(address) : unusable(address)
     }
 
-    /// struct rtmsg.
+    /// Decodes a struct rtmsg.
     private static func route(_ body: NativeBytes, _ make: (PathRoute) -> RouteMessage) -> RouteMessage {
         guard let family = body.number(0, UInt8.self), let length = body.number(1, UInt8.self),
             var table = body.number(4, UInt8.self).map(UInt32.init), let type = body.number(7, UInt8.self),
             let flags = body.number(8, UInt32.self)
         else { return .damaged }
-        // Ways to everywhere by unicast (RTN_UNICAST), and none that is only remembered (RTM_F_CLONED).
+        // Accept unicast default routes (RTN_UNICAST), but no cached ones (RTM_F_CLONED).
         guard family == 2 || family == 10, length == 0, type == 1, flags & 0x200 == 0 else { return .other }
         var indices: [Int32] = []
         var metric: UInt32 = 0
@@ -194,11 +195,11 @@ package struct RouteMessageReader {
             }
         }
         guard isWhole, isReadable else { return .damaged }
-        // RT_TABLE_LOCAL is this machine.
+        // RT_TABLE_LOCAL holds routes to this machine itself.
         return table == 255 ? .other : make(PathRoute(isIPv6: family == 10, indices: indices, metric: metric))
     }
 
-    /// A list of struct rtnexthop.
+    /// Decodes a list of struct rtnexthop.
     private static func hops(_ list: NativeBytes, _ indices: inout [Int32]) -> Bool {
         var rest = list
         while rest.count > 0 {

@@ -1,11 +1,11 @@
-// Where a socket leads: IPv4, IPv6 or a path.
+// The address of a socket: IPv4, IPv6, or a Unix path.
 
 package import URLLoadingCSystem
 
 package struct SocketAddress: Sendable, Hashable, CustomStringConvertible {
     package enum Family: Sendable { case ipv4, ipv6, unix }
     package let family: Family
-    /// The bytes of the `sockaddr` of this family.
+    /// The bytes of the family's `sockaddr`.
     private let bytes: [UInt8]
 
     package static func ipv4(_ octets: (UInt8, UInt8, UInt8, UInt8), port: UInt16) -> SocketAddress {
@@ -16,7 +16,7 @@ package struct SocketAddress: Sendable, Hashable, CustomStringConvertible {
         return withUnsafeBytes(of: &address) { SocketAddress(family: .ipv4, bytes: Array($0)) }
     }
 
-    /// `octets` must be 16 bytes; `scope` is the interface index of a zone identifier, or 0.
+    /// Creates an IPv6 address from 16 bytes; `scope` is the interface index of a zone identifier, or 0.
     package static func ipv6(_ octets: [UInt8], port: UInt16, scope: UInt32 = 0) -> SocketAddress {
         var address = sockaddr_in6()
         address.sin6_family = sa_family_t(AF_INET6)
@@ -30,7 +30,7 @@ package struct SocketAddress: Sendable, Hashable, CustomStringConvertible {
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)
         let path8 = Array(path.utf8)
-        // One byte stays for the terminator.
+        // Leave one byte for the terminator.
         guard !path8.isEmpty, !path8.contains(0), path8.count < MemoryLayout.size(ofValue: address.sun_path)
         else { throw IOFailure(.invalidAddress(path), .connect) }
         withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path8) }
@@ -38,7 +38,7 @@ package struct SocketAddress: Sendable, Hashable, CustomStringConvertible {
         return withUnsafeBytes(of: &address) { SocketAddress(family: .unix, bytes: Array($0.prefix(size))) }
     }
 
-    /// A name in the kernel's own table in place of a path: unix(7), "Abstract sockets".
+    /// Creates an address in the abstract namespace of Unix sockets, which has no path: unix(7), "Abstract sockets".
     package static func abstractUnix(_ name: String) throws(IOFailure) -> SocketAddress {
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)
@@ -96,7 +96,7 @@ package struct SocketAddress: Sendable, Hashable, CustomStringConvertible {
         return SocketAddress(family: family, bytes: bytes)
     }
 
-    /// The address alone, in network order: 4 bytes, 16, or none for a path.
+    /// The bare address in network byte order: 4 bytes, 16 bytes, or none for a Unix socket.
     package var octets: [UInt8] {
         switch family {
         case .ipv4: bytes.count >= 8 ? Array(bytes[4..<8]) : []
@@ -105,7 +105,8 @@ package struct SocketAddress: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// The address without its port: `127.0.0.1`, `::1`; of a path, the path; of an abstract name, that after an @.
+    /// The address without its port: `127.0.0.1`, `::1`; the path of a Unix socket, or `@` and the name of an abstract
+    /// one.
     package var host: String {
         switch family {
         case .ipv4:
@@ -134,7 +135,7 @@ package struct SocketAddress: Sendable, Hashable, CustomStringConvertible {
 }
 
 extension SocketAddress {
-    /// The interface a zone identifier names: by number or by name (RFC 4007 §11).
+    /// Returns the interface index that a zone identifier names, by number or by name (RFC 4007 §11).
     package static func scope(of zone: String) throws(IOFailure) -> UInt32 {
         if let number = UInt32(zone) { return number }
         let index = if_nametoindex(zone)

@@ -1,11 +1,11 @@
-// Our own end of connections, where it is not left to the routes.
+// The local end of connections, where the routing table is not to choose it.
 
 import URLLoadingCSystem
 
 package enum SocketBinding: Sendable, Hashable {
-    /// An interface by name.
+    /// A network interface, by name.
     case interface(String)
-    /// An address of this machine.
+    /// A local address.
     case address(SocketAddress)
 
     func bind(_ descriptor: Int32, for peer: SocketAddress) throws(IOFailure) {
@@ -19,8 +19,8 @@ package enum SocketBinding: Sendable, Hashable {
     private func bind(_ descriptor: Int32, to name: String, for peer: SocketAddress) throws(IOFailure) {
         let result = csys_bind_interface(descriptor, name)
         if result == 0 { return }
-        // Before Linux 5.7 only a privileged process may: the interface's address is the next best, for where
-        // it is routed by source, as it mostly is.
+        // Before Linux 5.7 only a privileged process may bind to an interface. Its address is the next best choice: it
+        // works where packets are routed by source address, as they mostly are.
         guard result == -EPERM else { throw IOFailure(.cannotBind("\(name): \(SystemError.words(-result))"), .connect) }
         var storage = sockaddr_storage()
         let length = csys_interface_address(name, peer.systemFamily, &storage)

@@ -1,4 +1,4 @@
-// The other end: what the test servers listen with.
+// A listening socket, for test servers.
 
 import Synchronization
 import URLLoadingCSystem
@@ -7,7 +7,7 @@ package final class SocketListener: Sendable {
     private let descriptor: Int32
     private let slot: PollSlot
     private let isClosed = Atomic<Bool>(false)
-    /// Where it listens, with the port the system chose if none was asked for.
+    /// The address it listens on, with the port that the system chose if none was given.
     package let address: SocketAddress
 
     package init(_ address: SocketAddress, backlog: Int32 = 4096) throws(IOFailure) {
@@ -37,7 +37,7 @@ package final class SocketListener: Sendable {
         Poller.shared.returnSlot(slot)
     }
 
-    /// Waits for the next connection. One task at a time.
+    /// Waits for the next connection. Used by one task at a time.
     package func accept(_ token: StopToken) async throws(IOFailure) -> SocketTransport {
         token.attach(slot)
         defer { token.detach(slot) }

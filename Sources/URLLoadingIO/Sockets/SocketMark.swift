@@ -1,16 +1,17 @@
-// What the networks on the way are told of a connection's packets.
+// Marks a connection's packets with a traffic class.
 
 import URLLoadingCSystem
 
 package struct SocketMark: Sendable, Hashable {
-    /// DSCP (RFC 2474), 0 to 63.
+    /// The DSCP (RFC 2474), 0 to 63.
     package let codePoint: UInt8
-    /// Of packets that wait at this end, by Linux's order (SO_PRIORITY): 0 to 6, what anybody may ask for.
+    /// The priority of queued outgoing packets (SO_PRIORITY): 0 to 6, the range open to unprivileged processes.
     package let priority: Int32
 
     package init(codePoint: UInt8, priority: Int32) { (self.codePoint, self.priority) = (codePoint, priority) }
 
-    /// Before it connects, so that the first packet has it, too. A wish: one that is not granted ends nothing.
+    /// Applied before connecting, so that the first packet carries the mark too. Best effort: a refused mark is
+    /// ignored.
     func apply(to descriptor: Int32, for peer: SocketAddress) {
         guard peer.family != .unix else { return }
         _ = csys_set_traffic_class(descriptor, peer.systemFamily, Int32(codePoint), priority)

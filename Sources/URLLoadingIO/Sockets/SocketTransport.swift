@@ -1,4 +1,4 @@
-// A connected socket and its slot: read, write, close, and nothing else.
+// A connected socket and its slot: reads, writes and closes, nothing else.
 
 import Synchronization
 import URLLoadingCSystem
@@ -8,19 +8,19 @@ package final class SocketTransport: Transport {
     package let slot: PollSlot
     package let peer: SocketAddress?
     private let isClosed = Atomic<Bool>(false)
-    /// Only touched by the task that connects.
+    /// Accessed only by the connecting task.
     private nonisolated(unsafe) var isConnected: Bool
-    /// The last read filled its buffer: there may be more, of which the slot has heard already.
+    /// True if the last read filled its buffer: there may be more data, for which no further notification comes.
     private let hasFilled = Atomic<Bool>(false)
 
-    /// Takes over an open descriptor.
+    /// Takes ownership of an open descriptor.
     init(descriptor: Int32, peer: SocketAddress?, isConnected: Bool = true, relay: PollSlot? = nil) throws(IOFailure) {
         self.descriptor = descriptor
         self.peer = peer
         self.isConnected = isConnected
         slot = Poller.shared.borrowSlot()
         if let relay { slot.relay(to: relay) }
-        // Requests and answers are written whole: nothing is gained by waiting for more.
+        // Requests and responses are written whole, so delaying packets (Nagle's algorithm) gains nothing.
         if peer?.family != .unix { _ = csys_set_no_delay(descriptor) }
         do throws(IOFailure) {
             try Poller.shared.register(descriptor, slot)
@@ -38,7 +38,7 @@ package final class SocketTransport: Transport {
         Poller.shared.returnSlot(slot)
     }
 
-    /// Ends the connection with a reset, as a crashing peer does.
+    /// Closes the connection with a reset, as a crashing peer does.
     package func abort() {
         if isOpen { _ = csys_set_reset_on_close(descriptor) }
         close()
@@ -71,13 +71,13 @@ package final class SocketTransport: Transport {
         if moved > 0 { return .moved(moved) }
         if moved == 0 { return .end }
         switch Int32(-moved) {
-        // Not every file system has it.
+        // Some file systems do not support sendfile(2).
         case EINVAL, ENOSYS, EOPNOTSUPP: return nil
         default: return try Self.outcome(moved, .write)
         }
     }
 
-    /// The number of a closed descriptor may be somebody else's by now.
+    /// Throws once the socket is closed, because its descriptor number may have been reused.
     private func checkOpen(_ operation: IOFailure.Operation) throws(IOFailure) {
         guard isOpen else { throw IOFailure(.system(EBADF), operation) }
     }
@@ -89,7 +89,7 @@ package final class SocketTransport: Transport {
     }
 
     package func hasPendingInput(askingKernel asks: Bool) -> Bool {
-        // What was heard may be long consumed, and what is there may not have been heard yet.
+        // The notified data may have been consumed long ago, and pending data may not have been notified yet.
         guard isOpen else { return true }
         let hasHeard = slot.readable.take()
         let hasHeardEnd = slot.takeEnd()
@@ -97,7 +97,7 @@ package final class SocketTransport: Transport {
         return csys_peek(descriptor) != -Int(EAGAIN)
     }
 
-    /// What was read last filled its buffer, or an end was heard with it.
+    /// True if the last read filled its buffer, or if the end of the stream was notified with it.
     package var mayHoldMore: Bool { hasFilled.load(ordering: .relaxed) || slot.takeEnd() }
 
     package var localAddress: SocketAddress? {
@@ -130,8 +130,8 @@ package final class SocketTransport: Transport {
         return attempt
     }
 
-    /// Starts connecting and returns at once; `hasConnected` tells how far it is.
-    /// `relay` hears what the socket hears.
+    /// Starts connecting and returns at once; `hasConnected` reports the outcome. `relay` receives the socket's
+    /// notifications.
     static func begin(
         _ address: SocketAddress, from binding: SocketBinding? = nil, marked mark: SocketMark? = nil,
         relay: PollSlot? = nil
@@ -143,9 +143,9 @@ package final class SocketTransport: Transport {
             throw error
         }
         mark?.apply(to: descriptor, for: address)
-        // Registered only then: a socket that is not connecting reports a hang-up. That a peer on this machine has answered
-        // by now is not asked at once: it saves a wait, and costs handshakes made side by side 8 % more on one thread, for
-        // each peer is woken alone.
+        // Register the socket only now, because an unconnected socket reports a hang-up. Do not check at once whether a
+        // local peer has already answered: that would save a wait, but makes handshakes made side by side on one thread
+        // 8 % slower, because each peer is woken separately.
         var isConnected = false
         do throws(IOFailure) { isConnected = try advance(descriptor, address) } catch {
             _ = csys_close(descriptor)
@@ -154,7 +154,7 @@ package final class SocketTransport: Transport {
         return try SocketTransport(descriptor: descriptor, peer: address, isConnected: isConnected, relay: relay)
     }
 
-    /// Whether the attempt has succeeded; throws if it has failed. Asks only after something was heard.
+    /// Returns whether the attempt has succeeded; throws if it has failed. Calls the kernel only after a notification.
     func hasConnected() throws(IOFailure) -> Bool {
         if !isConnected, slot.writable.take() { isConnected = try advance() }
         return isConnected
@@ -165,12 +165,12 @@ package final class SocketTransport: Transport {
         return try Self.advance(descriptor, peer)
     }
 
-    /// Asking to connect again is how the kernel tells what became of it, in one call.
+    /// Calls connect(2) again, which reports the outcome of the attempt in one call.
     private static func advance(_ descriptor: Int32, _ address: SocketAddress) throws(IOFailure) -> Bool {
         switch -(address.withSystemAddress { csys_connect(descriptor, $0, $1) } ?? -EINVAL) {
         case 0, EISCONN: return true
         case EINPROGRESS, EALREADY: return false
-        // A full backlog of a Unix socket answers EAGAIN and is not in progress: an error as well.
+        // A Unix socket with a full backlog answers EAGAIN without being in progress: an error as well.
         case let error: throw IOFailure(.system(error), .connect)
         }
     }

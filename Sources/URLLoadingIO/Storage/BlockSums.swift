@@ -1,11 +1,11 @@
-// Checksums of a file by blocks, so that a reader can judge what it reads without reading all of it. CRC-32 finds
-// every burst of up to 32 bits and misses one in four billion of the others; it is no defence against somebody who
-// may write to the file, and need not be: he may write whatever he likes.
+// CRC-32 checksums of a file's blocks, so that a part of the file can be verified without reading all of it. CRC-32
+// detects every burst error of up to 32 bits and misses one in four billion of the others. It is no defence against an
+// attacker with write access to the file, and need not be: such an attacker can replace the checksums too.
 
 import URLLoadingCZlib
 
 package struct BlockSums: Sendable {
-    /// Bytes of a block; the last may be shorter.
+    /// Bytes of a block; the last block may be shorter.
     package static let blockSize = 64 << 10
 
     private var finished: [UInt32] = []
@@ -25,7 +25,7 @@ package struct BlockSums: Sendable {
         }
     }
 
-    /// Of each block, in order; nothing may be added afterwards.
+    /// Returns the checksum of each block, in order; no bytes may be added afterwards.
     package mutating func finish() -> [UInt32] {
         if filled > 0 { close() }
         return finished
@@ -39,13 +39,13 @@ package struct BlockSums: Sendable {
 
     package static func sum(_ bytes: UnsafeRawBufferPointer) -> UInt32 { UInt32(truncatingIfNeeded: crc(0, bytes)) }
 
-    /// How many blocks so many bytes have.
+    /// Returns the number of blocks of a file of the given length.
     package static func count(_ length: Int64) -> Int64 {
         length / Int64(blockSize) + (length % Int64(blockSize) == 0 ? 0 : 1)
     }
 
     private static func crc(_ seed: UInt, _ bytes: UnsafeRawBufferPointer) -> UInt {
-        // A null pointer would ask for the seed.
+        // With a null pointer, zlib returns its initial value instead.
         guard let start = bytes.baseAddress, !bytes.isEmpty else { return seed }
         return UInt(crc32_z(uLong(seed), start.assumingMemoryBound(to: UInt8.self), bytes.count))
     }

@@ -1,5 +1,5 @@
-// One connection to a SQLite file. It knows no table and no lock: whoever owns it sees to it that one thread
-// uses it at a time, and that the thread may block.
+// One connection to a SQLite file. It knows no tables and takes no lock: its owner makes sure that one thread uses it
+// at a time, and that this thread may block.
 
 import URLLoadingCSQLite
 
@@ -12,16 +12,16 @@ import URLLoadingCSQLite
 package final class Database {
     private let handle: OpaquePointer
     private let patience: Int32
-    /// Pages in the log after the last commit over this connection, which SQLite writes here.
+    /// Pages in the write-ahead log after the last commit over this connection; updated by SQLite's hook.
     private let logPages: UnsafeMutablePointer<Int32>
-    /// Prepared once. What is prepared is written in the sources, so there are few.
+    /// Statements are prepared once. Their texts are literals in the sources, so there are few.
     private var statements: [StaticText: DatabaseStatement] = [:]
 
-    /// Opens a file, or makes it: readable by its owner alone if `umask` lets it. It is written ahead (WAL), so
-    /// that readers and one writer do not wait for each other, and what was committed survives the end of the
-    /// process; a loss of power may cost the last commits, never the file.
+    /// Opens a file, or creates it, accessible to its owner only if the umask permits that. The file uses write-ahead
+    /// logging (WAL): readers and one writer do not wait for each other, and committed data survives the death of the
+    /// process; a loss of power may lose the last commits but never corrupts the file.
     ///
-    /// SQLite moves nothing from the log to the file by itself: see ``checkpointIfLong()``.
+    /// SQLite's automatic checkpoints are off: see ``checkpointIfLong()``.
     /// - Parameter patience: milliseconds to wait for other connections to the file.
     package init(path: String, patience: Int32 = 2_000) throws(DatabaseFailure) {
         var opened: OpaquePointer?
@@ -48,13 +48,13 @@ package final class Database {
     }
 
     deinit {
-        // Statements may outlive their database, and would call the hook.
+        // Statements may outlive their database, and would then call the hook.
         _ = sqlite3_wal_hook(handle, nil, nil)
         sqlite3_close_v2(handle)
         logPages.deallocate()
     }
 
-    /// Runs statements that have no parameters and whose rows nobody wants.
+    /// Runs statements without parameters and discards their rows.
     package func execute(_ text: StaticString) throws(DatabaseFailure) {
         let code = text.withUTF8Buffer { bytes in
             bytes.withMemoryRebound(to: CChar.self) { sqlite3_exec(handle, $0.baseAddress, nil, nil, nil) }
@@ -62,7 +62,7 @@ package final class Database {
         guard code == SQLITE_OK else { throw DatabaseFailure(code, handle) }
     }
 
-    /// A prepared statement, the same one at each call with the same text.
+    /// Returns a prepared statement: the same object at each call with the same text.
     package func statement(_ text: StaticString) throws(DatabaseFailure) -> DatabaseStatement {
         let key = StaticText(text)
         if let statement = statements[key] { return statement }
@@ -79,7 +79,7 @@ package final class Database {
         return statement
     }
 
-    /// All of the work or nothing of it, and nobody else's writing in between.
+    /// Runs the work in a transaction: all of it takes effect or none, with no writes of other connections in between.
     package func transaction<R>(_ work: () throws(DatabaseFailure) -> R) throws(DatabaseFailure) -> R {
         try execute("BEGIN IMMEDIATE")
         do throws(DatabaseFailure) {
@@ -92,41 +92,41 @@ package final class Database {
         }
     }
 
-    /// Work that does not wait for other connections: it fails if one writes just then.
+    /// Runs work without waiting for other connections: it fails if one of them is writing.
     package func withoutPatience(_ work: () throws(DatabaseFailure) -> Void) throws(DatabaseFailure) {
         sqlite3_busy_timeout(handle, 0)
         defer { sqlite3_busy_timeout(handle, patience) }
         try work()
     }
 
-    // MARK: The log
+    // MARK: Write-ahead log
     //
-    // Releases of SQLite from 3.7.0 to 3.51.2 can lose pages when a checkpoint begins while another connection commits and
-    // begins the log anew (https://www.sqlite.org/wal.html, "the WAL-reset bug"). So a lock of ours on a file beside the
-    // database is held by each connection that commits and by each that checkpoints, and SQLite's own automatic checkpoints,
-    // which follow any commit and know no lock of ours, are off. The checkpoint of the last connection that closes is safe:
-    // it holds the database exclusively.
+    // Releases of SQLite from 3.7.0 to 3.51.2 can lose pages when a checkpoint begins while another connection commits
+    // and restarts the log (https://www.sqlite.org/wal.html, "the WAL-reset bug"). Therefore every connection that
+    // commits or checkpoints holds a lock on a file beside the database, and SQLite's automatic checkpoints, which
+    // follow any commit and do not know that lock, are off. The checkpoint of the last connection that closes is safe,
+    // because it holds the database exclusively.
 
-    /// Pages of 4 KiB after which the log is moved to the file, as far as readers let it; SQLite's own number.
+    /// Pages of 4 KiB after which the log is copied to the file, as far as readers permit; SQLite's own default.
     private static let longLog = 1_000
-    /// Pages after which readers are waited for, so that the log can begin anew: 16 MiB.
+    /// Pages after which a checkpoint waits for readers, so that the log can be restarted: 16 MiB.
     private static let longestLog = 4_000
 
-    /// Moves the log to the file if it has grown long. To be called after each commit, by the holder of the lock.
+    /// Copies the log to the file if it has grown long. The holder of the lock calls this after each commit.
     package func checkpointIfLong() {
         let pages = Int(logPages.pointee)
         guard pages >= Self.longLog else { return }
-        // What is not moved now is moved after a later commit.
+        // Pages that are not copied now are copied after a later commit.
         if pages >= Self.longestLog { try? checkpoint() } else { try? execute("PRAGMA wal_checkpoint(PASSIVE)") }
     }
 
-    /// Moves the log to the file, and makes it empty. Only the holder of the lock may call it.
+    /// Copies the log to the file and empties it. Only the holder of the lock may call this.
     package func checkpoint() throws(DatabaseFailure) { try execute("PRAGMA wal_checkpoint(TRUNCATE)") }
 
-    // MARK: The schema
+    // MARK: Schema
 
-    /// The tables and indexes among these that the file lacks, in their order.
-    /// - Throws: a failure of the kind `damaged` if one of them is defined in another way.
+    /// Returns those of the given tables and indexes that the file lacks, in the given order.
+    /// - Throws: a failure of kind `damaged` if one of them is defined differently.
     package func missing(of parts: [SchemaPart]) throws(DatabaseFailure) -> [SchemaPart] {
         var found: [String: String] = [:]
         let statement = try statement("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL")
@@ -141,11 +141,11 @@ package final class Database {
         return parts.filter { found[$0.name] == nil }
     }
 
-    /// The row id of the last row that was inserted over this connection.
+    /// The row id of the last row inserted over this connection.
     package var lastInsertedRow: Int64 { sqlite3_last_insert_rowid(handle) }
 }
 
-/// A literal, told from others by where it lies: it is never copied or compared.
+/// A string literal, identified by its address, so that it is never copied or compared.
 private struct StaticText: Hashable {
     private let start: UInt
     private let count: Int

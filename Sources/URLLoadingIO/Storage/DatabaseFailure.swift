@@ -1,30 +1,31 @@
 import Glibc
 import URLLoadingCSQLite
 
-/// Why SQLite did not do what it was asked.
+/// The reason why a SQLite call failed.
 package struct DatabaseFailure: Error, Sendable, CustomStringConvertible {
     package enum Kind: Sendable {
-        /// Another connection holds the file for longer than we wait.
+        /// Another connection held the file for longer than the configured wait.
         case busy
-        /// No room on the disk, or the quota is used up.
+        /// The disk is full, or the quota is used up.
         case full
-        /// What the file contains is no database, a broken one, or one whose tables are gone or are not ours.
+        /// The file is not a database, is corrupt, or its tables are missing or defined differently.
         case damaged
-        /// The file may be read only, or cannot be opened at all.
+        /// The file is read-only, or cannot be opened at all.
         case unwritable
         case other
     }
     /// SQLite's extended result code.
     package let code: Int32
-    /// SQLite's own words; they quote names of ours, never values.
+    /// SQLite's message; it contains names from the sources, never values.
     package let detail: String
-    /// What the system said to SQLite, where it could not open something.
+    /// The errno that SQLite received when it could not open a file.
     private let system: Int32
-    /// Statements are written in the sources: one that SQLite refuses to compile does not fit the tables of the file.
+    /// True if SQLite refused to compile a statement. Statements are literals in the sources, so the file's tables do
+    /// not fit them.
     private let isOfStatement: Bool
 
     package var kind: Kind {
-        // No descriptor, or no memory, for now.
+        // Temporarily out of descriptors or memory.
         if [EMFILE, ENFILE, ENOMEM].contains(system) { return .busy }
         return switch code & 0xff {
         case SQLITE_BUSY, SQLITE_LOCKED: .busy
@@ -45,19 +46,19 @@ package struct DatabaseFailure: Error, Sendable, CustomStringConvertible {
         detail = String(cString: handle.map { sqlite3_errmsg($0) } ?? sqlite3_errstr(code))
     }
 
-    /// A table or an index of the file is defined in another way than in the sources.
+    /// A table or an index of the file is defined differently than in the sources.
     init(foreign name: String) {
         (code, detail, system, isOfStatement) = (SQLITE_CORRUPT, "\(name) is defined in another way", 0, false)
     }
 
-    /// A table is gone.
+    /// A table is missing.
     package init(missing name: String) {
         (code, detail, system, isOfStatement) = (SQLITE_CORRUPT, "there is no \(name)", 0, false)
     }
 
-    /// The lock that all writers of the file hold cannot be had.
+    /// The lock that all writers of the file share could not be acquired.
     package init(lock failure: IOFailure) {
         code = failure.isPassing ? SQLITE_BUSY : failure.isFull ? SQLITE_FULL : SQLITE_CANTOPEN
-        (detail, system, isOfStatement) = ("the lock file cannot be had", 0, false)
+        (detail, system, isOfStatement) = ("the lock file could not be acquired", 0, false)
     }
 }

@@ -1,10 +1,10 @@
 import URLLoadingCSQLite
 
-/// A prepared statement of a ``Database``: values in, rows out. Parameters and columns count from 0.
+/// A prepared statement of a ``Database``. Parameters and columns are numbered from 0.
 package final class DatabaseStatement {
     private let statement: OpaquePointer
     private let database: OpaquePointer
-    /// SQLite copies what it is given: our bytes may go before it is done.
+    /// SQLITE_TRANSIENT: SQLite copies the bytes, which may be freed before it has used them.
     private static var copied: sqlite3_destructor_type { unsafeBitCast(-1, to: sqlite3_destructor_type.self) }
 
     init(_ statement: OpaquePointer, of database: OpaquePointer) {
@@ -12,10 +12,11 @@ package final class DatabaseStatement {
         self.database = database
     }
 
-    // A database that is gone is closed by SQLite with the last of its statements (`sqlite3_close_v2`).
+    // SQLite closes a database whose connection object is gone together with the last of its statements
+    // (`sqlite3_close_v2`).
     deinit { sqlite3_finalize(statement) }
 
-    /// What a parameter or a column can hold.
+    /// A value of a parameter or a column.
     package enum Value: Sendable, ExpressibleByStringLiteral, ExpressibleByIntegerLiteral, ExpressibleByNilLiteral {
         case null
         case integer(Int64)
@@ -31,12 +32,12 @@ package final class DatabaseStatement {
         package init(_ value: Bool) { self = .integer(value ? 1 : 0) }
     }
 
-    /// Runs it to its end with these parameters.
+    /// Runs the statement to its end with these parameters.
     package func run(_ values: Value...) throws(DatabaseFailure) {
         try each(values) { () throws(DatabaseFailure) in true }
     }
 
-    /// Calls `row` for each row, until it says false.
+    /// Calls `row` for each row until it returns false.
     package func each(_ values: [Value] = [], _ row: () throws(DatabaseFailure) -> Bool) throws(DatabaseFailure) {
         defer {
             sqlite3_reset(statement)
@@ -62,7 +63,7 @@ package final class DatabaseStatement {
             case .text(let text):
                 sqlite3_bind_text64(statement, index, text, UInt64(text.utf8.count), Self.copied, UInt8(SQLITE_UTF8))
             case .bytes(let bytes):
-                // An empty array may have no address, and that would be NULL.
+                // An empty array may have a null address, which SQLite would take for NULL.
                 bytes.isEmpty
                     ? sqlite3_bind_zeroblob(statement, index, 0)
                     : sqlite3_bind_blob64(statement, index, bytes, UInt64(bytes.count), Self.copied)
@@ -70,7 +71,7 @@ package final class DatabaseStatement {
         guard code == SQLITE_OK else { throw DatabaseFailure(code, database) }
     }
 
-    // MARK: Columns of the row at hand
+    // MARK: Columns of the current row
 
     package func isNull(_ column: Int32) -> Bool { sqlite3_column_type(statement, column) == SQLITE_NULL }
     package func integer(_ column: Int32) -> Int64 { sqlite3_column_int64(statement, column) }

@@ -1,10 +1,12 @@
-/// What a file has yet to hear of: rows by key, the last word on each; and before them that all since a moment is gone.
+/// Changes that are still to be written to a file: the latest state of each row by key, preceded by the removal of all
+/// rows since a given moment.
 package struct PendingRows<Key: Hashable & Sendable, Row: Sendable>: Sendable {
-    /// `nil` for a row that goes.
+    /// `nil` for a row to be removed.
     package private(set) var rows: [Key: Row?] = [:]
-    /// What is known of rows better than the file does, and makes none: who has removed or changed one in the meantime is right.
+    /// Updates of rows that are applied only where the row still exists unchanged: a removal or change by another
+    /// process wins.
     package private(set) var notes: [Key: Row] = [:]
-    /// A moment as the rows have it.
+    /// The moment from which all rows are removed, in the rows' own time; `nil` for none.
     package private(set) var clearedSince: Double?
 
     package init() {}
@@ -18,12 +20,12 @@ package struct PendingRows<Key: Hashable & Sendable, Row: Sendable>: Sendable {
 
     package mutating func note(_ row: Row, for key: Key) { notes[key] = row }
 
-    /// All rows that were made since then go, those included that nobody has told this process of.
+    /// Removes all rows created since `moment`, including rows of other processes that are not in memory.
     package mutating func clear(since moment: Double) {
         clearedSince = min(clearedSince ?? moment, moment)
     }
 
-    /// What is here came after what could not be written.
+    /// Puts back changes that could not be written; the changes made since then win.
     package mutating func restore(_ earlier: PendingRows) {
         if let moment = earlier.clearedSince { clear(since: moment) }
         for (key, row) in earlier.rows where rows[key] == nil { rows.updateValue(row, forKey: key) }

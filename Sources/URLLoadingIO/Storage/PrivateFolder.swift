@@ -1,11 +1,11 @@
-// Folders that are this user's alone. What somebody else owns or may write to is not used: he could put in place of
-// our files what he likes.
+// Folders that belong to this user alone. A folder that another user owns or may write to is refused, because that user
+// could replace the files in it.
 
 import Glibc
 import URLLoadingCSystem
 
 package enum PrivateFolder {
-    /// Makes a folder and those above it, or takes one that is there. Blocks.
+    /// Creates a folder and its parents, or accepts an existing one. Blocks.
     package static func make(_ path: String) throws(IOFailure) {
         if try isUsable(path) { return }
         if let slash = path.lastIndex(of: "/"), slash != path.startIndex {
@@ -18,7 +18,8 @@ package enum PrivateFolder {
         guard try isUsable(path) else { throw IOFailure(.system(ENOTDIR), .open) }
     }
 
-    /// Whether it is there; throws if it is not ours alone, or no folder (a link to one is none).
+    /// Returns whether the folder exists; throws if it is not this user's alone or not a folder (a link to one does not
+    /// count).
     package static func isUsable(_ path: String) throws(IOFailure) -> Bool {
         var info = csys_path_info()
         let outcome = csys_path_look(path, &info)
@@ -29,7 +30,7 @@ package enum PrivateFolder {
         return true
     }
 
-    /// The names in it, at most so many; none if it cannot be read. Blocks.
+    /// Returns at most `limit` names in the folder; none if it cannot be read. Blocks.
     package static func names(_ path: String, atMost limit: Int = .max) -> [String] {
         guard let stream = opendir(path) else { return [] }
         defer { closedir(stream) }
@@ -44,14 +45,14 @@ package enum PrivateFolder {
     }
 }
 
-/// What a path names, and not what a link leads to.
+/// Identifies the file at a path by device and inode, without following a symbolic link.
 package struct PathIdentity: Sendable, Equatable {
     private let device: UInt64
     private let number: UInt64
-    /// A regular file of ours that nobody else may write to.
+    /// True for a regular file of this user that no other user may write to.
     package let isOwnFile: Bool
 
-    /// `nil` if there is nothing. May block.
+    /// Reads the identity; `nil` if there is no file. May block.
     package init?(_ path: String) {
         var info = csys_path_info()
         guard csys_path_look(path, &info) >= 0 else { return nil }
@@ -62,8 +63,8 @@ package struct PathIdentity: Sendable, Equatable {
 }
 
 extension PrivateFolder {
-    /// Makes an empty file of this user's, unless it is there; returns its identity. A descriptor is opened only for
-    /// one that is new: closing one would take away the locks that SQLite has on the file.
+    /// Creates an empty file of this user unless it exists; returns its identity. Opens a descriptor only for a new
+    /// file, because closing one would release SQLite's locks on an existing file.
     package static func makeFile(_ path: String) throws(IOFailure) -> PathIdentity {
         if PathIdentity(path) == nil {
             let descriptor = csys_file_create(path)
@@ -74,24 +75,24 @@ extension PrivateFolder {
         return identity
     }
 
-    /// Whether other users may read or write a file, or one of them, who is not root, owns it; `false` if there is none.
-    /// Links are followed. Blocks.
+    /// Returns whether other users may read or write a file, or whether a user other than this one or root owns it;
+    /// `false` if it does not exist. Follows links. Blocks.
     package static func isOpenToOthers(_ path: String) -> Bool {
         var info = stat()
         guard stat(path, &info) == 0 else { return false }
         return info.st_mode & 0o077 != 0 || info.st_uid != geteuid() && info.st_uid != 0
     }
 
-    /// Takes from everybody else what he may do with a file. Blocks.
+    /// Removes all other users' permissions for a file. Blocks.
     package static func hide(_ path: String) { _ = chmod(path, 0o600) }
     /// Removes a file. Blocks.
     package static func remove(_ path: String) { _ = csys_file_remove(path) }
-    /// Gives a file another name, in place of what had it. Blocks.
+    /// Renames a file, replacing an existing one. Blocks.
     package static func rename(_ path: String, _ other: String) { _ = csys_file_rename(path, other) }
 }
 
 extension IOFailure {
-    /// No room on the disk, or the quota is used up, or files may not grow as large.
+    /// True if the disk is full, the quota is used up, or the file would exceed the size limit.
     package var isFull: Bool {
         switch code {
         case .system(ENOSPC), .system(EDQUOT), .system(EFBIG): true
@@ -101,7 +102,7 @@ extension IOFailure {
 }
 
 extension IOFailure {
-    /// The process, or the machine, has no descriptor left.
+    /// True if the process or the machine is out of file descriptors.
     package var isOutOfDescriptors: Bool {
         switch code {
         case .system(EMFILE), .system(ENFILE): true
@@ -111,7 +112,7 @@ extension IOFailure {
 }
 
 extension IOFailure {
-    /// The process, or the machine, has no more of something for now, or somebody else has it.
+    /// True for a temporary failure: a resource is exhausted for now, or another holder has the lock.
     package var isPassing: Bool {
         switch code {
         case .system(EMFILE), .system(ENFILE), .system(ENOMEM), .system(EINTR), .system(EWOULDBLOCK): true
@@ -121,7 +122,7 @@ extension IOFailure {
 }
 
 extension IOFailure {
-    /// What should have been ours alone was not.
+    /// True if a file or folder that should be this user's alone is not.
     package var isForeign: Bool {
         switch code {
         case .system(EPERM), .system(ENOTDIR), .system(ELOOP): true

@@ -7,7 +7,7 @@ package struct SchemaPart: Sendable {
     package init(table name: String, _ text: StaticString) { (self.name, isTable, self.text) = (name, true, text) }
     package init(index name: String, _ text: StaticString) { (self.name, isTable, self.text) = (name, false, text) }
 
-    /// Whether the text that SQLite keeps of it says the same, whatever the blanks.
+    /// Returns whether the definition stored by SQLite is the same, apart from white space.
     func isDefined(by other: String) -> Bool {
         func words(_ text: String) -> [Substring] { text.split(whereSeparator: \.isWhitespace) }
         return words("\(text)") == words(other)

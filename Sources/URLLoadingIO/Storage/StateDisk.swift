@@ -1,8 +1,8 @@
-// A SQLite file behind a memory: read when it is first wanted, written behind, looked at again when other processes have
-// written. It is made when there is something to keep.
+// Stores in-memory state in a SQLite file: read at first use, written in the background, reread when other processes
+// have written. The file is created when there is something to store.
 //
-// What goes wrong is noted and reported once, and costs no answer: the memory goes on without it. A damaged file is set
-// aside, under its name and `.damaged`.
+// Failures are recorded and reported once, and fail no request: the state then lives in memory only. A damaged file is
+// renamed with the suffix `.damaged`.
 
 import Synchronization
 import URLLoadingCSystem
@@ -14,13 +14,13 @@ package final class StateDisk<Memory: StateMemory>: @unchecked Sendable {
     private let memory: Memory
     private let clock: LoopClock
 
-    // Under the gate, whose holder may block.
+    // Accessed under the gate, whose holder may block.
     private let gate = Lock(())
     private var database: Database?
     private var identity: PathIdentity?
     private var version: Int64 = -1
     private var isGivenUp = false
-    /// One after another; the next try waits the longer.
+    /// Consecutive failures; each one lengthens the delay before the next attempt.
     private let failureCount = Atomic<Int64>(0)
 
     private let loaded = Atomic<Bool>(false)
@@ -28,14 +28,15 @@ package final class StateDisk<Memory: StateMemory>: @unchecked Sendable {
     private let nextLook = Atomic<Int64>(0)
     private let trouble = Lock<String?>(nil)
 
-    /// How long what was set may wait for more that is set, and how often others' writing is looked for: nanoseconds.
+    /// Delay that lets several changes be written together, and interval between checks for changes by other processes;
+    /// in nanoseconds.
     private static var writingDelay: Int64 { 200_000_000 }
     private static var lookInterval: Int64 { 1_000_000_000 }
-    /// Milliseconds to wait for another process that writes.
+    /// Milliseconds to wait for another process that is writing.
     private static var lockPatience: Int { 2_000 }
 
     package init(folder: String, memory: Memory, clock: LoopClock = .system) {
-        // With a slash behind it a link would be looked through.
+        // With a trailing slash, a symbolic link would be followed.
         let folder = folder.count > 1 && folder.hasSuffix("/") ? String(folder.dropLast()) : folder
         self.folder = folder
         path = folder + "/" + Schema.fileName
@@ -43,15 +44,15 @@ package final class StateDisk<Memory: StateMemory>: @unchecked Sendable {
         self.clock = clock
     }
 
-    /// What went wrong with the file first; `nil` if nothing did.
+    /// The first failure with the file; `nil` if there was none.
     package var problem: String? { trouble.withLock { $0 } }
 
     // MARK: Reading
 
-    /// Whether what the file holds is in memory.
+    /// Whether the file's content is in memory.
     package var isLoaded: Bool { loaded.load(ordering: .acquiring) }
 
-    /// Brings it there. Blocks.
+    /// Loads the file's content into memory. Blocks.
     package func load() {
         guard !isLoaded else { return }
         gate.withLock { _ in
@@ -62,16 +63,17 @@ package final class StateDisk<Memory: StateMemory>: @unchecked Sendable {
         }
     }
 
-    /// Whether memory holds what the file held a second ago.
+    /// Whether the memory reflects the file as of at most one second ago.
     package var isFresh: Bool { isLoaded && clock.coarseNow() < nextLook.load(ordering: .relaxed) }
 
-    /// Makes it so. Blocks; who comes while another looks does not wait for him.
+    /// Brings the memory up to date. Blocks, except for a caller that arrives while another caller is checking the
+    /// file.
     package func refresh() {
         guard isLoaded else { return load() }
         if isLookMine() { look() }
     }
 
-    /// The look of this second falls to one.
+    /// Returns true for one caller per interval: that caller checks the file.
     private func isLookMine() -> Bool {
         let now = clock.coarseNow()
         let due = nextLook.load(ordering: .relaxed)
@@ -79,7 +81,7 @@ package final class StateDisk<Memory: StateMemory>: @unchecked Sendable {
             && nextLook.compareExchange(expected: due, desired: now + Self.lookInterval, ordering: .relaxed).exchanged
     }
 
-    /// Looks for what others wrote. Blocks.
+    /// Reads changes that other processes wrote. Blocks.
     package func look() { gate.withLock { _ in read() } }
 
     private func read() {
@@ -87,20 +89,20 @@ package final class StateDisk<Memory: StateMemory>: @unchecked Sendable {
             guard let database = try open(making: false) else { return }
             let current = try Self.version(database)
             guard current != version else { return }
-            // What we have not told it yet would be missing from what it tells. Somebody waits: whoever is writing just now
-            // is waited for at the next look, or by who writes behind.
+            // Pending changes would be missing from the rows that are read, so write them first. A caller is waiting:
+            // if another process is writing just now, the next check or the background write waits for it.
             try database.withoutPatience { () throws(DatabaseFailure) in try writePending(database, patience: 0) }
             version = try Self.version(database)
             let rows = try Schema.rows(database)
             memory.replace(with: rows)
-            // A program that sets nothing would leave what has expired there for ever.
+            // A program that changes nothing would otherwise leave expired rows in the file for ever.
             if Schema.hasExpired(rows) { removeExpired(database) }
-            // What is too much, for others have set as many as we.
+            // Other processes may have added as many rows as this one, so some may have to be removed.
             if memory.hasPending { schedule() }
         }
     }
 
-    /// Changes when another connection has written.
+    /// Returns a number that changes when another connection has written.
     private static func version(_ database: Database) throws(DatabaseFailure) -> Int64 {
         var version: Int64 = 0
         let statement = try database.statement("PRAGMA data_version")
@@ -113,7 +115,7 @@ package final class StateDisk<Memory: StateMemory>: @unchecked Sendable {
 
     // MARK: Writing
 
-    /// Something is pending: it is written soon, at the latest when the process exits.
+    /// Schedules a write of the pending changes: soon, and at the latest when the process exits.
     package func schedule() {
         guard !isScheduled.exchange(true, ordering: .acquiringAndReleasing) else { return }
         StateExit.add(ObjectIdentifier(self)) { self.write() }
@@ -122,13 +124,14 @@ package final class StateDisk<Memory: StateMemory>: @unchecked Sendable {
             at: clock.now() + Self.writingDelay << min(failureCount.load(ordering: .relaxed), 6))
     }
 
-    /// Writes what is pending. Blocks.
+    /// Writes the pending changes. Blocks.
     package func write() {
         isScheduled.store(false, ordering: .sequentiallyConsistent)
         StateExit.remove(ObjectIdentifier(self))
-        // Written meanwhile, by whoever did not wait for the timer: the file, which may be another by now, has nothing to hear.
+        // The changes were written meanwhile, before the timer. The file may have been replaced since, so leave it
+        // alone.
         guard memory.hasPending else { return }
-        // Nobody waits for who waits for another process: whoever wants to look does it afterwards.
+        // Callers do not wait for a writer that waits for another process: they check the file afterwards.
         nextLook.store(.max, ordering: .relaxed)
         defer { nextLook.store(clock.coarseNow(), ordering: .relaxed) }
         gate.withLock { _ in
@@ -151,7 +154,7 @@ package final class StateDisk<Memory: StateMemory>: @unchecked Sendable {
         }
     }
 
-    /// The lock that is held by each process that writes to the file, moves its log, or sets it aside.
+    /// Acquires the lock that each process holds while it writes to the file, checkpoints its log, or sets it aside.
     private func lock(patience: Int) throws(DatabaseFailure) -> FileLock {
         do throws(IOFailure) { return try FileLock(path + ".lock", patience: patience) } catch {
             throw DatabaseFailure(lock: error)
@@ -191,7 +194,7 @@ package final class StateDisk<Memory: StateMemory>: @unchecked Sendable {
             switch error.kind {
             case .damaged: setAside()
             case .unwritable: isGivenUp = true
-            // They pass: the next writing brings what this one could not.
+            // Temporary failures: the next write includes the changes that this one could not store.
             case .busy, .full, .other:
                 failureCount.add(1, ordering: .relaxed)
                 if memory.hasPending { schedule() }
@@ -202,11 +205,11 @@ package final class StateDisk<Memory: StateMemory>: @unchecked Sendable {
 
     private func report(_ words: String) { trouble.withLock { $0 = $0 ?? words } }
 
-    /// - Parameter isLocked: the caller holds the file's lock.
+    /// - Parameter isLocked: whether the caller holds the file's lock.
     private func open(making: Bool, isLocked: Bool = false) throws(DatabaseFailure) -> Database? {
         if let database {
             if PathIdentity(path) == identity { return database }
-            // Somebody has removed it, or set it aside: what is written to it now is nobody's.
+            // The file was removed or set aside; writes to the open one would be lost.
             self.database = nil
             memory.rememberAll()
             schedule()
@@ -218,7 +221,7 @@ package final class StateDisk<Memory: StateMemory>: @unchecked Sendable {
         if !(try opened.missing(of: [Schema.table])).isEmpty {
             let lock = try isLocked ? nil : lock(patience: Self.lockPatience)
             defer { withExtendedLifetime(lock) {} }
-            // Another process may have made it meanwhile.
+            // Another process may have created the table meanwhile.
             for part in try opened.missing(of: [Schema.table]) { try opened.execute(part.text) }
         }
         database = opened
@@ -227,8 +230,8 @@ package final class StateDisk<Memory: StateMemory>: @unchecked Sendable {
         return opened
     }
 
-    /// Whether folder and file are there, made if need be, and nobody else's: he who could put another in its place, or
-    /// read it, would have what is kept there (security 81). SQLite gives its other files the mode of the first.
+    /// Returns whether folder and file exist, or could be created, and belong to this user alone: a user who could
+    /// replace or read the file would have its content. SQLite gives its auxiliary files the mode of the database.
     private func isOurs() -> Bool {
         do throws(IOFailure) {
             try PrivateFolder.make(folder)
@@ -245,7 +248,8 @@ package final class StateDisk<Memory: StateMemory>: @unchecked Sendable {
         }
     }
 
-    /// What is in memory goes to a new file. Others may have found the damage too: who comes second leaves the new one alone.
+    /// Replaces a damaged file with a new one that holds the memory's content. Other processes may have found the
+    /// damage too: a process that finds the file readable again leaves it alone.
     private func setAside() {
         database = nil
         guard let lock = FileLock(path + ".lock") else {

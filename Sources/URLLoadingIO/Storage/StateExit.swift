@@ -1,12 +1,12 @@
-// What is still to be written when a program ends by `exit`, or by returning from `main`. One that is killed loses what it
-// set in its last moments.
+// Writes pending state when a program ends by `exit` or by returning from `main`. A killed program loses its last
+// changes.
 
 import Synchronization
 import URLLoadingCSystem
 
 package enum StateExit {
     private static let waiting = Lock<[ObjectIdentifier: @Sendable () -> Void]>([:])
-    /// Asked for once.
+    /// Registers the exit handler, once.
     private static let isRegistered: Void = csys_at_exit {
         for write in StateExit.waiting.withLock({ Array($0.values) }) { write() }
     }

@@ -1,21 +1,21 @@
-/// How some remembered state lies in a ``Database``, and who remembers it.
+/// Defines how one kind of state (cookies, for example) is stored in a ``Database``.
 package protocol StateSchema: Sendable {
     associatedtype Key: Hashable & Sendable
     associatedtype Row: Sendable
 
     static var fileName: String { get }
     static var table: SchemaPart { get }
-    /// Sets what holds for one connection alone, and writes nothing.
+    /// Sets up one connection; writes nothing to the file.
     static func prepare(_ database: Database) throws(DatabaseFailure)
     static func rows(_ database: Database) throws(DatabaseFailure) -> [Row]
-    /// Whether there are rows among these that have expired.
+    /// Returns whether some of these rows have expired.
     static func hasExpired(_ rows: [Row]) -> Bool
     static func removeExpired(_ database: Database) throws(DatabaseFailure)
     static func write(_ row: Row, _ database: Database) throws(DatabaseFailure)
-    /// Writes how a row was used, if it is still there and the same: who used it does not bring it back.
+    /// Records a row's use if the row is still there unchanged; it does not restore a removed row.
     static func note(_ row: Row, _ database: Database) throws(DatabaseFailure)
     static func remove(_ key: Key, _ database: Database) throws(DatabaseFailure)
-    /// What was made then or later goes: a moment as the rows have it.
+    /// Removes the rows created at `moment` or later, in the rows' own time.
     static func clear(since moment: Double, _ database: Database) throws(DatabaseFailure)
 }
 
@@ -23,18 +23,18 @@ extension StateSchema {
     package static func note(_ row: Row, _ database: Database) throws(DatabaseFailure) {}
 }
 
-/// The memory before a ``StateDisk``. All calls are from any thread, and none waits.
+/// The in-memory side of a ``StateDisk``. Its methods are called from any thread and never wait.
 package protocol StateMemory<Schema>: AnyObject, Sendable {
     associatedtype Schema: StateSchema
     typealias Pending = PendingRows<Schema.Key, Schema.Row>
 
-    /// What is to be written; it counts as written then.
+    /// Returns the pending changes, which then count as written.
     func takePending() -> Pending
     var hasPending: Bool { get }
-    /// It was not.
+    /// Takes back changes that could not be written.
     func restore(_ pending: Pending)
-    /// What is in the file now, in place of what was: what is pending goes on top of it.
+    /// Replaces the memory's content with that of the file; pending changes are applied on top.
     func replace(with rows: [Schema.Row])
-    /// What should be in the file, when that is lost.
+    /// Marks everything in memory as pending, because the file was lost.
     func rememberAll()
 }

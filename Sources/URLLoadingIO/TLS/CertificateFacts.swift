@@ -1,22 +1,22 @@
-// What a certificate says, as a value. Everything in it comes from a peer: nothing here is believed, it is only
-// taken apart, by OpenSSL, and bounded by the size of what was given.
+// The fields of a certificate, as a value. All of them come from a peer: nothing here is trusted. OpenSSL does the
+// parsing, and the input's size bounds the result.
 
 import URLLoadingCOpenSSL
 
 package struct CertificateFacts: Sendable, Hashable {
     package enum Name: Sendable, Hashable {
         case dns(String)
-        /// 4 or 16 bytes.
+        /// An IP address of 4 or 16 bytes.
         case ip([UInt8])
         case email(String)
         case uri(String)
-        /// Of another kind (RFC 5280 4.2.1.6).
+        /// A name of another kind (RFC 5280 §4.2.1.6).
         case other(Int)
     }
 
     package enum KeyKind: Sendable, Hashable {
         case rsa
-        /// Its curve, in OpenSSL's words.
+        /// The curve, by OpenSSL's name.
         case ec(String)
         case ed25519
         case ed448
@@ -26,7 +26,7 @@ package struct CertificateFacts: Sendable, Hashable {
     package let der: [UInt8]
     private let certificate: X509Certificate
 
-    /// `nil` if the bytes are no certificate, or more than one.
+    /// Parses a certificate; `nil` if the bytes are not exactly one certificate.
     package init?(der: [UInt8]) {
         ERR_clear_error()
         defer { ERR_clear_error() }
@@ -44,7 +44,8 @@ package struct CertificateFacts: Sendable, Hashable {
         self.der = der
     }
 
-    /// One that OpenSSL has read already: to read it again costs a tenth of a millisecond, most of it for its key.
+    /// Wraps a certificate that OpenSSL has already parsed. Parsing it again would cost a tenth of a millisecond,
+    /// mostly for the key.
     init(sharing pointer: OpaquePointer) {
         X509_up_ref(pointer)
         certificate = X509Certificate(adopting: pointer)
@@ -61,9 +62,9 @@ package struct CertificateFacts: Sendable, Hashable {
     package static func == (a: CertificateFacts, b: CertificateFacts) -> Bool { a.der == b.der }
     package func hash(into hasher: inout Hasher) { hasher.combine(der) }
 
-    // MARK: What it says, each worked out when it is asked for
+    // MARK: Fields, each computed on access
 
-    /// In the order and the escapes of RFC 4514.
+    /// The subject in the order and escaping of RFC 4514.
     package var subject: String { read { DistinguishedName.text(X509_get_subject_name($0)) } }
     package var issuer: String { read { DistinguishedName.text(X509_get_issuer_name($0)) } }
     package var commonName: String? { read { DistinguishedName.commonName(X509_get_subject_name($0)) } }
@@ -80,14 +81,14 @@ package struct CertificateFacts: Sendable, Hashable {
     package var publicKeySHA256: [UInt8] { read(Self.publicKeySHA256) }
     package var sha256: [UInt8] { Self.sha256(der) }
 
-    /// Nothing that OpenSSL complains of stays behind for whoever uses this thread next.
+    /// Reads a field and clears OpenSSL's error queue, which the next user of this thread would otherwise find.
     private func read<R>(_ part: (OpaquePointer) -> R) -> R {
         ERR_clear_error()
         defer { ERR_clear_error() }
         return withExtendedLifetime(certificate) { part(certificate.pointer) }
     }
 
-    // MARK: Parts
+    // MARK: Helpers
 
     static func publicKeySHA256(_ certificate: OpaquePointer) -> [UInt8] {
         sha256(PEM.der { i2d_X509_PUBKEY(X509_get_X509_PUBKEY(certificate), $0) })
@@ -109,7 +110,7 @@ package struct CertificateFacts: Sendable, Hashable {
             var count: Int32 = 0
             let kind = c_GENERAL_NAMES_get(all, index, &start, &count)
             let bytes = UnsafeBufferPointer(start: start, count: start == nil ? 0 : Int(count))
-            // A zero byte stays one: whoever shows it sees where the name really ends.
+            // Keep zero bytes, so that a displayed name shows where a C string would end.
             return switch kind {
             case GEN_DNS: .dns(String(decoding: bytes, as: UTF8.self))
             case GEN_EMAIL: .email(String(decoding: bytes, as: UTF8.self))
@@ -120,7 +121,7 @@ package struct CertificateFacts: Sendable, Hashable {
         }
     }
 
-    /// Far in the past for what is no time: nothing is valid then.
+    /// Returns seconds since 1970; `.min` for an invalid time, so that nothing counts as valid.
     static func seconds(_ time: UnsafePointer<ASN1_TIME>?) -> Int64 {
         guard let time, let epoch = ASN1_TIME_set(nil, 0) else { return .min }
         defer { ASN1_TIME_free(epoch) }

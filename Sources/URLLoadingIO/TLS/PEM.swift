@@ -1,24 +1,24 @@
-// Certificates and keys out of PEM text.
+// Reads certificates and keys from PEM text.
 
 import URLLoadingCOpenSSL
 
-/// A certificate that frees itself.
+/// Owns an OpenSSL certificate and frees it.
 final class X509Certificate: @unchecked Sendable {
-    // Unchecked: never changed after it is made.
+    // Unchecked: immutable.
     let pointer: OpaquePointer
     init(adopting pointer: OpaquePointer) { self.pointer = pointer }
     deinit { X509_free(pointer) }
 }
 
 enum PEM {
-    /// All certificates of `text`; at least one.
+    /// Returns all certificates of `text`, at least one.
     static func certificates(_ text: [UInt8]) throws(TLSFailure) -> [X509Certificate] {
         try read(text) { (bio) throws(TLSFailure) -> [X509Certificate] in
             var found: [X509Certificate] = []
             while let pointer = PEM_read_bio_X509(bio, nil, nil, nil) {
                 found.append(X509Certificate(adopting: pointer))
             }
-            // The end of the text reads as the lack of one more start line.
+            // OpenSSL reports the end of the text as a missing start line.
             let isEnd = c_ERR_reason(ERR_peek_last_error()) == PEM_R_NO_START_LINE
             ERR_clear_error()
             guard !found.isEmpty else {
@@ -31,7 +31,7 @@ enum PEM {
         }
     }
 
-    /// Gives `body` the private key of `text`.
+    /// Lends the private key of `text` to `body`.
     static func withPrivateKey<R>(_ text: [UInt8], _ body: (OpaquePointer) -> R) throws(TLSFailure) -> R {
         try read(text) { (bio) throws(TLSFailure) -> R in
             guard let key = PEM_read_bio_PrivateKey(bio, nil, nil, nil) else {
@@ -55,7 +55,7 @@ enum PEM {
 
     static func der(_ certificate: OpaquePointer) -> [UInt8] { der { i2d_X509(certificate, $0) } }
 
-    /// What one of OpenSSL's writers says, which tells the size when it is given no room.
+    /// Returns the output of an OpenSSL encoder, which reports the size when called without a buffer.
     static func der(_ write: (UnsafeMutablePointer<UnsafeMutablePointer<UInt8>?>?) -> Int32) -> [UInt8] {
         let count = write(nil)
         guard count > 0 else { return [] }

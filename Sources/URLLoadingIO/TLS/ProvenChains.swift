@@ -1,12 +1,11 @@
-// Chains that were proven a moment ago. A server shows the same certificates to every connection, and to follow them to
-// a root again is a sixth of a handshake, or more where an intermediate has an RSA key.
+// Caches recently verified certificate chains. A server presents the same certificates to every connection, and
+// verifying them again costs a sixth of a handshake, or more where an intermediate has an RSA key.
 //
-// Rule 1: what was proven is one peer's name for exactly these bytes, under one context: its roots, its level, its
-// purpose. Any other byte, name or context is proven anew.
-// Rule 2: only success is remembered; not beyond the end of any certificate of the chain, nor for long: whoever takes
-// back his trust in a root makes a new context, and until then is heard after `life`.
-// Rule 3: what else must hold of a connection is asked each time: its pins, its stapled status, its decision, and that
-// the peer has the key.
+// Rule 1: an entry holds for one peer name, exactly these bytes, and one context with its roots, security level and
+// purpose. Any other byte, name or context is verified anew.
+// Rule 2: only success is cached, and not beyond the expiry of any certificate in the chain or beyond `life`. A program
+// that withdraws trust in a root creates a new context; the old one honours its entries until `life` is over.
+// Rule 3: pins, stapled status, decisions, and possession of the private key are checked for every connection.
 
 import Synchronization
 import URLLoadingCOpenSSL
@@ -15,12 +14,12 @@ import URLLoadingCSystem
 final class ProvenChains: Sendable {
     /// Seconds. Browsers keep such results for up to half an hour.
     static let life: Int64 = 300
-    /// A chain is some 10 KB, mostly shared with the sessions of its server.
+    /// A chain takes some 10 KB, mostly shared with the TLS sessions of its server.
     static let limit = 128
 
     struct Key: Hashable, Sendable {
         let name: TLSPeerName
-        /// SHA-256 of each certificate in the order they were shown.
+        /// SHA-256 of each certificate, in the order in which the server presented them.
         fileprivate let shown: [UInt8]
 
         init?(_ name: TLSPeerName, shown stack: OpaquePointer?) {
@@ -43,12 +42,13 @@ final class ProvenChains: Sendable {
 
     private struct Entry: Sendable {
         let chain: [X509Certificate]
-        /// Seconds since 1970: `life` from then, unless a certificate ends before. A clock that was set back ends it too.
+        /// Validity of the entry in seconds since 1970: `life`, or less if a certificate expires earlier. A clock set
+        /// back before `from` ends it too.
         let from: Int64, until: Int64
     }
     private let entries = Lock<[Key: Entry]>([:])
 
-    /// Gives `store` the chain that was proven for `key`. False if it has to be proven.
+    /// Gives `store` the chain that was verified for `key`. Returns false if the chain must be verified.
     func recall(_ key: Key, for store: OpaquePointer) -> Bool {
         guard let chain = chain(key) else { return false }
         let pointers: [OpaquePointer?] = chain.map(\.pointer)
@@ -60,7 +60,7 @@ final class ProvenChains: Sendable {
         return entry.chain
     }
 
-    /// Keeps what `store` has just proven.
+    /// Caches the chain that `store` has just verified.
     func keep(_ key: Key, from store: OpaquePointer, now: Int64 = csys_wall_clock()) {
         guard let stack = X509_STORE_CTX_get0_chain(store) else { return }
         var until = now + Self.life

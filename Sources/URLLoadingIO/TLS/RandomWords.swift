@@ -1,8 +1,8 @@
 import URLLoadingCOpenSSL
 
-/// Numbers that nobody can guess, many for one call.
+/// Draws many cryptographically random numbers with one call.
 package enum RandomWords {
-    /// Empty if the system has none to give.
+    /// Returns `count` numbers; empty if the system cannot provide them.
     package static func draw(_ count: Int) -> [UInt64] {
         guard count > 0, count <= 1 << 16 else { return [] }
         return [UInt64](unsafeUninitializedCapacity: count) { words, filled in

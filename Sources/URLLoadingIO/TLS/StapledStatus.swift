@@ -1,16 +1,17 @@
-// The status of a certificate that its server brings along (OCSP, RFC 6960): signed by the issuer or by whom it says.
+// Checks the certificate status that a server staples (OCSP, RFC 6960), signed by the issuer or by a responder that it
+// authorised.
 
 import URLLoadingCOpenSSL
 
 enum StapledStatus {
-    /// Until when, in seconds since 1970, if it says so.
+    /// Valid until this time, in seconds since 1970; `nil` if the response does not say.
     case good(until: Int64?)
     case revoked
     case missing
-    /// Unsigned, too old, of another certificate, or no status at all.
+    /// Unsigned, outdated, for another certificate, or malformed; with a description.
     case unusable(String)
 
-    /// Clocks differ by so much.
+    /// Tolerated clock difference in seconds.
     private static let skew = 300
 
     static func read(_ ssl: OpaquePointer, _ leaf: OpaquePointer, _ issuer: OpaquePointer, _ roots: OpaquePointer?)
@@ -29,7 +30,9 @@ enum StapledStatus {
             let basic = OCSP_response_get1_basic(response)
         else { return .unusable("its stapled status is a refusal") }
         defer { OCSP_BASICRESP_free(basic) }
-        guard isSigned(basic, issuer, roots) else { return .unusable("its stapled status is signed by nobody who may") }
+        guard isSigned(basic, issuer, roots) else {
+            return .unusable("the stapled OCSP response is not signed by an authorised responder")
+        }
         return status(basic, leaf, issuer)
     }
 
@@ -43,7 +46,7 @@ enum StapledStatus {
 
     private static func status(_ basic: OpaquePointer, _ leaf: OpaquePointer, _ issuer: OpaquePointer) -> StapledStatus
     {
-        // A responder names the certificate by whichever digest it likes: SHA-1 by custom.
+        // A responder may identify the certificate with any digest; SHA-1 is customary.
         for digest in [EVP_sha1(), EVP_sha256()] {
             guard let identifier = OCSP_cert_to_id(digest, leaf, issuer) else { continue }
             defer { OCSP_CERTID_free(identifier) }
@@ -55,7 +58,7 @@ enum StapledStatus {
             guard OCSP_resp_find_status(basic, identifier, &status, &reason, &revoked, &this, &next) == 1 else {
                 continue
             }
-            // What was revoked stays so: an old word of it is as good.
+            // Revocation is permanent, so an outdated response counts as well.
             if status == V_OCSP_CERTSTATUS_REVOKED { return .revoked }
             guard OCSP_check_validity(this, next, skew, -1) == 1 else {
                 return .unusable("its stapled status is out of date")

@@ -1,8 +1,8 @@
-// What a caller asks of TLS, as a value: connections and sessions made under different
-// configurations never meet, so it is part of the key of every pool.
+// The TLS settings of a caller, as a value. Connections and TLS sessions of different configurations are never shared,
+// so the configuration is part of every pool's key.
 
 package enum TLSVersion: Int32, Sendable, Hashable, Comparable {
-    // The numbers are those on the wire (RFC 5246, RFC 8446).
+    // The version numbers on the wire (RFC 5246, RFC 8446).
     case tls12 = 0x0303
     case tls13 = 0x0304
 
@@ -10,33 +10,33 @@ package enum TLSVersion: Int32, Sendable, Hashable, Comparable {
 }
 
 package struct TLSConfiguration: Sendable, Hashable {
-    /// Whose word is taken for who the peer is.
+    /// The trusted root certificates.
     package enum Roots: Sendable, Hashable {
-        /// What the system trusts; see `TrustStore.system`.
+        /// The system's roots; see `TrustStore.system`.
         case system
-        /// A file of PEM certificates, and nobody else.
+        /// Only the certificates of a PEM file.
         case file(String)
-        /// PEM certificates, and nobody else.
+        /// Only these PEM certificates.
         case pem([UInt8])
-        /// What the system trusts and these PEM certificates.
+        /// The system's roots and these PEM certificates.
         case systemAnd([UInt8])
     }
 
     package enum Verification: Sendable, Hashable {
-        /// The chain, its dates and purpose, and the peer's name.
+        /// Checks the chain, its dates and purpose, and the peer's name.
         case full
-        /// Nothing: whoever answers is believed. Encryption without this protects from nobody who
-        /// can stand in the way.
+        /// Checks nothing: any peer is accepted. Encryption without verification does not protect from an attacker on
+        /// the path.
         case unsafeNone
     }
 
-    /// What is made of a status that the server staples to its certificate (OCSP, RFC 6066 8).
+    /// How a stapled certificate status is used (OCSP, RFC 6066 §8).
     package enum Staples: Sendable, Hashable {
-        /// None is asked for.
+        /// No status is requested.
         case ignored
-        /// One that says revoked is heard; that there is none means nothing.
+        /// A revoked status fails the handshake; a missing one does not.
         case heard
-        /// There must be one, and it must be good.
+        /// A good status is required.
         case required
     }
 
@@ -44,18 +44,18 @@ package struct TLSConfiguration: Sendable, Hashable {
     package var maximumVersion = TLSVersion.tls13
     package var roots = Roots.system
     package var verification = Verification.full
-    /// The protocols offered, best first (RFC 7301); none offers none.
+    /// The protocols offered with ALPN, in order of preference (RFC 7301); if empty, ALPN is not used.
     package var applicationProtocols: [String] = []
     package var staples = Staples.ignored
-    /// Keys and digests weaker than this are refused: OpenSSL's levels, of which 2 is 112 bits.
+    /// OpenSSL's security level: weaker keys and digests are refused. Level 2 means 112 bits.
     package var securityLevel: Int32 = 2
     package var pins: [TLSRule<[TLSPin]>] = []
-    /// The first that fits is given to a server that asks.
+    /// Client identities; a server that requests one gets the first whose pattern matches.
     package var identities: [TLSRule<TLSIdentity>] = []
 
     package init() {}
 
-    /// All that are pinned for a peer; `nil` if none is. A rule without pins fits, and nothing matches it.
+    /// Returns all pins for a peer; `nil` if it is not pinned. A matching rule without pins accepts no certificate.
     func pins(for name: TLSPeerName) -> [TLSPin]? {
         guard !pins.isEmpty, case let rules = pins.filter({ $0.pattern.matches(name) }), !rules.isEmpty else {
             return nil

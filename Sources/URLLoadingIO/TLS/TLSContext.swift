@@ -1,19 +1,19 @@
-// One configuration made ready: made once, kept by the caller, used for every connection that asks
-// for the same. Its sessions are its own.
+// A TLS configuration prepared for use: created once, kept by the caller, and used for every connection with that
+// configuration. It has its own session cache.
 
 import URLLoadingCOpenSSL
 
 package final class TLSContext: @unchecked Sendable {
-    // Unchecked: the SSL_CTX is set up in `init` and only read afterwards; OpenSSL counts and locks.
+    // Unchecked: the SSL_CTX is configured in `init` and only read afterwards; OpenSSL does its own reference counting
+    // and locking.
     let pointer: OpaquePointer
     package let configuration: TLSConfiguration
     package let sessions = TLSSessionCache()
     let chains = ProvenChains()
 
-    /// A chain of a leaf, two intermediates and a root is common; ten is what browsers allow, and
-    /// each link is a signature to check.
+    /// A leaf, two intermediates and a root are common; browsers allow ten, and each link costs a signature check.
     private static let verifyDepth: Int32 = 10
-    /// Bytes of certificates a peer may send: the work before anything is known of it.
+    /// Limit of the bytes of certificates that a peer may send: work done before anything is known about the peer.
     private static let certificateBytes = 100 * 1024
 
     package init(_ configuration: TLSConfiguration) throws(TLSFailure) {
@@ -35,23 +35,23 @@ package final class TLSContext: @unchecked Sendable {
             _ = c_SSL_CTX_set_tlsext_status_type(pointer, TLSEXT_STATUSTYPE_ocsp)
             c_SSL_CTX_set_tlsext_status_cb(pointer, TLSVerification.status)
         }
-        // Sessions are kept by us, under keys of ours.
+        // Sessions are stored in `TLSSessionCache`, under its own keys.
         c_SSL_CTX_set_session_cache_mode(pointer, Int(SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL))
         SSL_CTX_sess_set_new_cb(pointer) { ssl, session in
             if let session { TLSLink.of(ssl)?.keep(session) }
-            // Ours is a copy: OpenSSL keeps its own.
+            // 0: `keep` made a copy, and OpenSSL retains its reference.
             return 0
         }
     }
 
     deinit { SSL_CTX_free(pointer) }
 
-    /// Contexts made from now on read the system's roots again.
+    /// Makes contexts created from now on reread the system's roots.
     package static func forgetSystemRoots() { TrustStore.forgetSystem() }
 
-    // MARK: What client and server share
+    // MARK: Shared by client and server
 
-    /// Records are 16 KB: seven come with one call when they are there. Freed whenever it is empty.
+    /// Records are up to 16 KB, so one call can read seven of them. The buffer is freed whenever it is empty.
     private static let readBuffer = 128 * 1024
 
     static func setVersions(_ pointer: OpaquePointer, _ minimum: TLSVersion, _ maximum: TLSVersion) throws(TLSFailure) {
@@ -63,7 +63,8 @@ package final class TLSContext: @unchecked Sendable {
     static func setHabits(_ pointer: OpaquePointer) {
         SSL_CTX_set_security_level(pointer, 2)
         SSL_CTX_set_options(pointer, c_SSL_OP_NO_RENEGOTIATION() | c_SSL_OP_NO_COMPRESSION())
-        // The system's configuration file may set it, and truncation would pass for an end.
+        // The system's configuration file may set this option, with which a truncated connection would pass as properly
+        // closed.
         SSL_CTX_clear_options(pointer, c_SSL_OP_IGNORE_UNEXPECTED_EOF())
         c_SSL_CTX_set_mode(
             pointer,
@@ -73,7 +74,7 @@ package final class TLSContext: @unchecked Sendable {
         SSL_CTX_set_default_read_buffer_len(pointer, readBuffer)
     }
 
-    /// Gives `set` the list as it is on the wire (RFC 7301 3.1).
+    /// Passes the protocol list to `set` in its wire format (RFC 7301 §3.1).
     static func offer(
         _ protocols: [String], _ set: (UnsafePointer<UInt8>?, UInt32) -> Int32
     ) throws(TLSFailure) {
@@ -85,7 +86,7 @@ package final class TLSContext: @unchecked Sendable {
         var wire: [UInt8] = []
         for name in protocols {
             guard let length = UInt8(exactly: name.utf8.count), length > 0
-            else { throw TLSFailure(.other, detail: "no name of a protocol: \(name)") }
+            else { throw TLSFailure(.other, detail: "not a valid ALPN protocol name: \(name)") }
             wire.append(length)
             wire.append(contentsOf: name.utf8)
         }

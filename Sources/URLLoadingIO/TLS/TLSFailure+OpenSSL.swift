@@ -1,9 +1,9 @@
-// From OpenSSL's numbers to the check that failed.
+// Translates OpenSSL's error numbers into the check that failed.
 
 import URLLoadingCOpenSSL
 
 extension TLSFailure.Kind {
-    /// From an `X509_V_ERR_` number.
+    /// Translates an `X509_V_ERR_` number.
     init(verifyError: Int32) {
         switch verifyError {
         case X509_V_ERR_CERT_HAS_EXPIRED: self = .expired
@@ -29,13 +29,13 @@ extension TLSFailure.Kind {
         }
     }
 
-    /// From an `SSL_R_` number.
+    /// Translates an `SSL_R_` number.
     init(reason: Int32) {
         switch reason {
         case SSL_R_TLSV1_ALERT_PROTOCOL_VERSION, SSL_R_UNSUPPORTED_PROTOCOL, SSL_R_WRONG_SSL_VERSION,
             SSL_R_NO_PROTOCOLS_AVAILABLE, SSL_R_VERSION_TOO_LOW, SSL_R_VERSION_TOO_HIGH,
             SSL_R_INAPPROPRIATE_FALLBACK:
-            // Without SSL_R_WRONG_VERSION_NUMBER: OpenSSL reports it for bytes that are not a TLS record.
+            // SSL_R_WRONG_VERSION_NUMBER is left out: OpenSSL reports it for bytes that are not a TLS record.
             self = .protocolVersion
         case SSL_R_NO_SHARED_CIPHER, SSL_R_NO_CIPHERS_AVAILABLE, SSL_R_WRONG_CIPHER_RETURNED,
             SSL_R_UNKNOWN_CIPHER_RETURNED, SSL_R_NO_SUITABLE_KEY_SHARE, SSL_R_NO_SHARED_GROUPS:
@@ -50,9 +50,9 @@ extension TLSFailure.Kind {
     }
 }
 
-/// This thread's queue of OpenSSL errors: what the last call put there.
+/// The OpenSSL error queue of the current thread, filled by the last call.
 enum OpenSSLErrors {
-    /// Empties the queue. The first error is the cause, what follows is who passed it on.
+    /// Empties the queue. The first error is the cause; those that follow come from its callers.
     static func take() -> (library: Int32, reason: Int32, words: String) {
         let first = ERR_peek_error()
         var words: [String] = []
@@ -70,7 +70,7 @@ enum OpenSSLErrors {
 }
 
 extension TLSFailure {
-    /// What the last OpenSSL call on our own side (a file, a context) complained of.
+    /// Creates a failure of a local operation (reading a file, creating a context) from OpenSSL's error queue.
     static func local(_ kind: Kind, _ doing: String) -> TLSFailure {
         let words = OpenSSLErrors.take().words
         return TLSFailure(kind, detail: words.isEmpty ? doing : "\(doing): \(words)")

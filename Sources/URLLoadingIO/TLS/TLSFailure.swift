@@ -1,66 +1,66 @@
-// Why a secure connection was not made or ended, by the check that failed.
+// The reason why a TLS connection failed, by the check that failed.
 
 package struct TLSFailure: Error, Sendable {
     package enum Kind: Sendable, Hashable {
-        // The certificate.
+        // The server's certificate.
         case expired
         case notYetValid
-        /// The peer vouches for itself.
+        /// The certificate is self-signed.
         case selfSigned
-        /// Nobody we trust vouches for it.
+        /// The chain leads to no trusted root.
         case untrustedIssuer
         case nameMismatch
-        /// Not made for servers (extended key usage).
+        /// The certificate is not meant for servers (extended key usage).
         case wrongPurpose
         case badSignature
         case revoked
-        /// Somebody in the chain may not vouch, or not for this: no CA, too long, name constraints.
+        /// A certificate in the chain may not issue the next one: not a CA, path too long, or name constraints.
         case invalidChain
-        /// A key or a digest below the security level.
+        /// A key or digest is below the security level.
         case weakCryptography
-        /// None of the keys that were to be there is.
+        /// No key in the chain matches a pin.
         case pinMismatch
-        /// The status that was to be stapled is not there, or is worth nothing.
+        /// The required stapled status is missing or unusable.
         case statusMissing
-        /// A decision did not want it.
+        /// A decision refused the certificate.
         case refused
 
-        // Our own identity.
-        /// The peer wants one.
+        // The client certificate.
+        /// The peer requires a client certificate.
         case identityRequired
-        /// The peer did not take the one it got.
+        /// The peer rejected the client certificate.
         case identityRefused
-        /// OpenSSL cannot use it: its key is too weak, or fits no cipher.
+        /// OpenSSL cannot use the client certificate: its key is too weak or fits no cipher.
         case identityUnusable
 
         // The handshake.
         case protocolVersion
         case noCommonCipher
-        /// The peer gave up, with this number (RFC 8446 6).
+        /// The peer aborted with this alert (RFC 8446 §6).
         case alert(UInt8)
-        /// The peer speaks something else, mostly plain text.
+        /// The peer does not speak TLS; mostly it answers in plain text.
         case notTLS
         case handshakeEndedByPeer
 
-        /// The connection ended without close_notify: what came before may have been cut.
+        /// The connection ended without close_notify, so the data received may be incomplete.
         case truncated
 
-        // Our own side.
-        /// The trusted certificates could not be read from here.
+        // The local side.
+        /// The trusted certificates could not be read from this file.
         case rootsUnavailable(String)
-        /// The name to check is no name that a certificate can hold.
+        /// The name to verify cannot appear in a certificate.
         case unusableName
         case other
     }
 
     package let kind: Kind
-    /// The name that was checked, or would have been.
+    /// The name that was, or would have been, verified.
     package let name: TLSPeerName?
-    /// OpenSSL's own words, for the log; never shown without the kind.
+    /// OpenSSL's message for the log; never shown without the kind.
     package let detail: String
-    /// What the peer showed, its own certificate first, in DER.
+    /// The certificates that the peer presented, its own first, in DER.
     package let chain: [[UInt8]]
-    /// What was found out about it, if that was why.
+    /// The result of the certificate's verification, if that was the reason.
     package let trust: TLSTrust?
 
     package init(_ kind: Kind, name: TLSPeerName? = nil, detail: String, chain: [[UInt8]] = [], trust: TLSTrust? = nil)

@@ -1,26 +1,26 @@
-// Who we are to servers that ask: a certificate, those that vouch for it, and the key.
+// A client certificate with its issuers and private key.
 
 import URLLoadingCOpenSSL
 
 package final class TLSIdentity: @unchecked Sendable, Hashable {
-    // Unchecked: never changed after it is made; OpenSSL counts and locks.
+    // Unchecked: immutable; OpenSSL does its own reference counting and locking.
     private let certificate: X509Certificate
-    /// Of which this one frees each.
+    /// The issuer certificates, each of which this object frees.
     private let chain: OpaquePointer
     private let key: OpaquePointer
-    /// Its own certificate first, in DER.
+    /// The certificates in DER, the client's own first.
     package let certificates: [[UInt8]]
 
     package enum Problem: Error, Sendable, Hashable {
         case noCertificate
         case noKey
-        /// The key is encrypted: with another passphrase, or with one at all.
+        /// The key is encrypted, with another passphrase, or with one where none was given.
         case passphrase
         case keyOfAnother
         case unreadable(String)
     }
 
-    /// Takes `key` over, also when it fails.
+    /// Takes ownership of `key`, even on failure.
     private init(_ certificates: [X509Certificate], adopting key: OpaquePointer) throws(Problem) {
         self.key = key
         guard let own = certificates.first, let chain = c_sk_X509_new() else {
@@ -46,14 +46,14 @@ package final class TLSIdentity: @unchecked Sendable, Hashable {
         EVP_PKEY_free(key)
     }
 
-    /// From PEM: the certificates, its own first, and the key, which may be in the same text.
+    /// Creates an identity from PEM: the certificates, its own first, and the key, which may be in the same text.
     package convenience init(certificates: [UInt8], key: [UInt8], passphrase: [UInt8]?) throws(Problem) {
         let all: [X509Certificate]
         do throws(TLSFailure) { all = try PEM.certificates(certificates) } catch { throw .noCertificate }
         try self.init(all, adopting: Self.key(key, passphrase))
     }
 
-    /// From PKCS#12 (RFC 7292).
+    /// Creates an identity from PKCS#12 (RFC 7292).
     package convenience init(pkcs12: [UInt8], passphrase: [UInt8]?) throws(Problem) {
         ERR_clear_error()
         defer { ERR_clear_error() }
@@ -107,13 +107,13 @@ package final class TLSIdentity: @unchecked Sendable, Hashable {
             PEM_read_bio_PrivateKey(bio, nil, PassphraseReader.give, reader)
         }
         if let key { return key }
-        // With a wrong one the text is decrypted to nonsense, and that may fail in any of many ways.
+        // With a wrong passphrase the text decrypts to nonsense, which may fail in many ways.
         throw reader.wasAsked ? .passphrase : .noKey
     }
 
     // MARK: Use
 
-    /// Makes `ssl` prove to be this one, if it is asked.
+    /// Makes `ssl` present this certificate if the server requests one.
     func use(on ssl: OpaquePointer) -> Bool {
         SSL_use_cert_and_key(ssl, certificate.pointer, key, chain, 1) == 1
     }
@@ -122,7 +122,7 @@ package final class TLSIdentity: @unchecked Sendable, Hashable {
     package func hash(into hasher: inout Hasher) { hasher.combine(certificates.first) }
 }
 
-/// Gives OpenSSL the passphrase it asks for; without this it would ask on the terminal.
+/// Supplies the passphrase that OpenSSL requests; without it, OpenSSL would prompt on the terminal.
 private struct PassphraseReader {
     let passphrase: [UInt8]?
     var wasAsked = false
@@ -138,9 +138,9 @@ private struct PassphraseReader {
     }
 }
 
-/// Whether a server that asks gets an identity, and which. Of one connection.
+/// Decides whether a server that requests a client certificate gets one, and which. Belongs to one connection.
 final class TLSIdentityGiving {
-    /// For this peer, by the configuration.
+    /// The configuration's identity for this peer.
     private let own: TLSIdentity?
     private let asks: Bool
     private var asksLater: Bool
@@ -148,10 +148,11 @@ final class TLSIdentityGiving {
     private(set) var wasAsked = false
     private(set) var wasGiven = false
     private var wasUsable = true
-    /// The handshake is: what is asked now can wait only if somebody looks.
+    /// True once the handshake is over: a request that comes later can wait only if its reader looks for it
+    /// (`stopAsking`).
     var isOver = false
     var isAskedNoMore = false
-    /// The issuers the server named, while it waits for the answer.
+    /// The issuers that the server named, in DER, while the connection waits for a decision.
     private(set) var pending: [[UInt8]]?
 
     init(_ peer: TLSPeer, _ configuration: TLSConfiguration) {
@@ -160,22 +161,22 @@ final class TLSIdentityGiving {
         asksLater = peer.asksIdentity && peer.asksIdentityLater
     }
 
-    /// Whether the server may also ask after the handshake (RFC 8446 4.6.2).
+    /// Whether the server may also request a certificate after the handshake (RFC 8446 §4.6.2).
     var mayComeLater: Bool { own != nil || asksLater }
 
-    /// From now on nobody looks for questions.
+    /// Stops waiting for decisions after the handshake, because the connection's reader no longer looks for them.
     func stopAsking() { asksLater = false }
 
-    /// `nil` gives none.
+    /// Supplies the decision; `nil` presents no certificate.
     func answer(_ identity: TLSIdentity?) {
         answer = .some(identity)
         pending = nil
     }
 
-    /// What the configuration would give.
+    /// The identity that the configuration proposes.
     var proposed: TLSIdentity? { own }
 
-    /// 1 to go on, -1 to wait, 0 if it cannot be used.
+    /// Returns 1 to continue, -1 to wait for a decision, 0 if the identity cannot be used.
     func run(_ ssl: OpaquePointer) -> Int32 {
         guard !isAskedNoMore else { return 0 }
         wasAsked = true
@@ -192,21 +193,21 @@ final class TLSIdentityGiving {
         return 1
     }
 
-    /// What an alert means to whom it is said. A server that does not know the issuer, or does not like the key, has a dozen
-    /// words for it (RFC 8446 6.2).
+    /// Translates an alert, given whether an identity was requested and presented. A server that does not know the
+    /// issuer, or rejects the key, may send any of a dozen alerts (RFC 8446 §6.2).
     func kind(_ kind: TLSFailure.Kind) -> TLSFailure.Kind {
         if !wasUsable { return .identityUnusable }
         guard wasAsked, case .alert(let number) = kind else { return kind }
         switch number {
         case 116: return .identityRequired
         case 42, 43, 44, 45, 46, 48, 49, 51: return wasGiven ? .identityRefused : .identityRequired
-        // What TLS 1.2 says for both.
+        // handshake_failure: TLS 1.2 uses it in both cases.
         case 40: return wasGiven ? .identityRefused : .identityRequired
         default: return kind
         }
     }
 
-    /// More names than this are not told.
+    /// Limit of the issuer names passed to a decision.
     private static let issuerLimit = 1024
 
     private func issuers(_ names: OpaquePointer?) -> [[UInt8]] {

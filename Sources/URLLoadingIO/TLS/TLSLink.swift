@@ -1,38 +1,37 @@
-// What OpenSSL's callbacks find behind an SSL: the transport below, and what it last said. A BIO
-// can only say "again" or "no"; the real answer is kept here until the SSL call returns.
+// The state behind an SSL object that OpenSSL's callbacks use: the transport below, and its last result. A BIO can
+// report only "retry" or failure; the actual result is kept here until the SSL call returns.
 
 import URLLoadingCOpenSSL
 
 final class TLSLink {
     let inner: any Transport
-    /// What the transport below waits for: under TLS in TLS a read may wait to write.
+    /// The readiness that the transport below waits for: with TLS in TLS, a read may wait to write.
     var blocked = PollSlot.Interest.read
-    /// What the transport below threw during this SSL call, unless OpenSSL had found a fault before: what it could not send
-    /// then is the alert that tells the peer of it.
+    /// The error of the transport below during this SSL call, unless OpenSSL had found an error before: the failed
+    /// write is then only the alert that reports that error to the peer.
     var failure: IOFailure?
     var hasEnded = false
-    /// The first byte the peer sent. Every record type is a control character (RFC 8446 5.1), no
-    /// text begins with one.
+    /// The first byte from the peer. Every TLS record type is a control character (RFC 8446 §5.1), with which no text
+    /// begins.
     var firstByte: UInt8?
-    /// Of a client: what its server must be, and who it is itself.
+    /// For clients: the verification of the server, and the client certificate.
     let check: TLSTrustCheck?
     let giving: TLSIdentityGiving?
 
-    /// What one SSL call has taken in. OpenSSL reads on past tickets and key updates for as long as
-    /// there are some, so a peer could keep it busy without end and out of reach of every limit. A
-    /// handshake's certificates are bounded to 100 KB, a record to 16: this much for nothing is not
-    /// meant well.
+    /// Bytes read during one SSL call. OpenSSL keeps reading through tickets and key updates as long as they come, so a
+    /// peer could keep it busy for ever, beyond the reach of every timeout. A handshake's certificates are limited to
+    /// 100 KB and a record to 16 KB: more than this limit without application data is an attack.
     var takenInCall = 0
     private static let takenLimit = 256 * 1024
 
-    /// The session this connection goes on with, if the server took it.
+    /// The session that this connection resumes, if the server accepted it.
     var resumed: TLSSession?
 
-    /// Where new sessions go; a server keeps none.
+    /// The cache for new sessions; `nil` for servers.
     private let cache: TLSSessionCache?
     private let key: TLSSessionCache.Key?
 
-    /// A server's.
+    /// Creates the link of a server connection.
     init(_ inner: any Transport) {
         self.inner = inner
         (cache, key, check, giving) = (nil, nil, nil, nil)
@@ -51,7 +50,7 @@ final class TLSLink {
         return Unmanaged<TLSLink>.fromOpaque(link).takeUnretainedValue()
     }
 
-    /// The link and the connection whose certificate is being checked.
+    /// Returns the link and the connection whose certificate is being verified.
     static func of(store: OpaquePointer) -> (TLSLink, OpaquePointer)? {
         guard let data = X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx()),
             case let ssl = OpaquePointer(data), let link = of(ssl)
@@ -59,7 +58,8 @@ final class TLSLink {
         return (link, ssl)
     }
 
-    /// Also by what a session stands for that the server may have refused to go on with: rather once too often.
+    /// Whether a client certificate was presented. Also true if the offered session stands for one and the server did
+    /// not resume it: erring on the safe side.
     var isIdentified: Bool { giving?.wasGiven == true || resumed?.isIdentified == true }
 
     func keep(_ session: OpaquePointer) {
@@ -84,7 +84,7 @@ final class TLSLink {
 
     // MARK: The BIO
 
-    /// Made once and never freed.
+    /// Created once and never freed.
     nonisolated(unsafe) private static let method: OpaquePointer? = {
         guard let method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "transport") else { return nil }
         BIO_meth_set_read_ex(method) { bio, bytes, count, moved in
@@ -111,8 +111,9 @@ final class TLSLink {
 
     private static let flags = BIO_FLAGS_READ | BIO_FLAGS_WRITE | BIO_FLAGS_IO_SPECIAL | BIO_FLAGS_SHOULD_RETRY
 
-    // What both return is what OpenSSL's own BIO of a socket does: 1; 0 for the end, in reading alone; -1 for "again", by the
-    // flag, and for "no". From OpenSSL 3.2 on a write that returns 0 and asks for no retry counts as one that has sent.
+    // Both methods return what OpenSSL's socket BIO returns: 1; 0 at the end of the stream, for reads only; -1
+    // otherwise, with the retry flag set for "retry". From OpenSSL 3.2 on, a write that returns 0 without the retry
+    // flag counts as sent.
 
     private func read(_ bio: OpaquePointer, _ buffer: UnsafeMutableRawBufferPointer, _ moved: UnsafeMutablePointer<Int>)
         -> Int32
@@ -120,7 +121,7 @@ final class TLSLink {
         BIO_clear_flags(bio, Self.flags)
         do throws(IOFailure) {
             guard takenInCall <= Self.takenLimit
-            else { throw IOFailure(.tls(TLSFailure(.other, detail: "records without end and without content")), .read) }
+            else { throw IOFailure(.tls(TLSFailure(.other, detail: "too many records without data")), .read) }
             switch try inner.read(into: buffer) {
             case .moved(let count):
                 takenInCall += count
@@ -153,7 +154,7 @@ final class TLSLink {
                 BIO_set_flags(bio, BIO_FLAGS_WRITE | BIO_FLAGS_SHOULD_RETRY)
             }
         } catch {
-            // Each SSL call begins with an empty queue of errors.
+            // Each SSL call begins with an empty error queue.
             if c_ERR_lib(ERR_peek_last_error()) != ERR_LIB_SSL { failure = error }
         }
         return -1

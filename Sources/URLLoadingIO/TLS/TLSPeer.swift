@@ -1,9 +1,9 @@
-// Who we mean to speak to. What the certificate must name comes from here and from nowhere else.
+// The intended peer of a TLS connection. The name that its certificate must contain comes from here and nowhere else.
 
 package enum TLSPeerName: Sendable, Hashable, CustomStringConvertible {
-    /// The normal form of a name: ASCII, lower case, no trailing dot.
+    /// A host name in normal form: ASCII, lower case, no trailing dot.
     case dns(String)
-    /// An address, 4 or 16 bytes.
+    /// An IP address of 4 or 16 bytes.
     case ip([UInt8])
 
     package var description: String {
@@ -15,8 +15,8 @@ package enum TLSPeerName: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// Whether OpenSSL would take the name for what it says. A leading dot means "any subdomain" to
-    /// it, and a zero byte would end the name early.
+    /// Whether OpenSSL takes the name literally. To OpenSSL a leading dot means "any subdomain", and a zero byte would
+    /// end the name early.
     var isUsable: Bool {
         switch self {
         case .dns(let name):
@@ -39,22 +39,23 @@ package enum TLSPeerName: Sendable, Hashable, CustomStringConvertible {
 }
 
 package struct TLSPeer: Sendable, Hashable {
-    /// A proxy and an origin of the same name must not share sessions.
+    /// Keeps a proxy and an origin of the same name from sharing sessions.
     package enum Role: Sendable, Hashable { case origin, proxy }
 
     package let name: TLSPeerName
     package let port: UInt16
     package let role: Role
-    /// Offered instead of the configuration's protocols, for connections that can speak only one.
+    /// Replaces the configuration's ALPN protocols, for connections that support only one.
     package let applicationProtocols: [String]?
-    /// The handshake stops to ask whether the server is to be trusted, and who we are.
+    /// The handshake pauses for a decision on the server's trust, or on the client certificate.
     package var asksTrust = false
     package var asksIdentity = false
-    /// Who reads and writes then looks for questions that come later (``TLSTransport/laterQuestion``).
+    /// The connection's readers and writers also look for requests after the handshake
+    /// (``TLSTransport/laterQuestion``).
     package var asksIdentityLater = false
-    /// On which link the address is, if it is no good elsewhere (RFC 4007): there it is another peer's.
+    /// The zone of a link-local address (RFC 4007): in another zone the same address is another peer.
     package var zone: String?
-    /// By whose decisions: sessions of one group are never resumed in another.
+    /// Identifies the decisions that apply: sessions of one group are never resumed in another.
     package var group = 0
 
     package init(_ name: TLSPeerName, port: UInt16, role: Role = .origin, applicationProtocols: [String]? = nil) {
@@ -65,19 +66,19 @@ package struct TLSPeer: Sendable, Hashable {
     }
 }
 
-/// What a finished handshake agreed on.
+/// The parameters that a finished handshake agreed on.
 package struct TLSNegotiated: Sendable, Hashable {
     package let version: TLSVersion
-    /// As OpenSSL calls it.
+    /// OpenSSL's name of the cipher suite.
     package let cipher: String
-    /// As the registry does (RFC 8446 B.4), and its number there.
+    /// The registered name of the cipher suite (RFC 8446 §B.4), and its number.
     package let cipherSuite: String
     package let cipherSuiteNumber: UInt16
     package let applicationProtocol: String?
-    /// The keys come from an earlier connection: the peer proved that it is the same one.
+    /// True for a resumed session: the peer proved to be the one of the earlier connection.
     package let isResumed: Bool
-    /// The name the client asked for; none for an address.
+    /// The host name that the client requested (SNI); `nil` for an address.
     package let serverName: String?
-    /// What a client has said of itself: the subject of its certificate.
+    /// The subject of the client's certificate.
     package let clientSubject: String?
 }

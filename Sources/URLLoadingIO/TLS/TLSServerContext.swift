@@ -1,32 +1,31 @@
-// The server's side, for the origin that tests load from.
+// The server side of TLS, for the origin that tests load from.
 
 import URLLoadingCOpenSSL
 
 package final class TLSServerContext: @unchecked Sendable {
     // Unchecked: as `TLSContext`.
     package struct Configuration: Sendable {
-        /// Its own certificate first, then those that vouch for it, in PEM.
+        /// PEM certificates: the server's own first, then its issuers.
         package var certificateChain: [UInt8]
         package var privateKey: [UInt8]
         package var minimumVersion = TLSVersion.tls12
         package var maximumVersion = TLSVersion.tls13
-        /// Best first; a client that offers others only is refused (RFC 7301 3.2).
+        /// In order of preference; a client that offers only others is refused (RFC 7301 §3.2).
         package var applicationProtocols: [String] = []
-        /// Sessions given to each client; with none, no client can come back with one. TLS 1.2
-        /// knows but one.
+        /// Session tickets sent to each client; with 0, no client can resume. TLS 1.2 knows only one.
         package var tickets = 2
-        /// How many bytes of early data it would take. Clients of ours never send any.
+        /// Limit of accepted early data in bytes. URLLoading's clients never send any.
         package var earlyDataLimit: UInt32 = 0
-        /// A server at fault: it leaves without close_notify.
+        /// Simulates a faulty server that closes without close_notify.
         package var leavesWithoutNotice = false
 
-        /// Whose word it takes for who its clients are, in PEM; nobody is asked if it is empty.
+        /// Trusted issuers of client certificates, in PEM; if empty, clients are not asked for one.
         package var clientRoots: [UInt8] = []
-        /// Clients that do not say are refused.
+        /// Refuses clients that present no certificate.
         package var requiresIdentity = true
-        /// An OCSP response in DER, for clients that ask.
+        /// An OCSP response in DER, stapled for clients that request it.
         package var staple: [UInt8] = []
-        /// OpenSSL's level, below which no key is used.
+        /// OpenSSL's security level for keys.
         package var securityLevel: Int32 = 2
 
         package init(certificateChain: [UInt8], privateKey: [UInt8]) {
@@ -80,7 +79,7 @@ package final class TLSServerContext: @unchecked Sendable {
         }
         SSL_CTX_set_verify(
             pointer, SSL_VERIFY_PEER | (configuration.requiresIdentity ? SSL_VERIFY_FAIL_IF_NO_PEER_CERT : 0), nil)
-        // Sessions of clients that were asked belong to a context (SSL_CTX_set_session_id_context(3)).
+        // Resuming sessions of authenticated clients requires a context id (SSL_CTX_set_session_id_context(3)).
         SSL_CTX_set_session_id_context(pointer, [1], 1)
     }
 
@@ -108,7 +107,7 @@ package final class TLSServerContext: @unchecked Sendable {
     }
 
     private func chooseProtocol() {
-        // The transport holds this context for as long as a handshake can ask it.
+        // The transport holds this context for as long as a handshake can call back.
         let me = Unmanaged.passUnretained(self).toOpaque()
         SSL_CTX_set_alpn_select_cb(
             pointer,
@@ -120,7 +119,8 @@ package final class TLSServerContext: @unchecked Sendable {
             }, me)
     }
 
-    /// Our order counts. What is chosen must stay where it is: it points into the client's offer.
+    /// Selects the protocol by the server's preference. The result must stay in place: it points into the client's
+    /// offer.
     private func select(
         _ chosen: UnsafeMutablePointer<UnsafePointer<UInt8>?>, _ chosenLength: UnsafeMutablePointer<UInt8>,
         _ offered: UnsafePointer<UInt8>?, _ offeredLength: UInt32

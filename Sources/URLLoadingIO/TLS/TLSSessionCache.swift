@@ -1,24 +1,25 @@
-// What a server gave us to be recognised by: a resumed handshake costs half of a full one.
+// Sessions that allow a resumed handshake, at half the cost of a full one.
 //
-// Rule 1: a cache belongs to one context, so two configurations never share a session; within it a
-// session belongs to one peer: name, port, role and protocols offered.
-// Rule 2: there is no early data, ever (RFC 8446 8: it can be replayed).
-// Rule 3: a session is offered only if the certificate it stands for would still pass: resumption
-// skips the checks, so they are made before it.
+// Rule 1: a cache belongs to one context, so two configurations never share a session. Within a cache, a session
+// belongs to one peer: name, port, role and offered protocols.
+// Rule 2: early data is never sent (RFC 8446 §8: it can be replayed).
+// Rule 3: a session is offered only if the certificate it stands for would still pass. Resumption skips the checks, so
+// they are made beforehand.
 
 import Synchronization
 import URLLoadingCOpenSSL
 import URLLoadingCSystem
 
 final class TLSSession: @unchecked Sendable {
-    // Unchecked: never changed after it is made. A connection that ends without notice marks the
-    // session it holds as unusable: so neither those it gave us nor those we lend are shared with one.
+    // Unchecked: immutable. A connection that ends without close_notify marks the session it holds as unusable, so
+    // connections get copies.
     let pointer: OpaquePointer
-    /// What was found out when the certificate was shown, if somebody wants to hear of it again.
+    /// The result of the certificate's verification, kept if a later decision may need it.
     let trust: TLSTrust?
-    /// How long a stapled status holds, if one was wanted; in seconds since 1970.
+    /// Expiry of the stapled status, if one was required; in seconds since 1970.
     let statusEnd: Int64?
-    /// The server knows by it who we are: an identity was given when it was made.
+    /// True if a client certificate was presented when the session was created, so that the server knows the client by
+    /// it.
     let isIdentified: Bool
 
     init?(
@@ -40,8 +41,7 @@ final class TLSSession: @unchecked Sendable {
 
     deinit { SSL_SESSION_free(pointer) }
 
-    /// TLS 1.3 tickets are used once, or an onlooker could tell that two connections are one
-    /// client's (RFC 8446 C.4).
+    /// TLS 1.3 tickets are used once; otherwise an observer could link two connections to one client (RFC 8446 §C.4).
     var isUsedOnce: Bool { SSL_SESSION_get_protocol_version(pointer) >= TLSVersion.tls13.rawValue }
 
     func stillStands(for name: TLSPeerName, verified: Bool, now: Int) -> Bool {
@@ -58,9 +58,9 @@ final class TLSSession: @unchecked Sendable {
 }
 
 package final class TLSSessionCache: Sendable {
-    /// Enough for a crawl; a session with its chain is some 6 KB, so all of them are 12 MB.
+    /// Enough for a crawler. A session with its chain takes some 6 KB, so a full cache takes 12 MB.
     static let peerLimit = 128
-    /// Connections made side by side use a ticket each: as many as are usually made at once.
+    /// Each of several parallel connections uses a ticket of its own; this is as many as are usually opened at once.
     static let sessionsPerPeer = 16
 
     struct Key: Hashable, Sendable {
@@ -95,7 +95,7 @@ package final class TLSSessionCache: Sendable {
         state.withLock { state in
             state.clock += 1
             var sessions = state.entries[key]?.sessions ?? []
-            // The newest of a 1.2 server replaces the older: each may be used many times.
+            // The newest TLS 1.2 session replaces the older ones, because it can be used many times.
             if !session.isUsedOnce { sessions.removeAll() }
             sessions.append(session)
             if sessions.count > Self.sessionsPerPeer { sessions.removeFirst() }
@@ -107,8 +107,8 @@ package final class TLSSessionCache: Sendable {
         }
     }
 
-    /// The newest session that may be offered to this peer.
-    /// - Parameter recalled: somebody wants to hear again of the certificate it stands for.
+    /// Returns the newest session that may be offered to this peer.
+    /// - Parameter recalled: whether a decision needs the verification result of the session's certificate again.
     func take(for key: Key, verified: Bool, recalled: Bool = false, now: Int = Int(csys_wall_clock())) -> TLSSession? {
         while let session = state.withLock({ $0.next(key) }) {
             if !recalled || session.trust != nil, session.stillStands(for: key.name, verified: verified, now: now) {
@@ -119,11 +119,11 @@ package final class TLSSessionCache: Sendable {
         return nil
     }
 
-    /// For a peer that failed when offered one.
+    /// Removes the sessions of a peer that failed when one was offered.
     func forget(_ key: Key) { state.withLock { _ = $0.entries.removeValue(forKey: key) } }
 
     package func removeAll() { state.withLock { $0.entries.removeAll() } }
 
-    /// Sessions held, of all peers.
+    /// The number of sessions held for all peers.
     package var count: Int { state.withLock { $0.entries.values.reduce(0) { $0 + $1.sessions.count } } }
 }

@@ -2,15 +2,15 @@ import Synchronization
 import URLLoadingCOpenSSL
 
 extension TLSTransport {
-    /// What names this connection's server to a proof made inside it, so that nobody can pass the proof on to another:
-    /// `tls-server-end-point` (RFC 5929 §4.1). `nil` before the end of the handshake.
+    /// The channel binding `tls-server-end-point` (RFC 5929 §4.1), which keeps an authentication made on this
+    /// connection from being relayed to another. `nil` before the end of the handshake.
     package var endPointBinding: [UInt8]? {
         guard let certificate = peerChain.first else { return nil }
         return Self.endPointBinding(of: certificate)
     }
 
-    /// The SHA-256 of the certificate that the peer showed, on this connection or on the one whose session it goes on with,
-    /// in hexadecimal digits; `nil` before the end of the handshake.
+    /// SHA-256 of the peer's certificate, presented on this connection or on the one whose session it resumes, in
+    /// hexadecimal digits; `nil` before the end of the handshake.
     package var peerDigest: String? {
         if let known = knownDigest.withLock({ $0 }) { return known }
         let digest = certificateDigest()
@@ -18,6 +18,7 @@ extension TLSTransport {
         return digest
     }
 
+    /// Returns the channel binding of a server certificate.
     /// - Parameter certificate: in DER.
     package static func endPointBinding(of certificate: [UInt8]) -> [UInt8]? {
         let parsed = certificate.withUnsafeBufferPointer { bytes in
@@ -27,7 +28,7 @@ extension TLSTransport {
         guard let parsed else { return nil }
         defer { X509_free(parsed) }
         var hash: Int32 = 0
-        // MD5 and SHA-1, and signatures without a hash, are hashed with SHA-256.
+        // RFC 5929 replaces MD5, SHA-1 and signatures without a hash with SHA-256.
         guard OBJ_find_sigid_algs(X509_get_signature_nid(parsed), &hash, nil) == 1 else { return nil }
         let weak = [NID_undef, NID_md5, NID_sha1, NID_md5_sha1]
         guard let kind = weak.contains(hash) ? EVP_sha256() : EVP_get_digestbyname(OBJ_nid2sn(hash)) else { return nil }

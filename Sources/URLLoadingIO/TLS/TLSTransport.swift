@@ -1,26 +1,26 @@
-// TLS over any transport, both sides.
+// TLS over any transport, client and server.
 //
-// Rule 1: no `await` between an SSL call and the look at its error: the queue of errors belongs to
-// the thread. All SSL calls are in `perform`, under the lock.
-// Rule 2: this file knows no name and no certificate; who the peer must be was said to OpenSSL
-// before the first byte (`TLSVerification`).
-// Rule 3: an end is an end only if the peer said so (close_notify, RFC 8446 6.1).
+// Rule 1: no `await` between an SSL call and the inspection of its error, because the error queue belongs to the
+// thread. All SSL calls are in `perform`, under the lock.
+// Rule 2: this file knows no names and no certificates; OpenSSL was told the expected peer before the first byte
+// (`TLSVerification`).
+// Rule 3: the stream has ended properly only if the peer said so (close_notify, RFC 8446 §6.1).
 
 import Synchronization
 import URLLoadingCOpenSSL
 import URLLoadingCSystem
 
 package final class TLSTransport: Transport, @unchecked Sendable {
-    // Unchecked: `ssl`, `link` and what follows them are touched under `lock` only. One task may
-    // read while another writes, and an SSL is not made for that.
+    // Unchecked: `ssl`, `link` and the properties after them are accessed only under `lock`. One task may read while
+    // another writes, which an SSL object does not support by itself.
     private let lock = Lock<Void>(())
     private let ssl: OpaquePointer
     private let link: TLSLink
     private let side: Side
     private var agreed: TLSNegotiated?
-    /// What a read found after it had moved bytes already: told to the next one.
+    /// An error found after a read had already moved bytes; thrown by the next read.
     private var deferred: IOFailure?
-    /// No close_notify goes out after a failure, nor between the halves of a blocked write.
+    /// No close_notify is sent after a failure, or between the halves of a blocked write.
     private var isBroken = false
     private var hasHalfWritten = false
     private var isGoodbyeBlocked = false
@@ -38,8 +38,8 @@ package final class TLSTransport: Transport, @unchecked Sendable {
         }
     }
 
-    /// The side that begins. Nothing is sent before `handshake`.
-    /// - Parameter other: a connection to the same peer, whose keys this one goes on with if it can.
+    /// Creates the client side. Nothing is sent before `handshake`.
+    /// - Parameter other: a connection to the same peer, whose session this one resumes if possible.
     package init(
         client context: TLSContext, peer: TLSPeer, over inner: any Transport, continuing other: TLSTransport? = nil
     ) throws(IOFailure) {
@@ -69,7 +69,7 @@ package final class TLSTransport: Transport, @unchecked Sendable {
         SSL_set_connect_state(ssl)
     }
 
-    /// The side that answers.
+    /// Creates the server side.
     package init(server context: TLSServerContext, over inner: any Transport) throws(IOFailure) {
         ssl = try Self.make(context.pointer)
         link = TLSLink(inner)
@@ -93,7 +93,7 @@ package final class TLSTransport: Transport, @unchecked Sendable {
             .tls(TLSFailure(kind, name: name, detail: words.isEmpty ? doing : "\(doing): \(words)")), .handshake)
     }
 
-    /// What another connection to the same peer can go on with; of TLS 1.3 once a ticket was read.
+    /// Returns the session that another connection to the same peer can resume; in TLS 1.3 only once a ticket was read.
     private func session(for name: TLSPeerName, verified: Bool) -> TLSSession? {
         lock.withLock { _ in
             guard agreed != nil, !isClosed, let pointer = SSL_get_session(ssl),
@@ -108,15 +108,18 @@ package final class TLSTransport: Transport, @unchecked Sendable {
 
     // MARK: The handshake
 
-    /// Agrees on keys with the peer and checks who it is. The caller has attached `slot` to `token`. For peers of which
-    /// nothing is asked.
+    /// Negotiates keys and verifies the peer. The caller has attached `slot` to `token`. Only for peers without
+    /// decisions.
     package func handshake(_ token: StopToken) async throws(IOFailure) {
         guard try await handshakeUntilQuestion(token) == nil
-        else { throw IOFailure(.tls(TLSFailure(.refused, name: side.name, detail: "nobody to decide")), .handshake) }
+        else {
+            let detail = "no challenge decision is set for this session"
+            throw IOFailure(.tls(TLSFailure(.refused, name: side.name, detail: detail)), .handshake)
+        }
     }
 
-    /// The same until somebody must decide: it is called again with the answer there, or the transport closed. `nil` when
-    /// the handshake is over.
+    /// Performs the handshake until a decision is needed: the caller then answers and calls this again, or closes the
+    /// transport. Returns `nil` when the handshake is over.
     package func handshakeUntilQuestion(_ token: StopToken) async throws(IOFailure) -> TLSQuestion? {
         while true {
             try token.check(.handshake)
@@ -129,38 +132,39 @@ package final class TLSTransport: Transport, @unchecked Sendable {
         }
     }
 
-    /// - Parameter isForced: although a check failed.
+    /// Supplies the decision on the server's trust.
+    /// - Parameter isForced: whether the peer is trusted although a check failed.
     package func answer(trusts: Bool, isForced: Bool = false) {
         if isForced { forced.store(true, ordering: .relaxed) }
         lock.withLock { _ in link.check?.answer(trusts) }
     }
-    /// The peer is trusted by a decision alone.
+    /// True if the peer is trusted by a decision alone.
     package var isForced: Bool { forced.load(ordering: .relaxed) }
     private let forced = Atomic<Bool>(false)
 
-    /// `nil` gives none.
+    /// Supplies the client certificate; `nil` presents none.
     package func answer(identity: TLSIdentity?) { lock.withLock { _ in link.giving?.answer(identity) } }
 
-    /// The peer has been told who we are, on this connection or on the one whose session it goes on with.
+    /// Whether a client certificate was presented, on this connection or on the one whose session it resumes.
     package var isIdentified: Bool { lock.withLock { _ in link.isIdentified } }
 
-    /// Whom the configuration would have us be for this peer.
+    /// The client certificate that the configuration proposes for this peer.
     package var proposedIdentity: TLSIdentity? { link.giving?.proposed }
 
-    /// A server asks who we are after the handshake (RFC 8446 4.6.2), and neither reading nor writing goes on before
-    /// `answer(identity:)`: they say that they are blocked.
+    /// A server's request for a client certificate after the handshake (RFC 8446 §4.6.2). Reads and writes report that
+    /// they are blocked until `answer(identity:)` is called.
     package var laterQuestion: (TLSPeer, TLSQuestion)? {
         guard case .client(_, let peer, _, _) = side, peer.asksIdentityLater else { return nil }
         return lock.withLock { _ in link.giving?.pending.map { (peer, .identity($0)) } }
     }
 
-    /// Nobody looks for such questions any more.
+    /// Stops waiting for decisions after the handshake; later requests are answered without one.
     package func stopAsking() { lock.withLock { _ in link.giving?.stopAsking() } }
 
     private var question: TLSQuestion? {
         if let check = link.check {
             if check.isPending, let trust = check.trust { return .trust(trust) }
-            // The server was checked when the session was made; whether it may go on is asked again.
+            // The server was verified when the session was created; the decision whether to trust it is made again.
             if agreed?.isResumed == true, check.asks, check.answer == nil, var trust = link.resumed?.trust {
                 trust.isResumed = true
                 return .trust(trust)
@@ -175,18 +179,18 @@ package final class TLSTransport: Transport, @unchecked Sendable {
             if case .moved = progress, agreed == nil {
                 agreed = TLSNegotiated(of: ssl)
                 link.giving?.isOver = true
-                // RFC 9113 9.2.3: there nobody asks after the handshake.
+                // RFC 9113 §9.2.3: HTTP/2 forbids authentication after the handshake.
                 link.giving?.isAskedNoMore = agreed?.applicationProtocol == "h2"
             }
             return progress
         } catch {
-            // It may be the session that the peer could not bear.
+            // The peer may have failed because of the offered session.
             if case .client(let context, _, let key, offersSession: true) = side { context.sessions.forget(key) }
             throw error
         }
     }
 
-    // MARK: Bytes
+    // MARK: Data
 
     package func read(into buffer: UnsafeMutableRawBufferPointer) throws(IOFailure) -> Progress {
         try lock.withLock { (_) throws(IOFailure) in
@@ -194,8 +198,7 @@ package final class TLSTransport: Transport, @unchecked Sendable {
         }
     }
 
-    /// OpenSSL hands out one record at a time; what lies in its buffer already is taken with it, so
-    /// that a big buffer is worth its size.
+    /// Reads as many buffered records as fit: OpenSSL returns one record a call, which would waste a large buffer.
     private func readRecords(_ buffer: UnsafeMutableRawBufferPointer) throws(IOFailure) -> Progress {
         if let failure = deferred { throw failure }
         var total = 0
@@ -235,7 +238,7 @@ package final class TLSTransport: Transport, @unchecked Sendable {
         return .moved(total)
     }
 
-    /// Sees to it that a reader and a writer never wait at one gate; see `TLSTurns`.
+    /// Makes sure that a reader and a writer never wait at the same gate; see `TLSTurns`.
     private func turn(_ side: TLSTurns.Side, _ body: () throws(IOFailure) -> Progress) throws(IOFailure) -> Progress {
         do throws(IOFailure) {
             let progress = try body()
@@ -248,7 +251,7 @@ package final class TLSTransport: Transport, @unchecked Sendable {
         }
     }
 
-    /// One SSL call and what became of it.
+    /// Makes one SSL call and translates its outcome.
     private func perform(
         _ operation: IOFailure.Operation, _ call: (OpaquePointer, UnsafeMutablePointer<Int>) -> Int32
     ) throws(IOFailure) -> Progress {
@@ -261,7 +264,7 @@ package final class TLSTransport: Transport, @unchecked Sendable {
         if result == 1 { return .moved(moved) }
         switch SSL_get_error(ssl, result) {
         case SSL_ERROR_WANT_READ, SSL_ERROR_WANT_WRITE: return .blocked(link.blocked)
-        // It waits for no byte: `question` says for what.
+        // OpenSSL waits for a decision, not for data: see `question`.
         case SSL_ERROR_WANT_RETRY_VERIFY, SSL_ERROR_WANT_X509_LOOKUP: return .blocked(.read)
         case SSL_ERROR_ZERO_RETURN where operation == .read: return .end
         case let error:
@@ -291,11 +294,11 @@ package final class TLSTransport: Transport, @unchecked Sendable {
     }
 
     private func detail(_ words: String) -> String {
-        // What OpenSSL says besides is that the verification failed.
+        // OpenSSL's own message would only say that the verification failed.
         link.check?.failure.map { "\($0.words) at depth \($0.depth)" } ?? words
     }
 
-    // MARK: The end
+    // MARK: Closing
 
     package func finishWriting() { lock.withLock { _ in sayGoodbye() } }
 
@@ -309,8 +312,8 @@ package final class TLSTransport: Transport, @unchecked Sendable {
         ERR_clear_error()
     }
 
-    /// A full socket takes no close_notify; who calls it again sends the rest and nothing else, for a
-    /// second SSL_shutdown after the first has gone out would read.
+    /// Sends close_notify. On a full socket the result is `.blocked`, and the next call sends the rest and nothing
+    /// else: a second SSL_shutdown after the first has been sent would read.
     package func endWriting() throws(IOFailure) -> Progress {
         try lock.withLock { (_) throws(IOFailure) in
             try turn(.writer) { () throws(IOFailure) in
@@ -318,7 +321,7 @@ package final class TLSTransport: Transport, @unchecked Sendable {
                 guard agreed != nil, !isBroken, !hasHalfWritten else { throw IOFailure(.closedByPeer, .write) }
                 guard isGoodbyeBlocked || SSL_get_shutdown(ssl) & SSL_SENT_SHUTDOWN == 0 else { return .moved(0) }
                 isGoodbyeBlocked = false
-                // Its result says "sent" also when it has only tried again, or failed.
+                // SSL_shutdown also returns "sent" if it has only retried, or failed.
                 let progress = try perform(.write) { ssl, _ in
                     SSL_shutdown(ssl)
                     return link.failure != nil || SSL_want(ssl) == SSL_WRITING ? -1 : 1
@@ -337,10 +340,10 @@ package final class TLSTransport: Transport, @unchecked Sendable {
         link.inner.close()
     }
 
-    // MARK: What it is
+    // MARK: Properties
 
-    /// New session tickets come at any time after a 1.3 handshake (RFC 8446 4.6.1) and are no answer:
-    /// they are read here, and only what is behind them counts.
+    /// Session tickets may arrive at any time after a TLS 1.3 handshake (RFC 8446 §4.6.1) and are not a response: this
+    /// method reads them, and only data behind them counts as input.
     package func hasPendingInput(askingKernel asks: Bool) -> Bool {
         lock.withLock { _ in
             guard agreed != nil, !isClosed, deferred == nil, SSL_pending(ssl) == 0 else { return true }
@@ -354,19 +357,19 @@ package final class TLSTransport: Transport, @unchecked Sendable {
     }
 
     package var mayHoldMore: Bool {
-        // The end that is heard with the last bytes is the socket's to tell, once.
+        // Ask the socket in any case: it reports an end that was notified with the last bytes only once.
         let socketMay = link.inner.mayHoldMore
         return lock.withLock { _ in
-            // A close_notify that was read behind bytes is told by the next read alone.
+            // A close_notify read after data is reported only by the next read.
             deferred != nil || SSL_has_pending(ssl) == 1 || SSL_get_shutdown(ssl) & SSL_RECEIVED_SHUTDOWN != 0
         } || socketMay
     }
 
-    /// What the handshake agreed on; nil before its end.
+    /// The negotiated parameters; `nil` before the end of the handshake.
     package var negotiated: TLSNegotiated? { lock.withLock { _ in agreed } }
 
-    /// Whether the peer has proved to be this one as well: its certificate was checked and names it, nobody wants to decide
-    /// about it, and neither pins nor who we are differ.
+    /// Returns whether the peer's verified certificate also covers this name: no decision is needed, and pins and
+    /// client certificate are the same for both names. Allows HTTP/2 connections to be shared.
     package func covers(_ name: TLSPeerName) -> Bool {
         guard case .client(let context, _, _, _) = side, context.configuration.verification == .full, name.isUsable,
             let check = link.check, !check.asks, check.pins == context.configuration.pins(for: name),
@@ -378,7 +381,7 @@ package final class TLSTransport: Transport, @unchecked Sendable {
         }
     }
 
-    /// What the peer showed, its own certificate first, in DER; for a client.
+    /// The certificates that the peer presented, its own first, in DER; for clients.
     package var peerChain: [[UInt8]] { lock.withLock { _ in PEM.der(stack: SSL_get_peer_cert_chain(ssl)) } }
 
     /// See `peerDigest`.

@@ -1,13 +1,14 @@
-// What was found out about a server's certificate: what it showed, what was built of it, and every check that failed.
+// The result of verifying a server's certificate: the presented certificates, the chain built from them, and every
+// check that failed.
 
 import URLLoadingCOpenSSL
 
 package struct TLSTrust: Sendable, Hashable {
     package struct Failure: Sendable, Hashable {
         package let kind: TLSFailure.Kind
-        /// 0 is the server's own certificate, 1 its issuer, and so on; of the chain as far as it was built.
+        /// Position in the chain as far as it was built: 0 is the server's own certificate, 1 its issuer, and so on.
         package let depth: Int
-        /// OpenSSL's words.
+        /// OpenSSL's message.
         package let words: String
 
         package init(_ kind: TLSFailure.Kind, depth: Int, words: String) {
@@ -18,19 +19,19 @@ package struct TLSTrust: Sendable, Hashable {
     }
 
     package let name: TLSPeerName
-    /// What the server showed, its own first.
+    /// The certificates that the server presented, its own first.
     package let shown: [CertificateFacts]
-    /// From its own to the root, or as far as issuers were found.
+    /// The chain from the server's certificate to the root, or as far as issuers were found.
     package let built: [CertificateFacts]
-    /// In the order they were found; none if it passes.
+    /// In the order in which they were found; empty if the certificate passes.
     package var failures: [Failure]
-    /// The certificate was shown to an earlier connection, whose keys this one goes on with.
+    /// True if the certificate was presented to an earlier connection, whose session this one resumes.
     package var isResumed = false
 }
 
-/// What a server must be besides trusted: one of these is in its chain.
+/// A pinned key or certificate: one of a peer's pins must be in its chain, besides the usual verification.
 package enum TLSPin: Sendable, Hashable {
-    /// The SHA-256 of a SubjectPublicKeyInfo (RFC 7469 2.4).
+    /// The SHA-256 of a SubjectPublicKeyInfo (RFC 7469 §2.4).
     case publicKey([UInt8])
     /// The SHA-256 of a certificate in DER.
     case certificate([UInt8])
@@ -43,9 +44,10 @@ package enum TLSPin: Sendable, Hashable {
     }
 }
 
-/// Which peers something is for.
+/// Matches the peers that a setting applies to.
 package struct TLSHostPattern: Sendable, Hashable {
-    /// A name in normal form, or an address; `*.example.org` for every name below `example.org`; `*` for all.
+    /// A host name in normal form, or an address; `*.example.org` for every name below `example.org`; `*` for all
+    /// peers.
     package let text: String
 
     package init(_ text: String) { self.text = text }
@@ -59,7 +61,7 @@ package struct TLSHostPattern: Sendable, Hashable {
     }
 }
 
-/// Something for some peers.
+/// A setting for the peers that match a pattern.
 package struct TLSRule<Value: Sendable & Hashable>: Sendable, Hashable {
     package let pattern: TLSHostPattern
     package let value: Value
@@ -70,10 +72,11 @@ package struct TLSRule<Value: Sendable & Hashable>: Sendable, Hashable {
     }
 }
 
-/// What a handshake stops for until somebody has decided.
+/// A decision for which the handshake pauses.
 package enum TLSQuestion: Sendable {
-    /// Whether the server is to be trusted; see `TLSTransport.answer(trusts:)`.
+    /// Whether to trust the server; see `TLSTransport.answer(trusts:)`.
     case trust(TLSTrust)
-    /// Who we are; see `TLSTransport.answer(identity:)`. With the names, in DER, of those whose word the server takes.
+    /// The client certificate to present; see `TLSTransport.answer(identity:)`. With the names of the issuers that the
+    /// server accepts, in DER.
     case identity([[UInt8]])
 }

@@ -1,32 +1,33 @@
-// One handshake's check of the server's certificate: OpenSSL's, then our pins, then, if somebody wants to decide,
-// a pause. OpenSSL calls it a second time after the pause (SSL_set_retry_verify, OpenSSL 3.0), with the answer there.
+// Verifies the server's certificate in one handshake: OpenSSL's checks, then the pins, then a pause if a decision is
+// needed. OpenSSL calls it again after the pause (SSL_set_retry_verify, OpenSSL 3.0), when the answer is there.
 //
-// Rule 1: a pin is not for decisions to take back. Who wants to judge keys himself sets none.
-// Rule 2: an issuer is proven by the checks of the chain. Where they failed, pins are held against the server's own
-// certificate alone: the rest of what it showed is only what it showed.
+// Rule 1: a decision cannot override a pin. A caller that wants to judge keys itself sets no pins.
+// Rule 2: only a successful verification proves the issuers. Where it failed, pins are compared with the server's own
+// certificate only: the other certificates are merely presented, not proven.
 
 import URLLoadingCOpenSSL
 
 final class TLSTrustCheck {
     let name: TLSPeerName
     private let verification: TLSConfiguration.Verification
-    /// Of which one must match; `nil` if none is asked for.
+    /// One of these must match; `nil` if the peer is not pinned.
     let pins: [TLSPin]?
-    /// Somebody wants to decide.
+    /// Whether a decision is needed.
     let asks: Bool
     private let staples: TLSConfiguration.Staples
     private let chains: ProvenChains
 
-    /// Known when somebody asks, when it failed, or for the sessions of a server that is pinned.
+    /// The result of the verification: set if a decision is needed, if it failed, or for the sessions of a pinned
+    /// server.
     private(set) var trust: TLSTrust?
     private(set) var answer: Bool?
-    /// It waits for the answer.
+    /// True while it waits for the decision.
     private(set) var isPending = false
     private var failures: [TLSTrust.Failure] = []
     private var firstError = X509_V_OK
-    /// The server's own and its issuer's: what a stapled status is held against.
+    /// The server's certificate and its issuer's, against which a stapled status is checked.
     private var issued: (leaf: X509Certificate, issuer: X509Certificate)?
-    /// Until when a stapled status holds, in seconds since 1970.
+    /// Expiry of the stapled status, in seconds since 1970.
     private(set) var statusEnd: Int64?
 
     private static let failureLimit = 32
@@ -40,7 +41,7 @@ final class TLSTrustCheck {
         staples = configuration.verification == .full ? configuration.staples : .ignored
     }
 
-    /// Whether its sessions must remember what was found out.
+    /// Whether the server's sessions must keep the verification result.
     var keeps: Bool { asks || pins != nil }
 
     func answer(_ trusts: Bool) {
@@ -48,14 +49,14 @@ final class TLSTrustCheck {
         isPending = false
     }
 
-    /// What failed, if it was the certificate.
+    /// The check that failed, if the certificate was the reason.
     var failure: TLSTrust.Failure? {
         if answer == true { return nil }
         return failures.first
             ?? (answer == false ? TLSTrust.Failure(.refused, depth: 0, words: "refused by a decision") : nil)
     }
 
-    // MARK: The check
+    // MARK: Verification
 
     func run(_ store: OpaquePointer, _ ssl: OpaquePointer?) -> Int32 {
         if let answer {
@@ -117,13 +118,14 @@ final class TLSTrustCheck {
         let words = X509_verify_cert_error_string(Int(error)).map { String(cString: $0) } ?? ""
         let failure = TLSTrust.Failure(
             TLSFailure.Kind(verifyError: error), depth: Int(X509_STORE_CTX_get_error_depth(store)), words: words)
-        // One lack has several names: an issuer not found leaves a signature that cannot be checked.
+        // OpenSSL reports one fault several times: a missing issuer also means a signature that cannot be verified.
         guard !failures.contains(where: { $0.kind == failure.kind && $0.depth == failure.depth }) else { return }
         failures.append(failure)
     }
 
-    /// OpenSSL 3.0 says of a chain that leads to no root of ours what it has said before, if that was the key of the server's
-    /// own certificate. Whoever decides takes that key for all that is wrong.
+    /// Adds the missing failure for a chain that leads to no trusted root: OpenSSL 3.0 does not report it if it has
+    /// already reported the key of the server's own certificate. A decision would otherwise take that key for the only
+    /// fault.
     private func noteUnvouched(_ store: OpaquePointer) {
         guard !failures.isEmpty, !failures.contains(where: { $0.kind == .selfSigned || $0.kind == .untrustedIssuer }),
             let chain = X509_STORE_CTX_get0_chain(store), case let count = c_sk_X509_num(chain), count > 0,
@@ -136,7 +138,8 @@ final class TLSTrustCheck {
         failures.append(TLSTrust.Failure(TLSFailure.Kind(verifyError: error), depth: Int(count) - 1, words: words))
     }
 
-    /// Where somebody decides he is to know of everything that is wrong; otherwise the first ends it.
+    /// Records each failure and continues if a decision is needed, which must know them all; otherwise the first
+    /// failure ends the verification.
     private static let record: @convention(c) (Int32, OpaquePointer?) -> Int32 = { verdict, store in
         guard verdict != 1, let store, let (link, _) = TLSLink.of(store: store), let check = link.check else {
             return verdict
@@ -156,14 +159,14 @@ final class TLSTrustCheck {
         issued = (X509Certificate(adopting: leaf), X509Certificate(adopting: issuer))
     }
 
-    /// Whether the handshake may go on with what was stapled (RFC 6066 8, RFC 8446 4.4.2.1).
+    /// Returns whether the handshake may continue with the stapled status (RFC 6066 §8, RFC 8446 §4.4.2.1).
     func mayGoOn(_ ssl: OpaquePointer) -> Bool {
-        // A decision has heard what was wrong with the chain, and a status tells nothing of one nobody vouches for.
+        // A decision has already accepted the chain's faults, and the status of an unproven certificate means nothing.
         guard staples != .ignored, SSL_session_reused(ssl) == 0, answer != true || failures.isEmpty else { return true }
-        // A root that vouches for itself alone has nobody to say anything of it.
+        // A self-signed certificate has no issuer that could vouch for its status.
         guard let issued else {
             guard staples == .required else { return true }
-            fail(.statusMissing, "nobody vouches for its certificate")
+            fail(.statusMissing, "its certificate has no issuer that could sign a stapled status")
             return false
         }
         let roots = SSL_CTX_get_cert_store(SSL_get_SSL_CTX(ssl))

@@ -1,8 +1,8 @@
-// Where a reader and a writer of one TLS connection wait.
+// Assigns the gates at which a reader and a writer of one TLS connection wait.
 //
-// A gate of a slot holds one task. TLS may have to write in order to read (the answer to a
-// KeyUpdate, RFC 8446 4.6.3), so both may want the same gate, and a peer can bring that about. Then
-// the second waits at the other gate, and whoever gets on wakes both.
+// A gate of a slot holds one task. TLS may have to write in order to read (the answer to a KeyUpdate, RFC 8446 §4.6.3),
+// so both tasks may need the same gate, and a peer can bring that about. The second task then waits at the other gate,
+// and the first one to continue wakes both.
 
 struct TLSTurns {
     enum Side { case reader, writer }
@@ -11,7 +11,7 @@ struct TLSTurns {
     private var writer: PollSlot.Interest?
     private var isDisplaced = false
 
-    /// Where `side`, which needs `interest`, is to wait.
+    /// Returns the gate at which `side`, which needs `interest`, is to wait.
     mutating func wait(_ side: Side, _ interest: PollSlot.Interest) -> PollSlot.Interest {
         let isTaken = (side == .reader ? writer : reader) == interest
         let gate = isTaken ? interest.opposite : interest
@@ -20,7 +20,7 @@ struct TLSTurns {
         return gate
     }
 
-    /// `side` waits no longer. Returns whether the other must look again.
+    /// Records that `side` no longer waits. Returns whether the other side must be woken.
     mutating func goOn(_ side: Side) -> Bool {
         set(side, nil)
         defer { isDisplaced = false }

@@ -1,12 +1,12 @@
-// The certificates whose word is taken. The system's are read once per process, when the first
-// context asks, and shared by all contexts: a bundle of 140 certificates costs 16 to 19 ms of CPU.
+// The trusted certificates. The system's are read once per process, when the first context needs them, and shared by
+// all contexts: reading a bundle of 140 certificates takes 16 to 19 ms of CPU time.
 
 import Glibc
 import Synchronization
 import URLLoadingCOpenSSL
 
 final class TrustStore: @unchecked Sendable {
-    // Unchecked: an X509_STORE locks itself.
+    // Unchecked: an X509_STORE does its own locking.
     let pointer: OpaquePointer
 
     private init() throws(TLSFailure) {
@@ -40,12 +40,12 @@ final class TrustStore: @unchecked Sendable {
         }
     }
 
-    // MARK: The system's
+    // MARK: System roots
 
-    /// Only success is remembered: a process out of descriptors may have some later.
+    /// Only success is cached: a process without free descriptors may have some later.
     private static let shared = Lock<TrustStore?>(nil)
 
-    /// The next context that wants them reads them again.
+    /// Makes the next context that needs the system's roots reread them.
     static func forgetSystem() { shared.withLock { $0 = nil } }
 
     private static func system() throws(TLSFailure) -> TrustStore {
@@ -60,7 +60,7 @@ final class TrustStore: @unchecked Sendable {
         }
     }
 
-    /// A hashed directory is read one certificate at a time, when a chain asks for it.
+    /// Uses a hashed directory, from which OpenSSL reads single certificates when a chain needs them.
     private func useDirectory(_ path: String?) throws(TLSFailure) {
         guard let path else { return }
         guard X509_STORE_load_path(pointer, path) == 1 else {
@@ -82,7 +82,7 @@ final class TrustStore: @unchecked Sendable {
 }
 
 extension TLSFailure {
-    /// Says what is wrong with a file of trusted certificates, in place of OpenSSL, which does not name the file.
+    /// Describes the fault of a file of trusted certificates, because OpenSSL does not name the file.
     fileprivate static func unreadableRoots(_ path: String) -> TLSFailure {
         _ = OpenSSLErrors.take()
         var status = stat()
@@ -98,10 +98,10 @@ extension TLSFailure {
     }
 }
 
-/// Where the system keeps what it trusts: OpenSSL's own places, moved by SSL_CERT_FILE and
-/// SSL_CERT_DIR as everywhere.
+/// The locations of the system's trusted certificates: OpenSSL's defaults, overridden by SSL_CERT_FILE and SSL_CERT_DIR
+/// as usual.
 struct SystemRoots: Equatable {
-    /// Read whole. Left out where a hashed directory says the same: the systems that have one
+    /// A bundle, read completely. `nil` where a hashed directory has the same content: systems that have one
     /// (`update-ca-certificates`, `trust extract`) write both from one source.
     var file: String?
     var directory: String?
@@ -115,7 +115,7 @@ struct SystemRoots: Equatable {
             isHashed: { c_is_hashed_directory($0) == 1 })
     }
 
-    /// A variable that is set to nothing counts as not set.
+    /// Returns a variable's value; an empty variable counts as not set.
     private static func environment(_ name: UnsafePointer<CChar>?) -> String? {
         guard let name, let value = getenv(name), value.pointee != 0 else { return nil }
         return String(cString: value)
@@ -126,7 +126,7 @@ struct SystemRoots: Equatable {
         isHashed: (String) -> Bool
     ) -> SystemRoots {
         let directory = environmentDirectory ?? defaultDirectory
-        // The variable may list several directories; those are used as they are.
+        // The variable may list several directories, which are used as they are.
         let hashed = environmentDirectory != nil || isHashed(directory)
         let file = environmentFile ?? (hashed ? nil : defaultFile)
         return SystemRoots(file: file, directory: hashed ? directory : nil)

@@ -1,27 +1,27 @@
-// What can go wrong below the protocols. Translated once, above, into `LoadError`.
+// Failures below the protocols. URLLoading translates them into `LoadError` in one place.
 
 package struct IOFailure: Error, Sendable {
-    /// What was being done.
+    /// The operation that failed.
     package enum Operation: String, Sendable {
         case open, resolve, connect, handshake, read, write, listen, accept, sleep
     }
 
     package enum Code: Sendable {
-        /// Ended from outside, by the one whose work it was.
+        /// Stopped from outside, by the owner of the work.
         case stopped(StopReason)
         /// The attempt under way took longer than its limit (`TimedAttempt`).
         case attemptTimedOut
-        /// The system said no: an errno.
+        /// The system refused, with this errno.
         case system(Int32)
-        /// No such host, by an authoritative answer.
+        /// An authoritative answer said that the host does not exist.
         case hostNotFound(String)
-        /// The look-up itself failed; it may succeed later.
+        /// The lookup itself failed; a retry may succeed.
         case lookupFailed(String)
         case tls(TLSFailure)
-        /// The peer closed while more was due.
+        /// The peer closed the connection while more data was due.
         case closedByPeer
         case invalidAddress(String)
-        /// The interface or address that connections are to come from cannot be had.
+        /// The local interface or address for connections is not available.
         case cannotBind(String)
     }
 

@@ -1,23 +1,23 @@
-// What the system's error numbers mean for a connection: the floors above know no errno.
+// Classifies the system's error numbers, so that higher layers need no errno.
 
 import URLLoadingCSystem
 
 package enum SystemError {
     package enum Kind: Sendable {
-        /// Nobody listens there.
+        /// No process listens at the address.
         case refused
-        /// No way to the host.
+        /// There is no route to the host.
         case unreachable
         /// The peer ended the connection.
         case lost
-        /// The kernel gave up waiting for the peer.
+        /// The kernel's own timeout for the peer expired.
         case timedOut
         case other
     }
 
     package static func kind(_ number: Int32) -> Kind {
         switch number {
-        // A Unix socket without a file behind it is as good as one nobody listens on.
+        // A Unix socket whose file is missing counts as refused.
         case ECONNREFUSED, ENOENT: .refused
         case ENETUNREACH, EHOSTUNREACH, ENETDOWN, EHOSTDOWN, EADDRNOTAVAIL: .unreachable
         case ECONNRESET, EPIPE, ECONNABORTED, ENOTCONN: .lost
@@ -28,7 +28,7 @@ package enum SystemError {
 
     package enum FileKind: Sendable { case notFound, forbidden, other }
 
-    /// The same for a file.
+    /// Classifies the error number of a file operation.
     package static func fileKind(_ number: Int32) -> FileKind {
         switch number {
         case ENOENT, ENOTDIR: .notFound

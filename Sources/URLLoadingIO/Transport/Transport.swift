@@ -1,41 +1,41 @@
-// A two-way flow of bytes: a socket, TLS over one, later a tunnel. Its calls never wait. Whoever
-// finds it not ready parks on its slot and asks again, so that one place (`Poller.park`) knows how a
-// wait is ended. A transport has one owner at a time and no lock.
+// A bidirectional byte stream: a socket, TLS, or a tunnel. Its methods never wait. A task that finds it not ready parks
+// on its slot and tries again, so that one place (`Poller.park`) knows how a wait is ended. A transport has one owner
+// at a time and no lock.
 
 package enum Progress: Sendable, Equatable {
     case moved(Int)
-    /// The peer will send no more. For TLS only after its close_notify; see `TLSTransport`.
+    /// The peer will send no more. With TLS, only after its close_notify; see `TLSTransport`.
     case end
-    /// Nothing moves before the slot hears this. TLS may have to write in order to read.
+    /// Nothing can be moved before the slot is notified of this readiness. TLS may have to write in order to read.
     case blocked(PollSlot.Interest)
 }
 
 package protocol Transport: AnyObject, Sendable {
     var slot: PollSlot { get }
-    /// Fills `buffer` (never empty) as far as bytes are there.
+    /// Reads available bytes into `buffer`, which is never empty.
     func read(into buffer: UnsafeMutableRawBufferPointer) throws(IOFailure) -> Progress
-    /// Takes as much of `bytes` as goes out now. After `.blocked` the same bytes come again.
+    /// Writes as much of `bytes` as possible now. After `.blocked`, the caller passes the same bytes again.
     func write(_ bytes: UnsafeRawBufferPointer) throws(IOFailure) -> Progress
-    /// Takes bytes of a file as `write` does, without reading them here; `.end` at the end of the file, `nil`
-    /// if this transport cannot: the bytes must be read and written.
+    /// Sends bytes of a file without reading them into this process; `.end` at the end of the file, `nil` if this
+    /// transport cannot do it, so that the caller must read and write.
     func sendFile(_ file: FileReader, at offset: Int64, count: Int) throws(IOFailure) -> Progress?
-    /// Says that we send no more, as far as that goes without waiting.
+    /// Tells the peer that no more data follows, as far as that is possible without waiting.
     func finishWriting()
-    /// The same for whoever can wait until the peer is sure to hear it: again after `.blocked`.
+    /// Tells the peer reliably that no more data follows. After `.blocked`, the caller waits and calls it again.
     func endWriting() throws(IOFailure) -> Progress
-    /// Ends both directions and frees the descriptor. May be called twice.
+    /// Closes both directions and frees the descriptor. May be called twice.
     func close()
-    /// True if bytes, an end or an error wait to be read: an idle connection of which this is true
-    /// must not be used again. Without asking the kernel it knows only what the poller has heard.
+    /// Returns true if data, an end or an error is pending; an idle connection must then not be reused. Without asking
+    /// the kernel, only the poller's notifications are considered.
     func hasPendingInput(askingKernel: Bool) -> Bool
-    /// Asked after a read: false if there is nothing more until the slot hears of it, so that another read would only
-    /// find that out.
+    /// Consulted after a read: false if no more data can be there until the slot is notified, so that another read
+    /// would be in vain.
     var mayHoldMore: Bool { get }
-    /// The socket's other end, as far as it is known: behind a tunnel, the tunnel's.
+    /// The socket's remote address, if known; behind a tunnel, the tunnel's.
     var remoteAddress: SocketAddress? { get }
-    /// The socket's own end. Asks the kernel.
+    /// The socket's local address. Calls the kernel.
     var localAddress: SocketAddress? { get }
-    /// What it is made of, top first: `tls1.3(h=example.org) over tcp(127.0.0.1:443)`.
+    /// The layers of the transport, top first: `tls1.3(h=example.org) over tcp(127.0.0.1:443)`.
     var description: String { get }
 }
 
@@ -49,7 +49,7 @@ extension Transport {
     package var remoteAddress: SocketAddress? { nil }
     package var localAddress: SocketAddress? { nil }
 
-    /// Waits for bytes. Returns their number, 0 at the end.
+    /// Waits for data. Returns the number of bytes read, 0 at the end.
     package func receive(into buffer: UnsafeMutableRawBufferPointer, _ token: StopToken) async throws(IOFailure) -> Int
     {
         while true {
@@ -62,7 +62,7 @@ extension Transport {
         }
     }
 
-    /// Waits until all of `bytes` is taken.
+    /// Waits until all of `bytes` is written.
     package func send(_ bytes: UnsafeRawBufferPointer, _ token: StopToken) async throws(IOFailure) {
         var rest = bytes
         while !rest.isEmpty {

@@ -1,4 +1,4 @@
-// One control connection of a server for tests: plain calls, one after the other, each ended by the token.
+// One control connection of the test server: sequential calls, each of which the stop token can end.
 
 import FoundationEssentials
 import URLLoadingIO
@@ -51,7 +51,7 @@ final class FTPServerConnection: @unchecked Sendable {
 
     // MARK: Faults
 
-    /// Whether a fault was the answer.
+    /// Applies the fault for this command. Returns whether there was one.
     private func intervene(_ verb: String) async throws -> Bool {
         for fault in server.faults {
             switch fault {
@@ -77,7 +77,7 @@ final class FTPServerConnection: @unchecked Sendable {
     private func stall() async throws -> Never {
         server.count { $0.stalled += 1 }
         defer { server.count { $0.stalled -= 1 } }
-        // Its client's end is the end of it.
+        // Wait until the client closes the connection.
         var bytes = [UInt8](repeating: 0, count: 1024)
         while true {
             let count = try await receive(control, &bytes)
@@ -178,7 +178,7 @@ final class FTPServerConnection: @unchecked Sendable {
         (passive, offset) = (nil, 0)
     }
 
-    /// The data connection, secure if that was agreed.
+    /// Accepts the data connection, and secures it if that was negotiated.
     private func accept() async throws -> (SocketTransport, any Transport) {
         guard let passive else { throw Over() }
         let socket = try await passive.accept(token)
@@ -205,7 +205,7 @@ final class FTPServerConnection: @unchecked Sendable {
         dropPassive()
     }
 
-    /// - Parameter announced: the size in bytes that the 150 announces; `nil` for none.
+    /// - Parameter announced: the size in bytes that the 150 reply announces; `nil` for none.
     private func give(_ content: Data, announced: Int? = nil) async throws {
         try await say(announced.map { "150 here it comes (\($0) bytes)" } ?? "150 here it comes")
         let faults = server.faults
@@ -294,7 +294,7 @@ final class FTPServerConnection: @unchecked Sendable {
 }
 
 extension [UInt8] {
-    /// Lends the bytes for as long as a call waits.
+    /// Lends the bytes for the duration of an asynchronous call.
     nonisolated(nonsending) fileprivate func withUnsafeBytesAsync(
         _ use: nonisolated(nonsending) (UnsafeRawBufferPointer) async throws -> Void
     ) async throws {

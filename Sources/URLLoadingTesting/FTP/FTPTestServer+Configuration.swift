@@ -2,47 +2,47 @@ import FoundationEssentials
 import URLLoading
 
 extension FTPTestServer {
-    /// How a server listens, and whom it lets in.
+    /// The configuration of an FTP test server: address, TLS, users and features.
     ///
     /// ```swift
     /// var configuration = FTPTestServer.Configuration(tls: .init(try authority.issue()))
     /// configuration.users = ["ada": "secret"]
     /// ```
     public struct Configuration: Sendable {
-        /// Where TLS begins.
+        /// The moment at which TLS begins.
         public enum Security: Sendable, Hashable {
-            /// With AUTH TLS, if there is TLS at all; a client may do without.
+            /// After AUTH TLS, if the server has TLS; clients may do without.
             case explicit
-            /// With AUTH TLS, and nobody is let in without.
+            /// After AUTH TLS, which is required for a login.
             case requiresExplicit
             /// Before the greeting.
             case implicit
         }
-        /// Where it listens; a path is not to be had.
+        /// The address to listen on; Unix sockets are not supported.
         public var address = TestOrigin.Configuration.Address.ipv4
-        /// The host in its URLs; `nil` for its address, or for `localhost` if it has TLS.
+        /// The host in the server's URLs; `nil` for its address, or for `localhost` if it has TLS.
         public var name: String?
-        /// Speaks TLS with this identity; `nil` knows none.
+        /// The TLS identity; `nil` for a server without TLS.
         public var tls: TestOrigin.TLS?
         public var security = Security.explicit
-        /// Users and their passwords.
+        /// User names and their passwords.
         public var users: [String: String] = [:]
-        /// Whether anybody who calls himself `anonymous` is let in.
+        /// Whether the user `anonymous` may log in with any password.
         public var allowsAnonymous = true
-        /// An account that is asked for after the password; `nil` asks for none.
+        /// An account that is requested after the password; `nil` for none.
         public var account: String?
-        /// What it says that it can do (RFC 2389); `nil` knows no FEAT.
+        /// The features that FEAT lists (RFC 2389); `nil` for a server without FEAT.
         public var features: [String]? = [
             "EPSV", "MDTM", "MLST type*;size*;modify*;", "REST STREAM", "SIZE", "TVFS", "UTF8",
         ]
 
-        /// Whether the 150 announces the size of a file that is fetched, in bytes, as many servers do.
+        /// Whether the 150 reply announces the size of a fetched file in bytes, as many servers do.
         public var announcesSize = false
 
-        /// On 127.0.0.1, in the clear, for everybody.
+        /// Creates a configuration for 127.0.0.1, without TLS, open to all users.
         public init() {}
 
-        /// With TLS for those who ask for it.
+        /// Creates a configuration with TLS.
         public init(tls: TestOrigin.TLS, security: Security = .explicit) {
             self.tls = tls
             self.security = security
@@ -50,39 +50,39 @@ extension FTPTestServer {
     }
 }
 
-/// What a server does wrong. A verb is a command's, in capitals; the greeting's is empty.
+/// A fault of the server. Commands are identified by their verb in capitals; the verb of the greeting is empty.
 public enum FTPFault: Sendable, Hashable {
-    /// Answers a command with these bytes; nothing else is done about it.
+    /// Replies to a command with these bytes, without executing it.
     case reply(to: String, String)
-    /// Closes the control connection in place of an answer.
+    /// Closes the control connection instead of replying.
     case close(at: String)
-    /// Closes it so once: other connections are well.
+    /// Closes one control connection instead of replying; later ones work.
     case closeOnce(at: String)
-    /// Never answers.
+    /// Never replies.
     case stall(at: String)
-    /// Answers with lines without end.
+    /// Replies with endless lines.
     case endlessReply(to: String)
-    /// Knows no EPSV, and names another machine's address in its 227.
+    /// Rejects EPSV, and names the address of another machine in its 227 reply.
     case foreignPassiveAddress
-    /// Says `230` in the clear behind its answer to AUTH, for the client to find behind the handshake.
+    /// Sends an unencrypted `230` right after its reply to AUTH, which the client would read after the handshake.
     case injectsBeforeTLS
-    /// Says how a transfer ended before it has begun.
+    /// Reports the end of a transfer before it has begun.
     case completesBeforeData
-    /// Never says how a transfer ended.
+    /// Never reports the end of a transfer.
     case neverCompletes
-    /// Sends so many bytes, and says that it was all.
+    /// Sends only this number of bytes, and reports the transfer as complete.
     case shortData(Int)
-    /// Sends so many bytes, closes the data connection, and says why: 426.
+    /// Sends only this number of bytes, closes the data connection, and replies 426.
     case abortsData(after: Int)
-    /// Sends so many bytes, and then nothing.
+    /// Sends only this number of bytes, and then stalls.
     case stallsData(after: Int)
-    /// Takes so many bytes of what is stored, then answers with this number and goes on listening.
+    /// Accepts this number of bytes of an upload, then replies with this code and keeps reading.
     case refusesStore(code: Int, after: Int)
-    /// Says 150, and leaves the data connection alone.
+    /// Replies 150, and ignores the data connection.
     case ignoresData
-    /// Speaks of another size than the file has.
+    /// Reports a wrong size.
     case wrongSize(Int64)
-    /// Says 421 in place of an answer to the first command of a second transfer, and closes.
+    /// Replies 421 to the first command of a second transfer, and closes.
     case tiresOfReuse
     /// Closes data connections over TLS without close_notify.
     case leavesWithoutNotice

@@ -1,11 +1,10 @@
-// An ftp server for tests, in the test's own process: its life, its files, what it remembers. What a connection does
-// is in `FTPServerConnection`.
+// An FTP server in the test's own process: lifetime, files and records. `FTPServerConnection` serves the connections.
 
 public import FoundationEssentials
 import Synchronization
 import URLLoadingIO
 
-/// An ftp server on a free port of this machine, with its files in memory, and every fault chosen by the test.
+/// An FTP server on a free local port, with files in memory and faults chosen by the test.
 ///
 /// ```swift
 /// try await withFTPTestServer { server in
@@ -14,9 +13,10 @@ import URLLoadingIO
 ///     assert(server.commands.contains("RETR pub/a.txt"))
 /// }
 /// ```
-/// It serves passive transfers (EPSV, PASV), REST, SIZE, MDTM, MLSD, and TLS in both ways. Its users share one tree.
+/// It supports passive transfers (EPSV, PASV), REST, SIZE, MDTM, MLSD, and explicit and implicit TLS. All users share
+/// one file tree.
 public final class FTPTestServer: Sendable {
-    /// How it was set up.
+    /// The configuration that the server was created with.
     public let configuration: Configuration
     let tls: TLSServerContext?
     private let listener: SocketListener
@@ -24,26 +24,26 @@ public final class FTPTestServer: Sendable {
     private let task = Lock<Task<Void, Never>?>(nil)
     private let state: Lock<State>
 
-    /// A file as the server has it.
+    /// A file of the server.
     public struct File: Sendable, Hashable {
         public var content: Data
-        /// `YYYYMMDDHHMMSS`, in UTC.
+        /// The modification time as `YYYYMMDDHHMMSS`, in UTC.
         public var modified: String
     }
 
-    /// What has happened so far.
+    /// Counters of the server's activity.
     public struct Counts: Sendable, Hashable {
-        /// Control connections.
+        /// Control connections accepted.
         public var accepted = 0
-        /// Those that are open.
+        /// Control connections open now.
         public var open = 0
-        /// Data connections that were accepted.
+        /// Data connections accepted.
         public var transfers = 0
-        /// Those that are open.
+        /// Data connections open now.
         public var openTransfers = 0
-        /// Faults of ``FTPFault/stall(_:)`` and ``FTPFault/stallsData(after:)`` that hold somebody up.
+        /// Connections that currently stall because of ``FTPFault/stall(_:)`` or ``FTPFault/stallsData(after:)``.
         public var stalled = 0
-        /// TLS handshakes on data connections that went on with a session.
+        /// Data connections that resumed a TLS session.
         public var resumed = 0
     }
 
@@ -56,8 +56,8 @@ public final class FTPTestServer: Sendable {
         var next = 0
     }
 
-    /// Listens, but does not answer before ``start()`` or ``run()``.
-    /// - Throws: an error that says why no socket or no TLS context was to be had.
+    /// Listens on a port; serves only once ``start()`` or ``run()`` is called.
+    /// - Throws: an error if the socket or the TLS context could not be created.
     public init(_ configuration: Configuration = Configuration()) throws {
         self.configuration = configuration
         tls = try configuration.tls.map { try TLSServerContext(.init($0)) }
@@ -65,13 +65,13 @@ public final class FTPTestServer: Sendable {
         state = Lock(State())
     }
 
-    /// The port of its control connections.
+    /// The port for control connections.
     public var port: UInt16 { listener.address.port }
 
-    /// The URL of a path: `ftp`, or `ftps` of a server whose TLS is implicit.
+    /// Returns the URL of a path: scheme `ftp`, or `ftps` for a server with implicit TLS.
     /// - Parameters:
-    ///   - path: as in a URL, beginning with `/`.
-    ///   - user: the userinfo, as in a URL; `nil` without.
+    ///   - path: a URL path, beginning with `/`.
+    ///   - user: the URL's userinfo; `nil` for none.
     public func url(_ path: String = "/", user: String? = nil) -> URL {
         let scheme = configuration.security == .implicit ? "ftps" : "ftp"
         let host =
@@ -82,15 +82,15 @@ public final class FTPTestServer: Sendable {
 
     // MARK: Files
 
-    /// Puts a file there; folders are what names have in common.
+    /// Stores a file; folders exist implicitly as prefixes of paths.
     public func put(_ path: String, _ content: Data, modified: String = "20260102030405") {
         state.withLock { $0.files[Self.normal(path)] = File(content: content, modified: modified) }
     }
 
-    /// The file of a name; `nil` if there is none.
+    /// Returns a file; `nil` if it does not exist.
     public func file(_ path: String) -> File? { state.withLock { $0.files[Self.normal(path)] } }
 
-    /// The names and files of a folder, sorted. Folders in it have no content.
+    /// Returns the entries of a folder, sorted by name. The file of a subfolder is `nil`.
     func list(_ path: String) -> [(String, File?)] {
         let folder = Self.normal(path)
         return state.withLock { state in
@@ -106,11 +106,11 @@ public final class FTPTestServer: Sendable {
 
     private static func normal(_ path: String) -> String { path.split(separator: "/").joined(separator: "/") }
 
-    // MARK: Faults, and what was seen
+    // MARK: Faults and records
 
-    /// From now on this goes wrong, in addition to what did before.
+    /// Adds faults that apply from now on.
     public func inject(_ faults: FTPFault...) { state.withLock { $0.faults += faults } }
-    /// Nothing goes wrong any more.
+    /// Removes all faults.
     public func removeFaults() { state.withLock { $0.faults = [] } }
     func remove(_ fault: FTPFault) {
         state.withLock { state in
@@ -119,21 +119,21 @@ public final class FTPTestServer: Sendable {
     }
     var faults: [FTPFault] { state.withLock { $0.faults } }
 
-    /// The commands of all connections, in their order, without their line ends. Passwords among them.
+    /// The commands of all connections in order, without line ends; including passwords.
     public var commands: [String] { state.withLock { $0.commands } }
     func note(_ command: String) { state.withLock { $0.commands.append(command) } }
 
-    /// What has happened so far.
+    /// The current counters.
     public var counts: Counts { state.withLock { $0.counts } }
     func count(_ change: (inout Counts) -> Void) { state.withLock { change(&$0.counts) } }
 
-    /// Waits until the counts fulfil a condition.
+    /// Waits until the counters fulfil a condition.
     ///
     /// ```swift
     /// try await server.wait { $0.open == 0 }   // every control connection is closed
     /// ```
     /// - Parameters:
-    ///   - limit: of the wait.
+    ///   - limit: the longest time to wait.
     ///   - isSo: the condition, checked every 200 µs.
     /// - Throws: ``WaitTimedOut`` at the limit; `CancellationError` if the calling task is cancelled first.
     public nonisolated(nonsending) func wait(
@@ -144,14 +144,14 @@ public final class FTPTestServer: Sendable {
         try await WaitLimit(limit, "the counts of the ftp server", file, line).poll {
             isSo(counts)
         } seen: {
-            // The verbs alone: what follows may be a password.
+            // Verbs only: arguments may be passwords.
             "\(counts); commands: \(commands.map { $0.prefix { $0 != " " } }.shown())"
         }
     }
 
-    // MARK: Its life
+    // MARK: Lifetime
 
-    /// Serves in a task of its own until ``stop()``. A second call does nothing.
+    /// Serves in a separate task until ``stop()``. A second call does nothing.
     public func start() {
         task.withLock { task in
             guard task == nil else { return }
@@ -159,13 +159,13 @@ public final class FTPTestServer: Sendable {
         }
     }
 
-    /// Ends every connection and returns when the last one is closed.
+    /// Ends every connection; returns once all are closed.
     public func stop() async {
         stopServing()
         await task.withLock { $0 }?.value
     }
 
-    /// Serves until ``stop()``, or until the calling task is cancelled. It can run once.
+    /// Serves until ``stop()``, or until the calling task is cancelled. Can be called once.
     @concurrent public func run() async {
         await withTaskCancellationHandler {
             await withDiscardingTaskGroup { group in
@@ -184,7 +184,7 @@ public final class FTPTestServer: Sendable {
         listener.close()
     }
 
-    /// Closes every connection; new ones are served.
+    /// Closes every connection; new ones are still served.
     public func closeConnections() {
         for token in state.withLock({ $0.tokens.values.map { $0 } }) { token.stop(.cancelled) }
     }
@@ -223,8 +223,8 @@ public final class FTPTestServer: Sendable {
     }
 }
 
-/// Serves for the length of a scope: at its end, however it is left, every connection is closed before this returns.
-/// - Throws: what ``FTPTestServer/init(_:)`` or the closure throws.
+/// Runs an FTP server for the duration of a closure; all connections are closed before this function returns or throws.
+/// - Throws: the errors of ``FTPTestServer/init(_:)`` and of the closure.
 nonisolated(nonsending) public func withFTPTestServer<R>(
     _ configuration: FTPTestServer.Configuration = .init(),
     _ use: nonisolated(nonsending) (FTPTestServer) async throws -> R

@@ -1,9 +1,9 @@
-// HPACK (RFC 7541). Writing is ours, because it must be able to write what is wrong; reading is nghttp2's.
+// HPACK (RFC 7541). The encoder is written here, because it must be able to produce invalid blocks; nghttp2 decodes.
 
 import URLLoadingCNghttp2
 
 extension HTTP2Fields {
-    /// The field block: what HEADERS and CONTINUATION carry.
+    /// Encodes the fields as a field block, the content of HEADERS and CONTINUATION.
     ///
     /// ```swift
     /// peer.send(.headers(stream: 1, HTTP2Fields(.ok).encoded(), endStream: true))
@@ -11,33 +11,33 @@ extension HTTP2Fields {
     public func encoded() -> [UInt8] { fields.flatMap { HPACK.field($0) } }
 }
 
-/// The instructions of HPACK, one by one: for blocks that no encoder would write.
+/// The instructions of HPACK, one by one, for blocks that no regular encoder would produce.
 ///
 /// ```swift
 /// let bomb = HPACK.field(.init("x", long, .indexing)) + HPACK.indexed(62, times: 10_000)
 /// ```
 public enum HPACK {
-    /// A field in full (RFC 7541 6.2).
+    /// Encodes a field literally (RFC 7541 §6.2).
     public static func field(_ field: HTTP2Fields.Field) -> [UInt8] {
         first(field.form, nameIndex: 0) + string(field.name) + string(field.value)
     }
 
-    /// A field whose name comes from a table; 1 to 61 is the static one (RFC 7541 appendix A).
+    /// Encodes a field whose name is in a table; 1 to 61 are the static table (RFC 7541 appendix A).
     public static func field(nameIndex: Int, value: String, _ form: HTTP2Fields.Form = .withoutIndexing) -> [UInt8] {
         first(form, nameIndex: nameIndex) + string(Array(value.utf8))
     }
 
-    /// A field out of a table (6.1); 0 is an error, 62 the one that was added last.
+    /// Encodes a table entry (§6.1); 0 is an error, 62 is the most recently added entry.
     public static func indexed(_ index: Int, times: Int = 1) -> [UInt8] {
         let once = integer(index, prefix: 7, first: 0x80)
         guard times != 1 else { return once }
         return (0..<max(0, times)).flatMap { _ in once }
     }
 
-    /// A new size of the table (6.3); right only at the beginning of a block and up to the peer's limit.
+    /// Encodes a table size update (§6.3); legal only at the beginning of a block and up to the peer's limit.
     public static func tableSize(_ size: Int) -> [UInt8] { integer(size, prefix: 5, first: 0x20) }
 
-    /// A number (5.1) in the low `prefix` bits of `first`, and behind it.
+    /// Encodes an integer (§5.1) in the low `prefix` bits of `first` and the bytes after it.
     public static func integer(_ value: Int, prefix: Int, first: UInt8 = 0) -> [UInt8] {
         let limit = 1 << prefix - 1
         guard value >= limit else { return [first | UInt8(truncatingIfNeeded: value)] }
@@ -50,12 +50,12 @@ public enum HPACK {
         return bytes + [UInt8(truncatingIfNeeded: rest)]
     }
 
-    /// A string (5.2) that is not compressed; with `claiming`, of a length that may be false.
+    /// Encodes a string (§5.2) without compression; `claiming` states a length that may be false.
     public static func string(_ bytes: [UInt8], claiming length: Int? = nil) -> [UInt8] {
         integer(length ?? bytes.count, prefix: 7) + bytes
     }
 
-    /// A string that claims to be compressed: these bytes are taken as its Huffman code.
+    /// Encodes a string that is marked as compressed, with these bytes as its Huffman code.
     public static func huffman(_ code: [UInt8]) -> [UInt8] { integer(code.count, prefix: 7, first: 0x80) + code }
 
     private static func first(_ form: HTTP2Fields.Form, nameIndex: Int) -> [UInt8] {
@@ -67,18 +67,18 @@ public enum HPACK {
     }
 }
 
-/// One direction's field blocks, in the order they came: each changes the table for the next.
+/// Decodes the field blocks of one direction, in order of arrival, because each one changes the table for the next.
 package final class HPACKReader {
     private var inflater: OpaquePointer?
 
-    /// The block cannot be read, nor any after it.
+    /// The block cannot be decoded, nor any after it.
     package struct Failure: Error { package let detail: String }
 
     package init() { nghttp2_hd_inflate_new(&inflater) }
 
     deinit { nghttp2_hd_inflate_del(inflater) }
 
-    /// The fields of one whole block.
+    /// Decodes one complete block.
     package func fields(of block: [UInt8]) throws(Failure) -> HTTP2Fields {
         guard let inflater else { throw Failure(detail: "no memory") }
         var result = HTTP2Fields()

@@ -1,7 +1,7 @@
-// What a request must be (RFC 9113 8.2, 8.3).
+// The rules for the fields of requests (RFC 9113 §8.2, §8.3).
 
 extension HTTP2Fields {
-    /// Why this cannot be a request; `nil` if it can.
+    /// The reason why these fields are not a valid request; `nil` if they are.
     var wrongInRequest: String? {
         if let wrong = wrongInFields { return wrong }
         let pseudo = fields.prefix { $0.isPseudo }.map(\.nameText)
@@ -9,7 +9,7 @@ extension HTTP2Fields {
         if Set(pseudo).count != pseudo.count { return "a pseudo-field comes twice" }
         let known: Set = [":method", ":scheme", ":path", ":authority", ":protocol"]
         if let unknown = pseudo.first(where: { !known.contains($0) }) { return "\(unknown) in a request" }
-        // 8.5
+        // §8.5
         let isConnect = self[":method"] == "CONNECT" && self[":protocol"] == nil
         let needed = isConnect ? [":method", ":authority"] : [":method", ":scheme", ":path"]
         if let missing = needed.first(where: { !pseudo.contains($0) }) { return "no \(missing)" }
@@ -21,7 +21,7 @@ extension HTTP2Fields {
         return nil
     }
 
-    /// Why this cannot open a tunnel (RFC 8441 3, 4, 5).
+    /// Returns the reason why these fields cannot open a tunnel (RFC 8441 §3 to §5); `nil` if they can.
     func wrongInTunnel(isAllowed: Bool, _ endsStream: Bool) -> String? {
         if !isAllowed { return ":protocol without SETTINGS_ENABLE_CONNECT_PROTOCOL" }
         if self[":method"] != "CONNECT" { return ":protocol with \(self[":method"] ?? "")" }
@@ -30,7 +30,7 @@ extension HTTP2Fields {
         return endsStream ? "a tunnel that ends at once" : nil
     }
 
-    /// Why these cannot be trailers.
+    /// The reason why these fields are not valid trailers; `nil` if they are.
     var wrongInTrailers: String? {
         if let pseudo = fields.first(where: \.isPseudo) { return "\(pseudo.nameText) in trailers" }
         return wrongInFields
@@ -44,7 +44,7 @@ extension HTTP2Fields {
             if field.value.contains(where: { $0 == 0 || $0 == 10 || $0 == 13 }) { return "the value of \(name)" }
             let isBlank: (UInt8?) -> Bool = { $0 == 0x20 || $0 == 0x09 }
             if isBlank(field.value.first) || isBlank(field.value.last) { return "blanks around the value of \(name)" }
-            // 8.2.2
+            // §8.2.2
             if ["connection", "proxy-connection", "keep-alive", "transfer-encoding", "upgrade"].contains(name) {
                 return "\(name) in HTTP/2"
             }
@@ -60,7 +60,7 @@ extension HTTP2Fields.Field {
 }
 
 extension UInt8 {
-    /// RFC 9110 5.6.2, without capitals.
+    /// Whether the byte is a token character (RFC 9110 §5.6.2) other than a capital letter.
     fileprivate var isOfLowercaseToken: Bool {
         switch self {
         case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"): true

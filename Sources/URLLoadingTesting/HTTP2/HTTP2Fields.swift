@@ -1,7 +1,7 @@
 public import URLLoadingWire
 
-/// The fields of an HTTP/2 message in their order, pseudo-fields among them, legal or not; and how HPACK is to write
-/// each.
+/// The fields of an HTTP/2 message in order, including pseudo-header fields, valid or not, with the HPACK
+/// representation of each.
 ///
 /// ```swift
 /// let fields: HTTP2Fields = [":status": "200", "content-type": "text/plain"]
@@ -10,26 +10,26 @@ public import URLLoadingWire
 /// fields["content-type"]   // "text/plain"
 /// ```
 ///
-/// Nothing is checked or changed: names stay in the case they have.
+/// Nothing is checked or changed; names keep their letter case.
 public struct HTTP2Fields: Sendable, Hashable {
     /// The fields, in order.
     public var fields: [Field]
 
     /// One field.
     public struct Field: Sendable, Hashable {
-        /// Its name, as bytes.
+        /// The name as bytes.
         public var name: [UInt8]
-        /// Its value, as bytes.
+        /// The value as bytes.
         public var value: [UInt8]
-        /// How it is written.
+        /// The HPACK representation.
         public var form: Form
 
-        /// A field of texts, taken as their UTF-8.
+        /// Creates a field from text, encoded as UTF-8.
         public init(_ name: String, _ value: String, _ form: Form = .withoutIndexing) {
             self.init(name: Array(name.utf8), value: Array(value.utf8), form)
         }
 
-        /// A field of bytes.
+        /// Creates a field from bytes.
         public init(name: [UInt8], value: [UInt8], _ form: Form = .withoutIndexing) {
             self.name = name
             self.value = value
@@ -37,37 +37,37 @@ public struct HTTP2Fields: Sendable, Hashable {
         }
     }
 
-    /// The representations of RFC 7541 6.2; all with name and value in full, without Huffman.
+    /// The literal representations of RFC 7541 §6.2, without Huffman coding.
     public enum Form: Sendable, Hashable {
-        /// The reader adds it to its table (6.2.1).
+        /// The decoder adds the field to its table (§6.2.1).
         case indexing
-        /// It does not (6.2.2).
+        /// The decoder does not add the field to its table (§6.2.2).
         case withoutIndexing
-        /// Nor does anybody on the way (6.2.3).
+        /// Neither the decoder nor any intermediary may index the field (§6.2.3).
         case neverIndexed
     }
 
-    /// These fields.
+    /// Creates a list of fields.
     public init(_ fields: [Field] = []) { self.fields = fields }
 
-    /// A response: its status, then its fields with their names in lower case.
+    /// Creates the fields of a response: its status, then the fields with names in lower case.
     public init(_ status: Status, _ headers: Headers = Headers()) {
         self.init([Field(":status", "\(status.code)")] + Self.lowercased(headers))
     }
 
-    /// Fields without a pseudo-field, as trailers are.
+    /// Creates fields without pseudo-header fields, as for trailers.
     public init(_ headers: Headers) { self.init(Self.lowercased(headers)) }
 
     private static func lowercased(_ headers: Headers) -> [Field] {
         headers.map { Field($0.name.description.lowercased(), $0.value) }
     }
 
-    /// The first value of that name; the case counts.
+    /// Returns the first value of that name, which is compared case-sensitively.
     public subscript(_ name: String) -> String? {
         fields.first { $0.name.elementsEqual(name.utf8) }.map { String(decoding: $0.value, as: UTF8.self) }
     }
 
-    /// All fields that are no pseudo-fields.
+    /// The fields without pseudo-header fields.
     public var headers: Headers {
         var headers = Headers()
         for field in fields where field.name.first != UInt8(ascii: ":") {
@@ -77,19 +77,19 @@ public struct HTTP2Fields: Sendable, Hashable {
         return headers
     }
 
-    /// These and others.
+    /// Returns both lists, one after the other.
     public static func + (left: HTTP2Fields, right: HTTP2Fields) -> HTTP2Fields {
         HTTP2Fields(left.fields + right.fields)
     }
 }
 
 extension HTTP2Fields: ExpressibleByDictionaryLiteral, CustomStringConvertible {
-    /// In the order of the literal; a name may come more than once.
+    /// Creates the fields of a literal, in its order; a name may occur several times.
     public init(dictionaryLiteral elements: (String, String)...) {
         self.init(elements.map { Field($0.0, $0.1) })
     }
 
-    /// A line for each field.
+    /// One line for each field.
     public var description: String {
         fields.map { "\(String(decoding: $0.name, as: UTF8.self)): \(String(decoding: $0.value, as: UTF8.self))" }
             .joined(separator: "\n")

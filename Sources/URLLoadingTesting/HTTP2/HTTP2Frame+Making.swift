@@ -1,7 +1,7 @@
-// The ten kinds of RFC 9113 6, written as they should be.
+// Factories for the ten frame types of RFC 9113 §6 in correct form.
 
 extension HTTP2Frame {
-    /// A part of a body (6.1). `padding` bytes of zero follow it; `nil` for no padding at all.
+    /// Creates a DATA frame (§6.1), followed by `padding` zero bytes; `nil` for no padding.
     public static func data(
         stream: Int, _ bytes: [UInt8], endStream: Bool = false, padding: UInt8? = nil
     ) -> HTTP2Frame {
@@ -10,7 +10,7 @@ extension HTTP2Frame {
         return frame
     }
 
-    /// The beginning of a field section, or all of it (6.2).
+    /// Creates a HEADERS frame, the beginning of a field section or all of it (§6.2).
     /// - Parameter fragment: HPACK, see ``HTTP2Fields/encoded()``.
     public static func headers(
         stream: Int, _ fragment: [UInt8], endStream: Bool = false, endHeaders: Bool = true, padding: UInt8? = nil
@@ -22,27 +22,27 @@ extension HTTP2Frame {
         return frame
     }
 
-    /// More of a field section (6.10).
+    /// Creates a CONTINUATION frame, more of a field section (§6.10).
     public static func continuation(stream: Int, _ fragment: [UInt8], endHeaders: Bool = true) -> HTTP2Frame {
         HTTP2Frame(.continuation, flags: endHeaders ? .endHeaders : [], stream: stream, payload: fragment)
     }
 
-    /// A deprecated priority (6.3): `weight` is one less than it means.
+    /// Creates a PRIORITY frame (§6.3, deprecated); `weight` is one less than the weight it stands for.
     public static func priority(stream: Int, dependsOn parent: Int = 0, weight: UInt8 = 15, isExclusive: Bool = false)
         -> HTTP2Frame
     {
         HTTP2Frame(.priority, stream: stream, payload: bytes31(parent, highBit: isExclusive) + [weight])
     }
 
-    /// The end of a stream (6.4).
+    /// Creates a RST_STREAM frame, which ends a stream (§6.4).
     public static func resetStream(_ stream: Int, _ code: ErrorCode = .cancel) -> HTTP2Frame {
         HTTP2Frame(.resetStream, stream: stream, payload: bytes32(code.rawValue))
     }
 
-    /// Parameters (6.5).
+    /// Creates a SETTINGS frame (§6.5).
     public static func settings(_ settings: Setting...) -> HTTP2Frame { .settings(settings) }
 
-    /// Parameters (6.5).
+    /// Creates a SETTINGS frame (§6.5).
     public static func settings(_ settings: [Setting]) -> HTTP2Frame {
         let payload = settings.flatMap {
             [UInt8($0.identifier >> 8), UInt8(truncatingIfNeeded: $0.identifier)] + bytes32($0.value)
@@ -50,10 +50,10 @@ extension HTTP2Frame {
         return HTTP2Frame(.settings, payload: payload)
     }
 
-    /// The answer to SETTINGS.
+    /// The acknowledgement of SETTINGS.
     public static let settingsAck = HTTP2Frame(.settings, flags: .ack)
 
-    /// A request made up by a server (6.6).
+    /// Creates a PUSH_PROMISE frame (§6.6).
     public static func pushPromise(
         stream: Int, promised: Int, _ fragment: [UInt8], endHeaders: Bool = true
     ) -> HTTP2Frame {
@@ -62,22 +62,22 @@ extension HTTP2Frame {
             payload: bytes31(promised, highBit: false) + fragment)
     }
 
-    /// A question for a sign of life, or its answer (6.7). Eight bytes are right.
+    /// Creates a PING frame, or the reply to one (§6.7). The legal length is eight bytes.
     public static func ping(_ bytes: [UInt8] = [UInt8](repeating: 0, count: 8), ack: Bool = false) -> HTTP2Frame {
         HTTP2Frame(.ping, flags: ack ? .ack : [], payload: bytes)
     }
 
-    /// The end of a connection (6.8): streams above `last` were not looked at.
+    /// Creates a GOAWAY frame, which ends the connection (§6.8): streams above `last` were not processed.
     public static func goAway(last: Int, _ code: ErrorCode = .noError, debug: [UInt8] = []) -> HTTP2Frame {
         HTTP2Frame(.goAway, payload: bytes31(last, highBit: false) + bytes32(code.rawValue) + debug)
     }
 
-    /// More room in a window (6.9): 1 to 2^31 - 1 bytes are right; stream 0 is the connection's window.
+    /// Creates a WINDOW_UPDATE frame (§6.9): legal increments are 1 to 2^31 - 1 bytes; stream 0 is the connection.
     public static func windowUpdate(stream: Int = 0, _ increment: Int) -> HTTP2Frame {
         HTTP2Frame(.windowUpdate, stream: stream, payload: bytes31(increment, highBit: false))
     }
 
-    /// A field section in as many frames as wanted: HEADERS, then CONTINUATIONs.
+    /// Creates a field section in the given number of frames: HEADERS, then CONTINUATIONs.
     ///
     /// ```swift
     /// HTTP2Frame.section(stream: 1, block, endStream: true, splitInto: 3)
@@ -98,7 +98,7 @@ extension HTTP2Frame {
         }
     }
 
-    /// As the wire has it.
+    /// The frame's bytes on the wire.
     ///
     /// ```swift
     /// HTTP2Frame.settingsAck.bytes   // [0, 0, 0, 4, 1, 0, 0, 0, 0]

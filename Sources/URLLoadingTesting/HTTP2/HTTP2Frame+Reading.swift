@@ -1,8 +1,8 @@
-// A payload taken apart. Everything here is `nil` for a payload that is too short or of another kind.
+// Access to the parts of a payload. Every property is `nil` for a payload that is too short or of another frame type.
 
 extension HTTP2Frame {
-    /// DATA without its padding, the fragment of HEADERS, PUSH_PROMISE and CONTINUATION; the payload of others.
-    /// `nil` if there is more padding than payload (RFC 9113 6.1).
+    /// The data of DATA without padding, the fragment of HEADERS, PUSH_PROMISE and CONTINUATION, and the payload of
+    /// other frames. `nil` if the padding exceeds the payload (RFC 9113 §6.1).
     public var content: [UInt8]? {
         var rest = payload[...]
         var padding = 0
@@ -15,13 +15,13 @@ extension HTTP2Frame {
         return Array(rest.dropFirst(fixed).dropLast(padding))
     }
 
-    /// Whether it ends its stream: DATA and HEADERS only.
+    /// Whether the frame ends its stream; only DATA and HEADERS can.
     public var endsStream: Bool { (kind == .data || kind == .headers) && flags.contains(.endStream) }
 
-    /// Whether it is the answer to a SETTINGS or a PING.
+    /// Whether the frame acknowledges SETTINGS or answers a PING.
     public var isAck: Bool { (kind == .settings || kind == .ping) && flags.contains(.ack) }
 
-    /// The parameters of SETTINGS, in order.
+    /// The parameters of a SETTINGS frame, in order.
     public var settings: [Setting]? {
         guard kind == .settings, payload.count.isMultiple(of: 6) else { return nil }
         return stride(from: 0, to: payload.count, by: 6).map { start in
@@ -29,7 +29,7 @@ extension HTTP2Frame {
         }
     }
 
-    /// The code of RST_STREAM and GOAWAY.
+    /// The error code of RST_STREAM and GOAWAY.
     public var errorCode: ErrorCode? {
         switch kind {
         case .resetStream: number(at: 0).map { ErrorCode(rawValue: $0) }
@@ -38,16 +38,16 @@ extension HTTP2Frame {
         }
     }
 
-    /// The last stream that the sender of a GOAWAY has looked at.
+    /// The last stream that the sender of a GOAWAY may have processed.
     public var lastStream: Int? { kind == .goAway ? number(at: 0).map { Int($0 & 0x7FFF_FFFF) } : nil }
 
-    /// What a GOAWAY says to people.
+    /// The debug data of a GOAWAY.
     public var debugData: [UInt8]? { kind == .goAway && payload.count >= 8 ? Array(payload[8...]) : nil }
 
-    /// The bytes that a WINDOW_UPDATE gives; 0 is an error of its sender.
+    /// The increment of a WINDOW_UPDATE in bytes; 0 is an error.
     public var increment: Int? { kind == .windowUpdate ? number(at: 0).map { Int($0 & 0x7FFF_FFFF) } : nil }
 
-    /// The stream that a PUSH_PROMISE promises.
+    /// The stream that a PUSH_PROMISE announces.
     public var promisedStream: Int? {
         guard kind == .pushPromise else { return nil }
         return number(at: flags.contains(.padded) ? 1 : 0).map { Int($0 & 0x7FFF_FFFF) }

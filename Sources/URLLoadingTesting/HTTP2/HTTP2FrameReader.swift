@@ -1,4 +1,4 @@
-// Bytes to frames. Knows lengths and nothing else: it has no limit but that of the format, 16 MiB.
+// Splits bytes into frames by their lengths. The only limit is that of the format, 16 MiB.
 
 package struct HTTP2FrameReader: Sendable {
     private var bytes: [UInt8] = []
@@ -6,19 +6,19 @@ package struct HTTP2FrameReader: Sendable {
 
     package init() {}
 
-    /// What was received and is no whole frame yet.
+    /// The bytes received that are not a complete frame yet.
     package var unread: ArraySlice<UInt8> { bytes[start...] }
 
     package mutating func receive(_ new: some Sequence<UInt8>) { bytes.append(contentsOf: new) }
 
-    /// Takes so many bytes that are no frame: the preface. `nil` while there are fewer.
+    /// Consumes bytes that are not a frame, such as the preface; `nil` while there are fewer than `count`.
     package mutating func take(_ count: Int) -> [UInt8]? {
         guard bytes.count - start >= count else { return nil }
         defer { advance(by: count) }
         return Array(bytes[start..<start + count])
     }
 
-    /// The next frame; `nil` while it is not whole.
+    /// Returns the next frame; `nil` while it is incomplete.
     package mutating func next() -> HTTP2Frame? {
         guard bytes.count - start >= 9 else { return nil }
         let head = bytes[start..<start + 9].map { Int($0) }
@@ -35,7 +35,7 @@ package struct HTTP2FrameReader: Sendable {
 
     private mutating func advance(by count: Int) {
         start += count
-        // Moved down when most of it is behind us, so that this costs little per byte.
+        // The rest is moved only when most of the bytes are consumed, so that the cost per byte stays small.
         guard start == bytes.count || start > 64 * 1024 else { return }
         bytes.removeSubrange(..<start)
         start = 0

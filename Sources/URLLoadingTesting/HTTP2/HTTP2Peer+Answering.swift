@@ -1,18 +1,19 @@
-// What scripts usually send. Each writes what it is told and keeps no state but the windows of bodies.
+// Common sending operations of scripts. They send exactly what they are given, and keep no state except flow-control
+// windows.
 
 import Synchronization
 import URLLoadingIO
 public import URLLoadingWire
 
 extension HTTP2Peer {
-    /// Answers a request; a body waits for the client's windows.
+    /// Answers a request. The body waits for the client's flow-control windows.
     ///
     /// ```swift
     /// try await peer.respond(to: request.stream, .ok, ["content-type": "text/plain"], body: Array("hi".utf8))
     /// ```
     /// - Parameters:
-    ///   - headers: sent after `:status`, names in lower case; no content-length is added.
-    ///   - endStream: whether this is all, if there are no trailers.
+    ///   - headers: sent after `:status`, with names in lower case; no content-length is added.
+    ///   - endStream: whether the response ends here, if it has no trailers.
     ///   - trailers: sent after the body.
     /// - Throws: ``Failure``.
     public func respond(
@@ -26,7 +27,7 @@ extension HTTP2Peer {
         if let trailers { try await self.headers(stream, HTTP2Fields(trailers), endStream: true) }
     }
 
-    /// Sends a field section, in one frame or in several.
+    /// Sends a field section, in one frame or several.
     /// - Throws: ``Failure/left``.
     public func headers(
         _ stream: Int, _ fields: HTTP2Fields, endStream: Bool = false, splitInto count: Int = 1
@@ -34,7 +35,7 @@ extension HTTP2Peer {
         try await headers(stream, block: fields.encoded(), endStream: endStream, splitInto: count)
     }
 
-    /// Sends a field section of a block made by hand, see ``HPACK``.
+    /// Sends a field section from a block that the test has encoded itself, see ``HPACK``.
     /// - Throws: ``Failure/left``.
     public func headers(_ stream: Int, block: [UInt8], endStream: Bool = false, splitInto count: Int = 1)
         async throws(Failure)
@@ -42,8 +43,8 @@ extension HTTP2Peer {
         try await send(HTTP2Frame.section(stream: stream, block, endStream: endStream, splitInto: count))
     }
 
-    /// Sends a body, or a part of one, in frames as large as the client allows and as its windows open. To break the
-    /// rules, `send(.data(…))`.
+    /// Sends a body, or a part of one, in frames of the client's maximum size and within its flow-control windows. To
+    /// violate them, use `send(.data(…))`.
     /// - Throws: ``Failure``.
     public func data(_ stream: Int, _ bytes: [UInt8], endStream: Bool = false) async throws(Failure) {
         guard !bytes.isEmpty else { return try await send(.data(stream: stream, [], endStream: endStream)) }
@@ -71,8 +72,8 @@ extension HTTP2Peer {
         try await send(.settings(settings))
     }
 
-    /// Sends a PING and waits for its answer: the client has handled all that was sent before.
-    /// - Throws: ``Failure``, if the answer is not the question.
+    /// Sends a PING and waits for the reply, which shows that the client has processed everything sent before.
+    /// - Throws: ``Failure``, if the reply has other bytes.
     public func ping(_ bytes: [UInt8] = Array("question".utf8)) async throws(Failure) {
         try await send(.ping(bytes))
         let answer = try await expect(.ping, isAck: true)
@@ -85,13 +86,13 @@ extension HTTP2Peer {
         try await send(.resetStream(stream, code))
     }
 
-    /// Sends GOAWAY: streams above `last` were not looked at.
+    /// Sends GOAWAY: streams above `last` were not processed.
     /// - Throws: ``Failure/left``.
     public func goAway(last: Int, _ code: HTTP2Frame.ErrorCode = .noError, debug: String = "") async throws(Failure) {
         try await send(.goAway(last: last, code, debug: Array(debug.utf8)))
     }
 
-    /// Gives room in the connection's window, or in a stream's.
+    /// Sends WINDOW_UPDATE for the connection or a stream.
     /// - Throws: ``Failure/left``.
     public func windowUpdate(stream: Int = 0, _ increment: Int) async throws(Failure) {
         try await send(.windowUpdate(stream: stream, increment))

@@ -1,25 +1,26 @@
-// What scripts usually wait for. SETTINGS and PING that come meanwhile are answered, other control frames skipped.
+// Common waiting operations of scripts. Meanwhile SETTINGS are acknowledged and PINGs answered; other control frames
+// are skipped.
 
 import URLLoadingIO
 
 extension HTTP2Peer {
     /// A request whose fields are complete.
     public struct Request: Sendable {
-        /// Its stream.
+        /// The stream id.
         public let stream: Int
-        /// Its fields, `:method` and `:path` among them.
+        /// The fields, including `:method` and `:path`.
         public let fields: HTTP2Fields
-        /// Whether there is no body.
+        /// Whether the request has no body.
         public let endStream: Bool
-        /// The value of `:path`, or nothing.
+        /// The value of `:path`; empty if it is missing.
         public var path: String { fields[":path"] ?? "" }
-        /// The value of `:method`, or nothing.
+        /// The value of `:method`; empty if it is missing.
         public var method: String { fields[":method"] ?? "" }
     }
 
-    /// Waits for the client's preface and its first SETTINGS, and returns those. Sends nothing.
-    /// - Parameter limit: of the wait.
-    /// - Throws: ``Failure``, if something else comes first.
+    /// Waits for the client's preface and first SETTINGS, and returns them. Sends nothing.
+    /// - Parameter limit: the longest time to wait.
+    /// - Throws: ``Failure``, if something else arrives first.
     @discardableResult
     public func expectPreface(
         within limit: Duration = WaitTimedOut.usualLimit
@@ -32,7 +33,8 @@ extension HTTP2Peer {
         }
     }
 
-    /// How most scripts begin: the client's preface is taken, ours sent, its SETTINGS acknowledged.
+    /// Opens the connection as most scripts do: reads the client's preface, sends SETTINGS, and acknowledges the
+    /// client's.
     ///
     /// ```swift
     /// try await peer.start(.maxConcurrentStreams(1))
@@ -51,15 +53,15 @@ extension HTTP2Peer {
         return theirs
     }
 
-    /// Waits for a frame of a kind.
+    /// Waits for a frame of one type.
     ///
     /// ```swift
     /// let code = try await peer.expect(.goAway).errorCode
     /// ```
     /// - Parameters:
-    ///   - stream: on which stream; any, if `nil`.
-    ///   - isAck: an answer, rather than a question.
-    ///   - limit: of the wait.
+    ///   - stream: the stream; `nil` for any.
+    ///   - isAck: whether to wait for an acknowledgement or reply.
+    ///   - limit: the longest time to wait.
     /// - Throws: ``Failure/left``; ``Failure/unexpected(_:)`` at the limit.
     public func expect(
         _ kind: HTTP2Frame.Kind, stream: Int? = nil, isAck: Bool = false,
@@ -73,14 +75,14 @@ extension HTTP2Peer {
         }
     }
 
-    /// Waits for a request: its HEADERS and CONTINUATIONs.
-    /// - Parameter limit: of the wait.
-    /// - Throws: ``Failure``, ``Failure/unexpected(_:)`` for DATA or a GOAWAY in its place, and at the limit.
+    /// Waits for a request, with its HEADERS and CONTINUATIONs.
+    /// - Parameter limit: the longest time to wait.
+    /// - Throws: ``Failure``; ``Failure/unexpected(_:)`` if DATA or GOAWAY arrives instead, and at the limit.
     public func expectRequest(within limit: Duration = WaitTimedOut.usualLimit) async throws(Failure) -> Request {
         try await expectRequest(silently: false, within: limit)
     }
 
-    /// Silently: SETTINGS and PING stay unanswered.
+    /// Waits for a request. With `silently`, SETTINGS and PING stay unanswered.
     func expectRequest(
         silently: Bool, within limit: Duration = WaitTimedOut.usualLimit
     ) async throws(Failure) -> Request {
@@ -97,9 +99,10 @@ extension HTTP2Peer {
         }
     }
 
-    /// Takes the body of a request to its end, gives the windows back, and returns it.
-    /// - Parameter limit: of the wait for all of it.
-    /// - Throws: ``Failure``, ``Failure/streamReset(_:)`` if the client gives up, ``Failure/unexpected(_:)`` at the limit.
+    /// Receives the body of a request to its end, returning flow-control credit.
+    /// - Parameter limit: the longest time to wait for the whole body.
+    /// - Throws: ``Failure``; ``Failure/streamReset(_:)`` if the client resets the stream, ``Failure/unexpected(_:)``
+    ///   at the limit.
     public func expectBody(
         of stream: Int, within limit: Duration = WaitTimedOut.usualLimit
     ) async throws(Failure) -> [UInt8] {
@@ -122,7 +125,7 @@ extension HTTP2Peer {
         }
     }
 
-    /// Takes what arrives until `look` returns something.
+    /// Processes arriving frames until `look` returns a value.
     private func expect<R>(
         _ expected: String, within limit: Duration, look: (HTTP2Arrival) async throws(Failure) -> R?
     ) async throws(Failure) -> R {
@@ -142,7 +145,7 @@ extension HTTP2Peer {
         }
     }
 
-    /// The acknowledgement of a SETTINGS or PING; nothing for other frames.
+    /// Acknowledges SETTINGS or answers a PING; ignores other frames.
     /// - Throws: ``Failure/left``.
     public func answerControl(_ frame: HTTP2Frame) async throws(Failure) {
         guard !frame.isAck else { return }

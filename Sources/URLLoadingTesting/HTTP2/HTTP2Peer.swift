@@ -1,10 +1,10 @@
-// The server's end of one connection, frame by frame. What must live here: the transport, and what was received and
-// not taken yet. What the frames mean is for the script, or for `HTTP2Routes`.
+// The server's end of one connection, frame by frame: the transport, and received data that is not consumed yet. The
+// script, or `HTTP2Routes`, interprets the frames.
 
 import Synchronization
 import URLLoadingIO
 
-/// The server's end of an HTTP/2 connection, in the hand of a script.
+/// The server's end of an HTTP/2 connection, controlled by a script.
 ///
 /// ```swift
 /// server.script { peer in
@@ -16,14 +16,14 @@ import URLLoadingIO
 /// }
 /// ```
 ///
-/// When the script returns, the connection is closed. One task may receive while another sends. Every wait ends with
-/// ``Failure/left`` when the client leaves or the server stops. What a script expects has a limit besides: at its end it
-/// fails with ``Failure/unexpected(_:)`` and what came instead. ``receive()``, ``hold()`` and ``untilClosed()`` expect
-/// nothing and have none.
+/// The connection is closed when the script returns. One task may receive while another sends. Every wait ends with
+/// ``Failure/left`` when the client leaves or the server stops. Waits for a specific frame also have a time limit, at
+/// which they throw ``Failure/unexpected(_:)`` with the frames that came instead; ``receive()``, ``hold()`` and
+/// ``untilClosed()`` have none.
 public final class HTTP2Peer: Sendable {
-    /// Its number, from 1 in order of acceptance.
+    /// The number of the connection, from 1 in order of acceptance.
     public let connection: Int
-    /// What the TLS handshake agreed on; `nil` in the clear.
+    /// The parameters of the TLS handshake; `nil` without TLS.
     public let tls: TestOrigin.TLSInfo?
 
     let server: HTTP2TestServer
@@ -34,16 +34,16 @@ public final class HTTP2Peer: Sendable {
     private let isDeaf = Atomic<Bool>(false)
     private let mayGoOn = Atomic<Bool>(false)
 
-    /// Why a script cannot go on.
+    /// The reason why a script cannot continue.
     public enum Failure: Error, Sendable, Hashable, CustomStringConvertible {
         /// The client has left, or the server was stopped.
         case left
-        /// What came is not what the script expects. Told by ``HTTP2TestServer/complaints`` as well.
+        /// The client did something that the script does not expect. Also recorded in ``HTTP2TestServer/complaints``.
         case unexpected(String)
         /// The client has reset the stream on which the script sends a body.
         case streamReset(HTTP2Frame.ErrorCode)
 
-        /// What happened.
+        /// A description of the failure.
         public var description: String {
             switch self {
             case .left: "the client has left"
@@ -66,8 +66,8 @@ public final class HTTP2Peer: Sendable {
         self.token = token
     }
 
-    /// Whether it takes what comes while it waits to send: true unless told. If not, a client that waits to send as
-    /// well, for it answers each frame, is stuck, or must be wiser.
+    /// Whether the peer reads incoming frames while it waits to send; true by default. If false, a client that answers
+    /// each frame and also waits to send is blocked, unless it defends itself.
     public var readsWhileSending: Bool {
         get { !isDeaf.load(ordering: .relaxed) }
         set { isDeaf.store(!newValue, ordering: .relaxed) }
@@ -75,7 +75,7 @@ public final class HTTP2Peer: Sendable {
 
     // MARK: Receiving
 
-    /// The next frame, whatever it is. The preface of the client is checked and taken before the first.
+    /// Receives the next frame of any type. The client's preface is verified and consumed before the first.
     /// - Throws: ``Failure``.
     public func receive() async throws(Failure) -> HTTP2Frame { try await arrival().frame }
 
@@ -86,7 +86,7 @@ public final class HTTP2Peer: Sendable {
         }
     }
 
-    /// `nil` if a read is needed first.
+    /// Returns the next arrived frame; `nil` if a read is needed first.
     func takeArrival() throws(Failure) -> HTTP2Arrival? {
         guard token.stopReason == nil else { throw .left }
         let next = input.withLock { $0.next() }
@@ -98,20 +98,20 @@ public final class HTTP2Peer: Sendable {
         }
     }
 
-    /// Waits until something more was read, or until `deadline` on the poller's clock, when an alarm must wake the
-    /// connection's token.
+    /// Waits until more data was read, or until `deadline` on the poller's clock; the caller sets an alarm that wakes
+    /// the connection's token then.
     func awaitInput(until deadline: Int64 = .max) async throws(Failure) {
         while true {
             guard token.stopReason == nil else { throw .left }
             guard case .blocked(let interest) = pull() else { return }
             await Poller.shared.park(transport.slot, interest, token)
-            // Whoever sends may have read meanwhile.
+            // The sending task may have read data meanwhile.
             if input.withLock({ $0.hasNews }) { return }
             if deadline != .max, Poller.now() >= deadline { return }
         }
     }
 
-    /// Reads what is there without waiting.
+    /// Reads available data without waiting.
     @discardableResult
     func pull() -> Progress {
         let (progress, arrived) = input.withLock { input in
@@ -124,11 +124,11 @@ public final class HTTP2Peer: Sendable {
 
     // MARK: Sending
 
-    /// Sends frames as they are.
+    /// Sends frames unchanged.
     /// - Throws: ``Failure/left``.
     public func send(_ frames: HTTP2Frame...) async throws(Failure) { try await send(frames) }
 
-    /// Sends frames as they are.
+    /// Sends frames unchanged.
     /// - Throws: ``Failure/left``.
     public func send(_ frames: [HTTP2Frame]) async throws(Failure) {
         try await sendRaw(frames.flatMap(\.bytes))
@@ -157,12 +157,12 @@ public final class HTTP2Peer: Sendable {
         defer { transport.slot.hearReadsWhileWriting(false) }
         var hasRead = false
         while case .moved = pull() { hasRead = true }
-        // Another task may wait for what was read here.
+        // Another task may be waiting for the data that was read here.
         if hasRead { transport.slot.wake() }
         await Poller.shared.park(transport.slot, interest, token)
     }
 
-    /// What the client said before it left is still there to be read: its reasons.
+    /// Reads the frames that the client sent before it left, such as its GOAWAY.
     private func leave() -> Failure {
         while case .moved = pull() {}
         return .left
@@ -170,7 +170,7 @@ public final class HTTP2Peer: Sendable {
 
     // MARK: Waiting and ending
 
-    /// Does nothing for so long, by the server's clock.
+    /// Pauses the script, by the server's clock.
     /// - Throws: ``Failure/left`` if the server is stopped.
     public func pause(_ duration: Duration) async throws(Failure) {
         let clock = LoopClock(server.configuration.clock?.time)
@@ -179,7 +179,8 @@ public final class HTTP2Peer: Sendable {
         }
     }
 
-    /// Stands still until ``HTTP2TestServer/release()``; ``HTTP2TestServer/Counts/held`` counts who does.
+    /// Pauses the script until ``HTTP2TestServer/release()``; ``HTTP2TestServer/Counts/held`` counts the paused
+    /// scripts.
     /// - Throws: ``Failure/left`` if the client leaves first.
     public func hold() async throws(Failure) {
         server.change { $0.counts.held += 1 }
@@ -195,7 +196,7 @@ public final class HTTP2Peer: Sendable {
         socket.slot.wake()
     }
 
-    /// Takes frames until the client has left, and returns them.
+    /// Receives frames until the client has left, and returns them.
     @discardableResult
     public func untilClosed() async -> [HTTP2Frame] {
         var frames: [HTTP2Frame] = []
@@ -204,10 +205,10 @@ public final class HTTP2Peer: Sendable {
         } catch { return frames }
     }
 
-    /// Says that nothing more will be sent; the client may still send.
+    /// Ends the sending direction; the client may still send.
     public func finish() { transport.finishWriting() }
 
-    /// Ends the connection by a reset, as a crash does.
+    /// Ends the connection with a reset, as a crash does.
     public func abort() { socket.abort() }
 
     func complain(_ what: String) -> Failure {

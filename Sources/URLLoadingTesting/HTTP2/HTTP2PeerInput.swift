@@ -1,12 +1,13 @@
-// What a connection has received: bytes, frames that nobody has taken yet, and what they say of the client's windows.
+// The received data of a connection: bytes, frames not consumed yet, and the client's flow-control windows.
 
 import URLLoadingIO
 
-/// A frame, and the fields if it completes a field section.
+/// A received frame, with the fields if it completes a field section.
 struct HTTP2Arrival: Sendable {
     let frame: HTTP2Frame
     var fields: HTTP2Fields?
-    /// How many of our SETTINGS the client had acknowledged when it sent this: before, it cannot be held to them.
+    /// The number of the server's SETTINGS that the client had acknowledged when it sent this frame; later ones do not
+    /// bind it yet.
     var acknowledged = 0
 }
 
@@ -27,16 +28,16 @@ struct HTTP2PeerInput: Sendable {
     private var acknowledged = 0
     private var hasEnded = false
     private nonisolated(unsafe) var hpack = HPACKReader()
-    /// The field section that is not complete.
+    /// The field section that is still incomplete.
     private var block: [UInt8]?
     private var room = [UInt8](repeating: 0, count: 32 * 1024)
 
     private(set) var windows = HTTP2SendWindows()
 
-    /// Whether nothing more will arrive.
+    /// Whether no more data will arrive.
     var isOver: Bool { hasEnded || broken != nil }
 
-    /// Whether `next` has anything to say.
+    /// Whether `next` has a result.
     var hasNews: Bool { taken < arrived.count || broken != nil || hasEnded }
 
     mutating func next() -> Next {
@@ -67,7 +68,7 @@ struct HTTP2PeerInput: Sendable {
         }
     }
 
-    /// Bytes to frames; returns the new ones.
+    /// Parses bytes into frames; returns the new ones.
     mutating func parse() -> [HTTP2Arrival] {
         let start = arrived.count
         if !hasPreface { readPreface() }
@@ -107,12 +108,13 @@ struct HTTP2PeerInput: Sendable {
     mutating func takeWindow(stream: Int, upTo count: Int) -> Int { windows.take(stream: stream, upTo: count) }
 }
 
-/// How much may be sent to the client (RFC 9113 5.2), and which streams it has ended.
+/// The flow-control windows for sending to the client (RFC 9113 §5.2), and the streams it has reset.
 struct HTTP2SendWindows: Sendable {
     private(set) var connection = 65_535
     private(set) var initial = 65_535
     private(set) var maxFrameSize = 16_384
-    /// What was given and used, beside the initial window, which changes for open streams too (6.9.2).
+    /// Credit granted and used for each stream, apart from the initial window, which can change for open streams
+    /// (§6.9.2).
     private var changes: [Int: Int] = [:]
     private(set) var resets: [Int: HTTP2Frame.ErrorCode] = [:]
 
@@ -132,7 +134,7 @@ struct HTTP2SendWindows: Sendable {
         }
     }
 
-    /// Uses up to `count` bytes of both windows, of a frame's size at most; 0 if there is no room.
+    /// Uses up to `count` bytes of both windows, at most one frame; returns 0 if there is no room.
     mutating func take(stream: Int, upTo count: Int) -> Int {
         let size = max(0, min(count, connection, self.stream(stream), maxFrameSize))
         connection -= size

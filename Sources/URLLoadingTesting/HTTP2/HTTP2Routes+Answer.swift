@@ -1,4 +1,4 @@
-// One request and its answer, in a task of its own.
+// Answers one request, in a task of its own.
 
 import Synchronization
 import URLLoadingIO
@@ -32,7 +32,7 @@ extension HTTP2Routes {
     private func request(of stream: HTTP2RoutesState.Stream) -> TestOrigin.RecordedRequest {
         let fields = stream.fields
         var headers = fields.headers
-        // RFC 9113 8.3.1
+        // RFC 9113 §8.3.1
         if let authority = fields[":authority"], headers[.host] == nil { headers[.host] = authority }
         var request = TestOrigin.RecordedRequest(
             method: Method(fields[":method"] ?? ""), target: fields[":path"] ?? fields[":authority"] ?? "",
@@ -50,7 +50,7 @@ extension HTTP2Routes {
         }
     }
 
-    /// A client that still sends is asked to stop (RFC 9113 8.1).
+    /// Ends a stream. A client that is still sending is asked to stop (RFC 9113 §8.1).
     private func close(_ number: Int) {
         let (wasOpen, isUnfinished) = state.withLock { state in
             let stream = state.streams.removeValue(forKey: number)
@@ -61,7 +61,7 @@ extension HTTP2Routes {
         if isUnfinished { insert(HTTP2Frame.resetStream(number, .noError).bytes) }
     }
 
-    // MARK: On the wire
+    // MARK: Sending
 
     private func send(
         _ answer: TestOrigin.Answer, to request: TestOrigin.RecordedRequest, _ stream: Int, _ slot: PollSlot
@@ -121,7 +121,7 @@ extension HTTP2Routes {
         if bytes.isEmpty, endStream { insert(HTTP2Frame.data(stream: stream, [], endStream: true).bytes) }
     }
 
-    /// In as many frames as the client's MAX_FRAME_SIZE asks for.
+    /// Sends a field section in as many frames as the client's MAX_FRAME_SIZE requires.
     func section(_ stream: Int, _ fields: HTTP2Fields, endStream: Bool = false) throws(Gone) {
         guard !isGone(stream) else { throw Gone() }
         let block = fields.encoded()
@@ -152,7 +152,7 @@ extension HTTP2Routes {
 }
 
 extension TestOrigin.Answer.Body {
-    /// What content-length says; `nil` for no such field.
+    /// The value of content-length; `nil` for no such field.
     fileprivate var length: Int64? {
         switch self {
         case .none: 0

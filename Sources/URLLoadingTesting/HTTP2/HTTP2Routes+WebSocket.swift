@@ -1,4 +1,4 @@
-// WebSockets over streams (RFC 8441): the same servers as on an origin of HTTP/1.1.
+// WebSockets over HTTP/2 streams (RFC 8441), served as over HTTP/1.1.
 
 import Synchronization
 import URLLoading
@@ -6,7 +6,7 @@ import URLLoadingIO
 import URLLoadingWire
 
 extension HTTP2TestServer {
-    /// Opens WebSockets for a path, on connections without a script. The server has to say that it does:
+    /// Serves WebSockets for a path, on connections without a script. The server's settings must announce support:
     ///
     /// ```swift
     /// var configuration = HTTP2TestServer.Configuration()
@@ -16,12 +16,12 @@ extension HTTP2TestServer {
     ///     …
     /// }
     /// ```
-    /// Of the faults of a handshake those of HTTP/1.1's own fields mean nothing here.
+    /// Handshake faults that concern fields specific to HTTP/1.1 have no effect here.
     public func webSocket(_ path: String, _ webSocket: WebSocketTestServer) {
         state.withLock { $0.webSockets[path] = webSocket }
     }
 
-    /// Opens WebSockets for a path, and says what a script says.
+    /// Serves WebSockets for a path with a script.
     public func webSocket(_ path: String, _ script: @escaping WebSocketTestServer.Script) {
         webSocket(path, WebSocketTestServer(script))
     }
@@ -47,7 +47,7 @@ extension HTTP2Routes {
         let way = HTTP2WebSocketWay(self, stream, slot)
         if server.handshakeFault == nil { try? await server.script(TestWebSocket(request, way, deflate)) }
         guard !isGone(stream) else { return }
-        // RFC 8441 5: the end of a connection is END_STREAM.
+        // RFC 8441 §5: END_STREAM ends the connection.
         insert(HTTP2Frame.data(stream: stream, [], endStream: true).bytes)
         while !way.hasEnded {
             do { try await way.fill() } catch { return }
@@ -61,7 +61,7 @@ extension HTTP2Routes {
     }
 }
 
-/// A stream of a connection of HTTP/2.
+/// The stream of an HTTP/2 connection that carries a WebSocket.
 final class HTTP2WebSocketWay: WebSocketWay {
     private let routes: HTTP2Routes
     private let stream: Int
@@ -79,7 +79,7 @@ final class HTTP2WebSocketWay: WebSocketWay {
     }
 
     var hasEnded: Bool {
-        // What came before a reset counts.
+        // Data that arrived before a reset counts.
         routes.peer.token.stopReason != nil
             || routes.state.withLock {
                 $0.streams[stream].map { ($0.hasEnded || $0.isReset) && $0.received.isEmpty } ?? true
@@ -92,7 +92,7 @@ final class HTTP2WebSocketWay: WebSocketWay {
         }
     }
 
-    /// As on a socket, whoever sends first after a reset does not know yet.
+    /// Sends bytes. As on a socket, the first send after a reset does not fail.
     func send(_ bytes: [UInt8]) async throws {
         do { try await routes.data(stream, slot, bytes, endStream: false) } catch {
             guard !hasMissed, routes.peer.token.stopReason == nil else { throw error }

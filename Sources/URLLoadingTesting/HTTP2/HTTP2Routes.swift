@@ -1,5 +1,5 @@
-// A connection that is served well: one task reads, one writes, and one answers each request. What must live here: who
-// waits for what. What a frame means is in `HTTP2RoutesState`, what an answer is on the wire in `HTTP2Routes+Answer`.
+// A well-behaved connection: one task reads, one writes, and one answers each request. `HTTP2RoutesState` interprets
+// frames; `HTTP2Routes+Answer` sends responses.
 
 import Synchronization
 import URLLoadingIO
@@ -10,7 +10,7 @@ final class HTTP2Routes: Sendable {
     let state: Lock<HTTP2RoutesState>
     private let writer = Poller.shared.borrowSlot()
 
-    /// Nobody wants the rest of an answer.
+    /// The stream or connection has ended, so the rest of the response is not needed.
     struct Gone: Error {}
 
     init(_ peer: HTTP2Peer) {
@@ -42,7 +42,7 @@ final class HTTP2Routes: Sendable {
         if state.withLock({ $0.endsWithReset }) { peer.abort() }
     }
 
-    /// Returns a stream whose answer is due.
+    /// Processes a frame. Returns a stream whose request is now to be answered.
     private func react(to arrival: HTTP2Arrival) -> Int? {
         let (reaction, slots) = state.withLock { state -> (HTTP2RoutesState.Reaction, [PollSlot]) in
             let reaction = state.receive(arrival, peer.server)
@@ -58,13 +58,13 @@ final class HTTP2Routes: Sendable {
 
     // MARK: Writing
 
-    /// Bytes for the wire, whole frames.
+    /// Queues bytes for sending; they must be complete frames.
     func insert(_ bytes: [UInt8]) {
         state.withLock { $0.output += bytes }
         writer.wake()
     }
 
-    /// Ends the connection when all is written.
+    /// Ends the connection once all output is written.
     func endAfterOutput(withReset: Bool) {
         state.withLock {
             $0.isEnding = true
@@ -83,7 +83,7 @@ final class HTTP2Routes: Sendable {
             }
             if isEnding { break }
             if isBroken {
-                // Read on until the client leaves: closing with unread input would destroy the GOAWAY.
+                // Keep reading until the client leaves: closing with unread input would destroy the GOAWAY.
                 peer.finish()
                 return
             }
@@ -92,9 +92,9 @@ final class HTTP2Routes: Sendable {
         peer.token.stop(.cancelled)
     }
 
-    // MARK: Room
+    // MARK: Flow control
 
-    /// Waits until something may be sent on a stream, and takes up to `count` bytes of the windows.
+    /// Waits until data may be sent on a stream; uses and returns up to `count` bytes of the windows.
     func room(_ stream: Int, _ slot: PollSlot, upTo count: Int) async throws(Gone) -> Int {
         while true {
             guard peer.token.stopReason == nil else { throw Gone() }

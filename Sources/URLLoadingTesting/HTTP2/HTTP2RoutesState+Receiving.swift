@@ -1,4 +1,4 @@
-// Frames of the client, each against its paragraph of RFC 9113.
+// Processes the client's frames, each by its section of RFC 9113.
 
 import Synchronization
 import URLLoadingIO
@@ -8,11 +8,11 @@ extension HTTP2RoutesState {
     mutating func receive(_ arrival: HTTP2Arrival, _ server: HTTP2TestServer) -> Reaction {
         let frame = arrival.frame
         guard !isBroken else { return Reaction() }
-        // 3.4
+        // §3.4
         if !hasSettings, frame.kind != .settings || frame.isAck { return fail(.protocolError, "first \(frame)") }
-        // 4.2
+        // §4.2
         if frame.payload.count > maxFrameSize { return fail(.frameSizeError, "\(frame)") }
-        // 6.2, 6.10
+        // §6.2, §6.10
         if let open = openSection, frame.kind != .continuation || frame.stream != open.stream {
             return fail(.protocolError, "\(frame) in a field section")
         }
@@ -28,7 +28,7 @@ extension HTTP2RoutesState {
         }
     }
 
-    /// 6.5
+    /// §6.5
     private mutating func settings(_ frame: HTTP2Frame) -> Reaction {
         guard frame.stream == 0 else { return fail(.protocolError, "\(frame)") }
         guard let settings = frame.settings, !frame.isAck || frame.payload.isEmpty else {
@@ -48,7 +48,7 @@ extension HTTP2RoutesState {
         return Reaction(output: HTTP2Frame.settingsAck.bytes)
     }
 
-    /// 6.7, 6.8
+    /// §6.7, §6.8
     private mutating func ofConnection(_ frame: HTTP2Frame) -> Reaction {
         guard frame.stream == 0 else { return fail(.protocolError, "\(frame)") }
         if frame.kind == .goAway {
@@ -58,7 +58,7 @@ extension HTTP2RoutesState {
         return frame.isAck ? Reaction() : Reaction(output: HTTP2Frame.ping(frame.payload, ack: true).bytes)
     }
 
-    /// 6.9. That a window does not grow beyond 2^31 - 1 is for the client to see to, and not watched here.
+    /// §6.9. Windows that exceed 2^31 - 1 are the client's concern, and not detected here.
     private mutating func windowUpdate(_ frame: HTTP2Frame) -> Reaction {
         guard frame.payload.count == 4, let increment = frame.increment else {
             return fail(.frameSizeError, "\(frame)")
@@ -69,7 +69,7 @@ extension HTTP2RoutesState {
         return Reaction()
     }
 
-    /// 6.3, 6.4
+    /// §6.3, §6.4
     private mutating func ofStream(_ frame: HTTP2Frame) -> Reaction {
         guard frame.stream > 0 else { return fail(.protocolError, "\(frame)") }
         guard frame.payload.count == (frame.kind == .priority ? 5 : 4) else { return fail(.frameSizeError, "\(frame)") }
@@ -84,7 +84,7 @@ extension HTTP2RoutesState {
         return Reaction(closed: true)
     }
 
-    /// 6.1
+    /// §6.1
     private mutating func data(_ frame: HTTP2Frame) -> Reaction {
         guard frame.stream > 0, frame.stream <= lastStream else {
             return fail(.protocolError, "\(frame) on an idle stream")
@@ -112,7 +112,7 @@ extension HTTP2RoutesState {
             wake(frame.stream)
             return Reaction(output: output)
         }
-        // Given back in halves, so that few frames do it.
+        // Credit is returned in halves, so that few frames suffice.
         if stream.route.readsBody, !frame.endsStream, stream.window < (streamWindowSize + 1) / 2 {
             output += HTTP2Frame.windowUpdate(stream: frame.stream, streamWindowSize - stream.window).bytes
             stream.window = streamWindowSize
@@ -134,7 +134,7 @@ extension HTTP2RoutesState {
         return HTTP2Frame.windowUpdate(consumed).bytes
     }
 
-    /// The client has said all.
+    /// Handles the end of a request.
     private mutating func ended(_ stream: Stream) -> Reaction {
         past.insert(stream.number)
         if let claimed = stream.fields["content-length"], Int64(claimed) != stream.bodyCount {
@@ -149,7 +149,7 @@ extension HTTP2RoutesState {
         return Reaction(due: stream)
     }
 
-    // MARK: Field sections, 6.2 and 6.10
+    // MARK: Field sections, §6.2 and §6.10
 
     private mutating func section(_ arrival: HTTP2Arrival, _ server: HTTP2TestServer) -> Reaction {
         let frame = arrival.frame
@@ -198,7 +198,7 @@ extension HTTP2RoutesState {
         } else if !route.readsBody || isTunnel {
             reaction = due(frame.stream)
         } else if fields["expect"]?.lowercased() == "100-continue" {
-            // RFC 9110 10.1.1.
+            // RFC 9110 §10.1.1.
             reaction.output = HTTP2Frame.headers(stream: frame.stream, HTTP2Fields(.continue).encoded()).bytes
         }
         reaction.opened = true

@@ -1,10 +1,11 @@
-// What a well-behaved connection knows, and what a frame of the client changes in it. Pure but for the slots it names.
+// The state of a well-behaved connection, and the effect of the client's frames on it. Pure except for the slots it
+// refers to.
 
 import URLLoadingIO
 import URLLoadingWire
 
 struct HTTP2RoutesState: Sendable {
-    /// What a task that answers waits for.
+    /// The resource that an answering task waits for.
     enum Wants: Sendable { case window, output }
 
     struct Stream: Sendable {
@@ -17,34 +18,34 @@ struct HTTP2RoutesState: Sendable {
         var body: [UInt8] = []
         var bodyCount: Int64 = 0
         var trailers = Headers()
-        /// What the client may still send.
+        /// The number of bytes that the client may still send.
         var window: Int
         var hasEnded = false
         var isReset = false
         var isDue = false
-        /// Opened by extended CONNECT (RFC 8441 4).
+        /// True for a stream opened by extended CONNECT (RFC 8441 §4).
         var isTunnel = false
-        /// What came over it and was not taken.
+        /// Data that arrived over a tunnel and was not consumed yet.
         var received: [UInt8] = []
     }
 
     struct Reaction: Sendable {
         var output: [UInt8] = []
-        /// A stream whose answer is to be made.
+        /// A stream whose request is to be answered now.
         var due: Int?
         var complaint: String?
         var opened = false
         var closed = false
     }
 
-    /// Beyond this, answers wait until something was written.
+    /// Output size in bytes beyond which responses wait until some of it was written.
     static let outputLimit = 256 * 1024
 
     var output: [UInt8] = []
     var streams: [Int: Stream] = [:]
     var isEnding = false
     var endsWithReset = false
-    /// A GOAWAY for an error was sent: nothing counts any more.
+    /// True once a GOAWAY for an error was sent; further frames are ignored.
     var isBroken = false
 
     var lastStream = 0
@@ -77,7 +78,7 @@ struct HTTP2RoutesState: Sendable {
         bodyLimit = max(0, configuration.recordedBodySize)
     }
 
-    /// What has come over a tunnel; the client may send as much again.
+    /// Takes the data that arrived over a tunnel, and returns as much flow-control credit.
     mutating func takeReceived(on number: Int) -> (bytes: [UInt8], output: [UInt8]) {
         guard let bytes = streams[number]?.received, !bytes.isEmpty else { return ([], []) }
         streams[number]?.received = []
@@ -91,7 +92,7 @@ struct HTTP2RoutesState: Sendable {
         return output
     }
 
-    /// Those who wait for something of that kind.
+    /// Returns the slots of the tasks that wait for such a resource.
     func wake(_ isMeant: (Wants) -> Bool) -> [PollSlot] {
         streams.values.compactMap { stream in stream.wants.map(isMeant) == true ? stream.slot : nil }
     }
@@ -104,7 +105,7 @@ struct HTTP2RoutesState: Sendable {
     mutating func wakeAll() { woken += streams.values.compactMap(\.slot) }
     mutating func wake(_ stream: Int) { if let slot = streams[stream]?.slot { woken.append(slot) } }
 
-    /// The client has broken a rule: the connection ends with a GOAWAY (RFC 9113 5.4.1).
+    /// Handles a connection error: the connection ends with a GOAWAY (RFC 9113 §5.4.1).
     mutating func fail(_ code: HTTP2Frame.ErrorCode, _ why: String) -> Reaction {
         isBroken = true
         return Reaction(
@@ -112,7 +113,7 @@ struct HTTP2RoutesState: Sendable {
             complaint: "\(code): \(why)")
     }
 
-    /// The stream ends with RST_STREAM (5.4.2).
+    /// Handles a stream error: the stream ends with RST_STREAM (§5.4.2).
     mutating func fail(stream: Int, _ code: HTTP2Frame.ErrorCode, _ why: String) -> Reaction {
         let wasOpen = streams[stream] != nil
         let wasDue = streams[stream]?.isDue == true

@@ -1,4 +1,4 @@
-// One accepted connection: secured, then given to a script or to the routes.
+// One accepted connection: secured, then served by a script or by the routes.
 
 import Synchronization
 import URLLoadingIO
@@ -22,7 +22,7 @@ final class HTTP2ServerConnection: ServedConnection {
         self.server = server
     }
 
-    /// Ends it from outside.
+    /// Ends the connection from outside.
     func end() { token.stop(.cancelled) }
 
     func release() { if case .script(let peer) = user.withLock({ $0 }) { peer.release() } }
@@ -37,7 +37,7 @@ final class HTTP2ServerConnection: ServedConnection {
         server.change { $0.close(number) }
     }
 
-    /// Returns what is to be closed.
+    /// Serves the connection; returns the transport to close.
     private func serveSecured() async -> any Transport {
         var transport: any Transport = socket
         var tls: TestOrigin.TLSInfo?
@@ -63,7 +63,7 @@ final class HTTP2ServerConnection: ServedConnection {
 
     private func play(_ script: HTTP2TestServer.Script, _ peer: HTTP2Peer) async {
         do { try await script(peer) } catch let failure as HTTP2Peer.Failure {
-            // A complaint was made where it failed.
+            // The complaint was recorded where the failure occurred.
             if case .streamReset = failure { _ = peer.complain("\(failure)") }
         } catch is CancellationError {
         } catch {

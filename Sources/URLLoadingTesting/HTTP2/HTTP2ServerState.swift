@@ -1,4 +1,4 @@
-// All that a server shares between its connections and its test: a value under a lock.
+// The state shared by a server's connections and its test: a value under a lock.
 
 import URLLoadingIO
 

@@ -1,5 +1,5 @@
 extension HTTP2TestServer {
-    /// How a server listens, what it promises and what it remembers.
+    /// The configuration of an HTTP/2 test server: address, TLS, SETTINGS and records.
     ///
     /// ```swift
     /// var tls = TestOrigin.TLS(try authority.issue())
@@ -7,35 +7,35 @@ extension HTTP2TestServer {
     /// try await withHTTP2TestServer(.init(tls: tls)) { server in … }
     /// ```
     public struct Configuration: Sendable {
-        /// Where it listens.
+        /// The address to listen on.
         public var address = TestOrigin.Configuration.Address.ipv4
-        /// The host in its URLs; `nil` for its address, or for `localhost` if it has TLS or a path.
+        /// The host in the server's URLs; `nil` for its address, or for `localhost` with TLS or a Unix socket.
         public var name: String?
-        /// Speaks TLS with this identity; `nil` speaks in the clear. Whatever ALPN chooses, HTTP/2 is spoken: with
-        /// `http/1.1` there, the server is at fault.
+        /// The TLS identity; `nil` for cleartext. HTTP/2 is spoken whatever ALPN selects: a configuration with
+        /// `http/1.1` simulates a faulty server.
         public var tls: TestOrigin.TLS?
-        /// The SETTINGS of connections without a script. Kept by the server itself too.
+        /// The SETTINGS of connections without a script. The server itself complies with them.
         public var settings: [HTTP2Frame.Setting] = [.maxConcurrentStreams(100)]
-        /// The window of a connection without a script for what it receives, 65,535 or more bytes.
+        /// The receive window of a connection without a script, at least 65,535 bytes.
         public var connectionWindow = 65_535
-        /// Whose time pauses and delays take; `nil` for the system's.
+        /// The clock for pauses and delays; `nil` for the system's.
         public var clock: ManualClock?
-        /// The most requests, and the most frames, remembered, at least 0; the oldest are forgotten first.
+        /// The maximum number of requests, and of frames, that are recorded, at least 0; the oldest are dropped first.
         public var recordedRequests = 10_000
-        /// The most bytes of a request's body that are kept for its handler and the record, at least 0.
+        /// The maximum number of bytes of a request's body that are kept for its handler and the record, at least 0.
         public var recordedBodySize = 64 * 1024
 
-        /// On 127.0.0.1, in the clear.
+        /// Creates a configuration for 127.0.0.1, in cleartext.
         public init() {}
 
-        /// On 127.0.0.1, with TLS and the ALPN protocol `h2`.
+        /// Creates a configuration for 127.0.0.1, with TLS and the ALPN protocol `h2`.
         public init(_ identity: TestIdentity) {
             var tls = TestOrigin.TLS(identity)
             tls.applicationProtocols = ["h2"]
             self.init(tls: tls)
         }
 
-        /// On 127.0.0.1, with TLS as it is given: mind its `applicationProtocols`.
+        /// Creates a configuration for 127.0.0.1, with the given TLS settings; set their `applicationProtocols`.
         public init(tls: TestOrigin.TLS) { self.tls = tls }
     }
 }

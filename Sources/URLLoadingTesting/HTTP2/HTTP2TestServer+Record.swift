@@ -2,57 +2,57 @@ import Synchronization
 import URLLoadingIO
 
 extension HTTP2TestServer {
-    /// A frame as it arrived.
+    /// A received frame.
     public struct RecordedFrame: Sendable, CustomStringConvertible {
-        /// The number of its connection, from 1 in order of acceptance.
+        /// The number of the connection, from 1 in order of acceptance.
         public let connection: Int
-        /// The frame. Of DATA only the first 64 bytes are kept, and `declaredLength` says how many there were.
+        /// The frame. Of DATA only the first 64 bytes are kept; `declaredLength` is the original length.
         public let frame: HTTP2Frame
-        /// The fields of the section that ended with this frame.
+        /// The fields of the section that this frame completed.
         public let fields: HTTP2Fields?
 
         /// One line.
         public var description: String { "connection \(connection): \(frame)" }
     }
 
-    /// What has happened, in numbers, all of one moment.
+    /// Counters of the server's activity, all taken at the same moment.
     public struct Counts: Sendable, Hashable {
         /// Connections accepted.
         public internal(set) var accepted = 0
-        /// Connections open.
+        /// Connections open now.
         public internal(set) var open = 0
-        /// The most connections open at once.
+        /// The maximum number of connections open at once.
         public internal(set) var mostOpen = 0
-        /// Requests whose fields were read, by routes.
+        /// Requests whose fields were read by routes.
         public internal(set) var requests = 0
-        /// Answers sent in full, by routes.
+        /// Responses sent completely by routes.
         public internal(set) var answered = 0
         /// Streams that routes have not answered yet.
         public internal(set) var openStreams = 0
-        /// The most of them at once.
+        /// The maximum number of such streams at once.
         public internal(set) var mostOpenStreams = 0
         /// Frames received.
         public internal(set) var frames = 0
-        /// Scripts that stand at ``HTTP2Peer/hold()``.
+        /// Scripts paused at ``HTTP2Peer/hold()``.
         public internal(set) var held = 0
         /// Scripts that have ended.
         public internal(set) var scriptsEnded = 0
     }
 
-    /// What has happened so far.
+    /// The current counters.
     public var counts: Counts { state.withLock { $0.counts } }
 
-    /// The requests that routes have read, oldest first, the newest ``Configuration/recordedRequests`` of them. Their
-    /// `:authority` is the field Host, their `exchange` the number of the request on its connection.
+    /// The requests that routes have read, oldest first, at most ``Configuration/recordedRequests``. `:authority` is
+    /// recorded as the field Host, and `exchange` is the number of the request on its connection.
     public var requests: [TestOrigin.RecordedRequest] { state.withLock { Array($0.requests.all) } }
 
-    /// The frames that were received, oldest first, the newest ``Configuration/recordedRequests`` of them.
+    /// The received frames, oldest first, at most ``Configuration/recordedRequests``.
     public var frames: [RecordedFrame] { state.withLock { Array($0.frames.all) } }
 
-    /// What clients did that RFC 9113 forbids, and what scripts waited for in vain.
+    /// Violations of RFC 9113 by clients, and frames that scripts expected in vain.
     public var complaints: [String] { state.withLock { $0.complaints } }
 
-    /// Waits until the counts are as they should be.
+    /// Waits until the counters fulfil a condition.
     ///
     /// ```swift
     /// try await server.wait { $0.held == 1 }    // the script has come so far
@@ -60,8 +60,8 @@ extension HTTP2TestServer {
     /// try await server.wait { $0.open == 0 }    // the client has closed the connection
     /// ```
     /// - Parameters:
-    ///   - limit: of the wait.
-    ///   - condition: checked at every change of the counts.
+    ///   - limit: the longest time to wait.
+    ///   - condition: evaluated after every change of the counters.
     /// - Throws: ``WaitTimedOut`` at the limit; `CancellationError` if the calling task is cancelled first.
     public func wait(
         within limit: Duration = WaitTimedOut.usualLimit,
@@ -75,7 +75,7 @@ extension HTTP2TestServer {
         }
     }
 
-    /// Waits for a frame of a client; one that has come already counts.
+    /// Waits for a frame of a client, including frames that arrived earlier.
     ///
     /// ```swift
     /// let goodbye = try await server.wait(for: .goAway)
@@ -83,7 +83,7 @@ extension HTTP2TestServer {
     /// ```
     /// - Parameters:
     ///   - connection: its number, from 1 in order of acceptance; `nil` for any.
-    ///   - limit: of the wait.
+    ///   - limit: the longest time to wait.
     /// - Throws: ``WaitTimedOut`` at the limit; `CancellationError` if the calling task is cancelled first.
     public func wait(
         for kind: HTTP2Frame.Kind, onConnection connection: Int? = nil,
@@ -109,7 +109,7 @@ extension HTTP2TestServer {
 extension HTTP2TestServer.Counts: ConnectionCounts {}
 
 extension HTTP2ServerState {
-    /// For a wait that reached its limit.
+    /// The state as shown by a wait that timed out.
     fileprivate var shown: String {
         let complained = complaints.isEmpty ? "" : "; complaints: \(complaints.shown())"
         return "\(counts); frames: \(frames.all.shown())\(complained)"

@@ -2,29 +2,31 @@ import Synchronization
 import URLLoadingIO
 
 extension HTTP2TestServer {
-    /// What a connection does. When it returns, the connection is closed. What it throws is a complaint, unless it is
-    /// ``HTTP2Peer/Failure/left``.
+    /// Controls a connection, which is closed when the script returns. A thrown error is recorded as a complaint,
+    /// unless it is ``HTTP2Peer/Failure/left``.
     public typealias Script = @Sendable (HTTP2Peer) async throws -> Void
 
-    /// Answers requests for a path, on connections without a script. A later route for the same path takes the place
-    /// of the earlier.
+    /// Answers requests for a path, on connections without a script. A later route for the same path replaces an
+    /// earlier one.
     ///
     /// ```swift
     /// server.route("/echo") { request in .ok(.bytes(request.body)) }
     /// server.route("/slow") { _ in .ok(.chunks(["a", .pause(.seconds(1)), "b"], trailers: ["sum": "2"])) }
     /// ```
     ///
-    /// An answer is that of a ``TestOrigin``, as far as HTTP/2 has it: `.chunks` and `.untilClose` are DATA frames and
-    /// END_STREAM, `.declared` a content-length that does not fit, `.raw` bytes on the connection in place of frames.
+    /// Responses are those of ``TestOrigin``, as far as HTTP/2 has an equivalent: `.chunks` and `.untilClose` become
+    /// DATA frames and END_STREAM, `.declared` a content-length that does not match, `.raw` sends bytes in place of
+    /// frames.
     /// - Parameters:
-    ///   - path: compared with `:path` up to its `?`. With `*` at its end: all that begin so, unless a longer route fits.
-    ///   - readsBody: whether a request is read to its end before it is answered. If not, `handler` is asked at once,
-    ///     and the stream's window stays as it is.
+    ///   - path: compared with `:path` up to its `?`. With a trailing `*` it matches as a prefix, unless a longer route
+    ///     matches.
+    ///   - readsBody: whether a request is read completely before it is answered. If false, `handler` is called at
+    ///     once, and the stream's window is not enlarged.
     public func route(_ path: String, readsBody: Bool = true, _ handler: @escaping TestOrigin.Handler) {
         state.withLock { $0.routes[path] = TestOrigin.Route(handler: handler, readsBody: readsBody) }
     }
 
-    /// Gives connections to a script: all, or one of them. The latest one given counts.
+    /// Lets a script control all connections, or one of them. The latest matching script wins.
     ///
     /// ```swift
     /// server.script { peer in
@@ -39,16 +41,16 @@ extension HTTP2TestServer {
         state.withLock { $0.scripts.append((connection, script)) }
     }
 
-    /// Gives connections to a misbehaviour: all, or one of them.
+    /// Applies a fault to all connections, or one of them.
     /// - Parameter connection: its number, from 1 in order of acceptance; `nil` for all.
     public func misbehave(_ fault: HTTP2Fault, onConnection connection: Int? = nil) {
         script(onConnection: connection, fault.script)
     }
 
-    /// Connections that come from now on are served by routes again.
+    /// Removes all scripts: later connections are served by routes.
     public func removeScripts() { state.withLock { $0.scripts = [] } }
 
-    /// Sends frames on connections that are served by routes, between two frames of theirs: all, or one of them.
+    /// Sends frames on connections that are served by routes, between frames of their own: on all, or one of them.
     ///
     /// ```swift
     /// server.send(.goAway(last: 1), .ping())
@@ -61,7 +63,7 @@ extension HTTP2TestServer {
         }
     }
 
-    /// Lets every script that stands at ``HTTP2Peer/hold()`` go on.
+    /// Resumes every script that is paused at ``HTTP2Peer/hold()``.
     public func release() {
         for connection in state.withLock({ Array($0.connections.values) }) { connection.release() }
     }

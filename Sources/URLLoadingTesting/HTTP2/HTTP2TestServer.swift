@@ -1,11 +1,11 @@
-// A server of HTTP/2 for tests, in the test's own process. What must live here: its life. What a connection does is
-// in `HTTP2ServerConnection`; good behaviour in `HTTP2Routes`, bad behaviour in scripts and `HTTP2Fault`.
+// The lifetime of an HTTP/2 server in the test's own process. `HTTP2ServerConnection` serves connections; `HTTP2Routes`
+// behaves correctly, scripts and `HTTP2Fault` do not.
 
 public import FoundationEssentials
 import Synchronization
 import URLLoadingIO
 
-/// An HTTP/2 server on a free port of this machine, which behaves as well or as badly as a test wants.
+/// An HTTP/2 server on a free local port, which behaves as well or as badly as a test requires.
 ///
 /// ```swift
 /// try await withHTTP2TestServer { server in
@@ -21,25 +21,25 @@ import URLLoadingIO
 /// }
 /// ```
 ///
-/// Routes are those of ``TestOrigin``, answered with flow control, many streams at once. A script has a connection for
-/// itself, frame by frame (``HTTP2Peer``). A ``HTTP2Fault`` is a script with a name. It speaks HTTP/2 alone: in the
-/// clear to clients with prior knowledge (RFC 9113 3.3), or over TLS.
+/// Routes are those of ``TestOrigin``, answered with flow control and many streams at once. A script controls a
+/// connection frame by frame (``HTTP2Peer``). An ``HTTP2Fault`` is a named script. The server supports HTTP/2 only: in
+/// cleartext for clients with prior knowledge (RFC 9113 §3.3), or over TLS.
 public final class HTTP2TestServer: Sendable {
-    /// How it was set up.
+    /// The configuration that the server was created with.
     public let configuration: Configuration
     let state: Lock<HTTP2ServerState>
     let secure: TLSServerContext?
     let life: ServerLife
     private let base: URL
 
-    /// Listens, but does not answer before ``start()`` or ``run()``.
+    /// Listens on a port; serves only once ``start()`` or ``run()`` is called.
     ///
     /// ```swift
     /// let server = try HTTP2TestServer()
     /// server.start()
     /// defer { await server.stop() }
     /// ```
-    /// - Throws: an error that says why no socket or no TLS context was to be had.
+    /// - Throws: an error if the socket or the TLS context could not be created.
     public init(_ configuration: Configuration = Configuration()) throws {
         self.configuration = configuration
         secure = try configuration.tls.map { try TLSServerContext(.init($0)) }
@@ -56,25 +56,25 @@ public final class HTTP2TestServer: Sendable {
     /// The port it listens on; 0 for a Unix socket.
     public var port: UInt16 { life.port }
 
-    /// The URL of a path on this server.
+    /// Returns the URL of a path on this server.
     ///
     /// ```swift
     /// server.url("/a?b=c")   // http://127.0.0.1:40123/a?b=c
     /// ```
-    /// - Parameter path: a path with its query, beginning with `/`, written as in a URL. What is none gives the URL of
-    ///   the server itself.
+    /// - Parameter path: a URL path with its query, beginning with `/`. An invalid path yields the URL of the server
+    ///   itself.
     public func url(_ path: String = "/") -> URL { URL(string: base.absoluteString + path) ?? base }
 
-    // MARK: Its life
+    // MARK: Lifetime
 
-    /// Serves in a task of its own until ``stop()``. A second call does nothing.
+    /// Serves in a separate task until ``stop()``. A second call does nothing.
     public func start() { startServing() }
 
-    /// Ends every connection and returns when the last one is closed, with its scripts and handlers.
+    /// Ends every connection; returns once all are closed and their scripts and handlers have ended.
     public func stop() async { await stopServing() }
 
     /// Serves until ``stop()``, or until the calling task is cancelled; every connection is a child of that task.
-    /// Returns when all are closed. It can run once.
+    /// Returns once all are closed. Can be called once.
     @concurrent public func run() async { await serveAll() }
 }
 
@@ -86,7 +86,8 @@ extension HTTP2TestServer: ServingTests, WatchedServer {
     func stopOpening() -> [HTTP2ServerConnection] { state.withLock { $0.stop() } }
 }
 
-/// Serves for the length of a scope: at its end, however it is left, every connection is closed before this returns.
+/// Runs an HTTP/2 server for the duration of a closure; all connections are closed before this function returns or
+/// throws.
 ///
 /// ```swift
 /// try await withHTTP2TestServer { server in
@@ -94,7 +95,7 @@ extension HTTP2TestServer: ServingTests, WatchedServer {
 ///     …
 /// }
 /// ```
-/// - Throws: what ``HTTP2TestServer/init(_:)`` or the closure throws.
+/// - Throws: the errors of ``HTTP2TestServer/init(_:)`` and of the closure.
 nonisolated(nonsending) public func withHTTP2TestServer<R>(
     _ configuration: HTTP2TestServer.Configuration = .init(),
     _ use: nonisolated(nonsending) (HTTP2TestServer) async throws -> R

@@ -1,4 +1,4 @@
-// Messages of rtnetlink(7) as a kernel writes them: in this machine's order, padded to four bytes.
+// Messages of rtnetlink(7) as the kernel writes them: in native byte order, padded to four bytes.
 
 package enum RouteBytes {
     package static func message(
@@ -7,7 +7,7 @@ package enum RouteBytes {
         padded(number(UInt32(16 + body.count)) + number(type) + number(flags) + number(sequence) + number(port) + body)
     }
 
-    /// A message with another question's number: what was written for nobody becomes an answer.
+    /// Returns a message with the sequence number and port of a request, which turns it into an answer.
     package static func answering(_ message: [UInt8], _ sequence: UInt32, _ port: UInt32) -> [UInt8] {
         Array(message[..<8]) + number(sequence) + number(port) + message[16...]
     }

@@ -1,5 +1,5 @@
-// A kernel for tests of networks: its tables are messages, its changes are told to who listens, and it can
-// lose and damage what it says.
+// A simulated kernel for tests of networks: its tables consist of messages, observers are notified of changes, and it
+// can lose and damage messages.
 
 import Synchronization
 package import URLLoadingIO
@@ -25,7 +25,7 @@ package final class ScriptedPaths: PathSource {
         }
     }
 
-    /// What an open channel still has to say.
+    /// A datagram, or a loss, that an open channel is still to deliver.
     fileprivate enum Word: Sendable {
         case bytes([UInt8])
         case lost
@@ -37,7 +37,7 @@ package final class ScriptedPaths: PathSource {
         var questions = 0
         var opened = 0
         var refusal: IOFailure?
-        /// Done once, in the middle of the next answer.
+        /// Runs once, in the middle of the next answer.
         var meanwhile: (@Sendable (ScriptedPaths) -> Void)?
         var local: SocketAddress?
         var asked = 0
@@ -46,16 +46,17 @@ package final class ScriptedPaths: PathSource {
 
     package init(_ tables: Tables = Tables()) { state = Lock(State(tables: tables)) }
 
-    /// How often a table was asked for.
+    /// The number of times that a table was requested.
     package var questions: Int { state.withLock { $0.questions } }
-    /// How many channels are open, and how many ever were.
+    /// The number of channels open now, and of all channels ever opened.
     package var open: Int { state.withLock { $0.channels.count } }
     package var opened: Int { state.withLock { $0.opened } }
 
-    /// From now on nobody can open a channel.
+    /// Makes opening a channel fail from now on.
     package func refuse(_ number: Int32) { state.withLock { $0.refusal = IOFailure(.system(number), .open) } }
 
-    /// The tables change, and listeners hear these messages in one datagram: none, and they hear nothing.
+    /// Changes the tables, and notifies observers with these messages in one datagram; without messages, they are not
+    /// notified.
     package func change(telling messages: [[UInt8]] = [], _ change: (inout Tables) -> Void = { _ in }) {
         let channels = state.withLock { state in
             change(&state.tables)
@@ -65,20 +66,20 @@ package final class ScriptedPaths: PathSource {
         for channel in channels { channel.say(.bytes(messages.flatMap { $0 })) }
     }
 
-    /// Listeners hear that something was lost.
+    /// Notifies observers that messages were lost.
     package func lose() {
         for channel in state.withLock({ $0.channels }) { channel.say(.lost) }
     }
 
-    /// Does something once, when the next table is asked for and before it is answered.
+    /// Runs `body` once, when the next table is requested and before it is answered.
     package func meanwhile(_ body: @escaping @Sendable (ScriptedPaths) -> Void) {
         state.withLock { $0.meanwhile = body }
     }
 
-    /// From now on every peer is reached by this address.
+    /// Makes every peer reachable from this address from now on.
     package func reach(by local: SocketAddress?) { state.withLock { $0.local = local } }
 
-    /// How often somebody wanted to know.
+    /// The number of times that the local address was requested.
     package var asked: Int { state.withLock { $0.asked } }
 
     package func localAddress(towards peer: SocketAddress) -> SocketAddress? {
@@ -142,7 +143,7 @@ private final class ScriptedChannel: PathChannel {
     func ask(_ table: PathTable, _ sequence: UInt32) throws(IOFailure) {
         let messages = source.answer(table).map { RouteBytes.answering($0, sequence, port) }
         let end = RouteBytes.answering(RouteBytes.done, sequence, port)
-        // A datagram each, as if the kernel's were small.
+        // One datagram for each message, as if the kernel's datagrams were small.
         words.withLock { $0?.append(contentsOf: (messages + [end]).map { .bytes($0) }) }
     }
 

@@ -1,29 +1,30 @@
 public import URLLoading
 
 extension TestProxy {
-    /// How a proxy is set up.
+    /// The configuration of a test proxy: protocol, TLS, credentials and fault.
     ///
     /// ```swift
     /// var configuration = TestProxy.Configuration(.http, user: "u", password: "pw")
     /// configuration.fault = .garbage
     /// ```
     public struct Configuration: Sendable {
-        /// What it speaks.
+        /// The protocol of the proxy.
         public enum Kind: Sendable, Hashable {
-            /// HTTP/1.1: whole URLs and CONNECT.
+            /// HTTP/1.1, with absolute URLs and CONNECT.
             case http
-            /// SOCKS 4A and 5, as the client begins.
+            /// SOCKS 4A and 5, as the client chooses.
             case socks
         }
         public var kind: Kind
-        /// TLS to the proxy; `nil` for none.
+        /// The TLS settings of the connection to the proxy; `nil` for none.
         public var tls: TestOrigin.TLS?
-        /// Who is let through; everybody if it is `nil`. Of SOCKS 4A the name alone is looked at.
+        /// The only user that is admitted; `nil` admits all. With SOCKS 4A only the name is checked.
         public var user: String?
         public var password: String
-        /// How it misbehaves; `nil` for not at all.
+        /// The proxy's fault; `nil` for none.
         public var fault: Fault?
-        /// Of HTTP: who is let through, in place of ``user``. It hears every request, in order on each connection.
+        /// Decides about requests to an HTTP proxy, in place of ``user``. Called for every request, in order on each
+        /// connection.
         ///
         /// ```swift
         /// configuration.judge = { asked in
@@ -45,57 +46,57 @@ extension TestProxy {
 
     /// Moments in the life of a connection.
     public enum Point: Sendable, Hashable, CaseIterable {
-        /// It was accepted, and nothing read.
+        /// The connection was accepted, and nothing was read.
         case accept
-        /// The client's first bytes were read: of TLS nothing was said. Of a SOCKS proxy: the methods were read.
+        /// The client's first bytes were read, before any TLS handshake. For a SOCKS proxy: the methods were read.
         case greeting
         /// SOCKS 5: user and password were read.
         case authentication
-        /// What is wanted is known, and was not answered.
+        /// The request was read, and not answered.
         case request
-        /// Half of the answer was sent.
+        /// Half of the reply was sent.
         case answer
     }
 
-    /// What it does wrong, on every connection.
+    /// A fault of the proxy, on every connection.
     public enum Fault: Sendable, Hashable {
-        /// Refuses with this status, or this number of SOCKS.
+        /// Refuses with this status or SOCKS reply code.
         case refuse(Int)
-        /// Closes the connection on which it wanted credentials, without having said so.
+        /// Closes the connection on which it requested credentials, without announcing that.
         case closeAfterRefusal
-        /// Answers with bytes that are of no protocol.
+        /// Replies with bytes of no known protocol.
         case garbage
-        /// Answers with these bytes, whatever was asked.
+        /// Replies with these bytes, whatever the request.
         case answer([UInt8])
-        /// Says nothing any more from that moment on.
+        /// Stalls from that moment on.
         case stall(Point)
-        /// Closes at that moment.
+        /// Closes the connection at that moment.
         case close(Point)
-        /// Sends these bytes with its yes to a tunnel, as if they were the origin's.
+        /// Sends these bytes together with its positive reply to a tunnel, as if they came from the origin.
         case extraBytes([UInt8])
     }
 
-    /// What it thinks of who asks.
+    /// The decision about a request.
     public enum Verdict: Sendable {
-        /// With these fields in its answer, besides those of the origin.
+        /// Admits the request; these fields are added to the origin's response.
         case letThrough(Headers = Headers())
-        /// With 407 and these fields.
+        /// Refuses the request with 407 and these fields.
         case refuse(Headers)
     }
 
-    /// One request to it.
+    /// One request to the proxy.
     public struct Asked: Sendable {
-        /// `GET`, `CONNECT`, `SOCKS5`, `SOCKS4A`.
+        /// `GET` and other methods, `CONNECT`, `SOCKS5` or `SOCKS4A`.
         public let method: String
-        /// As it was written: a URL, or host and port.
+        /// The target as written: a URL, or host and port.
         public let target: String
-        /// Of HTTP.
+        /// The fields of an HTTP request.
         public let headers: Headers
-        /// Of SOCKS: the user, and the password after a colon.
+        /// The credentials of a SOCKS request: the user, and the password after a colon.
         public let credentials: String?
-        /// Which connection, from 1.
+        /// The number of the connection, from 1.
         public let connection: Int
-        /// The name that the client asked for in TLS.
+        /// The server name that the client requested in TLS.
         public let serverName: String?
     }
 }

@@ -1,12 +1,11 @@
-// A proxy for tests, in the test's own process. What must live here: its life, from the listening socket to the
-// last closed one. What a connection does is in `TestProxyConnection`.
+// The lifetime of a proxy in the test's own process. `TestProxyConnection` serves the connections.
 
 import FoundationEssentials
 import Synchronization
 public import URLLoading
 import URLLoadingIO
 
-/// An HTTP or SOCKS proxy on a free port of this machine, which remembers what it was asked.
+/// An HTTP or SOCKS proxy on a free local port, which records its requests.
 ///
 /// ```swift
 /// try await withTestProxy(.init(.http)) { proxy in
@@ -16,14 +15,14 @@ import URLLoadingIO
 ///     assert(proxy.asked.first?.target == "http://origin.test:8080/")
 /// }
 /// ```
-/// Every name leads to this machine, so that the names of origins need not exist: nobody but the proxy looks them
-/// up. It forwards requests for `http` and opens tunnels; what passes through a tunnel it does not look into. It
-/// misbehaves as its ``Configuration`` says.
+/// Every host name resolves to this machine, so the names of origins need not exist: only the proxy resolves them. It
+/// forwards requests for `http` and opens tunnels, whose data it does not examine. Faults are set in its
+/// ``Configuration``.
 public final class TestProxy: Sendable {
-    /// How it was set up.
+    /// The configuration that the proxy was created with.
     public let configuration: Configuration
     let tls: TLSServerContext?
-    /// For requests it forwards.
+    /// The session for requests that it forwards.
     let client: Session
     let life: ServerLife
 
@@ -35,8 +34,8 @@ public final class TestProxy: Sendable {
     }
     private let state = Lock(State())
 
-    /// Listens, but does not answer before ``start()`` or ``run()``.
-    /// - Throws: an error that says why no socket or no TLS context was to be had.
+    /// Listens on a port; serves only once ``start()`` or ``run()`` is called.
+    /// - Throws: an error if the socket or the TLS context could not be created.
     public init(_ configuration: Configuration = Configuration(.http)) throws {
         self.configuration = configuration
         tls = try configuration.tls.map { try TLSServerContext(.init($0)) }
@@ -53,10 +52,10 @@ public final class TestProxy: Sendable {
     /// The port it listens on.
     public var port: UInt16 { life.port }
 
-    /// As a session needs it: of its kind, at its address.
+    /// Returns the proxy's address for a session's configuration.
     /// - Parameters:
-    ///   - kind: another than its own, or the version of SOCKS.
-    ///   - host: its certificate's name, for a proxy with TLS; must lead to this machine.
+    ///   - kind: another kind than the proxy's own, or a specific version of SOCKS.
+    ///   - host: the name in its certificate, for a proxy with TLS; must resolve to this machine.
     /// - Throws: ``LoadError/Reason/badProxy`` for credentials that the kind cannot carry.
     public func address(
         _ kind: Proxy.Kind? = nil, host: String? = nil, user: String? = nil, password: String? = nil
@@ -67,15 +66,15 @@ public final class TestProxy: Sendable {
             password: password)
     }
 
-    /// What it was asked, in order.
+    /// The requests, in order.
     public var asked: [Asked] { state.withLock { $0.asked } }
-    /// Connections accepted so far.
+    /// The number of connections accepted so far.
     public var connections: Int { state.withLock { $0.connections } }
-    /// Connections open now.
+    /// The number of connections open now.
     public var openConnections: Int { state.withLock { $0.open.count } }
 
-    /// Returns when a connection waits at a ``Fault/stall(_:)``.
-    /// - Parameter limit: of the wait.
+    /// Waits until a connection stalls at a ``Fault/stall(_:)``.
+    /// - Parameter limit: the longest time to wait.
     /// - Throws: ``WaitTimedOut`` at the limit; `CancellationError` if the calling task is cancelled first.
     public nonisolated(nonsending) func untilStalled(
         within limit: Duration = WaitTimedOut.usualLimit,
@@ -88,8 +87,8 @@ public final class TestProxy: Sendable {
         }
     }
 
-    /// Returns when no connection is open.
-    /// - Parameter limit: of the wait.
+    /// Waits until no connection is open.
+    /// - Parameter limit: the longest time to wait.
     /// - Throws: ``WaitTimedOut`` at the limit; `CancellationError` if the calling task is cancelled first.
     public nonisolated(nonsending) func untilEmpty(
         within limit: Duration = WaitTimedOut.usualLimit,
@@ -102,21 +101,21 @@ public final class TestProxy: Sendable {
         }
     }
 
-    /// For a wait that reached its limit; without the credentials in the requests.
+    /// The state as shown by a wait that timed out, without the credentials in the requests.
     private var shown: String {
         "\(openConnections) of \(connections) connections open; requests: \(asked.map { "\($0.method) \($0.target)" }.shown())"
     }
 
-    // MARK: Its life
+    // MARK: Lifetime
 
-    /// Serves in a task of its own until ``stop()``. A second call does nothing.
+    /// Serves in a separate task until ``stop()``. A second call does nothing.
     public func start() { startServing() }
 
-    /// Ends every connection and returns when the last one is closed.
+    /// Ends every connection; returns once all are closed.
     public func stop() async { await stopServing() }
 
-    /// Serves until ``stop()``, or until the calling task is cancelled. Returns when all connections are closed. It can
-    /// run once.
+    /// Serves until ``stop()``, or until the calling task is cancelled. Returns once all connections are closed. Can be
+    /// called once.
     @concurrent public func run() async { await serveAll() }
 
     func closed(_ number: Int) { state.withLock { $0.open[number] = nil } }
@@ -147,19 +146,19 @@ extension TestProxy: ServingTests {
     }
 }
 
-/// Every name is this machine.
+/// Resolves every name to this machine.
 private struct ThisMachine: Resolver {
     func addresses(of name: String, _ token: StopToken) async throws(IOFailure) -> [SocketAddress] {
         [.ipv4((127, 0, 0, 1), port: 0)]
     }
 }
 
-/// Serves for the length of a scope: at its end, however it is left, every connection is closed before this returns.
+/// Runs a proxy for the duration of a closure; all connections are closed before this function returns or throws.
 ///
 /// ```swift
 /// try await withTestProxy(.init(.socks)) { proxy in … }
 /// ```
-/// - Throws: what ``TestProxy/init(_:)`` or the closure throws.
+/// - Throws: the errors of ``TestProxy/init(_:)`` and of the closure.
 nonisolated(nonsending) public func withTestProxy<R>(
     _ configuration: TestProxy.Configuration = .init(.http),
     _ use: nonisolated(nonsending) (TestProxy) async throws -> R

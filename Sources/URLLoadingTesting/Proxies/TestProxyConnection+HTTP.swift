@@ -1,4 +1,4 @@
-// The proxy in HTTP: CONNECT (RFC 9110 9.3.6), and requests with a whole URL, which it sends on itself.
+// The HTTP proxy: CONNECT (RFC 9110 §9.3.6), and requests with an absolute URL, which it forwards.
 
 import FoundationEssentials
 import URLLoading
@@ -67,7 +67,7 @@ extension TestProxyConnection {
         if case .closeAfterRefusal = fault { throw Over() }
     }
 
-    /// Fields between the client and the proxy are not sent on (RFC 9110 7.6.1).
+    /// Fields between client and proxy that are not forwarded (RFC 9110 §7.6.1).
     private static let ownFields: [FieldName] = [
         .proxyAuthorization, .proxyConnection, .connection, .host, .contentLength, .transferEncoding, "Keep-Alive",
     ]
@@ -89,7 +89,7 @@ extension TestProxyConnection {
         for name in Self.ownFields { headers.remove(name) }
         for field in said { headers.append(field.name, field.value) }
         do throws(WireViolation) {
-            // What was asked, so that the codec knows how the answer may end.
+            // Tell the codec about the request, so that it knows how the response may end.
             try Self.ask(&codec, head.method)
             let hasBody = head.method != .head && !response.status.forbidsContent
             try codec.sendResponse(

@@ -1,4 +1,4 @@
-// The proxy in SOCKS: the server's half of RFC 1928, RFC 1929 and of SOCKS 4A, of CONNECT alone.
+// The SOCKS proxy: the server side of RFC 1928, RFC 1929 and SOCKS 4A, for CONNECT only.
 
 import URLLoadingWire
 
@@ -16,7 +16,7 @@ extension TestProxyConnection {
         let methods = try await take(Int(try await take(1)[0]))
         try await meet(.greeting)
         let wanted: UInt8 = proxy.configuration.user == nil ? 0 : 2
-        // Garbage comes at once; other faults when what is wanted is known.
+        // Garbage is sent at once; other faults occur when the request is known.
         if case .garbage = fault { try await answer([]) }
         guard methods.contains(wanted) else {
             try await send([5, 0xFF])
@@ -94,7 +94,7 @@ extension TestProxyConnection {
         try await tunnel(to: host, port, yes: [0, 90, 0, 0, 0, 0, 0, 0], no: [0, 91, 0, 0, 0, 0, 0, 0])
     }
 
-    /// Up to a zero byte.
+    /// Reads text up to a zero byte.
     private func line() async throws(Over) -> String {
         var bytes: [UInt8] = []
         while bytes.count < 512 {

@@ -1,4 +1,4 @@
-// One connection of the proxy. It belongs to the task that serves it; others only end it.
+// One connection of the proxy. It belongs to the task that serves it; other tasks only end it.
 
 import FoundationEssentials
 import Synchronization
@@ -7,7 +7,7 @@ import URLLoadingIO
 import URLLoadingWire
 
 final class TestProxyConnection: ServedConnection, @unchecked Sendable {
-    // Unchecked: all but `token` and `stalled` is touched by the serving task alone.
+    // Unchecked: everything except `token` and `stalled` is accessed only by the serving task.
     let number: Int
     let proxy: TestProxy
     private let socket: SocketTransport
@@ -17,7 +17,7 @@ final class TestProxyConnection: ServedConnection, @unchecked Sendable {
     var input: [UInt8] = []
     private var serverName: String?
 
-    /// Serving is over.
+    /// Thrown when serving is over.
     struct Over: Error {}
 
     init(_ socket: SocketTransport, number: Int, _ proxy: TestProxy) {
@@ -77,14 +77,14 @@ final class TestProxyConnection: ServedConnection, @unchecked Sendable {
         }
     }
 
-    /// Until the client leaves.
+    /// Waits until the client leaves.
     private func stall() async throws(Over) {
         stalled.store(true, ordering: .releasing)
         defer { stalled.store(false, ordering: .releasing) }
         while true { _ = try await read() }
     }
 
-    /// The answer to what was asked, unless a fault has another.
+    /// Sends a reply, unless a fault replaces it.
     func answer(_ bytes: [UInt8]) async throws(Over) {
         switch fault {
         case .garbage: try await send(Array("220 mail.example ESMTP\r\n".utf8))
@@ -94,13 +94,13 @@ final class TestProxyConnection: ServedConnection, @unchecked Sendable {
             try await meet(.answer)
         default: return try await send(bytes)
         }
-        // As a server that knows no better waits for a client that does not either.
+        // Wait like a server that takes its reply for valid.
         try await stall()
     }
 
     // MARK: Bytes
 
-    /// At least one more byte.
+    /// Reads at least one more byte.
     func read() async throws(Over) -> ArraySlice<UInt8> {
         var buffer = [UInt8](repeating: 0, count: 16 * 1024)
         while true {
@@ -126,7 +126,7 @@ final class TestProxyConnection: ServedConnection, @unchecked Sendable {
         guard await ProxyPump.send(bytes[...], to: transport, token) else { throw Over() }
     }
 
-    /// Connects, and passes bytes on until both sides have ended.
+    /// Connects to the destination, and relays bytes until both sides have ended.
     func tunnel(to host: SOCKSAddress.Host, _ port: UInt16, yes: [UInt8], no: [UInt8]) async throws(Over) {
         let address: SocketAddress =
             switch host {
@@ -148,7 +148,7 @@ final class TestProxyConnection: ServedConnection, @unchecked Sendable {
     }
 }
 
-/// Bytes both ways.
+/// Relays bytes in both directions.
 enum ProxyPump {
     static func run(_ a: any Transport, _ b: any Transport, _ token: StopToken) async {
         token.attach(b.slot)
@@ -171,7 +171,7 @@ enum ProxyPump {
             case .success(.blocked(let interest)): await Poller.shared.park(from.slot, interest, token)
             case .success(.end): break reading
             case .failure:
-                // What breaks on one side breaks on the other.
+                // A failure on one side ends the other side too.
                 token.stop(.cancelled)
                 return
             }

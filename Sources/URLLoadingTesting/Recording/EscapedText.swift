@@ -1,10 +1,10 @@
-// Bytes as lines of text that survive editors, version control and people: every byte comes back.
+// Represents bytes as lines of text that survive editors, version control and manual edits; every byte can be restored.
 
 import FoundationEssentials
 
 enum EscapedText {
-    /// The bytes of one line, without a line feed, as text: what is not UTF-8, control characters and
-    /// blanks at the end are escaped.
+    /// Returns the bytes of one line, without a line feed, as text: invalid UTF-8, control characters and trailing
+    /// blanks are escaped.
     /// - Parameter alsoEscaping: further bytes that have a meaning in the line.
     static func line(_ bytes: some Collection<UInt8>, alsoEscaping more: Set<UInt8> = []) -> (
         text: String, escaped: Int
@@ -51,7 +51,7 @@ enum EscapedText {
         return digits.utf8.count == 1 ? "\\x0\(digits)" : "\\x\(digits)"
     }
 
-    /// The bytes a text stands for; `nil` if an escape is none.
+    /// Returns the bytes that a text stands for; `nil` if it contains an invalid escape.
     static func bytes(_ text: some Sequence<UInt8>) -> [UInt8]? {
         var bytes: [UInt8] = []
         var iterator = text.makeIterator()
@@ -79,8 +79,8 @@ enum EscapedText {
 
     // MARK: Bodies
 
-    /// The lines that stand for some bytes: `|` before a line of text, `+` before one that no line feed
-    /// ends, `=` before Base64 of what is not text.
+    /// Returns the lines that represent a body: `|` before a line of text, `+` before a line without a final line feed,
+    /// `=` before Base64 of binary data.
     static func content(_ bytes: [UInt8]) -> [String] {
         var lines: [String] = []
         var escaped = 0
@@ -89,20 +89,20 @@ enum EscapedText {
             escaped += count
             lines.append(text)
         }
-        // Some bytes of a text that was cut through a character are still text.
+        // A few escaped bytes still count as text, for example where a character was cut.
         guard escaped <= 6 || escaped * 8 <= bytes.count else { return base64(bytes) }
         let last = lines.removeLast()
         return lines.map { $0.isEmpty ? "|" : "| \($0)" } + (last.isEmpty ? [] : ["+ \(last)"])
     }
 
     private static func base64(_ bytes: [UInt8]) -> [String] {
-        // 57 bytes are a line of 76 characters (RFC 2045 §6.8).
+        // 57 bytes yield a line of 76 characters (RFC 2045 §6.8).
         stride(from: 0, to: bytes.count, by: 57).map { start in
             "= " + Data(bytes[start..<min(start + 57, bytes.count)]).base64EncodedString()
         }
     }
 
-    /// What one such line stands for, without its mark; `nil` if it is damaged.
+    /// Returns the bytes that such a line stands for, given without its mark; `nil` if it is damaged.
     static func content(mark: UInt8, _ text: ArraySlice<UInt8>) -> [UInt8]? {
         switch mark {
         case UInt8(ascii: "|"): bytes(text).map { $0 + [0x0A] }

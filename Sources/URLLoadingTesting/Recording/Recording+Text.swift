@@ -1,5 +1,5 @@
-// A recording as text. What changes here changes in `RecordingReader` and in docs/guides/testing.md;
-// what an older reader could not read needs another version.
+// Writes a recording as text. Keep it consistent with `RecordingReader` and docs/guides/testing.md; a change that an
+// older reader cannot read requires a new version.
 
 import FoundationEssentials
 import URLLoading
@@ -7,10 +7,10 @@ import URLLoadingWire
 
 extension Recording: CustomStringConvertible {
     static let firstLine = "urlloading recording 1"
-    /// Of a recording with refused tokens, which a reader of version 1 would not understand.
+    /// The first line of a recording with refused tokens, which a reader of version 1 would not understand.
     static let firstLineWithTokens = "urlloading recording 2"
 
-    /// The text of its file.
+    /// The text of the recording's file.
     public var description: String {
         let hasTokens = exchanges.contains { $0.answer?.refusedToken != nil }
         return ([hasTokens ? Self.firstLineWithTokens : Self.firstLine] + exchanges.flatMap { ["", $0.description] })
@@ -19,7 +19,7 @@ extension Recording: CustomStringConvertible {
 }
 
 extension Recording.Exchange: CustomStringConvertible {
-    /// Its part of the file.
+    /// The exchange's part of the file.
     public var description: String {
         var lines = ["request \(method.word) \(url.absoluteString) at \(began.milliseconds)"]
         lines += headers.lines("> ")
@@ -77,12 +77,12 @@ extension Headers {
 }
 
 extension Method {
-    /// One word, whatever the method.
+    /// The method as a single word, with blanks escaped.
     fileprivate var word: String { EscapedText.line(rawValue.utf8, alsoEscaping: [0x20]).text }
 }
 
 extension Duration {
-    /// With at most three digits after the point: `12`, `0.25`.
+    /// The duration in milliseconds with at most three decimals: `12`, `0.25`.
     var milliseconds: String {
         let microseconds = inNanoseconds / 1_000
         let fraction = microseconds % 1_000

@@ -1,12 +1,11 @@
-// What was recorded, as a value. How it is written down: `Recording+Text`; how it is read:
-// `RecordingReader`.
+// A recording as a value. `Recording+Text` writes it, `RecordingReader` reads it.
 
 public import FoundationEssentials
 public import URLLoading
 public import URLLoadingWire
 
-/// What a session asked for and what it was answered: made by a ``RecordingHandler``, played by a
-/// ``ReplayHandler``, kept in a text file that people can read, compare and edit.
+/// The requests of a session and their responses: made by a ``RecordingHandler``, played back by a ``ReplayHandler``,
+/// and stored in a text file that can be read, compared and edited.
 ///
 /// ```
 /// urlloading recording 1
@@ -29,38 +28,37 @@ public import URLLoadingWire
 /// ```
 /// The grammar is in `docs/guides/testing.md`.
 public struct Recording: Sendable, Hashable {
-    /// In the order in which they began. Each request of a chain of redirects is one of its own, and so is the one that
-    /// is sent again with another bearer token.
+    /// The exchanges in the order in which they began. Each request of a redirect chain is a separate exchange, and so
+    /// is a request repeated with another bearer token.
     public var exchanges: [Exchange]
 
-    /// A recording of these exchanges.
+    /// Creates a recording of these exchanges.
     public init(_ exchanges: [Exchange] = []) { self.exchanges = exchanges }
 
     /// Reads a file.
-    /// - Throws: ``RecordingError`` if it is damaged, with the number of the line; a `CocoaError` if it
-    ///   cannot be read.
+    /// - Throws: ``RecordingError`` with the line number if it is damaged; a `CocoaError` if it cannot be read.
     public init(contentsOf file: URL) throws { try self.init(text: [UInt8](Data(contentsOf: file))) }
 
-    /// Writes a file, or none: what was there is replaced at the end, when everything went well.
+    /// Writes a file atomically: an existing file is replaced only if everything succeeds.
     public func write(to file: URL) throws { try Data(description.utf8).write(to: file, options: .atomic) }
 
-    /// One request and what came of it.
+    /// One request with its response.
     public struct Exchange: Sendable, Hashable {
         public var method: Method
-        /// Without userinfo, unless secrets are kept.
+        /// The URL, without userinfo unless secrets are kept.
         public var url: URL
         /// The fields of the request as the caller set them.
         public var headers: Headers
-        /// `nil` if it had none.
+        /// The body of the request; `nil` if there was none.
         public var body: RequestBytes?
-        /// Since the first exchange began.
+        /// The start time, relative to the beginning of the first exchange.
         public var began: Duration
-        /// `nil` if none came.
+        /// The response; `nil` if none arrived.
         public var answer: Answer?
-        /// How it ended.
+        /// How the exchange ended.
         public var ending: Ending
 
-        /// An exchange that has no answer yet.
+        /// Creates an exchange.
         public init(
             _ method: Method, _ url: URL, headers: Headers = Headers(), body: RequestBytes? = nil,
             began: Duration = .zero, answer: Answer? = nil, ending: Ending = .open
@@ -75,31 +73,31 @@ public struct Recording: Sendable, Hashable {
         }
     }
 
-    /// The body of a request, of which only the beginning may have been kept.
+    /// The body of a request, possibly truncated.
     public struct RequestBytes: Sendable, Hashable {
         /// The bytes that were kept.
         public var bytes: [UInt8]
-        /// Tells apart bodies of which not all was kept.
+        /// Length and checksum of a truncated body, to distinguish it from others.
         var whole: BodySum?
 
-        /// A body kept as a whole.
+        /// Creates a complete body.
         public init(_ bytes: [UInt8]) { self.bytes = bytes }
 
-        /// A body of which the first bytes were kept.
+        /// Creates a truncated body from its first bytes.
         init(_ bytes: [UInt8], of whole: BodySum) {
             self.bytes = bytes
             self.whole = whole.count > bytes.count ? whole : nil
         }
 
-        /// In place: a body may come in many small pieces.
+        /// Appends bytes in place, because a body may arrive in many small pieces.
         mutating func add(_ more: UnsafeRawBufferPointer, upTo limit: Int, of whole: BodySum) {
             bytes += more.prefix(max(0, limit - bytes.count))
             self.whole = whole.count > bytes.count ? whole : nil
         }
 
-        /// How long all of it was, in bytes.
+        /// The length of the whole body in bytes.
         public var count: Int64 { sum.count }
-        /// Whether bytes are missing at the end.
+        /// Whether the body is truncated.
         public var isCut: Bool { whole != nil }
 
         var sum: BodySum {
@@ -110,31 +108,31 @@ public struct Recording: Sendable, Hashable {
         }
     }
 
-    /// What was answered.
+    /// The response of an exchange.
     public struct Answer: Sendable, Hashable {
-        /// Status and fields; `nil` where the scheme has none.
+        /// Status and fields; `nil` for schemes without them.
         public var http: Head?
-        /// Where it came from, if not from the URL asked for.
+        /// The URL of the response, if it differs from the requested one.
         public var url: URL?
-        /// The media type a handler stated.
+        /// The media type stated by a handler.
         public var mediaType: MediaType?
-        /// The number of bytes that was announced; `nil` if none was.
+        /// The announced length in bytes; `nil` if none was.
         public var expectedLength: Int64?
-        /// Where a handler wanted the load to go on.
+        /// The request to which a handler redirected.
         public var redirect: Redirect?
-        /// The number of the session's bearer token that this answer refused, counted from 0, if the session then asked
-        /// for the next one.
+        /// The number of the session's bearer token that this response refused, counted from 0, if the session then
+        /// requested the next token.
         public var refusedToken: Int?
-        /// Since the first exchange began.
+        /// The time of the response, relative to the beginning of the first exchange.
         public var at: Duration
-        /// The body as it came: decoded, piece by piece, as far as somebody read it.
+        /// The decoded body as it arrived, piece by piece, as far as it was read.
         public var pieces: [Piece]
-        /// How many bytes came in all, if more than were kept.
+        /// The total number of bytes, if not all were kept.
         public var cutFrom: Int64?
-        /// The fields after the body.
+        /// The trailers.
         public var trailers: Headers
 
-        /// An answer; without pieces, it has no body.
+        /// Creates a response; without pieces, it has no body.
         public init(_ http: Head?, at: Duration = .zero, expectedLength: Int64? = nil, pieces: [Piece] = []) {
             self.http = http
             self.at = at
@@ -144,7 +142,7 @@ public struct Recording: Sendable, Hashable {
         }
     }
 
-    /// Status and fields of an answer.
+    /// Status and fields of a response.
     public struct Head: Sendable, Hashable {
         public var status: Status
         public var version: HTTPVersion
@@ -157,17 +155,17 @@ public struct Recording: Sendable, Hashable {
         }
     }
 
-    /// The request a handler redirected to.
+    /// The request to which a handler redirected.
     public struct Redirect: Sendable, Hashable {
         public var method: Method
         public var url: URL
     }
 
-    /// What came of a body at once.
+    /// A part of a body that arrived at one time.
     public struct Piece: Sendable, Hashable {
-        /// Never empty.
+        /// The bytes, never empty.
         public var bytes: [UInt8]
-        /// Since the first exchange began.
+        /// The time of arrival, relative to the beginning of the first exchange.
         public var at: Duration
 
         public init(_ bytes: [UInt8], at: Duration = .zero) {
@@ -178,15 +176,15 @@ public struct Recording: Sendable, Hashable {
 
     /// How an exchange ended.
     public enum Ending: Sendable, Hashable {
-        /// With the end of the answer.
+        /// With the end of the response.
         case complete(at: Duration)
         /// With an error.
         case failed(Failure, at: Duration)
-        /// Nobody saw its end: the caller left, a redirect was followed, or the recording ended before.
+        /// Without a recorded end: the load was cancelled, a redirect was followed, or the recording ended first.
         case open
     }
 
-    /// What is kept of a ``LoadError``.
+    /// The recorded part of a ``LoadError``.
     public struct Failure: Sendable, Hashable {
         public let reason: LoadError.Reason
         public let phase: LoadError.Phase
@@ -195,18 +193,18 @@ public struct Recording: Sendable, Hashable {
     }
 }
 
-/// What a recording that cannot be read has wrong, and where.
+/// An error in a recording's text.
 public struct RecordingError: Error, Sendable, CustomStringConvertible {
-    /// The number of the line, from 1.
+    /// The line number, from 1.
     public let line: Int
-    /// What is wrong there.
+    /// A description of the error.
     public let problem: String
 
-    /// `line 12: a piece where an answer should be`
+    /// For example `line 12: a piece where an answer should be`.
     public var description: String { "line \(line): \(problem)" }
 }
 
-/// Tells bodies apart without keeping them: their length, and 64 bits of FNV-1a.
+/// Distinguishes bodies without keeping them, by length and 64 bits of FNV-1a.
 struct BodySum: Sendable, Hashable {
     private(set) var count: Int64 = 0
     private(set) var digest: UInt64 = 0xcbf2_9ce4_8422_2325

@@ -1,5 +1,4 @@
-// Notes what passes and passes it on. What is noted lies in `Notes`, under one lock: loads run side by
-// side.
+// Records loads and passes them on. The records are in `Notes`, under one lock, because loads run concurrently.
 
 import FoundationEssentials
 import Synchronization
@@ -7,9 +6,8 @@ public import URLLoading
 import URLLoadingIO
 import URLLoadingWire
 
-/// Records everything a session asks for and is answered, while it passes: method, URL, fields and body
-/// of each request; status, fields and body of each answer, in the pieces in which it came; when; and
-/// how it failed.
+/// Records all requests and responses of a session: method, URL, fields and body of each request; status, fields and
+/// body of each response in the pieces in which it arrived; times and errors.
 ///
 /// ```swift
 /// let recorder = RecordingHandler()
@@ -18,29 +16,29 @@ import URLLoadingWire
 /// try await withSession(configuration) { session in … }
 /// try await recorder.finished().write(to: file)
 /// ```
-/// It is asked for every request; put it last among the handlers to record what callers see, first to
-/// record what the network answers. Of a redirect each request is one exchange, and of a request that is
-/// sent again with another bearer token; answers to other challenges are not recorded. Bodies are recorded
-/// decoded, as far as they are read, and never held up: what goes beyond ``bodyLimit`` passes unrecorded,
-/// and the recording says so. Interim responses and properties are not recorded.
+/// The handler accepts every request. Put it last among the handlers to record the responses that callers see, or first
+/// to record those of the network. Each request of a redirect chain is one exchange, and so is a request repeated with
+/// another bearer token; responses to other challenges are not recorded. Bodies are recorded decoded, as far as they
+/// are read, and are never delayed: data beyond ``bodyLimit`` passes unrecorded, and the recording states that. Interim
+/// responses and properties are not recorded.
 public final class RecordingHandler: ProtocolHandler {
-    /// The most bytes of one body that are kept, at least 0. All exchanges stay in memory until the
-    /// recorder is dropped.
+    /// The maximum number of bytes kept of one body, at least 0. All exchanges stay in memory until the recorder is
+    /// released.
     public let bodyLimit: Int
     private let secrets: RecordedSecrets
     private let notes = Notes()
 
-    /// A recorder of nothing yet.
+    /// Creates an empty recorder.
     public init(bodyLimit: Int = 1 << 20, secrets: RecordedSecrets = .removed()) {
         self.bodyLimit = max(0, bodyLimit)
         self.secrets = secrets
     }
 
-    /// What was recorded so far. What goes on is recorded as `open`.
+    /// The recording so far. Exchanges in progress are recorded as `open`.
     public var recording: Recording { notes.recording }
 
-    /// What was recorded, when nothing passes any more: loads that ended a moment ago have left too.
-    /// - Parameter limit: of the wait.
+    /// Waits until no recorded load is in progress, including loads that have just ended, and returns the recording.
+    /// - Parameter limit: the longest time to wait.
     /// - Throws: ``WaitTimedOut`` at the limit; `CancellationError` if the calling task is cancelled first.
     public nonisolated(nonsending) func finished(
         within limit: Duration = WaitTimedOut.usualLimit,
@@ -104,7 +102,7 @@ public final class RecordingHandler: ProtocolHandler {
     }
 }
 
-/// A body on its way, noted piece by piece.
+/// Passes a body on and records its pieces.
 private struct NotedBody: AsyncSequence {
     let body: ResponseBody
     let note: Note

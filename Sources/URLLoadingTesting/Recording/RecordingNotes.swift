@@ -1,4 +1,4 @@
-// What a recorder has seen, and one exchange's part of it.
+// The exchanges of a recorder, and the part of a single load.
 
 import Synchronization
 import URLLoading
@@ -9,9 +9,9 @@ import URLLoadingWire
 final class Notes: Sendable {
     private struct State: Sendable {
         var exchanges: [Recording.Exchange] = []
-        /// The moment all others are counted from.
+        /// The moment to which all times are relative.
         var beginning: Int64?
-        /// Calls of ours that go on.
+        /// The number of calls of this library in progress.
         var inside = 0
     }
     private let state = Lock(State())
@@ -21,7 +21,7 @@ final class Notes: Sendable {
     func enter() { state.withLock { $0.inside += 1 } }
     func leave() { state.withLock { $0.inside -= 1 } }
 
-    /// Returns the place of the exchange, in the order of beginning.
+    /// Adds an exchange; returns its index, in the order of beginning.
     func begin(_ exchange: Recording.Exchange, _ clock: LoopClock) -> Int {
         state.withLock { state in
             let now = clock.now()
@@ -33,13 +33,13 @@ final class Notes: Sendable {
         }
     }
 
-    /// Begins an exchange for the same request as that of another, and returns its place.
+    /// Adds an exchange for the same request as another one; returns its index.
     func beginAgain(_ place: Int, _ clock: LoopClock) -> Int {
         let first = state.withLock { $0.exchanges[place] }
         return begin(Recording.Exchange(first.method, first.url, headers: first.headers, body: first.body), clock)
     }
 
-    /// Changes an exchange; the moment is that of now.
+    /// Changes an exchange, passing the current time.
     func change(_ place: Int, _ clock: LoopClock, _ change: (inout Recording.Exchange, Duration) -> Void) {
         state.withLock { state in
             let now = clock.now()
@@ -48,7 +48,7 @@ final class Notes: Sendable {
     }
 }
 
-/// The exchanges of one request, of which the last goes on. Used by one task at a time, but for `trailers`.
+/// The exchanges of one request, of which the last one is in progress. Used by one task at a time, except `trailers`.
 final class Note: Sendable {
     let notes: Notes
     private let clock: LoopClock
@@ -56,7 +56,7 @@ final class Note: Sendable {
     private let secrets: RecordedSecrets
 
     private struct State: Sendable {
-        /// Of the exchange that goes on.
+        /// The index of the exchange in progress.
         var place: Int
         var sent = BodySum()
         var received: Int64 = 0
@@ -72,23 +72,23 @@ final class Note: Sendable {
         self.secrets = secrets
     }
 
-    /// As they came; they are passed on, and what is written down is another matter.
+    /// The trailers as they arrived. They are passed on unchanged; secrets are removed only from the record.
     var trailers: Headers { state.withLock { $0.trailers } }
 
     private func change(_ change: (inout Recording.Exchange, Duration) -> Void) {
         notes.change(state.withLock { $0.place }, clock, change)
     }
 
-    /// The session sends the request again: what is noted from here on is another exchange. The one before stays open,
-    /// for the session does not read the body of a refusal.
+    /// Begins another exchange, because the session repeats the request. The previous one stays open, because the
+    /// session does not read the body of a refusal.
     func sendAgain() {
         let again = notes.beginAgain(state.withLock { $0.place }, clock)
         state.withLock { $0.place = again }
     }
 
-    // MARK: The request
+    // MARK: Request
 
-    /// The body is sent, perhaps again.
+    /// Begins recording the request body, which may be sent repeatedly.
     func beginBody() {
         state.withLock { $0.sent = BodySum() }
         change { exchange, _ in exchange.body = Recording.RequestBytes([]) }
@@ -102,7 +102,7 @@ final class Note: Sendable {
         change { exchange, _ in exchange.body?.add(bytes, upTo: bodyLimit, of: sum) }
     }
 
-    // MARK: The answer
+    // MARK: Response
 
     func answer(_ answer: Recording.Answer) {
         change { exchange, now in
@@ -131,7 +131,7 @@ final class Note: Sendable {
         }
     }
 
-    /// A cancellation is the caller's doing: to the exchange it is that nobody saw its end.
+    /// Records an error. A cancellation comes from the caller, so the exchange stays open.
     func fail(_ error: LoadError) {
         guard error.reason != .cancelled else { return }
         let failure = Recording.Failure(
@@ -142,6 +142,6 @@ final class Note: Sendable {
 }
 
 extension Duration {
-    /// In the steps of a recording: whole microseconds.
+    /// The time between two moments in the resolution of a recording: whole microseconds.
     static func since(_ beginning: Int64, _ now: Int64) -> Duration { .microseconds((now - beginning) / 1_000) }
 }

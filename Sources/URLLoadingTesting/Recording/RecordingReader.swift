@@ -1,5 +1,5 @@
-// The text of a recording, read line by line. The functions follow the grammar: each takes the lines
-// that are its own, and says of the first that is not what it should be.
+// Reads the text of a recording line by line. The functions follow the grammar: each one consumes its own lines, and
+// reports the first unexpected one.
 
 import FoundationEssentials
 import URLLoading
@@ -7,19 +7,19 @@ import URLLoadingWire
 
 extension Recording {
     /// Reads the text of a file.
-    /// - Throws: ``RecordingError``, with the number of the line.
+    /// - Throws: ``RecordingError`` with the line number.
     public init(text: some Sequence<UInt8>) throws(RecordingError) {
         var reader = try RecordingReader(Array(text))
         self.init(try reader.exchanges())
     }
 
     /// Reads the text of a file.
-    /// - Throws: ``RecordingError``, with the number of the line.
+    /// - Throws: ``RecordingError`` with the line number.
     public init(text: String) throws(RecordingError) { try self.init(text: text.utf8) }
 }
 
 struct RecordingReader {
-    /// A line taken apart: a word or a mark, and what follows.
+    /// A line split into its first word or mark and the rest.
     struct Line {
         let number: Int
         let word: String
@@ -34,10 +34,10 @@ struct RecordingReader {
         guard text.last == 0x0A else {
             throw RecordingError(line: max(1, text.count { $0 == 0x0A } + 1), problem: "the file ends within a line")
         }
-        // The last line feed ends a line, and begins none.
+        // The last line feed ends a line and begins none.
         let split = rest.dropLast().split(separator: 0x0A, omittingEmptySubsequences: false)
         last = split.count
-        // A carriage return of our own is always escaped: those here are an editor's.
+        // The writer always escapes carriage returns, so these come from an editor.
         let plain = split.map { $0.last == 0x0D ? $0.dropLast() : $0 }
         let known = [Recording.firstLine, Recording.firstLineWithTokens]
         guard let first = plain.first, known.contains(where: { first.elementsEqual($0.utf8) }) else {
@@ -115,7 +115,7 @@ struct RecordingReader {
         return Recording.Piece(bytes, at: moment)
     }
 
-    /// `nil` if the next line is none.
+    /// Reads an ending; `nil` if the next line is not one.
     private mutating func ending(_ before: Duration) throws(RecordingError) -> Recording.Ending? {
         switch next {
         case "end":
@@ -175,7 +175,7 @@ struct RecordingReader {
         return line
     }
 
-    /// Of the next line, or of the end of the file.
+    /// Returns an error for the next line, or for the end of the file.
     private func failure(_ problem: String) -> RecordingError {
         guard let line = lines.first else {
             return RecordingError(line: last, problem: "the file ends here: \(problem)")
@@ -185,7 +185,7 @@ struct RecordingReader {
 }
 
 extension RecordingReader.Line {
-    /// `nil` for a line that says nothing: an empty one, or a comment.
+    /// Parses a line; `nil` for an empty line or a comment.
     fileprivate init?(number: Int, _ bytes: ArraySlice<UInt8>) {
         guard let first = bytes.first, first != UInt8(ascii: "#") else { return nil }
         self.number = number

@@ -1,15 +1,15 @@
-// What is not written down.
+// Removes secrets from recordings.
 
 import FoundationEssentials
 public import URLLoadingWire
 
-/// What a ``RecordingHandler`` does with secrets.
+/// How a ``RecordingHandler`` treats secrets.
 public enum RecordedSecrets: Sendable, Hashable {
-    /// The values of fields that hold credentials, such as Authorization, Cookie and X-Api-Key (the guide on metrics has the
-    /// list), and of these fields are replaced by `(removed)`, and userinfo is taken out of URLs, in fields as well. What
-    /// stands in the path, the query or a body is kept: look at a recording before you publish it.
+    /// Replaces the values of fields that hold credentials, such as Authorization, Cookie and X-Api-Key (the guide on
+    /// metrics lists them), and of the given fields, by `(removed)`; removes userinfo from URLs, also within fields.
+    /// Paths, queries and bodies are kept: review a recording before you publish it.
     case removed(and: Set<FieldName> = [])
-    /// All is written as it is.
+    /// Records everything unchanged.
     case kept
 
     static let replacement = Secrets.mark

@@ -21,7 +21,7 @@ struct Words {
         guard words.allSatisfy(\.isEmpty) else { throw failure("\"\(words.joined(separator: " "))\" is too much") }
     }
 
-    /// `at 12.5` at the end of the line; what is written by hand may leave it out.
+    /// Reads `at 12.5` at the end of the line, which a manually written line may omit.
     mutating func takeMoment(or other: Duration) throws(RecordingError) -> Duration {
         guard words.count >= 2, words[words.endIndex - 2] == "at" else { return other }
         let moment = try Self.moment(words.removeLast(), number)
@@ -29,7 +29,7 @@ struct Words {
         return moment
     }
 
-    /// The same where more may follow.
+    /// Reads `at 12.5` where more words may follow.
     mutating func takeLeadingMoment(or other: Duration) throws(RecordingError) -> Duration {
         guard words.first == "at", words.count >= 2 else { return other }
         words.removeFirst()
@@ -54,7 +54,7 @@ struct Words {
         return (Method(String(decoding: method, as: UTF8.self)), url)
     }
 
-    /// Status and version; `nil` if there is neither.
+    /// Reads status and version; `nil` if both are absent.
     mutating func head() throws(RecordingError) -> Recording.Head? {
         guard words.contains(where: { !$0.isEmpty }) else { return nil }
         guard let status = take().flatMap({ Int($0) }).flatMap({ Status($0) }) else { throw failure("not a status") }
@@ -70,7 +70,7 @@ struct Words {
         return Recording.Failure(reason: LoadError.Reason(reason, code), phase: phase, party: party, detail: nil)
     }
 
-    /// With what is left of the line as its detail.
+    /// Adds the rest of the line as detail.
     mutating func detailed(_ failed: Recording.Failure) throws(RecordingError) -> Recording.Failure {
         guard !words.isEmpty else { return failed }
         guard let detail = EscapedText.bytes(words.joined(separator: " ").utf8) else { throw failure("damaged text") }
@@ -81,7 +81,7 @@ struct Words {
 }
 
 extension HTTPVersion {
-    /// As its description writes it.
+    /// Parses the version as its description writes it.
     fileprivate init?(written text: String) {
         let numbers = text.dropFirst(5).split(separator: ".", omittingEmptySubsequences: false)
         guard text.hasPrefix("HTTP/"), (1...2).contains(numbers.count), let major = UInt8(numbers[0]),

@@ -1,5 +1,5 @@
-// Answers from a recording. Which exchange answers which request is decided in `ReplayState`, without
-// waiting; the rest is time.
+// Answers requests from a recording. `ReplayState` selects the exchange for a request without waiting; this file
+// handles timing.
 
 import FoundationEssentials
 import Synchronization
@@ -7,8 +7,7 @@ public import URLLoading
 import URLLoadingIO
 import URLLoadingWire
 
-/// Answers requests with what was recorded: the same statuses, fields, pieces of bodies, failures. No
-/// socket is opened.
+/// Answers requests from a recording: the same statuses, fields, body pieces and errors, without opening a socket.
 ///
 /// ```swift
 /// let replay = ReplayHandler(try Recording(contentsOf: file))
@@ -17,24 +16,24 @@ import URLLoadingWire
 /// try await withSession(configuration) { session in … }
 /// #expect(replay.unused.isEmpty)
 /// ```
-/// A request is answered by the first unused exchange with its method, URL (userinfo and fragment do not
-/// count) and body; each is used once. A body that was recorded only in part, or whose end nobody saw, is
-/// replayed so far and then fails with ``LoadError/Reason/notRecorded``. An answer 401 makes the session renew
-/// its bearer token and ask again, as that of a server does.
+/// A request is answered by the first unused exchange with the same method, URL (ignoring userinfo and fragment) and
+/// body; each exchange is used once. A body that was recorded only in part, or without its end, is replayed that far
+/// and then fails with ``LoadError/Reason/notRecorded``. A 401 response makes the session renew its bearer token and
+/// retry, as a server's does.
 public final class ReplayHandler: ProtocolHandler {
-    /// When answers come.
+    /// The timing of responses.
     public enum Timing: Sendable, Hashable {
-        /// As soon as they are asked for.
+        /// As soon as they are requested.
         case atOnce
-        /// As long after the request as when they were recorded, by the clock of the session.
+        /// With the recorded delays, by the session's clock.
         case asRecorded
     }
 
-    /// What becomes of a request that no exchange answers.
+    /// The treatment of a request that no exchange answers.
     public enum Unmatched: Sendable, Hashable {
-        /// It fails with ``LoadError/Reason/notRecorded``.
+        /// The request fails with ``LoadError/Reason/notRecorded``.
         case fail
-        /// The handlers behind this one answer it, at last the network.
+        /// The request is passed to the handlers after this one, and finally the network.
         case forward
     }
 
@@ -43,12 +42,13 @@ public final class ReplayHandler: ProtocolHandler {
     private let comparesBodies: Bool
     private let state: Lock<ReplayState>
 
+    /// Creates a handler.
     /// - Parameters:
-    ///   - recording: what to answer with.
-    ///   - timing: when.
-    ///   - unmatched: what becomes of other requests.
-    ///   - comparesBodies: whether a request must have the recorded body. A body that is a sequence is
-    ///     asked for to be compared, and again if the request is forwarded.
+    ///   - recording: the exchanges to answer with.
+    ///   - timing: the timing of responses.
+    ///   - unmatched: the treatment of requests without an exchange.
+    ///   - comparesBodies: whether a request must have the recorded body. A body that is a sequence is read for the
+    ///     comparison, and again if the request is forwarded.
     public init(
         _ recording: Recording, timing: Timing = .atOnce, unmatched: Unmatched = .fail, comparesBodies: Bool = true
     ) {
@@ -58,13 +58,13 @@ public final class ReplayHandler: ProtocolHandler {
         state = Lock(ReplayState(recording))
     }
 
-    /// The exchanges no request has asked for, in their order.
+    /// The exchanges that no request has used, in order.
     public var unused: [Recording.Exchange] { state.withLock { $0.unused } }
 
     public func canHandle(_ request: Request) -> Bool { true }
 
     public func load(_ request: Request, client: ProtocolClient) async throws -> ProtocolAnswer {
-        // Before anything is waited for: times are counted from the request.
+        // Taken before anything is awaited, because times are relative to the request.
         var began = client.clock.now()
         let isRecorded = state.withLock { $0.knows(request) }
         let token = isRecorded ? try await client.takeToken(for: request) : nil
@@ -76,7 +76,7 @@ public final class ReplayHandler: ProtocolHandler {
         }
     }
 
-    /// - Parameter began: when the request was made, or made again.
+    /// - Parameter began: when the request was made or repeated.
     private func answer(_ request: Request, _ client: ProtocolClient, _ began: Int64) async throws -> Replayed {
         let exchange: Recording.Exchange
         switch try await match(request) {
@@ -87,7 +87,7 @@ public final class ReplayHandler: ProtocolHandler {
         let pace = Pace(client.clock, began: began, recorded: exchange.began, isKept: timing == .asRecorded)
         guard let answer = exchange.answer else {
             try await exchange.throwEnding(request.url, pace)
-            throw LoadError.notRecorded(request, "nobody saw an answer")
+            throw LoadError.notRecorded(request, "no response was recorded")
         }
         try await pace.wait(until: answer.at)
         let response = Response(
@@ -102,17 +102,18 @@ public final class ReplayHandler: ProtocolHandler {
             isRefusal: answer.http?.status == .unauthorized, refusedToken: answer.refusedToken)
     }
 
-    /// An answer, and what it says of the session's bearer token.
+    /// A response, and whether it refuses the session's bearer token.
     private struct Replayed {
         let answer: ProtocolAnswer
-        /// Whether the server wants another token. The network behind says so to the session itself.
+        /// Whether the recorded server requested another token. A forwarded request's refusal is handled by the session
+        /// itself.
         var isRefusal = false
         var refusedToken: Int?
     }
 
     private func match(_ request: Request) async throws -> ReplayState.Match {
         var sum = BodySum()
-        // Only if it may decide: the body may be a sequence that is long.
+        // Computed only if it matters, because the body may be a long sequence.
         if comparesBodies, state.withLock({ $0.knows(request) }) {
             try await request.body?.forEachPiece { sum.add($0) }
         }
@@ -121,7 +122,7 @@ public final class ReplayHandler: ProtocolHandler {
 }
 
 extension LoadError.Reason {
-    /// A ``ReplayHandler`` has nothing, or no more, to answer with.
+    /// A ``ReplayHandler`` has no unused exchange for the request.
     public static let notRecorded = Self("notRecorded", -1008)
 }
 
@@ -133,10 +134,10 @@ extension LoadError {
     }
 }
 
-/// How fast a recording is replayed.
+/// The speed at which a recording is replayed.
 private struct Pace: Sendable {
     private let clock: LoopClock
-    /// The moment that is the recording's beginning.
+    /// The moment that corresponds to the beginning of the recording; `nil` without delays.
     private let beginning: Int64?
 
     init(_ clock: LoopClock, began: Int64, recorded: Duration, isKept: Bool) {
@@ -151,7 +152,7 @@ private struct Pace: Sendable {
 }
 
 extension Recording.Exchange {
-    /// Returns if it ended well, or if nobody saw its end.
+    /// Throws the recorded error, if any, at its time.
     fileprivate func throwEnding(_ url: URL, _ pace: Pace) async throws {
         switch ending {
         case .complete(let moment): try await pace.wait(until: moment)

@@ -1,4 +1,4 @@
-// Which exchange answers which request: in their order, each once.
+// Selects the exchange for each request: in order, each one once.
 
 import FoundationEssentials
 import URLLoading
@@ -17,11 +17,11 @@ struct ReplayState: Sendable {
     }
     enum Match: Sendable {
         case found(Recording.Exchange)
-        /// And why.
+        /// No exchange matches, with the reason.
         case none(String)
     }
     private let exchanges: [Recording.Exchange]
-    /// Of each key the places not used, in their order.
+    /// The unused indices for each key, in order.
     private var places: [Key: [Int]]
 
     init(_ recording: Recording) {
@@ -33,7 +33,8 @@ struct ReplayState: Sendable {
 
     func knows(_ request: Request) -> Bool { places[Key(request.method, request.url)]?.isEmpty == false }
 
-    /// - Parameter body: of the request; `nil` if any will do.
+    /// Takes the exchange for a request.
+    /// - Parameter body: the checksum of the request's body; `nil` accepts any body.
     mutating func take(_ request: Request, _ body: BodySum?) -> Match {
         let key = Key(request.method, request.url)
         guard let candidates = places[key] else { return .none("it is not in the recording") }

@@ -3,8 +3,8 @@ import URLLoading
 import URLLoadingIO
 public import URLLoadingWire
 
-/// A server of resumable uploads on a ``TestOrigin``: draft-ietf-httpbis-resumable-upload-12, interop
-/// version 9. It keeps what it gets in memory, fails where a test wants it to, and tells what was sent.
+/// A server of resumable uploads on a ``TestOrigin``: draft-ietf-httpbis-resumable-upload-12, interop version 9. It
+/// keeps uploads in memory, fails where a test tells it to, and records what was sent.
 ///
 /// ```swift
 /// let server = ResumableUploadServer()
@@ -16,45 +16,43 @@ public import URLLoadingWire
 ///     assert(server.transfers.map(\.count).reduce(0, +) == film.count)   // no byte came twice
 /// }
 /// ```
-/// A request for an upload ends the one that is going on (§4.6). Requests without `Upload-Complete` are
-/// plain uploads.
+/// A new request for an upload ends the one in progress (§4.6). Requests without `Upload-Complete` are plain uploads.
 public final class ResumableUploadServer: Sendable {
-    /// How it behaves.
+    /// The limits and behaviour of the server.
     public struct Configuration: Sendable {
-        /// Stated as `max-size`, and enforced; `nil` for no limit.
+        /// Announced as `max-size`, and enforced; `nil` for no limit.
         public var maximumSize: Int64?
-        /// Stated as `max-append-size`, and enforced: what exceeds it is answered with 413.
+        /// Announced as `max-append-size`, and enforced: larger requests are answered with 413.
         public var maximumAppendSize: Int64?
-        /// Stated as `min-append-size`, and enforced, but for the last part.
+        /// Announced as `min-append-size`, and enforced except for the last part.
         public var minimumAppendSize: Int64?
-        /// Seconds, stated as `max-age`; not enforced.
+        /// Seconds, announced as `max-age`; not enforced.
         public var maximumAge: Int64?
-        /// Whether it sends 104 when an upload is created.
+        /// Whether 104 is sent when an upload is created.
         public var announces = true
-        /// The version it states and wants stated.
+        /// The interop version that the server announces and requires.
         public var interopVersion = ResumableUploads.interopVersion
-        /// How many bytes pass between two 104 that tell the offset; `nil` for none.
+        /// The number of bytes between two 104 responses that report the offset; `nil` for none.
         public var progressStep: Int64?
-        /// Whether an empty append to a complete upload is answered with the final answer once more; if not,
-        /// with 410.
+        /// Whether an empty append to a complete upload receives the final response again; otherwise it receives 410.
         public var repeatsAnswer = false
-        /// The URL of an upload as it is stated in Location; by default its path.
+        /// The URL of an upload as sent in Location; by default its path.
         public var location: @Sendable (_ path: String) -> String = { $0 }
 
         public init() {}
     }
 
-    /// An upload it has.
+    /// An upload of the server.
     public struct Upload: Sendable {
-        /// Where it lies.
+        /// The path of the upload resource.
         public let path: String
-        /// The request that created it, without body.
+        /// The request that created it, without its body.
         public let request: TestOrigin.RecordedRequest
-        /// What has come so far.
+        /// The content received so far.
         public internal(set) var content: [UInt8] = []
-        /// The length of the whole, if the client has told.
+        /// The length of the whole upload, if the client has stated it.
         public internal(set) var length: Int64?
-        /// Whether all of it was sent, and processed.
+        /// Whether all of it was received and processed.
         public internal(set) var isComplete = false
         /// SHA-256 of ``content``, 64 hexadecimal digits.
         public var digest: String { Digest.hex(content) }
@@ -63,21 +61,21 @@ public final class ResumableUploadServer: Sendable {
         var owner: (number: Int, connection: OriginConnection)?
     }
 
-    /// A request that carried content, whether it came to its end or not.
+    /// A request with content, complete or not.
     public struct Transfer: Sendable, Hashable {
-        /// POST, PUT, PATCH.
+        /// POST, PUT or PATCH.
         public let method: Method
-        /// The path of the upload; that of the resource for a plain one.
+        /// The path of the upload resource; for a plain upload that of the target resource.
         public let path: String
-        /// Where in the whole its content begins.
+        /// The offset of its content in the whole upload.
         public let offset: Int64
-        /// How many bytes of it were taken.
+        /// The number of bytes that were stored.
         public internal(set) var count: Int64
-        /// `Upload-Complete`.
+        /// The value of `Upload-Complete`.
         public let completes: Bool
     }
 
-    /// Answers when all of an upload is there.
+    /// Returns the response when an upload is complete.
     public typealias Handler = @Sendable (Upload) async throws -> TestOrigin.Answer
 
     struct State: Sendable {
@@ -94,11 +92,11 @@ public final class ResumableUploadServer: Sendable {
 
     public init(_ configuration: Configuration = Configuration()) { self.configuration = configuration }
 
-    /// Takes uploads to a path of an origin.
+    /// Accepts uploads to a path of an origin.
     /// - Parameters:
-    ///   - path: of the resource that uploads are sent to.
-    ///   - folder: where upload resources are made, with `/` at its end.
-    ///   - handler: answers when a whole is there, in the place of that resource; 200 by default.
+    ///   - path: the resource that uploads are sent to.
+    ///   - folder: the path of upload resources, with a trailing `/`.
+    ///   - handler: returns the final response of a complete upload; 200 by default.
     public func serve(
         _ path: String, on origin: TestOrigin, uploadsIn folder: String = "/uploads/",
         _ handler: @escaping Handler = { .ok("\($0.content.count) bytes") }
@@ -111,23 +109,23 @@ public final class ResumableUploadServer: Sendable {
         }
     }
 
-    // MARK: What a test sees
+    // MARK: Records
 
-    /// The uploads it has, in the order they were created.
+    /// The uploads, in the order of their creation.
     public var uploads: [Upload] { state.withLock { state in state.order.compactMap { state.uploads[$0] } } }
 
-    /// The requests with content, in order. Their offsets and counts say what was sent twice.
+    /// The requests with content, in order. Offsets and counts show which bytes were sent repeatedly.
     public var transfers: [Transfer] { state.withLock { $0.transfers } }
 
-    /// Every request: `POST /files`, `HEAD /uploads/1`.
+    /// All requests, such as `POST /files` and `HEAD /uploads/1`.
     public var requests: [String] { state.withLock { $0.requests } }
 
-    // MARK: What a test does
+    // MARK: Control
 
-    /// Fails once at a point; several faults at one point come one after the other.
+    /// Adds a fault that occurs once; several faults at the same point occur one after another.
     public func inject(_ fault: Fault) { state.withLock { $0.faults.append(fault) } }
 
-    /// Loses all uploads: whoever asks gets 404.
+    /// Removes all uploads: requests for them receive 404.
     public func forget() {
         state.withLock { state in
             state.uploads = [:]
@@ -135,7 +133,7 @@ public final class ResumableUploadServer: Sendable {
         }
     }
 
-    /// Changes an upload behind the client's back.
+    /// Changes the content of an upload without the client's knowledge.
     public func change(_ path: String, _ change: @Sendable (inout [UInt8]) -> Void) {
         state.withLock { state in
             guard var upload = state.uploads[path] else { return }
@@ -144,39 +142,39 @@ public final class ResumableUploadServer: Sendable {
         }
     }
 
-    /// Something that goes wrong, once, at a named point of an upload.
+    /// A fault that occurs once, at a named point of an upload.
     public struct Fault: Sendable, Hashable {
         public enum Point: Sendable, Hashable {
-            /// The upload exists, and nothing was said of it.
+            /// The upload was created, and no response was sent.
             case created
             /// The 104 was sent.
             case announced
-            /// Exactly so many bytes of the whole are stored; at least 1.
+            /// Exactly this number of bytes of the whole upload is stored; at least 1.
             case received(Int64)
-            /// All is there and was processed; the answer was not sent.
+            /// The upload is complete and was processed; the final response was not sent.
             case completed
-            /// The offset was asked for.
+            /// The offset was requested.
             case asked
-            /// A request with a part has come, and none of its content was taken.
+            /// A request with a part has arrived, and none of its content was stored.
             case appending
         }
         public let point: Point
-        /// What happens, as on a ``TestOrigin``, or an answer in place of the right one.
+        /// A fault as in ``TestOrigin``, or a response in place of the right one.
         public let effect: Effect
 
         public enum Effect: Sendable, Hashable {
             case connection(TestOrigin.Fault.Effect)
-            /// This status, with these fields: name, value, name, value.
+            /// This status with these fields: name, value, name, value.
             case status(Int, [String])
         }
 
-        /// Something that happens to the connection.
+        /// Creates a fault of the connection.
         public init(_ point: Point, _ effect: TestOrigin.Fault.Effect) {
             self.point = point
             self.effect = .connection(effect)
         }
 
-        /// An answer.
+        /// Creates a fault that sends a wrong response.
         public init(_ point: Point, status: Status, _ fields: KeyValuePairs<String, String> = [:]) {
             self.point = point
             effect = .status(status.code, fields.flatMap { [$0.key, $0.value] })

@@ -1,5 +1,4 @@
-// One request to a server of resumable uploads. Draft sections are those of
-// draft-ietf-httpbis-resumable-upload-12.
+// One request to a server of resumable uploads. Section numbers are those of draft-ietf-httpbis-resumable-upload-12.
 
 import Synchronization
 import URLLoading
@@ -7,15 +6,15 @@ import URLLoadingIO
 import URLLoadingWire
 
 final class UploadReceiver: OriginReceiver, @unchecked Sendable {
-    // Unchecked: used by the task of its connection alone; the server's state has a lock.
+    // Unchecked: used only by the task of its connection; the server's state has a lock.
     let server: ResumableUploadServer
     let request: TestOrigin.RecordedRequest
     private let connection: OriginConnection
-    /// Where uploads are made; `nil` if the request is to one.
+    /// The path of upload resources; `nil` for a request to an upload resource.
     private let folder: String?
     private let handler: ResumableUploadServer.Handler
 
-    /// The upload it adds to.
+    /// The upload resource to which content is added.
     private var path: String
     private var number = 0
     private var transfer: Int?
@@ -37,7 +36,7 @@ final class UploadReceiver: OriginReceiver, @unchecked Sendable {
     private var statedLength: Int64? { request.headers[.uploadLength].flatMap(StructuredField.integer) }
     private var contentLength: Int64? { request.headers[.contentLength].flatMap { Int64($0) } }
 
-    // MARK: The head
+    // MARK: Head
 
     func begin() -> [OriginStep] {
         server.state.withLock { $0.requests.append("\(request.method) \(request.path)") }
@@ -81,7 +80,7 @@ final class UploadReceiver: OriginReceiver, @unchecked Sendable {
         return steps
     }
 
-    /// §4.3.2.
+    /// Handles an offset request (§4.3.2).
     private func ask() -> [OriginStep] {
         interrupt()
         let failures = faults(at: .asked)
@@ -93,7 +92,7 @@ final class UploadReceiver: OriginReceiver, @unchecked Sendable {
         return failures + [.answer(.status(.noContent, headers: fields))]
     }
 
-    /// §4.5.2.
+    /// Handles a cancellation (§4.5.2).
     private func remove() -> [OriginStep] {
         interrupt()
         let existed = server.state.withLock { state in
@@ -103,7 +102,7 @@ final class UploadReceiver: OriginReceiver, @unchecked Sendable {
         return [.answer(.status(existed ? .noContent : .notFound))]
     }
 
-    /// §4.4.2.
+    /// Handles an append (§4.4.2).
     private func append() -> [OriginStep] {
         interrupt()
         guard let upload else { return [.answer(.status(.notFound))] }
@@ -142,7 +141,7 @@ final class UploadReceiver: OriginReceiver, @unchecked Sendable {
         return final
     }
 
-    // MARK: The body
+    // MARK: Body
 
     func take(_ bytes: ArraySlice<UInt8>) -> (taken: Int, steps: [OriginStep]) {
         guard !isPlain else {
@@ -150,7 +149,7 @@ final class UploadReceiver: OriginReceiver, @unchecked Sendable {
             count(bytes.count)
             return (bytes.count, [])
         }
-        // Another request has taken its place (§4.6).
+        // Another request has taken over the upload (§4.6).
         guard let offset = ownOffset else { return (0, [.fault(.reset)]) }
         let carried = offset - (transfer.map { index in server.state.withLock { $0.transfers[index].offset } } ?? 0)
         var most = Int64(bytes.count)
@@ -173,7 +172,7 @@ final class UploadReceiver: OriginReceiver, @unchecked Sendable {
         return (part.count, progress(offset + most) + faults(at: .received(offset + most)))
     }
 
-    /// Returns false if the upload exceeds its length, which ends it (§4.4.2).
+    /// Stores a part. Returns false if the upload exceeds its length, which ends it (§4.4.2).
     private func store(_ part: ArraySlice<UInt8>) -> Bool {
         let isSound = server.state.withLock { state in
             state.uploads[path]?.content += part
@@ -220,7 +219,7 @@ final class UploadReceiver: OriginReceiver, @unchecked Sendable {
         }
     }
 
-    // MARK: Answers
+    // MARK: Responses
 
     private func answer(_ upload: ResumableUploadServer.Upload) async -> TestOrigin.Answer {
         do { return try await handler(upload) } catch { return .status(.internalServerError) }
@@ -240,7 +239,7 @@ final class UploadReceiver: OriginReceiver, @unchecked Sendable {
         return .status(.contentTooLarge, headers: fields)
     }
 
-    /// §7.1.
+    /// Returns the response to a wrong offset (§7.1).
     private func mismatch(_ offset: Int64, _ stated: Int64) -> TestOrigin.Answer {
         var answer = problem(
             .conflict, "mismatching-upload-offset", "offset from request does not match offset of resource",
@@ -249,7 +248,7 @@ final class UploadReceiver: OriginReceiver, @unchecked Sendable {
         return answer
     }
 
-    /// RFC 9457.
+    /// Returns a problem document (RFC 9457).
     private func problem(_ status: Status, _ type: String, _ title: String, _ more: String = "") -> TestOrigin.Answer {
         let text =
             #"{"type": "https://iana.org/assignments/http-problem-types#\#(type)", "title": "\#(title)"\#(more)}"#
@@ -276,11 +275,11 @@ final class UploadReceiver: OriginReceiver, @unchecked Sendable {
         return Status(ResumableUploads.statusCode).map { [.interim(.init($0, headers: fields))] } ?? []
     }
 
-    // MARK: The server's state
+    // MARK: Server state
 
     private var upload: ResumableUploadServer.Upload? { server.state.withLock { $0.uploads[path] } }
 
-    /// How far the upload is, if this request is the one that adds to it.
+    /// The current offset of the upload if this request is still the one that adds to it; otherwise `nil`.
     private var ownOffset: Int64? {
         server.state.withLock { [path, number] state in
             guard let upload = state.uploads[path], upload.owner?.number == number else { return nil }
@@ -297,7 +296,7 @@ final class UploadReceiver: OriginReceiver, @unchecked Sendable {
         nextProgress = server.configuration.progressStep ?? .max
     }
 
-    /// §4.6: what is going on has failed in the client's eyes.
+    /// Ends the request in progress for this upload, which the client considers failed (§4.6).
     private func interrupt() {
         let ongoing = server.state.withLock { [path] state in
             defer { state.uploads[path]?.owner = nil }
@@ -319,7 +318,7 @@ final class UploadReceiver: OriginReceiver, @unchecked Sendable {
         server.state.withLock { $0.transfers[transfer].count += Int64(bytes) }
     }
 
-    /// Takes out the first fault of a point.
+    /// Removes and returns the first fault of a point.
     private func faults(at point: ResumableUploadServer.Fault.Point) -> [OriginStep] {
         let fault = server.state.withLock { state in
             state.faults.firstIndex { $0.point == point }.map { state.faults.remove(at: $0) }

@@ -3,7 +3,7 @@ public import URLLoading
 import URLLoadingIO
 public import URLLoadingWire
 
-/// The server's end of a WebSocket, in the hands of a ``WebSocketTestServer/Script``: says what it is told, however wrong.
+/// The server's end of a WebSocket, controlled by a ``WebSocketTestServer/Script``, which may send anything.
 ///
 /// ```swift
 /// origin.webSocket("/") { socket in
@@ -11,15 +11,15 @@ public import URLLoadingWire
 ///     let close = try await socket.untilClose()                // 1002
 /// }
 /// ```
-/// Used by the task of its script alone.
+/// Used only by the task of its script.
 public final class TestWebSocket: @unchecked Sendable {
-    /// What the client asked with.
+    /// The request of the opening handshake.
     public let request: TestOrigin.RecordedRequest
-    /// The payloads of the pongs that have come.
+    /// The payloads of the received pongs.
     public private(set) var pongs: [[UInt8]] = []
-    /// Whether pings are answered as they come.
+    /// Whether received pings are answered.
     public var answersPings = true
-    /// What the client's close frame said; ``WebSocketClose/Code/noStatus`` if that had no reason.
+    /// The client's close frame; ``WebSocketClose/Code/noStatus`` if it had no status.
     public private(set) var closeHeard: WebSocketClose?
 
     private let way: any WebSocketWay
@@ -40,9 +40,9 @@ public final class TestWebSocket: @unchecked Sendable {
         deflater = deflate.flatMap { MessageDeflater(windowBits: $0.serverWindowBits, forgets: $0.serverForgets) }
     }
 
-    // MARK: Saying
+    // MARK: Sending
 
-    /// Sends a message as it should be, in frames of at most so many bytes.
+    /// Sends a correct message, in frames with at most `frameSize` bytes of payload.
     public func send(_ message: WebSocketMessage, frameSize: Int = .max) async throws {
         let (kind, bytes): (WebSocketCodec.Kind, [UInt8]) =
             switch message {
@@ -64,7 +64,7 @@ public final class TestWebSocket: @unchecked Sendable {
         try await flush()
     }
 
-    /// Sends bytes, whatever they are.
+    /// Sends any bytes.
     public func send(bytes: [UInt8]) async throws {
         output += bytes
         try await flush()
@@ -76,15 +76,15 @@ public final class TestWebSocket: @unchecked Sendable {
         try await flush()
     }
 
-    /// Sends a close frame, once; `nil` for one without a reason.
+    /// Sends a close frame, once; `nil` for one without a status.
     public func close(_ close: WebSocketClose?) async throws {
         codec.sendClose(close, mask: 0, into: &output)
         try await flush()
     }
 
-    // MARK: Hearing
+    // MARK: Receiving
 
-    /// The next message; `nil` when the client has closed, which is answered, or left.
+    /// Receives the next message; `nil` when the client has closed, which is answered, or has left.
     public func receive() async throws -> WebSocketMessage? {
         while true {
             var consumed = 0
@@ -119,13 +119,14 @@ public final class TestWebSocket: @unchecked Sendable {
         }
     }
 
-    /// What the client closes with; `nil` if it leaves without a word. Messages until then are dropped.
+    /// Waits for the client's close frame and returns it; `nil` if the client leaves without one. Messages before it
+    /// are dropped.
     public func untilClose() async throws -> WebSocketClose? {
         while try await receive() != nil {}
         return closeHeard
     }
 
-    /// Returns when the client has closed the connection.
+    /// Waits until the client has closed the connection.
     public func untilEnd() async throws {
         input = []
         while try await fill() { input = [] }
@@ -143,32 +144,32 @@ public final class TestWebSocket: @unchecked Sendable {
         try await way.send(output)
     }
 
-    // MARK: Leaving
+    // MARK: Ending
 
-    /// Stands still until the client leaves, or the test ends.
+    /// Waits until the client leaves, or the test ends.
     public func stall() async throws { try await way.stall() }
 
-    /// Resets the connection, as by a crash; over HTTP/2 its stream alone.
+    /// Resets the connection, as a crash does; over HTTP/2 only its stream.
     public func reset() { way.reset() }
 }
 
-/// What a socket's bytes go over. One task uses it.
+/// The byte stream below a WebSocket. Used by one task.
 protocol WebSocketWay: AnyObject {
-    /// What is here and was not taken.
+    /// Takes the bytes that have arrived.
     func takeReceived() -> [UInt8]
-    /// The client sends no more.
+    /// Whether the client sends no more.
     var hasEnded: Bool { get }
-    /// Waits for more, or for the end.
+    /// Waits for more bytes, or for the end.
     func fill() async throws
     func send(_ bytes: [UInt8]) async throws
     func stall() async throws
     func reset()
 }
 
-/// A connection of HTTP/1.1 of its own.
+/// A separate HTTP/1.1 connection.
 final class OriginWebSocketWay: WebSocketWay {
     private let connection: OriginConnection
-    /// Why the connection is over, if the script brought it about.
+    /// The reason why the connection has ended, if the script caused it.
     private(set) var ending: OriginConnection.Ending?
 
     init(_ connection: OriginConnection) { self.connection = connection }

@@ -1,8 +1,8 @@
 public import URLLoading
 import URLLoadingWire
 
-/// A way for a server to break RFC 6455 §5 to §7 or RFC 7692 on an open WebSocket, by name, and what a client has to
-/// make of it.
+/// A named violation of RFC 6455 §5 to §7 or RFC 7692 by a server on an open WebSocket, with the reaction that a client
+/// must show.
 ///
 /// ```swift
 /// for fault in WebSocketFault.all {
@@ -12,22 +12,23 @@ import URLLoadingWire
 /// ```
 public struct WebSocketFault: Sendable, CustomStringConvertible {
     public let name: String
-    /// What the server sends.
+    /// The bytes that the server sends.
     public let bytes: [UInt8]
-    /// What the client's call fails with.
+    /// The reason with which the client's call fails.
     public let reason: LoadError.Reason
-    /// What its close frame says; `nil` if none is due, for the server has left.
+    /// The code of the client's close frame; `nil` if none is expected, because the server has left.
     public let code: WebSocketClose.Code?
-    /// Whether compression must have been agreed upon.
+    /// Whether compression must have been negotiated.
     public let needsCompression: Bool
     private let ending: Ending
 
     private enum Ending: Sendable { case hears, leaves, resets }
 
-    /// A server that says hello as it should be, and then this.
+    /// A server that performs a correct handshake, and then sends the fault.
     public var server: WebSocketTestServer { server { _ in } }
 
-    /// - Parameter heard: told what the client's close frame said.
+    /// Returns a server with this fault.
+    /// - Parameter heard: called with the status of the client's close frame.
     public func server(_ heard: @escaping @Sendable (WebSocketClose?) -> Void) -> WebSocketTestServer {
         var server = WebSocketTestServer { socket in
             try await socket.send(bytes: bytes)
@@ -45,7 +46,7 @@ public struct WebSocketFault: Sendable, CustomStringConvertible {
 
     public var description: String { name }
 
-    /// Every one.
+    /// All faults of this kind.
     public static let all: [WebSocketFault] = frames + lengths + fragments + text + closes + compression + leaving
 
     private init(
@@ -56,7 +57,7 @@ public struct WebSocketFault: Sendable, CustomStringConvertible {
         needsCompression = compressed
     }
 
-    // MARK: RFC 6455 5.2, 5.5
+    // MARK: RFC 6455 §5.2, §5.5
 
     private static let frames: [WebSocketFault] =
         [
@@ -85,7 +86,7 @@ public struct WebSocketFault: Sendable, CustomStringConvertible {
         WebSocketFault("length of 2^64 - 1", [0x82, 127] + [UInt8](repeating: 0xFF, count: 8)),
     ]
 
-    // MARK: RFC 6455 5.4
+    // MARK: RFC 6455 §5.4
 
     private static let fragments: [WebSocketFault] = [
         WebSocketFault("continuation of nothing", [0x80, 0x01, 0x61]),
@@ -99,7 +100,7 @@ public struct WebSocketFault: Sendable, CustomStringConvertible {
             .policyViolation),
     ]
 
-    // MARK: RFC 6455 8.1
+    // MARK: RFC 6455 §8.1
 
     private static let text: [WebSocketFault] =
         [
@@ -111,7 +112,7 @@ public struct WebSocketFault: Sendable, CustomStringConvertible {
         ].map { (name: String, bytes: [UInt8]) in
             WebSocketFault("text: " + name, [0x81, UInt8(bytes.count)] + bytes, .invalidText, .invalidContent)
         } + [
-            // Said before the message is whole.
+            // Detected before the message is complete.
             WebSocketFault("text: bad in a first fragment", [0x01, 0x02, 0xC3, 0x28], .invalidText, .invalidContent),
             WebSocketFault(
                 "text: bad across frames", [0x01, 0x01, 0xE2, 0x80, 0x01, 0x28], .invalidText, .invalidContent),
@@ -120,7 +121,7 @@ public struct WebSocketFault: Sendable, CustomStringConvertible {
             ),
         ]
 
-    // MARK: RFC 6455 5.5.1, 7.4
+    // MARK: RFC 6455 §5.5.1, §7.4
 
     private static let closes: [WebSocketFault] =
         [
@@ -132,7 +133,7 @@ public struct WebSocketFault: Sendable, CustomStringConvertible {
             WebSocketFault("close with \(code)", [0x88, 0x02, UInt8(code >> 8), UInt8(truncatingIfNeeded: code)])
         }
 
-    // MARK: RFC 7692 7.2
+    // MARK: RFC 7692 §7.2
 
     private static let compression: [WebSocketFault] = [
         WebSocketFault(
@@ -161,7 +162,7 @@ public struct WebSocketFault: Sendable, CustomStringConvertible {
             + payload
     }
 
-    // MARK: Leaving without a word
+    // MARK: Leaving without a close frame
 
     private static let leaving: [WebSocketFault] = [
         WebSocketFault("leaves at once", [], .connectionLost, nil, .leaves),

@@ -1,10 +1,10 @@
-// WebSockets on an origin: the answer to a handshake, right or wrong, and what is said after it.
+// WebSockets on an origin: the response to a handshake, valid or not, and the data sent after it.
 
 import URLLoading
 import URLLoadingIO
 import URLLoadingWire
 
-/// How an origin answers those who want a WebSocket.
+/// A WebSocket server on an origin.
 ///
 /// ```swift
 /// try await withTestOrigin { origin in
@@ -17,28 +17,28 @@ import URLLoadingWire
 /// }
 /// ```
 public struct WebSocketTestServer: Sendable {
-    /// What it says once the socket is open. When it returns, the connection is closed, whatever was said.
+    /// Controls an open WebSocket; the connection is closed when the script returns.
     public typealias Script = @Sendable (TestWebSocket) async throws -> Void
 
-    /// Chosen from those that the client offers, in the client's order.
+    /// The supported subprotocols; the first match in the client's order is selected.
     public var subprotocols: Set<String> = []
-    /// Whether permessage-deflate is accepted, if it is offered; then what the server sends is compressed.
+    /// Whether permessage-deflate is accepted if offered; the server then sends compressed messages.
     public var compresses = false
-    /// What is wrong with its answer.
+    /// The fault of the handshake response; `nil` for none.
     public var handshakeFault: WebSocketHandshakeFault?
-    /// What it says.
+    /// The script that runs once the WebSocket is open.
     public var script: Script
 
     public init(_ script: @escaping Script) { self.script = script }
 
-    /// Says what it is told, until the client closes.
+    /// A server that returns every message until the client closes.
     public static var echo: WebSocketTestServer {
         WebSocketTestServer { socket in
             while let message = try await socket.receive() { try await socket.send(message) }
         }
     }
 
-    /// The same, with compression.
+    /// A server that returns every message, with compression.
     public static var compressedEcho: WebSocketTestServer {
         var server = echo
         server.compresses = true
@@ -47,14 +47,14 @@ public struct WebSocketTestServer: Sendable {
 }
 
 extension TestOrigin {
-    /// Opens WebSockets for a path.
+    /// Serves WebSockets for a path.
     public func webSocket(_ path: String, _ server: WebSocketTestServer) {
         route(path) { (request, connection) async throws(OriginConnection.Ending) in
             try await server.serve(request, connection)
         }
     }
 
-    /// Opens WebSockets for a path, and says what a script says.
+    /// Serves WebSockets for a path with a script.
     public func webSocket(_ path: String, _ script: @escaping WebSocketTestServer.Script) {
         webSocket(path, WebSocketTestServer(script))
     }
@@ -125,13 +125,13 @@ struct WebSocketAnswer {
     var text: String { "\(version) \(status)\r\n" + fields.map { "\($0): \($1)\r\n" }.joined() + "\r\n" }
 }
 
-/// What can be wrong with the answer to a handshake (RFC 6455 4.1, 4.2.2; RFC 7692 7.1).
+/// A fault of the response to a handshake (RFC 6455 §4.1, §4.2.2; RFC 7692 §7.1).
 public enum WebSocketHandshakeFault: String, CaseIterable, Sendable {
     case statusOK, wrongAccept, noAccept, twoAccepts, noUpgrade, wrongUpgrade, noConnection, wrongConnection
     case unaskedProtocol, twoProtocols, unaskedExtension, unknownParameter, windowTooLarge, windowTooSmall
     case oldVersion, endsInHead, endsBeforeHead
 
-    /// Whether the answer is whole, and none to a handshake at all.
+    /// Whether the response is a complete one that does not accept the handshake.
     public var isRefusal: Bool { self == .statusOK }
 
     func apply(to head: inout WebSocketAnswer, _ request: TestOrigin.RecordedRequest) {

@@ -1,7 +1,7 @@
-// WWW-Authenticate and Proxy-Authenticate: RFC 9110 §11.6.1. Commas part challenges as well as the parameters of one,
-// so what a comma means is known only after the next word.
+// WWW-Authenticate and Proxy-Authenticate (RFC 9110 §11.6.1). Commas separate both challenges and the parameters of one
+// challenge, so the meaning of a comma is known only after the next word.
 
-/// One way to authenticate that a response offers.
+/// One authentication scheme that a response offers, with its parameters.
 ///
 /// ```swift
 /// let offered = AuthenticationChallenge.parse(head.headers.values(of: .wwwAuthenticate))
@@ -9,11 +9,11 @@
 /// offered.first?["realm"]    // "staff"
 /// ```
 package struct AuthenticationChallenge: Sendable, Hashable {
-    /// As it was written; compared without regard to case.
+    /// The scheme as written; compared case-insensitively.
     package let scheme: String
-    /// What stands in place of parameters (RFC 9110 §11.2).
+    /// The token68 that replaces parameters in some schemes (RFC 9110 §11.2).
     package var token68: String?
-    /// Unquoted. No name occurs twice, whatever its case.
+    /// The parameters, unquoted. No name occurs twice, in any letter case.
     package var parameters: [Parameter] = []
 
     package struct Parameter: Sendable, Hashable {
@@ -30,14 +30,15 @@ package struct AuthenticationChallenge: Sendable, Hashable {
 
     package func isOf(_ name: String) -> Bool { scheme.lowercasedASCII == name.lowercasedASCII }
 
-    /// The value of a parameter; its name in lower case.
+    /// Returns the value of a parameter; `name` is in lower case.
     package subscript(_ name: String) -> String? { parameters.first { $0.name == name }?.value }
 
-    /// More challenges, or parameters of one, than any server has a use for: the rest is not looked at.
+    /// Limit of challenges in a message and of parameters in a challenge, beyond any server's needs; the rest is
+    /// ignored.
     static let most = 32
 
-    /// All that the fields offer, in their order. A challenge that breaks the grammar, or says a thing twice, is left
-    /// out, and what follows it in the same field too if its end cannot be told.
+    /// Returns all challenges of the fields, in order. A challenge that violates the grammar or repeats a parameter is
+    /// skipped; if its end cannot be determined, so is the rest of its field.
     package static func parse(_ values: [String]) -> [AuthenticationChallenge] {
         var found: [AuthenticationChallenge] = []
         for value in values where found.count < most {
@@ -49,15 +50,15 @@ package struct AuthenticationChallenge: Sendable, Hashable {
         return found
     }
 
-    /// The parameters of Authentication-Info and Proxy-Authentication-Info (RFC 9110 §11.6.3); `nil` if they break
-    /// the grammar.
+    /// Parses the parameters of Authentication-Info or Proxy-Authentication-Info (RFC 9110 §11.6.3); `nil` if they
+    /// violate the grammar.
     package static func information(_ value: String) -> AuthenticationChallenge? {
         var reader = ChallengeReader("Info " + value)
         return reader.next()?.challenge
     }
 }
 
-/// Reads one challenge after the other.
+/// Reads one challenge after another from a field.
 struct ChallengeReader {
     private var scanner: ParameterScanner
     private var bytes: [UInt8] { scanner.bytes }
@@ -66,12 +67,12 @@ struct ChallengeReader {
         set { scanner.position = newValue }
     }
 
-    /// One that cannot be used has no value.
+    /// An element of the field; `challenge` is `nil` if it is unusable.
     struct Item { var challenge: AuthenticationChallenge? }
 
     init(_ text: String) { scanner = ParameterScanner(text) }
 
-    /// `nil` at the end, and where nothing more can be told apart.
+    /// Returns the next element; `nil` at the end, and where the rest cannot be parsed.
     mutating func next() -> Item? {
         skipCommas()
         guard position < bytes.count else { return nil }
@@ -95,7 +96,7 @@ struct ChallengeReader {
             }
             scanner.skipBlanks()
             guard scanner.take("=") else {
-                // A word without "=": the next scheme begins, if a comma was before it.
+                // A word without "=": if a comma precedes it, the next scheme begins here.
                 guard bytes[start..<position].contains(UInt8(ascii: ",")) else { return giveUp() }
                 position = start
                 return Item(challenge: isSound ? challenge : nil)
@@ -127,8 +128,8 @@ struct ChallengeReader {
         while position < bytes.count, bytes[position].isBlank || bytes[position] == UInt8(ascii: ",") { position += 1 }
     }
 
-    /// Letters, digits, `-._~+/`, then any number of "=", then the end of the element; nothing is taken if it is
-    /// something else.
+    /// Reads a token68: letters, digits and `-._~+/`, then any number of "=", up to the end of the element. Consumes
+    /// nothing if there is something else.
     private mutating func token68() -> String? {
         var end = position
         while end < bytes.count, bytes[end].isAlpha || bytes[end].isDigit || "-._~+/".utf8.contains(bytes[end]) {

@@ -1,7 +1,7 @@
-/// RFC 7617, in UTF-8 whatever the server says of a charset (§2.1: there is no other).
+/// Basic authentication (RFC 7617), always in UTF-8, the only charset a server may name (§2.1).
 package enum BasicAuthorization {
-    /// The value of Authorization or Proxy-Authorization; `nil` where user or password cannot be said: a colon in the
-    /// user's name, a control character in either (§2).
+    /// Returns the value of Authorization or Proxy-Authorization; `nil` if the user contains a colon, or either text a
+    /// control character (§2).
     package static func value(user: String, password: String) -> String? {
         guard !user.utf8.contains(UInt8(ascii: ":")) else { return nil }
         let text = Array("\(user):\(password)".utf8)
@@ -10,16 +10,16 @@ package enum BasicAuthorization {
     }
 }
 
-/// RFC 6750 §2.1.
+/// Bearer tokens (RFC 6750 §2.1).
 package enum BearerAuthorization {
-    /// `nil` if it is no token68.
+    /// Returns the value of Authorization; `nil` if the token does not have the syntax of a token68.
     package static func value(token: String) -> String? {
         let isToken = token.utf8.allSatisfy { $0.isAlpha || $0.isDigit || "-._~+/=".utf8.contains($0) }
         return isToken && !token.isEmpty ? "Bearer " + token : nil
     }
 }
 
-/// RFC 4648 §4.
+/// Base64 (RFC 4648 §4).
 package enum Base64 {
     package static func encode(_ bytes: [UInt8]) -> String {
         let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
@@ -36,7 +36,7 @@ package enum Base64 {
         return String(decoding: text, as: UTF8.self)
     }
 
-    /// `nil` if it is none, whole and padded.
+    /// Decodes complete, padded Base64; `nil` for anything else.
     package static func decode(_ text: String) -> [UInt8]? {
         let digits = Array(text.utf8)
         guard digits.count.isMultiple(of: 4) else { return nil }

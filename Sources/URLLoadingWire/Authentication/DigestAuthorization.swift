@@ -1,14 +1,14 @@
-// The answer to a challenge of Digest (RFC 7616 §3.4). What hashes and what is random comes from outside.
+// The response to a Digest challenge (RFC 7616 §3.4). The caller supplies the hash function and the random values.
 
 package struct DigestAuthorization: Sendable {
     package let challenge: DigestChallenge
     package let user: String
     package let password: String
-    /// Random, and new for every request; with `-sess` for every nonce.
+    /// A random value, new for each request; with a `-sess` algorithm, new for each nonce.
     package let cnonce: String
-    /// How often this nonce was used, this time included.
+    /// The number of uses of this nonce, including this one.
     package let count: UInt32
-    /// The digits of a hash, in lower case.
+    /// Computes a hash in lower-case hexadecimal digits.
     package let hash: @Sendable (DigestChallenge.Hash, [UInt8]) -> String
 
     package init(
@@ -23,18 +23,19 @@ package struct DigestAuthorization: Sendable {
         self.hash = hash
     }
 
-    /// The value of Authorization or Proxy-Authorization.
+    /// Returns the value of Authorization or Proxy-Authorization.
     /// - Parameters:
-    ///   - target: the request target as it is sent (§3.4.3, `uri`).
-    ///   - body: of the request; `nil` if it is not known before it is sent.
-    /// - Returns: `nil` if the server wants the body proved and it is not known, or if user or password hold control
-    ///   characters.
+    ///   - target: the request target as sent (§3.4.3, `uri`).
+    ///   - body: the request's body; `nil` if it is not known before it is sent.
+    /// - Returns: `nil` if the server requires the body to be covered and it is not known, or if user or password
+    ///   contain control characters.
     package func value(method: String, target: [UInt8], body: [UInt8]?) -> String? {
         value(method: method, target: target, bodyHash: body.map { hash(challenge.hash, $0) })
     }
 
-    /// The same.
-    /// - Parameter bodyHash: digits, of the body by the challenge's hash; `nil` if it is not known before it is sent.
+    /// Returns the value of Authorization or Proxy-Authorization, given a hash of the body.
+    /// - Parameter bodyHash: the body's hash by the challenge's algorithm, in hexadecimal digits; `nil` if it is not
+    ///   known before the body is sent.
     package func value(method: String, target: [UInt8], bodyHash: String?) -> String? {
         guard !(user + password).utf8.contains(where: { $0 < 0x20 || $0 == 0x7F }) else { return nil }
         let protection: DigestChallenge.Protection?
@@ -61,7 +62,7 @@ package struct DigestAuthorization: Sendable {
         return "Digest " + parts.joined(separator: ", ")
     }
 
-    /// §3.4.1: with a quality of protection, and without (RFC 2069).
+    /// Computes `response` (§3.4.1), or its RFC 2069 form without a quality of protection.
     private func response(
         _ method: String, _ target: [UInt8], _ bodyHash: String?, _ protection: DigestChallenge.Protection?
     ) -> String {
@@ -72,17 +73,19 @@ package struct DigestAuthorization: Sendable {
         return hashed("\(firstHash):\(challenge.nonce):\(digits):\(cnonce):\(protection.rawValue):\(secondHash)")
     }
 
-    /// Whether what a server says of itself with its answer is about the body too, which is not here yet (§3.5).
+    /// Returns whether the server's Authentication-Info also covers the response body, which has not arrived yet
+    /// (§3.5).
     package func coversBody(_ information: AuthenticationChallenge) -> Bool {
         guard information["rspauth"] != nil else { return false }
         return protection(said: information) == .integrity
     }
 
-    /// Whether a server that says something of itself with its answer knows the password too (§3.5).
+    /// Returns whether the server has proved with Authentication-Info that it knows the password (§3.5).
     /// - Parameters:
-    ///   - information: of Authentication-Info.
-    ///   - target: of the request that carried this authorization.
-    ///   - bodyHash: digits, of the answer's body as it came; `nil` where it is not covered.
+    ///   - information: the parameters of Authentication-Info.
+    ///   - target: the target of the request that carried this authorization.
+    ///   - bodyHash: the hash of the response body as received, in hexadecimal digits; `nil` where the body is not
+    ///     covered.
     package func isProved(by information: AuthenticationChallenge, target: [UInt8], bodyHash: String?) -> Bool {
         guard let proof = information["rspauth"] else { return true }
         if let theirs = information["cnonce"], theirs != cnonce { return false }
@@ -94,19 +97,19 @@ package struct DigestAuthorization: Sendable {
         return false
     }
 
-    /// Without a word of its own it is that of the request.
+    /// Returns the quality of protection that the server states, by default that of the request.
     private func protection(said information: AuthenticationChallenge) -> DigestChallenge.Protection? {
         if let word = information["qop"] { return DigestChallenge.Protection(rawValue: word.lowercasedASCII) }
         return challenge.protections.isEmpty ? nil : challenge.protections.contains(.auth) ? .auth : .integrity
     }
 
-    /// §3.4.2.
+    /// The hash of A1 (§3.4.2).
     private var firstHash: String {
         let plain = hashed("\(user):\(challenge.realm):\(password)")
         return challenge.isSession ? hashed("\(plain):\(challenge.nonce):\(cnonce)") : plain
     }
 
-    /// §3.4.4; a name beyond ASCII goes in the form of RFC 8187 (§3.4).
+    /// The user name parameter (§3.4.4). A name beyond ASCII is sent in the form of RFC 8187 (§3.4).
     private var userPart: String {
         if challenge.hashesUser { return "username=\"\(hashed("\(user):\(challenge.realm)"))\"" }
         guard user.utf8.contains(where: { $0 >= 0x80 }) else { return "username=\(Self.quoted(user))" }
@@ -126,7 +129,7 @@ package struct DigestAuthorization: Sendable {
     private func hashed(_ text: String) -> String { hashed(Array(text.utf8)) }
     private func hashed(_ bytes: [UInt8]) -> String { hash(challenge.hash, bytes) }
 
-    /// RFC 9110 §5.6.4.
+    /// Quotes a string (RFC 9110 §5.6.4).
     static func quoted(_ text: String) -> String {
         var quoted = "\""
         for character in text.unicodeScalars {

@@ -1,8 +1,8 @@
-// What a server says for Digest (RFC 7616 §3.3). Pure; what hashes is passed in where it is needed.
+// A server's Digest challenge (RFC 7616 §3.3). Pure; the hash function is passed in where it is needed.
 
-/// A challenge of Digest that can be answered.
+/// A Digest challenge that can be answered.
 package struct DigestChallenge: Sendable, Hashable {
-    /// From the weakest to the strongest (RFC 7616 §3.7: clients take the strongest they know).
+    /// Hash algorithms, from weakest to strongest; clients use the strongest that they support (RFC 7616 §3.7).
     package enum Hash: String, Sendable, Hashable, CaseIterable, Comparable {
         case md5 = "MD5"
         case sha256 = "SHA-256"
@@ -12,40 +12,41 @@ package struct DigestChallenge: Sendable, Hashable {
             (allCases.firstIndex(of: a) ?? 0) < (allCases.firstIndex(of: b) ?? 0)
         }
     }
-    /// How much of the request is proved.
+    /// The quality of protection: the part of the request that the digest covers.
     package enum Protection: String, Sendable, Hashable {
-        /// Method and target.
+        /// Covers method and target.
         case auth
-        /// The body too.
+        /// Covers the body too.
         case integrity = "auth-int"
     }
 
     package let realm: String
-    /// Replaced by what the server gives with an answer (`nextnonce`).
+    /// The nonce; replaced by a `nextnonce` that the server sends with a response.
     package var nonce: String
     package let opaque: String?
     package let hash: Hash
     /// `-sess`: the credentials are hashed with the first nonce and cnonce.
     package let isSession: Bool
-    /// Empty for a server of RFC 2069, which knows no quality of protection.
+    /// Empty for a server of RFC 2069, which has no quality of protection.
     package let protections: Set<Protection>
-    /// The last nonce had become too old: the same credential is good for another try.
+    /// True if only the nonce had expired: the same credential may be used again.
     package let isStale: Bool
-    /// The user's name is sent as a hash.
+    /// True if the user name is sent as a hash.
     package let hashesUser: Bool
-    /// The references of `domain`, as they are written.
+    /// The URI references of `domain`, as written.
     package let domain: [String]
 
-    /// The server takes no answer that leaves the body out.
+    /// True if the server accepts only digests that cover the body.
     package var needsBody: Bool { !protections.isEmpty && !protections.contains(.auth) }
 
-    /// Whether an answer to it proves less than one to another: nothing that the client has chosen, or no body.
+    /// Returns whether a response to this challenge proves less than one to `other`: it includes no value chosen by the
+    /// client, or does not cover the body.
     package func provesLess(than other: DigestChallenge) -> Bool {
         protections.isEmpty && !other.protections.isEmpty || other.needsBody && !needsBody
     }
 
-    /// `nil` if the challenge cannot be answered: no realm or nonce, an algorithm or a quality of protection that is
-    /// not known here.
+    /// Creates a challenge; `nil` if it cannot be answered: realm or nonce is missing, or the algorithm or quality of
+    /// protection is not supported.
     package init?(_ challenge: AuthenticationChallenge) {
         guard challenge.isOf("Digest"), let realm = challenge["realm"], let nonce = challenge["nonce"],
             let (hash, isSession) = Self.algorithm(challenge["algorithm"] ?? "MD5")
@@ -53,7 +54,7 @@ package struct DigestChallenge: Sendable, Hashable {
         let offered = challenge["qop"].map { $0.lowercasedASCII.split { $0 == "," || $0 == " " || $0 == "\t" } }
         protections = Set((offered ?? []).compactMap { Protection(rawValue: String($0)) })
         if let offered, !offered.isEmpty, protections.isEmpty { return nil }
-        // A session key is made with a cnonce, which RFC 2069 does not have.
+        // A session key requires a cnonce, which RFC 2069 does not have.
         if isSession, protections.isEmpty { return nil }
         self.realm = realm
         self.nonce = nonce

@@ -1,13 +1,12 @@
 import URLLoadingCBrotli
 
-/// br (RFC 7932) by libbrotlidec.
+/// Decodes br (RFC 7932) with libbrotlidec.
 ///
-/// It looks back at most 16 MiB, which is what RFC 7932 9.1 can say: the large windows of other formats
-/// are off in the library unless asked for. Unchecked Sendable: it belongs to one `ContentDecoder`, which
-/// is not copyable.
+/// The window is at most 16 MiB, the limit of RFC 7932 §9.1: the library supports the larger windows of other formats
+/// only on request. Unchecked Sendable: belongs to one `ContentDecoder`, which is not copyable.
 final class Brotli: ContentLayer, @unchecked Sendable {
     private let toleratesPadding: Bool
-    /// Made for the first byte, so that content which never comes costs nothing; gone at the end.
+    /// Created with the first byte, so that a body that never arrives costs nothing; released at the end.
     private var decoder: OpaquePointer?
     private(set) var isComplete = false
 
@@ -31,7 +30,7 @@ final class Brotli: ContentLayer, @unchecked Sendable {
         let result = BrotliDecoderDecompressStream(decoder, &inputLeft, &next, &outputLeft, &room, nil)
         switch result {
         case BROTLI_DECODER_RESULT_SUCCESS: end()
-        // Both are asked for by what is left over: input, or a full output.
+        // The leftover input, or the full output, tells the caller which of the two it is.
         case BROTLI_DECODER_RESULT_NEEDS_MORE_INPUT, BROTLI_DECODER_RESULT_NEEDS_MORE_OUTPUT: break
         default: throw .remote(.contentDecodingFailed, "RFC 7932")
         }
@@ -46,7 +45,7 @@ final class Brotli: ContentLayer, @unchecked Sendable {
         return decoder
     }
 
-    /// Everything is out: the window need not wait for the padding.
+    /// Ends decoding and frees the window at once, without waiting for padding.
     private func end() {
         isComplete = true
         BrotliDecoderDestroyInstance(decoder)

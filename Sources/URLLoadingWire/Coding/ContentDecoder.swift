@@ -1,7 +1,7 @@
-// What must live here: the order of codings and the limits on all of them. A coding by itself is a
-// `ContentLayer`; a new one is a class and a line in `layer(named:)`.
+// Contains the order of the codings and the limits that apply to all of them. Each coding is a `ContentLayer`; a new
+// one is a class and a case in `layer(named:)`.
 
-/// Takes the content codings of a body off, piece by piece (RFC 9110 8.4).
+/// Removes the content codings of a body, piece by piece (RFC 9110 §8.4).
 ///
 /// ```swift
 /// guard var decoder = try ContentDecoder(contentEncoding: "gzip") else { … as it is … }
@@ -9,28 +9,28 @@
 /// try decoder.finish()                                  // at the end of the body
 /// ```
 ///
-/// It does not know where the body comes from. It holds 16 KiB for each layer but one, and what the
-/// layers look back at: 32 KiB for gzip and deflate, up to 16 MiB for br, up to 8 MiB for zstd.
+/// The decoder does not know where the body comes from. It holds 16 KiB for each layer but one, and the windows of the
+/// layers: 32 KiB for gzip and deflate, up to 16 MiB for br, up to 8 MiB for zstd.
 package struct ContentDecoder: ~Copyable, Sendable {
     private let layers: [any ContentLayer]
     private var links: [LayerLink]
     private let limits: ContentDecodingLimits
-    /// Bytes in and out so far.
+    /// Bytes consumed so far.
     package private(set) var consumedTotal: Int64 = 0
     package var producedTotal: Int64 { producedByLayer.last ?? 0 }
     private var producedByLayer: [Int64]
 
-    /// A decoder for the value of Content-Encoding; `nil` if there is nothing we can take off: no
-    /// coding, `identity`, or a coding we do not know. Throws `tooManyCodings`.
+    /// Creates a decoder for the value of Content-Encoding; `nil` if there is no coding to remove: none, `identity`, or
+    /// one that is not supported. Throws `tooManyCodings`.
     package init?(
         contentEncoding: String, limits: ContentDecodingLimits = ContentDecodingLimits()
     ) throws(WireViolation) {
         let names = Self.names(in: contentEncoding)
         guard names.count <= limits.layers else { throw .remote(.tooManyCodings, "RFC 9110 8.4") }
         var layers: [any ContentLayer] = []
-        // Listed in the order they were applied: the last comes off first.
+        // Codings are listed in the order in which they were applied, so the last one is removed first.
         for name in names.reversed() where name != "identity" {
-            // Only what is on the wire may be padded: what a coding holds is exactly its content.
+            // Only the outermost coding may be followed by padding; the content of an inner one ends exactly.
             guard let layer = Self.layer(named: name, toleratesPadding: layers.isEmpty) else { return nil }
             layers.append(layer)
         }
@@ -41,13 +41,13 @@ package struct ContentDecoder: ~Copyable, Sendable {
         links = layers.dropFirst().map { _ in LayerLink() }
     }
 
-    /// Whether the codings of a Content-Encoding field can be taken off, and are any.
+    /// Returns whether a Content-Encoding field names codings and all of them are supported.
     package static func decodes(_ contentEncoding: String) -> Bool {
         let codings = names(in: contentEncoding).filter { $0 != "identity" }
         return !codings.isEmpty && codings.allSatisfy { known.contains($0) }
     }
 
-    /// Those that `layer` makes something for.
+    /// The names for which `layer` creates a decoder.
     private static let known: Set<String> = ["gzip", "x-gzip", "deflate", "br", "zstd"]
 
     private static func names(in value: String) -> [String] {
@@ -61,7 +61,7 @@ package struct ContentDecoder: ~Copyable, Sendable {
 
     private static func layer(named name: String, toleratesPadding: Bool) -> (any ContentLayer)? {
         switch name {
-        // RFC 9110 8.4.1.3: the two are equal.
+        // RFC 9110 §8.4.1.3: x-gzip equals gzip.
         case "gzip", "x-gzip": Inflate(.gzip, toleratesPadding: toleratesPadding)
         case "deflate": Inflate(.deflate, toleratesPadding: toleratesPadding)
         case "br": Brotli(toleratesPadding: toleratesPadding)
@@ -72,7 +72,7 @@ package struct ContentDecoder: ~Copyable, Sendable {
 
     /// Decodes from `input` into `output` until one of them is used up.
     ///
-    /// Call it again with the rest, and with an empty input as long as it fills `output`. Throws
+    /// Call it again with the rest of the input, and with empty input as long as it fills `output`. Throws
     /// `contentDecodingFailed` or `contentDecodingLimit`.
     package mutating func decode(
         _ input: UnsafeRawBufferPointer, into output: UnsafeMutableRawBufferPointer
@@ -88,8 +88,8 @@ package struct ContentDecoder: ~Copyable, Sendable {
         return step
     }
 
-    /// The body is complete and all of it was decoded; throws `truncatedContent` if a coding has not
-    /// seen its end. A body without a single byte is empty content, whatever it says it is.
+    /// Checks, once the whole body was decoded, that every coding has reached its end; otherwise throws
+    /// `truncatedContent`. A body without a single byte is valid, empty content for any coding.
     package mutating func finish() throws(WireViolation) {
         guard consumedTotal > 0 else { return }
         guard layers.allSatisfy(\.isComplete), links.allSatisfy(\.isEmpty) else {
@@ -97,8 +97,8 @@ package struct ContentDecoder: ~Copyable, Sendable {
         }
     }
 
-    /// Every layer is judged by what it has put out: a layer that turns much into nothing would
-    /// otherwise hide the work of those before it (security 48).
+    /// Applies the limits to each layer's output: a layer that turns much input into little output would otherwise hide
+    /// the expansion before it.
     private mutating func account(_ index: Int, _ produced: Int) throws(WireViolation) {
         producedByLayer[index] += Int64(produced)
         let total = producedByLayer[index]
@@ -109,7 +109,7 @@ package struct ContentDecoder: ~Copyable, Sendable {
         }
     }
 
-    /// Layer 0 reads the input, every other one what the layer before it left in the link.
+    /// Runs one layer. Layer 0 reads the input, every other layer the output of the one before it.
     private mutating func run(
         _ index: Int, _ input: UnsafeRawBufferPointer, _ output: UnsafeMutableRawBufferPointer
     ) throws(WireViolation) -> (consumed: Int, produced: Int) {
@@ -132,15 +132,15 @@ package struct ContentDecoder: ~Copyable, Sendable {
             let step = try layers[index].decode(pending, into: output)
             links[index - 1].range = link.range.lowerBound + step.consumed..<link.range.upperBound
             try account(index, step.produced)
-            // Progress inside the chain counts, or the caller would think that all is done.
+            // Progress inside the chain counts; otherwise the caller would take the body for finished.
             guard consumed == 0, step.produced == 0, step.consumed > 0 else { return (consumed, step.produced) }
         }
     }
 }
 
-/// One coding. Owned by one ``ContentDecoder``, which is not copyable: never used from two places.
+/// One content coding. Belongs to one ``ContentDecoder``, which is not copyable, so it is never used concurrently.
 protocol ContentLayer: AnyObject, Sendable {
-    /// Whether the coded stream has come to its end, or to a place where it may end.
+    /// Whether the coded stream has reached its end, or a point at which it may end.
     var isComplete: Bool { get }
     func decode(
         _ input: UnsafeRawBufferPointer, into output: UnsafeMutableRawBufferPointer
@@ -148,21 +148,21 @@ protocol ContentLayer: AnyObject, Sendable {
 }
 
 extension ContentLayer {
-    /// What follows the end of the coded content: ignored where that is the custom, or an error.
+    /// Skips bytes after the end of the coded content if that is tolerated; otherwise throws.
     func skipPadding(_ input: UnsafeRawBufferPointer, tolerated: Bool) throws(WireViolation) -> Int {
         guard input.isEmpty || tolerated else { throw .remote(.contentDecodingFailed, "RFC 9110 8.4") }
         return input.count
     }
 }
 
-/// What one layer has put out and the next has not yet taken.
+/// The output of one layer that the next layer has not consumed yet.
 private struct LayerLink: Sendable {
     let storage = LayerStorage()
     var range = 0..<0
     var isEmpty: Bool { range.isEmpty }
 }
 
-/// 16 KiB at an address that stays. Unchecked: reached only through the one decoder that owns it.
+/// A buffer of 16 KiB at a fixed address. Unchecked: accessed only through the decoder that owns it.
 private final class LayerStorage: @unchecked Sendable {
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 16 * 1024, alignment: 16)
     deinit { buffer.deallocate() }

@@ -1,14 +1,14 @@
-/// How far coded content may grow (security 48). Decoding is streamed and holds a few KiB, so these
-/// protect whoever collects what comes out.
+/// Limits of the expansion of coded content, against decompression bombs. Decoding is streamed and holds only a few KiB
+/// itself, so the limits protect callers that collect the output.
 package struct ContentDecodingLimits: Sendable, Hashable {
-    /// Codings in one Content-Encoding, a count. curl: 5. Nobody honest uses two.
+    /// The number of codings in one Content-Encoding. curl allows 5; legitimate servers never use two.
     package var layers = 5
-    /// Bytes out for each byte in. Deflate reaches 1032 on zeros, so no single layer of it is refused,
-    /// and a bomb within a bomb is. br and zstd know no such bound: one layer of them can be a bomb.
+    /// Output bytes for each input byte. Deflate reaches 1032 on zeros, so a single layer of it is never refused, but
+    /// nested bombs are. br and zstd have no such bound: one layer of them can be a bomb.
     package var ratio = 1100
-    /// Output in bytes below which the ratio is not looked at.
+    /// Output in bytes below which the ratio is not checked.
     package var ratioThreshold: Int64 = 4 << 20
-    /// Output in bytes in all.
+    /// The total output in bytes.
     package var outputSize = Int64.max
 
     package init() {}

@@ -1,9 +1,9 @@
 import URLLoadingCZlib
 
-/// gzip (RFC 1952) and deflate (RFC 1950, and RFC 1951 without the wrapper, which some servers send
-/// under that name) by zlib.
+/// Decodes gzip (RFC 1952) and deflate (RFC 1950, or RFC 1951 without the wrapper, which some servers send under that
+/// name) with zlib.
 ///
-/// Unchecked Sendable: it belongs to one `ContentDecoder`, which is not copyable.
+/// Unchecked Sendable: belongs to one `ContentDecoder`, which is not copyable.
 final class Inflate: ContentLayer, @unchecked Sendable {
     enum Format {
         case gzip
@@ -11,18 +11,18 @@ final class Inflate: ContentLayer, @unchecked Sendable {
     }
 
     private enum State {
-        /// Before the first byte, or collecting the two bytes that tell zlib from raw deflate.
+        /// Before the first byte, or while collecting the two bytes that distinguish zlib from raw deflate.
         case start
         case running
-        /// At the end of a gzip member: another may follow (RFC 1952 2.2).
+        /// At the end of a gzip member: another one may follow (RFC 1952 §2.2).
         case betweenMembers
-        /// What still comes is ignored.
+        /// At the end of the content; further input is ignored.
         case ended
     }
 
     private let format: Format
     private let toleratesPadding: Bool
-    /// zlib keeps a pointer back to it: it must not move.
+    /// Allocated separately because zlib keeps a pointer to it, so it must not move.
     private let stream = UnsafeMutablePointer<z_stream>.allocate(capacity: 1)
     private var isInitialized = false
     private var state = State.start
@@ -70,7 +70,8 @@ final class Inflate: ContentLayer, @unchecked Sendable {
         return (taken.count, 0)
     }
 
-    /// RFC 1950 2.2: method 8, a window up to 32 KiB, and a check that makes it a multiple of 31.
+    /// Whether the first two bytes are a zlib header (RFC 1950 §2.2): method 8, a window up to 32 KiB, and a check that
+    /// makes them a multiple of 31.
     private var isWrapped: Bool {
         prefix[0] & 0x0F == 8 && prefix[0] >> 4 <= 7 && (Int(prefix[0]) << 8 | Int(prefix[1])) % 31 == 0
     }
@@ -94,7 +95,7 @@ final class Inflate: ContentLayer, @unchecked Sendable {
             }
             prefix.removeFirst(min(step.consumed, before))
             produced = step.produced
-            // Two bytes can be a whole raw stream: then all the rest is a tail.
+            // Two bytes can be a complete raw stream; the rest is then padding.
             if state == .ended { return (try skipPadding(input, tolerated: toleratesPadding), produced) }
             guard prefix.isEmpty else { return (0, produced) }
         }
@@ -122,15 +123,15 @@ final class Inflate: ContentLayer, @unchecked Sendable {
             consumed: given - Int(stream.pointee.avail_in), produced: room - Int(stream.pointee.avail_out)
         )
         switch result {
-        case Z_OK, Z_BUF_ERROR: break  // Z_BUF_ERROR: no progress was possible, more is needed.
+        case Z_OK, Z_BUF_ERROR: break  // Z_BUF_ERROR: no progress was possible; more input or output space is needed.
         case Z_STREAM_END: state = format == .gzip ? .betweenMembers : .ended
         default: throw Self.failure(format == .gzip ? "RFC 1952" : "RFC 1950")
         }
         return step
     }
 
-    /// What follows a member is another one, or else padding that every reader ignores: the content
-    /// before it is complete, and its checksum was right.
+    /// Continues after a gzip member: with another member, or with padding, which every decoder ignores because the
+    /// content before it is complete and its checksum was right.
     private func nextMember(
         _ input: UnsafeRawBufferPointer, _ output: UnsafeMutableRawBufferPointer
     ) throws(WireViolation) -> (consumed: Int, produced: Int) {

@@ -1,11 +1,11 @@
 import URLLoadingCZstd
 
-/// zstd (RFC 8878) by libzstd: any number of frames, with skippable ones between them, and a window of at
-/// most 8 MiB (RFC 9659 3).
+/// Decodes zstd (RFC 8878) with libzstd: any number of frames, skippable frames between them, and a window of at most 8
+/// MiB (RFC 9659 §3).
 ///
-/// What follows a frame must be another one, on the wire too. gzip has a tradition of padding, zstd has
-/// skippable frames for it; and a second frame with a damaged first byte would pass for padding. Unchecked
-/// Sendable: it belongs to one `ContentDecoder`, which is not copyable.
+/// After a frame only another frame may follow, even in the outermost coding. gzip has a tradition of padding, zstd has
+/// skippable frames for it; and a second frame with a damaged first byte would pass for padding. Unchecked Sendable:
+/// belongs to one `ContentDecoder`, which is not copyable.
 final class Zstandard: ContentLayer, @unchecked Sendable {
     private enum State {
         /// Before or in the header of a frame.
@@ -19,9 +19,9 @@ final class Zstandard: ContentLayer, @unchecked Sendable {
     private var state = State.header
     private var header = ZstandardHeader()
     private var hasFrame = false
-    /// Made for the first frame, so that content which never comes costs nothing.
+    /// Created with the first frame, so that a body that never arrives costs nothing.
     private var context: OpaquePointer?
-    /// The last output was filled: more may be waiting.
+    /// True if the last call filled the output: more may be pending.
     private var mayHoldOutput = false
 
     deinit {
@@ -44,7 +44,7 @@ final class Zstandard: ContentLayer, @unchecked Sendable {
             case .failed: throw Self.failure
             }
         } catch {
-            // The library does not say what it does when it goes on after an error.
+            // The library does not define what it does when it is called again after an error.
             state = .failed
             throw error
         }
@@ -73,12 +73,12 @@ final class Zstandard: ContentLayer, @unchecked Sendable {
         return consumed
     }
 
-    /// Only the header. With more of it, the library may decode a frame in one go and then allows it any
-    /// window: what is allowed must not depend on how the content is cut.
+    /// Begins a frame with only its header. Given more input, the library might decode a frame in one step and then
+    /// accept any window size: what is accepted must not depend on how the body is split.
     private func begin() throws(WireViolation) {
         if context == nil { context = ZSTD_createDCtx() }
         guard let context else { throw Self.failure }
-        // Another lock on the same door: the window was judged before the library hears of it.
+        // A second check: the window's size was checked before the library sees the frame.
         let limited = ZSTD_DCtx_setParameter(context, ZSTD_d_windowLogMax, ZstandardHeader.maximumWindowLog)
         guard ZSTD_isError(limited) == 0 else { throw Self.failure }
         let consumed = try header.bytes.withUnsafeBufferPointer { (bytes) throws(WireViolation) in
@@ -90,7 +90,7 @@ final class Zstandard: ContentLayer, @unchecked Sendable {
     private func readFrame(
         _ input: UnsafeRawBufferPointer, _ output: UnsafeMutableRawBufferPointer
     ) throws(WireViolation) -> (consumed: Int, produced: Int) {
-        // Sixteen calls that lead to nothing are an error of the library's.
+        // The library reports an error after sixteen calls without progress.
         guard !output.isEmpty, !input.isEmpty || mayHoldOutput else { return (0, 0) }
         let step = try callLibrary(input, output)
         mayHoldOutput = step.produced == output.count

@@ -1,13 +1,13 @@
-/// The header of a zstd frame, taken byte by byte: what it is, and the memory it asks for.
+/// The header of a zstd frame, read byte by byte: the frame's kind and the memory it requires.
 struct ZstandardHeader {
     enum Kind: Equatable {
-        /// A frame of data (RFC 8878 3.1.1), with its window in bytes.
+        /// A data frame (RFC 8878 §3.1.1) with its window size in bytes.
         case data(window: UInt64)
-        /// A frame to pass over (RFC 8878 3.1.2), with the bytes behind its header.
+        /// A skippable frame (RFC 8878 §3.1.2) with the number of bytes after its header.
         case skippable(Int)
     }
 
-    /// RFC 9659 3: no content coding uses more, and nobody has to give more.
+    /// RFC 9659 §3: the largest window that a content coding may use and a recipient must support.
     static let maximumWindowLog: CInt = 23
     static let maximumWindow: UInt64 = 1 << 23
 
@@ -21,8 +21,8 @@ struct ZstandardHeader {
 
     mutating func reset() { bytes.removeAll(keepingCapacity: true) }
 
-    /// Takes what belongs to the header and returns how many bytes that are. Throws
-    /// `contentDecodingFailed` at the first byte that begins no frame.
+    /// Consumes the bytes that belong to the header and returns their number. Throws `contentDecodingFailed` at the
+    /// first byte that cannot begin a frame.
     mutating func take(_ input: UnsafeRawBufferPointer) throws(WireViolation) -> Int {
         var consumed = 0
         while consumed < input.count, bytes.count < length {
@@ -33,7 +33,7 @@ struct ZstandardHeader {
         return consumed
     }
 
-    /// `nil` as long as the header is not whole.
+    /// The frame's kind; `nil` until the header is complete.
     var kind: Kind? {
         guard bytes.count >= 5, bytes.count == length else { return nil }
         return isSkippable ? .skippable(Int(number(4..<8))) : .data(window: window)
@@ -46,7 +46,7 @@ struct ZstandardHeader {
         return bytes[1...].prefix(3).elementsEqual(Self.skippableMagic[1...].prefix(bytes.count - 1))
     }
 
-    /// In bytes, as far as it is known yet.
+    /// The header's length in bytes, as far as it is known yet.
     private var length: Int {
         if isSkippable { return 8 }
         guard bytes.count >= 5 else { return 5 }
@@ -55,13 +55,13 @@ struct ZstandardHeader {
 
     // MARK: Frame_Header_Descriptor (RFC 8878 3.1.1.1.1)
 
-    /// The content is its own window, and there is no Window_Descriptor.
+    /// True if the content is its own window, without a Window_Descriptor.
     private var isSingleSegment: Bool { bytes[4] & 0x20 != 0 }
     private var dictionaryLength: Int { [0, 1, 2, 4][Int(bytes[4] & 3)] }
     private var sizeLength: Int { [isSingleSegment ? 1 : 0, 2, 4, 8][Int(bytes[4] >> 6)] }
     private var sizeOffset: Int { 5 + (isSingleSegment ? 0 : 1) + dictionaryLength }
 
-    /// RFC 8878 3.1.1.1.2 and 3.1.1.1.4.
+    /// The window size (RFC 8878 §3.1.1.1.2 and §3.1.1.1.4).
     private var window: UInt64 {
         guard isSingleSegment else {
             let base: UInt64 = 1 << (10 + UInt64(bytes[5] >> 3))

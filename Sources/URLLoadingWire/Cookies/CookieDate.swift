@@ -1,11 +1,11 @@
-// Dates of cookies: read by an algorithm of their own that takes nearly anything for one (RFC 6265bis §5.1.1).
+// Dates in Set-Cookie, parsed with the very lenient algorithm of RFC 6265bis §5.1.1.
 
 /// ```swift
 /// CookieDate.parse("Wed, 09 Jun 2021 10:18:14 GMT".utf8)   // 1623233894
 /// CookieDate.parse("09-Jun-21 10:18:14".utf8)              // the same
 /// ```
 package enum CookieDate {
-    /// Seconds since 1970; `nil` for what even this algorithm takes for no date.
+    /// Returns seconds since 1970; `nil` for text that even this algorithm does not take for a date.
     package static func parse(_ text: some Sequence<UInt8>) -> Int64? {
         var found = Found()
         var token: [UInt8] = []
@@ -34,7 +34,7 @@ package enum CookieDate {
         var month: Int64?
         var year: Int64?
 
-        /// Each token is the first thing it can be that is not known yet.
+        /// Stores a token as the first component that it can be and that is still missing.
         mutating func take(_ token: [UInt8]) {
             guard !token.isEmpty else { return }
             if time == nil, let value = Self.time(token) {
@@ -55,7 +55,8 @@ package enum CookieDate {
             return Calendar.days(year: year, month: month, day: day) * 86400 + time
         }
 
-        /// So many digits at its start, and no digit behind them.
+        /// Parses the digits at the start of a token; `nil` if their count is out of range, which includes a further
+        /// digit.
         private static func number(_ token: ArraySlice<UInt8>, digits: ClosedRange<Int>) -> Int64? {
             let leading = token.prefix { $0.isDigit }
             guard digits.contains(leading.count) else { return nil }
@@ -68,7 +69,7 @@ package enum CookieDate {
                 let hour = number(parts[0], digits: 1...2), let minute = number(parts[1], digits: 1...2),
                 let second = number(parts[2], digits: 1...2)
             else { return nil }
-            // A time that there is not is one all the same, and spoils the date.
+            // An impossible time is still recognised as a time, and makes the date invalid.
             guard hour <= 23, minute <= 59, second <= 59 else { return -1 }
             return hour * 3600 + minute * 60 + second
         }

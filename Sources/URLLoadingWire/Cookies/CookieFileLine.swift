@@ -1,17 +1,17 @@
-// One cookie in the file format of the Netscape browser, which curl, wget and browsers' tools exchange: seven fields with
-// TABs between them.
+// One cookie in the Netscape cookie file format that curl, wget and browser tools exchange: seven fields separated by
+// TABs.
 
 /// ```swift
 /// CookieFileLine("#HttpOnly_.example.org\tTRUE\t/\tTRUE\t0\tid\t1")?.isHTTPOnly   // true
 /// ```
 package struct CookieFileLine: Sendable, Hashable {
-    /// Without a dot in front.
+    /// The domain without a leading dot.
     package var domain: String
     package var includesSubdomains: Bool
     package var path: String
     package var isSecure: Bool
     package var isHTTPOnly: Bool
-    /// Seconds since 1970; 0 for the end of the session.
+    /// Seconds since 1970; 0 for a session cookie.
     package var expires: Int64
     package var name: String
     package var value: String
@@ -33,7 +33,8 @@ package struct CookieFileLine: Sendable, Hashable {
         self.value = value
     }
 
-    /// `nil` for a comment, and for what is no cookie. An empty value may be left out, as old files do.
+    /// Parses a line; `nil` for a comment, and for a line that is not a cookie. An empty value may be omitted, as in
+    /// old files.
     package init?(_ line: some StringProtocol) {
         var line = Substring(line)
         if line.hasSuffix("\r\n") || line.hasSuffix("\n") || line.hasSuffix("\r") { line.removeLast() }
@@ -48,7 +49,7 @@ package struct CookieFileLine: Sendable, Hashable {
         self.includesSubdomains = includesSubdomains
         path = String(fields[2])
         self.isSecure = isSecure
-        // 0 is the session; what ended before 1970 has ended.
+        // 0 means a session cookie; a cookie that expired before 1970 stays expired.
         self.expires = expires < 0 ? 1 : expires
         name = String(fields[5])
         value = fields.count == 7 ? String(fields[6]) : ""
@@ -63,13 +64,13 @@ package struct CookieFileLine: Sendable, Hashable {
         }
     }
 
-    /// Whether it is one line, and the same when it is read again: a TAB or the end of a line inside a field would forge
-    /// another cookie (security 28).
+    /// Whether the fields can be written as one line and read back unchanged: a TAB or line break inside a field would
+    /// forge another cookie.
     package var isWritable: Bool {
         [domain, path, name, value].allSatisfy { $0.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F } }
     }
 
-    /// The line, without its end; `nil` if this cannot be one.
+    /// The line without its end; `nil` if the fields cannot be written.
     package var text: String? {
         guard isWritable else { return nil }
         return (isHTTPOnly ? Self.httpOnlyMark : "")

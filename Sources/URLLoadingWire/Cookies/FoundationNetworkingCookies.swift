@@ -1,19 +1,19 @@
-/// A cookie in the file of FoundationNetworking's `HTTPCookieStorage`: a property list in XML, a dictionary of cookies by
-/// domain, path and name, each a dictionary of its properties.
+/// A cookie in the file of FoundationNetworking's `HTTPCookieStorage`: an XML property list with a dictionary of
+/// cookies by domain, path and name, each a dictionary of its properties.
 ///
-/// A reader of its own for the few elements that there are: it keeps no stack, so that no nesting exhausts one, and knows no
-/// entities but XML's own five and numbers.
+/// Parsed here, because only a few elements occur: without a stack that nesting could exhaust, and without entities
+/// except the five of XML and character references.
 package struct FoundationNetworkingCookie: Sendable, Hashable {
     package let name: String
     package let value: String
-    /// With a dot in front if it goes to what lies below it.
+    /// The domain, with a leading dot if the cookie applies to subdomains.
     package let domain: String
     package let path: String
-    /// Seconds since 1970; `nil` for the end of the session.
+    /// Seconds since 1970; `nil` for a session cookie.
     package let expires: Double?
     package let isSecure: Bool
 
-    /// The cookies of a file; entries that lack a property are left out. `nil` if it is no such file.
+    /// Returns the cookies of a file, skipping entries that lack a property; `nil` if it is not such a file.
     package static func cookies(in bytes: some Sequence<UInt8>) -> [FoundationNetworkingCookie]? {
         var scanner = PropertyListScanner(bytes)
         guard scanner.next() == .open("plist"), scanner.next() == .open("dict") else { return nil }
@@ -44,7 +44,7 @@ package struct FoundationNetworkingCookie: Sendable, Hashable {
     }
 }
 
-/// The elements of a property list in XML, from left to right.
+/// Reads the elements of an XML property list in order.
 private struct PropertyListScanner {
     enum Token: Equatable {
         case open(String)
@@ -58,7 +58,7 @@ private struct PropertyListScanner {
         case text(String)
         case number(Double)
         case flag(Bool)
-        /// One that no property of a cookie has.
+        /// A value of a kind that no cookie property has.
         case other
     }
     private let bytes: [UInt8]
@@ -66,7 +66,7 @@ private struct PropertyListScanner {
 
     init(_ bytes: some Sequence<UInt8>) { self.bytes = Array(bytes) }
 
-    /// The next element; blanks, comments and declarations before it are passed over.
+    /// Reads the next element, skipping white space, comments and declarations before it.
     mutating func next() -> Token {
         while position < bytes.count {
             if [0x20, 0x09, 0x0A, 0x0D].contains(bytes[position]) {
@@ -76,7 +76,7 @@ private struct PropertyListScanner {
             } else if take("<?") {
                 guard skip(behind: "?>") else { return .malformed }
             } else if take("<!DOCTYPE") {
-                // One with declarations of its own is none of FoundationNetworking's.
+                // FoundationNetworking never writes a document type with internal declarations.
                 let start = position
                 guard skip(behind: ">"), !bytes[start..<position].contains(UInt8(ascii: "[")) else { return .malformed }
             } else {
@@ -98,7 +98,7 @@ private struct PropertyListScanner {
         return closes ? .close(name) : isEmpty ? .empty(name) : .open(name)
     }
 
-    /// The text of an element up to its end; `nil` if another element is in it.
+    /// Reads the text of an element up to its end; `nil` if it contains another element.
     mutating func text(of name: String) -> String? {
         let start = position
         while position < bytes.count, bytes[position] != UInt8(ascii: "<") { position += 1 }
@@ -106,7 +106,7 @@ private struct PropertyListScanner {
         return next() == .close(name) ? text : nil
     }
 
-    /// The properties in a dictionary that begins here, none of another value; `nil` for what is malformed.
+    /// Reads the properties of a dictionary; empty if the value is of another kind, `nil` if it is malformed.
     mutating func properties() -> [String: Value]? {
         let token = next()
         guard token == .open("dict") else { return value(token) == nil ? nil : [:] }
@@ -136,7 +136,7 @@ private struct PropertyListScanner {
         }
     }
 
-    /// Goes behind the end of an element whose beginning was taken, whatever is in it.
+    /// Skips the content and the end of an element whose start was read.
     private mutating func skipContent() -> Bool {
         var level = 1
         while level > 0 {
@@ -167,7 +167,7 @@ private struct PropertyListScanner {
         return false
     }
 
-    /// With entities replaced by what they stand for; an unknown one stays as it is.
+    /// Replaces entities by the characters they stand for; leaves unknown ones unchanged.
     private static func unescaped(_ bytes: ArraySlice<UInt8>) -> String {
         let text = String(decoding: bytes, as: UTF8.self)
         guard text.utf8.contains(UInt8(ascii: "&")) else { return text }

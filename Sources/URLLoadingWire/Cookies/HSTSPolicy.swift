@@ -1,15 +1,15 @@
-/// What a Strict-Transport-Security field asks for (RFC 6797 §6.1).
+/// The policy of a Strict-Transport-Security field (RFC 6797 §6.1).
 ///
 /// ```swift
 /// HSTSPolicy("max-age=31536000; includeSubDomains")?.includesSubdomains   // true
 /// ```
 package struct HSTSPolicy: Sendable, Hashable {
-    /// Seconds from the receipt; 0 forgets the host.
+    /// Seconds from the receipt of the field; 0 removes the host.
     package var maximumAge: Int64
     package var includesSubdomains = false
 
-    /// `nil` for a field that is not in the grammar: it is ignored as a whole (§8.1). Directives nobody knows are left
-    /// out; one that comes twice makes the field wrong.
+    /// Parses a field; `nil` if it violates the grammar, in which case the whole field is ignored (§8.1). Unknown
+    /// directives are skipped; a repeated directive makes the field invalid.
     package init?(_ field: some Collection<UInt8>) {
         var directives: [String: [UInt8]?] = [:]
         for part in Self.parts(Array(field)) {
@@ -28,14 +28,14 @@ package struct HSTSPolicy: Sendable, Hashable {
         }
         guard case let age?? = directives["max-age"], !age.isEmpty, age.allSatisfy(\.isDigit) else { return nil }
         maximumAge = Int64(strictDigits: age) ?? .max
-        // It has no value (§6.1.2).
+        // includeSubDomains has no value (§6.1.2).
         if let flag = directives["includesubdomains"] {
             guard flag == nil else { return nil }
             includesSubdomains = true
         }
     }
 
-    /// Between semicolons that are in no quoted string.
+    /// Splits the field at semicolons outside quoted strings.
     private static func parts(_ field: [UInt8]) -> [ArraySlice<UInt8>] {
         var parts: [ArraySlice<UInt8>] = []
         var (start, isQuoted, isEscaped) = (0, false, false)
@@ -54,7 +54,7 @@ package struct HSTSPolicy: Sendable, Hashable {
         return parts + [field[start...]]
     }
 
-    /// A token or a quoted string; `nil` for neither.
+    /// Returns the content of a token or quoted string; `nil` for anything else.
     private static func value(_ text: ArraySlice<UInt8>) -> [UInt8]? {
         guard text.first == UInt8(ascii: "\"") else {
             return !text.isEmpty && text.allSatisfy { ByteSet.token.contains($0) } ? Array(text) : nil

@@ -1,4 +1,4 @@
-// What a Set-Cookie field says, read as leniently as servers write it (RFC 6265bis §5.6). What it means is for the store.
+// Parses Set-Cookie as leniently as servers write it (RFC 6265bis §5.6). The cookie store applies the result.
 
 /// ```swift
 /// let set = SetCookie(Array("id=1; Path=/; Secure".utf8), now: 0)
@@ -8,36 +8,37 @@
 package struct SetCookie: Sendable, Hashable {
     package var name: String
     package var value: String
-    /// In lower case, without a dot in front; empty if it says nothing, or nothing that can be a domain.
+    /// The Domain attribute in lower case, without a leading dot; empty if it is absent or cannot be a domain.
     package var domain = ""
-    /// `nil` for the default path.
+    /// The Path attribute; `nil` for the default path.
     package var path: String?
-    /// Seconds since 1970, no more than 400 days away; `nil` for the end of the session.
+    /// Seconds since 1970, at most 400 days from now; `nil` for a session cookie.
     package var expires: Int64?
     package var isSecure = false
     package var isHTTPOnly = false
-    /// `nil` if it does not say, or nothing known.
+    /// `nil` if the attribute is absent or unknown.
     package var sameSite: SameSite?
 
     package enum SameSite: Sendable, Hashable {
         case strict, lax, none
     }
 
-    /// Bytes of name and value together (§5.6 step 5), and of the value of an attribute (step 6 of the attributes).
+    /// Limits in bytes of name and value together (§5.6 step 5), and of an attribute's value (step 6 of the
+    /// attributes).
     package static let mostBytes = 4096
     package static let mostAttributeBytes = 1024
-    /// No cookie lives longer, in seconds (§5.5).
+    /// The longest lifetime of a cookie in seconds (§5.5).
     package static let longestLife: Int64 = 400 * 86400
 
-    /// `nil` for a field that is to be ignored.
+    /// Parses a field; `nil` if it must be ignored.
     /// - Parameter now: seconds since 1970.
     package init?(_ field: some Collection<UInt8>, now: Int64) {
         let field = Array(field)
-        // Step 1: a control character anywhere, but for HTAB, and all of it is ignored (security 24).
+        // Step 1: a control character other than HTAB invalidates the whole field.
         guard !field.contains(where: { ($0 < 0x20 && $0 != 0x09) || $0 == 0x7F }) else { return nil }
         var parts = field.split(separator: UInt8(ascii: ";"), omittingEmptySubsequences: false)[...]
         guard let pair = parts.popFirst() else { return nil }
-        // Without a "=" all of it is the value of a cookie without a name.
+        // A field without "=" is the value of a nameless cookie.
         let (name, value) = Self.halves(pair) ?? ([], Self.trimmed(pair))
         guard !(name.isEmpty && value.isEmpty), name.count + value.count <= Self.mostBytes else { return nil }
         self.name = Self.text(name)
@@ -48,7 +49,7 @@ package struct SetCookie: Sendable, Hashable {
             guard value.count <= Self.mostAttributeBytes else { continue }
             take(key, value, &age, now)
         }
-        // Max-Age goes before Expires, whichever came last (§5.7 step 6).
+        // Max-Age takes precedence over Expires, in any order (§5.7 step 6).
         if let age { expires = age }
     }
 
@@ -78,7 +79,7 @@ package struct SetCookie: Sendable, Hashable {
         }
     }
 
-    /// `nil` for what is no number; more than can be counted is the most (§5.6.2).
+    /// Parses Max-Age; `nil` if it is not a number. A number too large to represent counts as the largest one (§5.6.2).
     private static func seconds(_ text: ArraySlice<UInt8>) -> Int64? {
         let isNegative = text.first == UInt8(ascii: "-")
         let digits = isNegative ? text.dropFirst() : text
@@ -96,7 +97,7 @@ package struct SetCookie: Sendable, Hashable {
         return start.prefix(upTo: (start.lastIndex { !$0.isBlank } ?? start.startIndex - 1) + 1)
     }
 
-    /// As `Headers` reads values: UTF-8 if it is that, Latin-1 otherwise.
+    /// Decodes as `Headers` does: UTF-8 if valid, Latin-1 otherwise.
     private static func text(_ bytes: ArraySlice<UInt8>) -> String {
         bytes.withUnsafeBytes { $0.text(0..<$0.count) }
     }

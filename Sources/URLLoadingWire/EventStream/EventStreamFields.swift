@@ -1,10 +1,10 @@
-/// The buffers of WHATWG HTML 9.2.6, and what each line does to them. Kept as bytes: only an event that
-/// is handed on is decoded, and what is no UTF-8 in it is replaced.
+/// The buffers of an event stream (WHATWG HTML 9.2.6) and the effect of each line on them. Kept as bytes: only a
+/// dispatched event is decoded, with invalid UTF-8 replaced.
 struct EventStreamFields: Sendable {
     private var data: [UInt8] = []
     private var type: [UInt8] = []
     private var idBuffer: String
-    /// The one of the last event dispatched.
+    /// The ID of the last dispatched event.
     private(set) var lastEventID: String
 
     init(lastEventID: String) {
@@ -17,10 +17,10 @@ struct EventStreamFields: Sendable {
     {
         if line.isEmpty { return dispatch() }
         let colon = line.firstIndex(of: UInt8(ascii: ":")) ?? line.count
-        // One space after the colon is no part of the value. Without a colon the value is empty.
+        // One space after the colon is not part of the value. Without a colon the value is empty.
         let start = colon + 1 < line.count && line[colon + 1] == 0x20 ? colon + 2 : min(colon + 1, line.count)
         let value = UnsafeRawBufferPointer(rebasing: line[start...])
-        // Names have their case; a comment has no name.
+        // Field names are case-sensitive; a comment has an empty name.
         switch String(decoding: line[..<colon], as: UTF8.self) {
         case "data":
             data += value
@@ -39,14 +39,14 @@ struct EventStreamFields: Sendable {
         return nil
     }
 
-    /// The LF after the last line of data is not part of the event.
+    /// Throws if the event exceeds its limit. The LF after the last line of data does not count.
     private func check(_ limits: EventStreamLimits) throws(WireViolation) {
         guard max(0, data.count - 1) + type.count <= limits.eventSize else {
             throw .remote(.eventTooLarge, "WHATWG HTML 9.2.6")
         }
     }
 
-    /// An empty line: the ID counts from now on, and the event is handed on if it has data.
+    /// Handles an empty line: updates the last event ID, and returns the event if it has data.
     private mutating func dispatch() -> EventStreamItem? {
         lastEventID = idBuffer
         defer {

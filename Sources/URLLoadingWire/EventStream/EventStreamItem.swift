@@ -1,27 +1,27 @@
-/// What was found in a stream of server-sent events.
+/// An item of a stream of server-sent events.
 package enum EventStreamItem: Sendable, Hashable {
-    /// An event to hand on.
+    /// An event to dispatch.
     case event(ServerSentEvent)
-    /// How long to wait before connecting again, in milliseconds, 0 or more. What the server says; how
-    /// much of it to believe is for whoever waits.
+    /// The reconnection time stated by the server, in milliseconds, 0 or more. The caller that waits decides how far to
+    /// respect it.
     case retry(milliseconds: Int64)
 }
 
-/// One event that a server sent (WHATWG HTML 9.2.6).
+/// A server-sent event (WHATWG HTML 9.2.6).
 ///
 /// ```swift
 /// ServerSentEvent(type: "price", data: "12.50", lastEventID: "81")
 /// ```
 public struct ServerSentEvent: Sendable, Hashable {
-    /// `message` unless the server named another type.
+    /// The event's type; `message` unless the server named another one.
     public var type: String
-    /// The lines of data, joined by LF. Text: what was no UTF-8 is repaired.
+    /// The lines of data, joined by LF, with invalid UTF-8 replaced.
     public var data: String
-    /// What to send as Last-Event-ID when connecting again; the one of an earlier event if this one had
-    /// none, empty if there was none at all.
+    /// The ID to send as Last-Event-ID when reconnecting. If this event had none, that of an earlier event; empty if
+    /// there was none at all.
     public var lastEventID: String
 
-    /// An event of its parts: for tests and stubs, servers send the others.
+    /// Creates an event, for tests and stubs.
     public init(type: String = "message", data: String, lastEventID: String = "") {
         self.type = type
         self.data = data
@@ -29,16 +29,16 @@ public struct ServerSentEvent: Sendable, Hashable {
     }
 }
 
-/// How much a peer may make us hold. In bytes.
+/// Limits of what a peer can make the parser hold, in bytes.
 package struct EventStreamLimits: Sendable, Hashable {
-    /// One line without its end, comments as well. Senders put a whole document into one line of JSON.
+    /// The size of one line without its end, including comments. Senders put whole documents into one line of JSON.
     package var lineSize = 1 << 20
-    /// The data and the type of one event.
+    /// The size of data and type of one event.
     package var eventSize = 8 << 20
 
     package init() {}
 
-    /// Numbers that can be added to without a thought.
+    /// The limits restricted to a range in which sums cannot overflow.
     var clamped: EventStreamLimits {
         var limits = self
         limits.lineSize = min(max(0, lineSize), 1 << 30)
@@ -48,8 +48,8 @@ package struct EventStreamLimits: Sendable, Hashable {
 }
 
 extension WireViolation.Code {
-    /// A line of server-sent events longer than the limit.
+    /// A line of a server-sent event stream exceeds the limit.
     public static let eventLineTooLong = WireViolation.Code(rawValue: "eventLineTooLong")
-    /// A server-sent event larger than the limit.
+    /// A server-sent event exceeds the limit.
     public static let eventTooLarge = WireViolation.Code(rawValue: "eventTooLarge")
 }

@@ -1,7 +1,6 @@
-// What must live here: how bytes become lines, and lines events. What this file does not know: the
-// content type, connecting again, and time.
+// Splits bytes into lines and lines into events. Content type, reconnecting and time are handled elsewhere.
 
-/// text/event-stream as bytes and events (WHATWG HTML 9.2.6).
+/// Parses text/event-stream (WHATWG HTML 9.2.6).
 ///
 /// ```swift
 /// var parser = EventStreamParser()
@@ -9,33 +8,33 @@
 /// while let item = try parser.next(input, consumed: &consumed) { …; drop `consumed` bytes }
 /// ```
 ///
-/// It takes all input: after a `nil` nothing is left for the caller to keep. At the end of the body
-/// there is nothing to do: an event without the empty line after it is discarded, as it may be half.
+/// The parser consumes all input: after `nil` the caller has nothing to keep. At the end of the body nothing remains to
+/// be done: an event without the empty line after it may be incomplete and is discarded.
 package struct EventStreamParser: Sendable {
     private let limits: EventStreamLimits
-    /// The beginning of a line whose end has not come.
+    /// The beginning of a line whose end has not arrived.
     private var line: [UInt8] = []
     private var isFirstLine = true
-    /// The line before ended in CR: an LF that follows belongs to it.
+    /// True if the previous line ended in CR: an LF that follows belongs to it.
     private var skipsLineFeed = false
     private var fields: EventStreamFields
     private var hasFailed = false
 
-    /// - Parameter lastEventID: What was last seen on the connection before, if there was one. The
-    ///   specification begins each stream with none; browsers carry it over, so that a server which
-    ///   sends no `id` at first is asked again for the same place.
+    /// - Parameter lastEventID: the last event ID of the previous connection, if there was one. The specification
+    ///   starts each stream without one; browsers carry it over, so that a server that sends no `id` at first is asked
+    ///   for the same position again.
     package init(limits: EventStreamLimits = EventStreamLimits(), lastEventID: String = "") {
         self.limits = limits.clamped
         fields = EventStreamFields(lastEventID: lastEventID)
     }
 
-    /// The last event ID, of events that were dispatched, also of those without data.
+    /// The last event ID, of dispatched events including those without data.
     package var lastEventID: String { fields.lastEventID }
 
-    /// The next event in `input`; `nil` when all of it was taken.
+    /// Returns the next event in `input`; `nil` when all of it was consumed.
     ///
-    /// `consumed` is set on every call: the caller drops that many bytes from the front before the next
-    /// one. Throws `eventLineTooLong` and `eventTooLarge`; after that, only `illegalState`.
+    /// `consumed` is set on every call: the caller drops that many bytes from the front before the next call. Throws
+    /// `eventLineTooLong` and `eventTooLarge`; after that, only `illegalState`.
     package mutating func next(
         _ input: UnsafeRawBufferPointer, consumed: inout Int
     ) throws(WireViolation) -> EventStreamItem? {
@@ -80,12 +79,12 @@ package struct EventStreamParser: Sendable {
         return nil
     }
 
-    /// One line, of which `piece` is the end.
+    /// Processes one line, of which `piece` is the end.
     private mutating func take(_ piece: UnsafeRawBufferPointer) throws(WireViolation) -> EventStreamItem? {
         defer { isFirstLine = false }
         guard !line.isEmpty else { return try fields.take(withoutMark(piece), limits) }
         line += piece
-        // Out of the way, so that it is not copied when it is emptied.
+        // Moved out, so that emptying the line does not copy it.
         var whole: [UInt8] = []
         swap(&whole, &line)
         let item = try whole.withUnsafeBufferPointer { (bytes) throws(WireViolation) in
@@ -96,13 +95,13 @@ package struct EventStreamParser: Sendable {
         return item
     }
 
-    /// One byte order mark may begin the stream (WHATWG HTML 9.2.5); it holds no line end.
+    /// Removes a byte order mark, which may begin the stream (WHATWG HTML 9.2.5).
     private func withoutMark(_ line: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
         guard isFirstLine, line.starts(with: [0xEF, 0xBB, 0xBF]) else { return line }
         return UnsafeRawBufferPointer(rebasing: line[3...])
     }
 
-    /// Where CR or LF is, else the end of `input`.
+    /// Returns the index of the first CR or LF, or the end of `input`.
     private static func endOfLine(_ input: UnsafeRawBufferPointer, _ start: Int) -> Int {
         var index = input.firstControl(from: start, to: input.count)
         while index < input.count, input[index] != .cr, input[index] != .lf {

@@ -1,7 +1,7 @@
-// What must live here: which command follows which reply, from the greeting to the end of a transfer, and the next
-// transfer on the same connection. What this file does not know: sockets, TLS, where credentials come from, files.
+// Decides which FTP command follows which reply, from the greeting to the end of a transfer and the next transfer on
+// the same connection. Sockets, TLS, the source of credentials, and files are handled elsewhere.
 
-/// The control connection of FTP as steps (RFC 959, 2228, 2389, 2428, 2640, 3659, 4217).
+/// The control connection of FTP as a sequence of steps (RFC 959, 2228, 2389, 2428, 2640, 3659, 4217).
 ///
 /// ```swift
 /// var conversation = FTPConversation(security: .explicit)
@@ -21,20 +21,20 @@
 package struct FTPConversation: Sendable, CustomStringConvertible {
     package enum Security: Sendable, Hashable {
         case none
-        /// AUTH TLS before anything is said (RFC 4217 4).
+        /// Sends AUTH TLS before anything else (RFC 4217 §4).
         case explicit
-        /// The connection is secure before the greeting; whoever dials sees to it.
+        /// The connection is secured before the greeting; the code that connects does that.
         case implicit
     }
 
-    /// What is to be moved.
+    /// A transfer, or a query of a file's size.
     package struct Job: Sendable, Hashable {
         package enum Operation: Sendable, Hashable { case retrieve, list, store, size }
         package var operation: Operation
         package var path: FTPPath
-        /// Where it begins (REST, RFC 3659 5); at least 0.
+        /// The offset at which the transfer begins (REST, RFC 3659 §5); at least 0.
         package var offset: Int64
-        /// A server that cannot begin in the middle may begin anew.
+        /// Whether the transfer may start from the beginning if the server does not support offsets.
         package var mayBeginAnew: Bool
 
         package init(_ operation: Operation, _ path: FTPPath, offset: Int64 = 0, mayBeginAnew: Bool = false) {
@@ -46,61 +46,62 @@ package struct FTPConversation: Sendable, CustomStringConvertible {
     }
 
     package enum Step: Sendable, Equatable {
-        /// The next reply is to be given to ``take(_:)``.
+        /// Pass the next reply to ``take(_:)``.
         case reply
         case send([UInt8])
-        /// TLS begins on the control connection; bytes that were received before and not read are an attack.
+        /// Begin TLS on the control connection. Bytes received earlier and not read yet are an attack.
         case secure
-        /// A user's name and password are wanted.
+        /// Supply user name and password.
         case login
-        /// The data connection is to be opened, to the peer of the control connection.
+        /// Open the data connection, to the peer of the control connection.
         case connect(UInt16)
-        /// The bytes are to be moved over the data connection; it is secure if ``protectsData``.
+        /// Transfer the data over the data connection, secured if ``protectsData``.
         case transfer
-        /// Nothing is under way: a job may begin, or is done.
+        /// No job is under way: the job is done, or a new one may begin.
         case idle
     }
 
-    /// A server's no, or its silence.
+    /// A server's negative or unexpected reply.
     package struct Refusal: Error, Sendable, Hashable {
         package enum Reason: Sendable, Hashable {
-            /// 421: it closes the connection.
+            /// 421: the server closes the connection.
             case closing
-            /// The login is wrong, or there must be one.
+            /// The login is wrong, or missing.
             case login
-            /// There is no such file, or it may not be had.
+            /// The file does not exist or is not accessible.
             case unavailable
-            /// No room, or no right to write.
+            /// No space, or no permission to write.
             case cannotStore
-            /// TLS is refused.
+            /// The server refuses TLS.
             case insecure
-            /// It cannot begin in the middle.
+            /// The server does not support offsets.
             case cannotResume
-            /// The transfer broke off.
+            /// The transfer was aborted.
             case aborted
-            /// Anything else it does not do.
+            /// Any other refusal.
             case refused
-            /// A reply that does not fit.
+            /// A reply that does not fit the state of the connection.
             case unexpected
         }
         package let reason: Reason
-        /// The verb it answered; the greeting has none.
+        /// The verb of the refused command; empty for the greeting.
         package let command: String
         package let code: Int
     }
 
-    /// What is to be had of the file: before ``Step/transfer``, if the server tells.
+    /// The file's size in bytes, known before ``Step/transfer`` if the server reports it.
     package private(set) var size: Int64?
-    /// The size in bytes that a 125 or 150 announces for a file that is fetched from its beginning; `nil` without
-    /// one. The text is the server's own (RFC 959 4.2): it serves to show progress, and does not prove that all bytes
-    /// have come.
+    /// The size in bytes announced by a 125 or 150 reply for a file fetched from its beginning; `nil` without one. The
+    /// text has no standard form (RFC 959 §4.2): it serves to show progress and does not prove that all bytes have
+    /// arrived.
     package private(set) var announcedSize: Int64?
-    /// When it was changed last, as the server wrote it: `YYYYMMDDHHMMSS`, with a fraction or without (RFC 3659 2.3).
+    /// The time of the last modification as written by the server: `YYYYMMDDHHMMSS`, with or without a fraction (RFC
+    /// 3659 §2.3).
     package private(set) var modification: String?
     package private(set) var protectsData = false
     package private(set) var isLoggedIn = false
     package private(set) var step = Step.reply
-    /// Features (RFC 2389), in upper case; `nil` if the server does not tell.
+    /// The server's features (RFC 2389) in upper case; `nil` if the server does not list them.
     private(set) var features: Set<String>?
 
     let security: Security
@@ -118,18 +119,18 @@ package struct FTPConversation: Sendable, CustomStringConvertible {
 
     package init(security: Security) { self.security = security }
 
-    /// Where what is moved begins: decided when the size is known, and perhaps by the server.
+    /// The offset at which the transfer begins: final once the size is known, and possibly changed by the server.
     package var offset: Int64 { job?.offset ?? lastOffset }
     private var lastOffset: Int64 = 0
-    /// A listing is one for machines (MLSD, RFC 3659 7), and not for people (LIST).
+    /// True for a machine-readable listing (MLSD, RFC 3659 §7), false for a human-readable one (LIST).
     package private(set) var listsFacts = false
 
-    /// Whether another job may begin.
+    /// Whether another job may begin on this connection.
     package var isReusable: Bool { step == .idle && isLoggedIn }
 
-    // MARK: What was done
+    // MARK: Completed steps
 
-    /// Begins a job: at once if the connection is idle, after the login otherwise.
+    /// Begins a job: at once if the connection is idle, otherwise after the login.
     package mutating func begin(_ job: Job) throws(WireViolation) {
         guard self.job == nil, step == .idle || !isLoggedIn else { throw .local(.illegalState, "RFC 959 5.4") }
         self.job = job
@@ -143,7 +144,8 @@ package struct FTPConversation: Sendable, CustomStringConvertible {
         step = .login
     }
 
-    /// - Throws: `local` if one of them holds a line break or NUL (security 61).
+    /// Supplies the credentials.
+    /// - Throws: `local` if one of them contains a line break or NUL, which would inject another command.
     package mutating func login(user: String, password: String, account: String? = nil) throws(WireViolation) {
         self.password = Array(password.utf8)
         self.account = account.map { Array($0.utf8) }
@@ -151,21 +153,22 @@ package struct FTPConversation: Sendable, CustomStringConvertible {
         try send(.user, "USER", Array(user.utf8))
     }
 
-    /// The data connection is there.
-    /// - Parameter offset: where to begin after all; `nil` leaves it as the job has it.
+    /// Reports that the data connection is established.
+    /// - Parameter offset: a new offset to begin at; `nil` keeps the job's.
     package mutating func connected(beginningAt offset: Int64? = nil) throws(WireViolation) {
         if let offset { job?.offset = max(0, offset) }
         guard let job else { throw .local(.illegalState, "RFC 959 5.4") }
         if job.offset > 0 { try send(.restart, "REST", Array("\(job.offset)".utf8)) } else { try sendCommand() }
     }
 
-    /// The bytes were moved, and the data connection ended: the server's word on it is still to come.
+    /// Reports that the data was transferred and the data connection has ended; the server's final reply is still to
+    /// come.
     package mutating func transferred() {
         phase = .ending
         step = .reply
     }
 
-    // MARK: What was said
+    // MARK: Replies
 
     package mutating func take(_ reply: FTPReply) throws {
         if reply.code == 421 { throw refusal(.closing, reply) }
@@ -202,7 +205,7 @@ package struct FTPConversation: Sendable, CustomStringConvertible {
             type = job?.path.isText ?? false
             try afterType()
         case .size:
-            // Servers refuse it for text, for folders, or do not know it: then nobody knows.
+            // Servers refuse SIZE for text files and folders, or do not support it; the size is then unknown.
             size = reply.code == 213 ? Int64(reply.text.prefix { $0.isASCII && $0.isNumber }) : nil
             if job?.operation == .size, size == nil {
                 done()
@@ -230,11 +233,11 @@ package struct FTPConversation: Sendable, CustomStringConvertible {
             case .preliminary:
                 announcedSize = announcement(reply)
                 step = .transfer
-            // An empty listing may be said to be done before anybody connected.
+            // The server may report an empty listing as complete before the data connection is made.
             case .completed where job?.operation == .list: done()
             default:
                 let operation = job?.operation
-                // The command is over with its refusal, and the connection good for another.
+                // The refusal ends the command; the connection can be used for another.
                 done()
                 throw refusal(operation == .store ? .cannotStore : .unavailable, reply)
             }
@@ -247,7 +250,7 @@ package struct FTPConversation: Sendable, CustomStringConvertible {
         }
     }
 
-    /// `150 Opening BINARY mode data connection for a.txt (12345 bytes).`
+    /// Returns the size announced in a reply such as `150 Opening BINARY mode data connection for a.txt (12345 bytes).`
     private func announcement(_ reply: FTPReply) -> Int64? {
         guard let job, job.operation == .retrieve, job.offset == 0, !job.path.isText, [125, 150].contains(reply.code)
         else { return nil }
@@ -281,7 +284,7 @@ package struct FTPConversation: Sendable, CustomStringConvertible {
             guard reply.kind == .permanentFailure || reply.kind == .transientFailure else {
                 throw refusal(.unexpected, reply)
             }
-            // Old servers, and those behind what rewrites addresses, know PASV alone.
+            // Old servers, and those behind a device that rewrites addresses, support only PASV.
             extendedPassive = false
             return try send(.passive, "PASV")
         }
@@ -290,7 +293,7 @@ package struct FTPConversation: Sendable, CustomStringConvertible {
         step = .connect(port)
     }
 
-    // MARK: What follows
+    // MARK: Next commands
 
     private mutating func ready() throws(WireViolation) {
         phase = .ready
@@ -306,7 +309,7 @@ package struct FTPConversation: Sendable, CustomStringConvertible {
 
     private mutating func afterType() throws(WireViolation) {
         guard let job else { return }
-        // In text mode a size is a guess that makes the server read the file.
+        // In text mode a size is an estimate for which the server must read the file.
         let knows = !job.path.isText && features?.contains("SIZE") != false
         switch job.operation {
         case .size: try send(.size, "SIZE", job.path.bytes)
@@ -315,7 +318,7 @@ package struct FTPConversation: Sendable, CustomStringConvertible {
         }
     }
 
-    /// What is to be known of the file is known.
+    /// Continues once the file's size and time are known.
     private mutating func described() throws(WireViolation) {
         if job?.operation == .size { done() } else { try passive() }
     }
@@ -335,7 +338,7 @@ package struct FTPConversation: Sendable, CustomStringConvertible {
             }
         listsFacts = verb == "MLSD"
         var path = job.path.bytes
-        // A folder is named without its last slash, except the highest.
+        // A folder is named without its trailing slash, except the root.
         if job.operation == .list, path.count > 1, path.last == UInt8(ascii: "/") { path.removeLast() }
         try send(.command, verb, path)
     }
@@ -358,7 +361,7 @@ package struct FTPConversation: Sendable, CustomStringConvertible {
         Refusal(reason: reason, command: command, code: reply.code)
     }
 
-    /// RFC 2389 3.2: one to a line between the first and the last.
+    /// Parses the reply to FEAT, which lists one feature on each line between the first and the last (RFC 2389 §3.2).
     private static func features(_ reply: FTPReply) -> Set<String> {
         var names = Set(
             reply.lines.dropFirst().dropLast().compactMap { line in
@@ -368,7 +371,7 @@ package struct FTPConversation: Sendable, CustomStringConvertible {
         return names
     }
 
-    /// Without what the commands said.
+    /// The state of the connection, without the arguments of commands.
     package var description: String {
         "FTP \(phase)\(isLoggedIn ? ", logged in" : "")\(protectsData ? ", data protected" : "")"
     }

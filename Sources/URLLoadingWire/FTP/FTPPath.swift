@@ -1,13 +1,14 @@
-/// What an ftp URL names (RFC 1738 3.2.2), as bytes for a command. Never with a line break in it (security 61).
+/// The path of an ftp URL (RFC 1738 §3.2.2) as bytes for a command. Never contains a line break, which would inject
+/// another command.
 package struct FTPPath: Sendable, Hashable {
-    /// Relative to where the server puts its users, unless it begins with "/". Empty for that place.
+    /// The path relative to the user's initial folder, unless it begins with "/". Empty for that folder itself.
     package let bytes: [UInt8]
     package let isDirectory: Bool
-    /// `;type=a`: text, its lines ended as here.
+    /// True for `;type=a`: a text file, converted to local line ends.
     package let isText: Bool
 
-    /// - Parameter path: of the URL, percent-encoded, with its leading "/".
-    /// - Throws: `local` if what is decoded holds CR, LF or NUL, or the type is unknown.
+    /// - Parameter path: the URL's path, percent-encoded, with its leading "/".
+    /// - Throws: `local` if the decoded path contains CR, LF or NUL, or the type is unknown.
     package init(_ path: String) throws(WireViolation) {
         var path = Substring(path)
         if path.utf8.first == UInt8(ascii: "/") { path = path.dropFirst() }
@@ -28,9 +29,9 @@ package struct FTPPath: Sendable, Hashable {
     }
 }
 
-/// A command as its bytes.
+/// Encodes commands.
 enum FTPCommand {
-    /// RFC 959 4.1; UTF-8 by RFC 2640.
+    /// Returns a command line (RFC 959 §4.1), in UTF-8 (RFC 2640).
     static func line(_ verb: String, _ argument: [UInt8] = []) throws(WireViolation) -> [UInt8] {
         try check(argument)
         var line = Array(verb.utf8)

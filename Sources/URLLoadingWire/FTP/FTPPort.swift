@@ -1,6 +1,6 @@
-/// Where a server listens for the data connection.
+/// The port on which a server listens for the data connection.
 enum FTPPort {
-    /// 229 of EPSV (RFC 2428 3): `(|||6446|)`, any delimiter.
+    /// Parses the 229 reply to EPSV (RFC 2428 §3): `(|||6446|)`, with any delimiter.
     static func extended(_ text: String) -> UInt16? {
         let bytes = Array(text.utf8)
         guard let open = bytes.lastIndex(of: UInt8(ascii: "(")), bytes.count > open + 5 else { return nil }
@@ -14,8 +14,9 @@ enum FTPPort {
         return port(digits)
     }
 
-    /// 227 of PASV (RFC 959, RFC 1123 4.1.2.6): six numbers anywhere. The address among them is never used: the data
-    /// connection goes where the control connection does (security 60).
+    /// Parses the 227 reply to PASV (RFC 959, RFC 1123 §4.1.2.6): six numbers anywhere in the text. The address among
+    /// them is never used: the data connection goes to the peer of the control connection, so that a server cannot
+    /// direct it elsewhere.
     static func passive(_ text: String) -> UInt16? {
         var numbers: [Int] = []
         for part in text.utf8.split(whereSeparator: { !($0.isDigit || $0 == UInt8(ascii: ",")) })

@@ -1,8 +1,8 @@
-/// What a server says to a command (RFC 959 4.2).
+/// A server's reply to a command (RFC 959 §4.2).
 package struct FTPReply: Sendable, Hashable, CustomStringConvertible {
-    /// Three digits, the first from 1 to 5.
+    /// The reply code: three digits, the first from 1 to 5.
     package let code: Int
-    /// The lines' texts, without codes and ends.
+    /// The text of the lines, without codes and line ends.
     package let lines: [String]
 
     package init(_ code: Int, _ lines: [String]) {
@@ -10,25 +10,25 @@ package struct FTPReply: Sendable, Hashable, CustomStringConvertible {
         self.lines = lines
     }
 
-    /// What the first digit says.
+    /// The class of reply, given by the first digit.
     package enum Kind: Int, Sendable {
         case preliminary = 1
         case completed, intermediate, transientFailure, permanentFailure
     }
     package var kind: Kind { Kind(rawValue: code / 100) ?? .permanentFailure }
 
-    /// The text of the last line: the one that is meant for machines, if any is.
+    /// The text of the last line, the one meant for machines, if any is.
     package var text: String { lines.last ?? "" }
 
-    /// Without the text: servers repeat names and passwords in it.
+    /// The code only: servers repeat names and passwords in the text.
     package var description: String { "\(code) (\(lines.count) lines)" }
 }
 
 extension WireViolation.Code {
-    /// A reply out of the grammar of RFC 959 4.2.
+    /// A reply that violates the grammar of RFC 959 §4.2.
     public static let malformedFTPReply = Self(rawValue: "malformedFTPReply")
-    /// A reply beyond the limit in bytes.
+    /// A reply larger than the limit in bytes.
     public static let ftpReplyTooLarge = Self(rawValue: "ftpReplyTooLarge")
-    /// A path, user, password or account that a command cannot carry: with a line break or NUL in it.
+    /// A path, user, password or account with a line break or NUL, which a command cannot carry.
     public static let invalidFTPArgument = Self(rawValue: "invalidFTPArgument")
 }

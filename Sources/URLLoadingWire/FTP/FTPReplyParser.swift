@@ -1,10 +1,11 @@
-/// Replies of an FTP server out of bytes (RFC 959 4.2). Lines end in CRLF; LF alone is taken too, as servers send it.
+/// Parses the replies of an FTP server (RFC 959 §4.2). Lines end in CRLF; a bare LF is accepted too, because servers
+/// send it.
 ///
 /// ```swift
 /// var parser = FTPReplyParser()
 /// while let reply = try parser.next(input, consumed: &consumed) { … }
 /// ```
-/// It takes all input but what follows a whole reply.
+/// The parser consumes all input except the bytes after a complete reply.
 package struct FTPReplyParser: Sendable {
     private let limit: Int
     private var line: [UInt8] = []
@@ -13,10 +14,10 @@ package struct FTPReplyParser: Sendable {
     private var size = 0
     private var hasFailed = false
 
-    /// - Parameter limit: bytes of one reply, all lines together; at least 1.
+    /// - Parameter limit: the size of one reply in bytes, all lines together; at least 1.
     package init(limit: Int = 64 * 1024) { self.limit = max(1, limit) }
 
-    /// A part of a reply is here.
+    /// True if part of a reply has arrived.
     package var isInReply: Bool { size > 0 }
 
     package mutating func next(_ input: UnsafeRawBufferPointer, consumed: inout Int) throws(WireViolation) -> FTPReply?
@@ -30,7 +31,7 @@ package struct FTPReplyParser: Sendable {
                 guard size <= limit else { throw .remote(.ftpReplyTooLarge, "RFC 959 4.2") }
                 guard byte == .lf else {
                     line.append(byte)
-                    // What is no FTP is known by its first bytes.
+                    // A peer that does not speak FTP is recognised by its first bytes.
                     if code == nil, lines.isEmpty, line.count <= 3, !byte.isDigit { throw Self.malformed }
                     continue
                 }
@@ -51,7 +52,8 @@ package struct FTPReplyParser: Sendable {
         guard let code else {
             guard let start, 100...599 ~= start else { throw Self.malformed }
             guard mark == UInt8(ascii: "-") else {
-                // A code alone is a whole reply without text: servers send it, and it begins no reply of many lines.
+                // A bare code is a complete reply without text: servers send it, and it does not begin a multi-line
+                // reply.
                 guard mark == UInt8(ascii: " ") || mark == nil else { throw Self.malformed }
                 return whole(start, line.dropFirst(4))
             }
@@ -59,7 +61,8 @@ package struct FTPReplyParser: Sendable {
             lines = [Self.text(line.dropFirst(4))]
             return nil
         }
-        // Only the same code and a space end the reply: lines between may begin with any number, or be the code alone.
+        // Only the same code followed by a space ends the reply; lines in between may begin with any number, or be the
+        // bare code.
         guard start == code, mark == UInt8(ascii: " ") else {
             let repeatsCode = start == code && mark == UInt8(ascii: "-")
             lines.append(Self.text(repeatsCode ? line.dropFirst(4) : line[...]))

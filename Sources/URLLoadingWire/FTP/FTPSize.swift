@@ -1,7 +1,7 @@
-/// Sizes in the text of a reply.
+/// File sizes in the text of a reply.
 enum FTPSize {
-    /// The number before the last word `bytes` or `byte`, as in `(12345 bytes)`; `nil` without that word, and if the
-    /// word before it is not a number of digits alone.
+    /// Returns the number before the last word `bytes` or `byte`, as in `(12345 bytes)`; `nil` without that word, or if
+    /// the word before it does not consist of digits only.
     static func announced(_ text: String) -> Int64? {
         let words = text.utf8.split { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "(") || $0 == UInt8(ascii: ")") }
         let unit = words.lastIndex { word in

@@ -1,4 +1,4 @@
-/// Everything the FTP side needs of an absolute `ftp` or `ftps` URL, worked out once.
+/// The parts of an absolute `ftp` or `ftps` URL that a transfer needs, computed once.
 ///
 /// ```swift
 /// let target = try FTPTarget("ftp://ada:secret@example.org/pub/a%20b.txt")
@@ -13,7 +13,8 @@ package struct FTPTarget: Sendable, Hashable {
     package let password: String?
     package let path: FTPPath
 
-    /// Throws `unsupportedScheme`, `invalidHost`, `invalidFTPArgument`, or what ``URIReference`` throws.
+    /// Parses a URL. Throws `unsupportedScheme`, `invalidHost`, `invalidFTPArgument`, or the errors of
+    /// ``URIReference``.
     package init(_ absoluteURLString: String) throws(WireViolation) {
         let reference = try URIReference(absoluteURLString)
         let (bytes, parts) = (reference.bytes, reference.parts)
@@ -23,7 +24,7 @@ package struct FTPTarget: Sendable, Hashable {
         guard let host = parts.host, !host.isEmpty else { throw .local(.invalidHost, "RFC 1738 3.2") }
         origin = try Origin(scheme: known, host: Origin.Host(bytes: bytes[host]), port: parts.port)
         (user, password) = try Target.credentials(parts.userinfo.map { bytes[$0] })
-        // FTP knows no queries: what looks like one belongs to the name (RFC 1738 3.2).
+        // FTP has no queries: text that looks like one belongs to the file name (RFC 1738 §3.2).
         let end = parts.query?.upperBound ?? parts.path.upperBound
         path = try FTPPath(String(decoding: bytes[parts.path.lowerBound..<end], as: UTF8.self))
     }

@@ -1,11 +1,11 @@
-/// Text of ports: digits and nothing else, where `UInt16` would take a sign.
+/// Parses ports: digits only, where `UInt16` would accept a sign.
 package enum PortText {
     package static func number(_ text: some StringProtocol) -> UInt16? {
         text.utf8.allSatisfy(\.isDigit) ? UInt16(text) : nil
     }
 }
 
-/// Dotted-decimal text of IPv4 addresses (RFC 3986 3.2.2): four decimals, no leading zeros, no octal.
+/// Dotted-decimal text of IPv4 addresses (RFC 3986 §3.2.2): four decimals, no leading zeros, no octal.
 enum IPv4Text {
     static func parse(_ text: some Collection<UInt8>) -> [UInt8]? {
         var address: UInt32 = 0
@@ -18,7 +18,7 @@ enum IPv4Text {
                 address = address << 8 | UInt32(octet)
                 (octet, digits, dots) = (0, 0, dots + 1)
             } else {
-                // Nothing follows a leading zero.
+                // No digit may follow a leading zero.
                 guard byte.isDigit, digits == 0 || octet > 0 else { return nil }
                 octet = octet * 10 + Int(byte &- 0x30)
                 digits += 1
@@ -31,7 +31,7 @@ enum IPv4Text {
     }
 
     static func format(_ bytes: some Collection<UInt8>) -> String {
-        // At most "255." for each: short enough to need no room of its own.
+        // At most "255." for each byte: short enough for a small string.
         String(unsafeUninitializedCapacity: 4 * bytes.count) { room in
             var count = 0
             for byte in bytes {
@@ -45,9 +45,9 @@ enum IPv4Text {
     }
 }
 
-/// Text of IPv6 addresses: read as RFC 4291 2.2 says, written as RFC 5952 recommends.
+/// Text of IPv6 addresses: parsed by RFC 4291 §2.2, written as RFC 5952 recommends.
 enum IPv6Text {
-    /// `zoneMark` is what stands before a zone: `%25` in a URL (RFC 6874).
+    /// Parses an address. `zoneMark` is the text that precedes a zone: `%25` in a URL (RFC 6874).
     static func parse(_ text: ArraySlice<UInt8>, zoneMark: String) -> (bytes: [UInt8], zone: String?)? {
         guard let mark = text.firstIndex(of: UInt8(ascii: "%")) else {
             return address(text).map { ($0, nil) }
@@ -60,7 +60,7 @@ enum IPv6Text {
         return (bytes, zone)
     }
 
-    /// Printable ASCII: an interface name or number. Longer than IF_NAMESIZE cannot exist.
+    /// Returns whether a zone is printable ASCII and no longer than IF_NAMESIZE: an interface name or number.
     static func isLegalZone(_ zone: String) -> Bool {
         (1...15).contains(zone.utf8.count)
             && zone.utf8.allSatisfy { ByteSet.visible.contains($0) && $0 != UInt8(ascii: "/") }
@@ -107,7 +107,7 @@ enum IPv6Text {
 
     static func format(_ bytes: [UInt8]) -> String {
         guard bytes.count == 16 else { return "" }
-        // RFC 5952 5: mixed notation for IPv4-mapped addresses.
+        // RFC 5952 §5: mixed notation for IPv4-mapped addresses.
         if bytes[..<10].allSatisfy({ $0 == 0 }), bytes[10] == 0xFF, bytes[11] == 0xFF {
             return "::ffff:" + IPv4Text.format(bytes[12...])
         }
@@ -117,7 +117,7 @@ enum IPv6Text {
         return hex(words[..<gap.lowerBound]) + "::" + hex(words[gap.upperBound...])
     }
 
-    /// RFC 5952 4.2.3: the longest run, of equal ones the first.
+    /// Returns the longest run of zeros, the first one of equal runs (RFC 5952 §4.2.3).
     private static func longestZeros(_ words: [UInt16]) -> Range<Int> {
         var best = 0..<0
         var start = 0

@@ -1,12 +1,13 @@
-/// One range of bytes that a request asks for (RFC 9110 §14.1.2).
+/// One byte range of a request (RFC 9110 §14.1.2).
 package enum ByteRange: Sendable, Hashable {
     case from(Int64)
     case span(Int64, Int64)
-    /// The last so many.
+    /// The last bytes, by their number.
     case last(Int64)
 
-    /// The ranges of a Range field; `nil` if it is none, or in another unit: it is ignored then (§14.2).
-    /// - Parameter most: a longer list is a way to make a server work, and ignored too.
+    /// Parses a Range field; `nil` if it is invalid or in another unit, in which case it is ignored (§14.2).
+    /// - Parameter most: limit of the list's length; a longer list is ignored too, because it may be meant to overload
+    ///   the server.
     package static func parse(_ text: String, most: Int = 16) -> [ByteRange]? {
         let halves = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
         guard halves.count == 2, halves[0].lowercased() == "bytes" else { return nil }
@@ -31,13 +32,13 @@ package enum ByteRange: Sendable, Hashable {
         }
     }
 
-    /// Digits alone; more than can be counted is as much as can be.
+    /// Parses digits only; a number too large to represent becomes the largest one.
     private static func number(_ text: Substring) -> Int64? {
         guard !text.isEmpty, text.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
         return Int64(text) ?? .max
     }
 
-    /// What it means for so many bytes; `nil` if there is no such part (§14.1.2).
+    /// Returns the range for a representation of the given length; `nil` if there is no such part (§14.1.2).
     package func resolved(for length: Int64) -> Range<Int64>? {
         switch self {
         case .from(let first): first < length ? first..<length : nil

@@ -1,5 +1,4 @@
-// Searches eight bytes at a time. The word tricks are exact for the lowest flagged byte, which is
-// the only one looked at.
+// Searches eight bytes at a time. The bit operations are exact for the lowest flagged byte, the only one that is used.
 
 private let ones: UInt64 = 0x0101_0101_0101_0101
 private let tops: UInt64 = 0x8080_8080_8080_8080
@@ -10,7 +9,7 @@ extension UnsafeRawBufferPointer {
         UInt64(littleEndian: loadUnaligned(fromByteOffset: index, as: UInt64.self))
     }
 
-    /// The index of the first LF in `start..<end`, else `end`.
+    /// Returns the index of the first LF in `start..<end`, or `end`.
     @inline(__always)
     func firstLineFeed(from start: Int, to end: Int) -> Int {
         var index = start
@@ -24,7 +23,7 @@ extension UnsafeRawBufferPointer {
         return index
     }
 
-    /// The index of the first control character other than HTAB in `start..<end`, else `end`.
+    /// Returns the index of the first control character other than HTAB in `start..<end`, or `end`.
     @inline(__always)
     func firstControl(from start: Int, to end: Int) -> Int {
         var index = start
@@ -46,7 +45,7 @@ extension UnsafeRawBufferPointer {
         return end
     }
 
-    /// Whether the bytes in `range` are `text`, ASCII case aside; `text` is given in lower case.
+    /// Returns whether the bytes in `range` equal `text`, ignoring ASCII case; `text` is in lower case.
     @inline(__always)
     func matches(_ text: StaticString, in range: Range<Int>) -> Bool {
         guard range.count == text.utf8CodeUnitCount else { return false }
@@ -57,7 +56,7 @@ extension UnsafeRawBufferPointer {
         return true
     }
 
-    /// `range` without the blanks at both ends.
+    /// Returns `range` without blanks at both ends.
     @inline(__always)
     func trimmed(_ range: Range<Int>) -> Range<Int> {
         var (start, end) = (range.lowerBound, range.upperBound)
@@ -66,7 +65,7 @@ extension UnsafeRawBufferPointer {
         return start..<end
     }
 
-    /// The bytes of `range` as text: UTF-8 if they are, Latin-1 otherwise.
+    /// Returns the bytes of `range` as text: UTF-8 if valid, Latin-1 otherwise.
     func text(_ range: Range<Int>) -> String {
         let bytes = UnsafeRawBufferPointer(rebasing: self[range])
         if let valid = String(validating: bytes, as: UTF8.self) { return valid }
@@ -76,8 +75,8 @@ extension UnsafeRawBufferPointer {
     }
 }
 
-/// Calls `body` with every element of a comma-separated list (RFC 9110 5.6.1), trimmed, empty
-/// elements left out. Quoted strings are not looked at: for lists of tokens.
+/// Calls `body` with every non-empty element of a comma-separated list (RFC 9110 §5.6.1), trimmed. For lists of tokens:
+/// quoted strings are not recognised.
 func forEachListElement(of value: UnsafeRawBufferPointer, _ body: (Range<Int>) -> Void) {
     var start = 0
     for index in 0...value.count where index == value.count || value[index] == UInt8(ascii: ",") {

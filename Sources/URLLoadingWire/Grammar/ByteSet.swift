@@ -9,7 +9,7 @@ struct ByteSet: Sendable {
         return byte < 128 && (word &>> UInt64(byte & 63)) & 1 != 0
     }
 
-    // Computed, so that the words become constants in the code; tests spell them out again as text.
+    // Computed, so that the words become constants in the code; tests compare them with the characters.
 
     /// RFC 9110 5.6.2.
     static var token: ByteSet { ByteSet(low: 0x03FF_6CFA_0000_0000, high: 0x57FF_FFFF_C7FF_FFFE) }
@@ -25,24 +25,24 @@ struct ByteSet: Sendable {
     static var registeredName: ByteSet { ByteSet(low: 0x2BFF_7FF2_0000_0000, high: 0x47FF_FFFE_87FF_FFFE) }
     /// RFC 3986 3.1.
     static var scheme: ByteSet { ByteSet(low: 0x03FF_6800_0000_0000, high: 0x07FF_FFFE_07FF_FFFE) }
-    /// What a Host value is made of (RFC 9110 7.2), without the comma that would join two of them.
+    /// The characters of a Host value (RFC 9110 §7.2), without the comma that would join two values.
     static var hostField: ByteSet { ByteSet(low: 0x2FFF_6FF2_0000_0000, high: 0x47FF_FFFE_AFFF_FFFE) }
     /// a-z, 0-9, "-", "_" and "." of a host name in normal form.
     static var hostName: ByteSet { ByteSet(low: 0x03FF_6000_0000_0000, high: 0x07FF_FFFE_8000_0000) }
-    /// Illegal but harmless in a path or query: space | " < > ^ ` { } [ ].
+    /// Characters that are illegal but harmless in a path or query: space | " < > ^ ` { } [ ].
     static var repairable: ByteSet { ByteSet(low: 0x5000_0005_0000_0000, high: 0x3800_0001_6800_0000) }
-    /// VCHAR: what a request target may be made of before its form is looked at.
+    /// VCHAR, the characters of any request target.
     static var visible: ByteSet { ByteSet(low: 0xFFFF_FFFE_0000_0000, high: 0x7FFF_FFFF_FFFF_FFFF) }
 }
 
 extension UInt8 {
     @inline(__always) var isDigit: Bool { self &- 0x30 < 10 }
     @inline(__always) var isAlpha: Bool { (self | 0x20) &- 0x61 < 26 }
-    /// A-Z to a-z, everything else unchanged: never a locale, never Unicode (security 34).
+    /// Maps A-Z to a-z and leaves everything else unchanged: independent of locale and Unicode.
     @inline(__always) var lowered: UInt8 { self &- 0x41 < 26 ? self | 0x20 : self }
     /// SP or HTAB (RFC 9110 5.6.3).
     @inline(__always) var isBlank: Bool { self == 0x20 || self == 0x09 }
-    /// A control character other than HTAB: never in a field value (RFC 9110 5.5).
+    /// A control character other than HTAB, forbidden in field values (RFC 9110 §5.5).
     @inline(__always) var isForbiddenInValue: Bool { (self < 0x20 && self != 0x09) || self == 0x7F }
 
     @inline(__always) var hexValue: UInt8? {

@@ -1,4 +1,4 @@
-/// What Cache-Control says, of a request or a response (RFC 9111 5.2, RFC 5861, RFC 8246).
+/// The Cache-Control directives of a request or a response (RFC 9111 §5.2, RFC 5861, RFC 8246).
 ///
 /// ```swift
 /// let control = CacheControl(headers)
@@ -6,16 +6,16 @@
 /// control.flags.contains(.noStore)  // false
 /// ```
 ///
-/// Lenient where that is safe: names have no case, unknown directives are nothing, a number may be quoted, of
-/// directives that appear twice the first counts, and one too large is 2^31 (RFC 9111 1.2.2). A number that is none
-/// makes an answer stale at once (RFC 9111 4.2.1): it is 0, or for what would allow more, nothing.
+/// Lenient where that is safe: names are case-insensitive, unknown directives are ignored, a number may be quoted, the
+/// first of repeated directives counts, and a number too large is 2^31 (RFC 9111 §1.2.2). An invalid number makes a
+/// response stale at once (RFC 9111 §4.2.1): it counts as 0, or for directives that permit more, as absent.
 package struct CacheControl: Sendable, Hashable {
     /// Directives without a number.
     package struct Flags: OptionSet, Sendable, Hashable {
         package let rawValue: UInt16
         package init(rawValue: UInt16) { self.rawValue = rawValue }
         package static let noStore = Flags(rawValue: 1)
-        /// Without fields; see ``CacheControl/noCacheFields``.
+        /// `no-cache` without field names; see ``CacheControl/noCacheFields``.
         package static let noCache = Flags(rawValue: 2)
         package static let mustRevalidate = Flags(rawValue: 4)
         package static let mustUnderstand = Flags(rawValue: 8)
@@ -34,18 +34,18 @@ package struct CacheControl: Sendable, Hashable {
     package var minFresh: Int64?
     package var staleWhileRevalidate: Int64?
     package var staleIfError: Int64?
-    /// Of `no-cache="…"`: what must not be used again without asking (RFC 9111 5.2.2.4).
+    /// The field names of `no-cache="…"`, which must not be reused without revalidation (RFC 9111 §5.2.2.4).
     package var noCacheFields: [String] = []
-    /// There was a Cache-Control field.
+    /// True if the message had a Cache-Control field.
     package private(set) var isPresent = false
 
-    /// More seconds than matter: what does not fit is this.
+    /// The value for numbers of seconds that are larger.
     package static let mostSeconds: Int64 = 1 << 31
 
-    /// Nothing said.
+    /// Creates an instance without directives.
     package init() {}
 
-    /// All Cache-Control fields of a message; one that says nothing if there is none.
+    /// Reads all Cache-Control fields of a message.
     package init(_ headers: Headers) {
         var position = headers.index(of: .cacheControl, from: 0)
         while let index = position {
@@ -55,7 +55,7 @@ package struct CacheControl: Sendable, Hashable {
         }
     }
 
-    /// A number of seconds as Age has it too: digits, or `nil`.
+    /// Parses a number of seconds, as in Age too; `nil` unless it consists of digits.
     package static func seconds(_ text: some Collection<UInt8>) -> Int64? {
         guard !text.isEmpty else { return nil }
         var number: Int64 = 0
@@ -70,7 +70,7 @@ package struct CacheControl: Sendable, Hashable {
         var position = 0
         while position < value.count {
             let start = position
-            // A comma within quotes parts nothing.
+            // A comma inside quotes does not separate directives.
             var equals: Int?
             var isQuoted = false
             while position < value.count {
@@ -152,7 +152,7 @@ package struct CacheControl: Sendable, Hashable {
             return
         }
         let names = Self.unquoted(value, argument).split { $0 == UInt8(ascii: ",") || $0.isBlank }
-        // Said of nothing it is said of all: that is the safe reading.
+        // `no-cache=""` names no field; the safe reading is that it applies to the whole response.
         if names.isEmpty { flags.insert(.noCache) }
         for name in names where noCacheFields.count < 64 {
             noCacheFields.append(String(decoding: name, as: UTF8.self).lowercased())
@@ -163,7 +163,7 @@ package struct CacheControl: Sendable, Hashable {
         argument.flatMap { seconds(unquoted(value, $0)) }
     }
 
-    /// What is in the quotes, or all of it. A quoted pair stands for nothing a number or a name has.
+    /// Returns the text inside the quotes, or all of it. Quoted pairs are not decoded: numbers and names contain none.
     private static func unquoted(_ value: UnsafeRawBufferPointer, _ range: Range<Int>)
         -> UnsafeRawBufferPointer.SubSequence
     {
@@ -176,18 +176,18 @@ package struct CacheControl: Sendable, Hashable {
     }
 }
 
-/// The names that Vary lists (RFC 9110 12.5.5).
+/// The field names that Vary lists (RFC 9110 §12.5.5).
 ///
 /// ```swift
 /// VaryField(headers)?.names   // ["accept-encoding", "accept-language"]
 /// ```
 package enum VaryField: Sendable, Hashable {
-    /// `*`: what it depends on is in no request.
+    /// `*`: the response depends on something other than request fields.
     case everything
-    /// In lower case, each once, in order.
+    /// The names in lower case, each once, in order.
     case names([String])
 
-    /// All Vary fields of a message; `nil` if there is none, or they list nothing.
+    /// Reads all Vary fields of a message; `nil` if there is none, or if they list no names.
     package init?(_ headers: Headers) {
         guard headers.contains(.vary) else { return nil }
         var names: [String] = []
@@ -205,15 +205,15 @@ package enum VaryField: Sendable, Hashable {
 }
 
 extension Headers {
-    /// What Age says (RFC 9111 5.1): of several values the first, and nothing if that is no number.
+    /// The value of Age (RFC 9111 §5.1): the first of several; `nil` if that is not a number.
     package var age: Int64? {
         withValueBytes(of: .age) { value in
             CacheControl.seconds(value[value.trimmed(0..<(value.firstIndex(of: UInt8(ascii: ",")) ?? value.count))])
         } ?? nil
     }
 
-    /// The values of a field in the form in which they are compared (RFC 9111 4.1): joined, without blanks around
-    /// commas; `nil` without such a field.
+    /// Returns the values of a field in the form in which they are compared (RFC 9111 §4.1): joined, without blanks
+    /// around commas; `nil` without such a field.
     package func comparable(_ name: FieldName) -> String? {
         guard contains(name) else { return nil }
         var parts: [String] = []

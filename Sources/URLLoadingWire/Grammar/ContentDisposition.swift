@@ -1,4 +1,4 @@
-/// What to do with the content, and what the sender would call it (RFC 6266, RFC 7578 4.2).
+/// The disposition of the content and the file name that the sender proposes (RFC 6266, RFC 7578 §4.2).
 ///
 /// ```swift
 /// let disposition = ContentDisposition("attachment; filename=\"E.txt\"; filename*=UTF-8''%E2%82%AC.txt")
@@ -6,22 +6,22 @@
 /// disposition?.fileName   // "€.txt"
 /// ```
 ///
-/// > Important: ``fileName`` is what the peer says, unchanged: it may be a path, `..`, empty, or hold any
-/// > character at all. Whoever makes a file of it must make a safe name of it first (RFC 6266 4.3).
+/// > Important: ``fileName`` is unchanged from the peer: it may be a path, `..`, empty, or contain any
+/// > character. Derive a safe name from it before creating a file (RFC 6266 §4.3).
 ///
-/// Loose where servers are: see ``LooseParameters``. Two things are left as they are although some
-/// browsers decode them, since RFC 6266 gives them no meaning and a name may really look like that:
-/// `%41` in a plain `filename`, and `=?UTF-8?Q?…?=`.
+/// Lenient where servers are careless: see ``LooseParameters``. Two forms stay undecoded although some browsers decode
+/// them, because RFC 6266 gives them no meaning and a name may really look like that: `%41` in a plain `filename`, and
+/// `=?UTF-8?Q?…?=`.
 package struct ContentDisposition: Sendable, Hashable {
-    /// `attachment`, `inline`, `form-data` or another one, in lower case. A field that begins with a
-    /// parameter means `attachment`, as one with an unknown type does (RFC 6266 4.2).
+    /// `attachment`, `inline`, `form-data` or another type, in lower case. A field that begins with a parameter means
+    /// `attachment`, as an unknown type does (RFC 6266 §4.2).
     package let type: String
-    /// The name of the file as stated: `filename*` if it can be read, else `filename`.
+    /// The proposed file name: `filename*` if it can be decoded, otherwise `filename`.
     package let fileName: String?
     /// The name of the form field, in `form-data`.
     package let name: String?
 
-    /// The value of a Content-Disposition field; `nil` if there is nothing in it.
+    /// Parses a Content-Disposition field; `nil` if it is empty.
     package init?(_ text: String) {
         var parameters = LooseParameters(text)
         var first = parameters.first()
@@ -33,7 +33,7 @@ package struct ContentDisposition: Sendable, Hashable {
         type = Self.type(first)
         let backslash: LooseParameters.Backslash = type == "form-data" ? .isLiteral : .escapes
         var (plain, extended, name): (String?, String?, String?) = (nil, nil, nil)
-        // RFC 6266 4.3 wants each at most once; of two, the first counts.
+        // RFC 6266 §4.3 allows each parameter once; the first one counts.
         while let parameter = parameters.next(backslash) {
             switch parameter.name {
             case "filename": plain = plain ?? parameter.value
@@ -46,7 +46,7 @@ package struct ContentDisposition: Sendable, Hashable {
         self.name = name
     }
 
-    /// Whether the content is to be saved rather than shown: every type but the two that say otherwise.
+    /// Whether the content is to be saved rather than shown: true for every type except `inline` and `form-data`.
     package var isAttachment: Bool { type != "inline" && type != "form-data" }
 
     private static func type(_ text: String) -> String {
@@ -55,16 +55,16 @@ package struct ContentDisposition: Sendable, Hashable {
     }
 }
 
-/// `UTF-8'en'%e2%82%ac` (RFC 8187 3.2).
+/// Values in the form `UTF-8'en'%e2%82%ac` (RFC 8187 §3.2).
 enum ExtendedValue {
-    /// The text; `nil` if the form or the charset is another one, or the bytes are not in it: then the
-    /// plain parameter is the better one.
+    /// Decodes a value; `nil` if its form or charset is not supported, or its bytes are invalid in the charset. The
+    /// plain parameter is then used instead.
     static func decode(_ value: String) -> String? {
         let parts = value.utf8.split(separator: UInt8(ascii: "'"), maxSplits: 2, omittingEmptySubsequences: false)
         guard parts.count == 3, let bytes = PercentCoding.decode(Array(parts[2])) else { return nil }
         switch String(decoding: parts[0], as: UTF8.self).lowercasedASCII {
         case "utf-8": return String(validating: bytes, as: UTF8.self)
-        // RFC 8187 3.2.1 has only UTF-8; RFC 5987, which it replaces, had this one as well.
+        // RFC 8187 §3.2.1 allows only UTF-8; RFC 5987, its predecessor, also allowed ISO-8859-1.
         case "iso-8859-1": return latin1(bytes)
         default: return nil
         }

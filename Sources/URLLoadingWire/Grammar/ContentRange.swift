@@ -1,4 +1,5 @@
-/// What part of a representation an answer carries, or that it has no such part (RFC 9110 14.4).
+/// The part of a representation that a response carries, or a statement that the requested part does not exist (RFC
+/// 9110 §14.4).
 ///
 /// ```swift
 /// ContentRange("bytes 0-9/100")   // .part(0..<10, of: 100)
@@ -6,18 +7,18 @@
 /// ContentRange("bytes */100")     // .unsatisfied(length: 100)
 /// ```
 ///
-/// Strict: what is put together from parts is whole or it is damaged, so anything out of grammar, or in
-/// another unit, is `nil`. So are two fields in one message, which ``Headers`` joins by a comma.
+/// Strict, because a file assembled from wrong parts is damaged: a value that violates the grammar or is in another
+/// unit is `nil`. So are two fields in one message, which ``Headers`` joins with a comma.
 package enum ContentRange: Sendable, Hashable {
-    /// Bytes from the start of the whole, and how many the whole has where that is known. Never empty.
+    /// A range of bytes, never empty, and the length of the whole representation if it is known.
     case part(Range<Int64>, of: Int64?)
-    /// The whole has so many bytes, and none that were asked for: goes with 416.
+    /// The representation's length; the requested range does not exist. Sent with 416.
     case unsatisfied(length: Int64)
 
-    /// The value of a Content-Range field.
+    /// Parses a Content-Range field.
     package init?(_ text: String) {
         let unit = text.utf8.prefix { $0 != 0x20 }
-        // RFC 9110 14.1: units are compared without case.
+        // RFC 9110 §14.1: units are case-insensitive.
         guard unit.elementsEqual("bytes".utf8, by: { $0.lowered == $1 }) else { return nil }
         let halves = text.utf8.dropFirst(unit.count + 1).split(
             separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
@@ -34,7 +35,7 @@ package enum ContentRange: Sendable, Hashable {
         }
     }
 
-    /// `first-last`, both included. The last byte of all that could be counted has none after it.
+    /// Parses `first-last`, both inclusive. `Int64.max` as last byte is refused, because no end follows it.
     private static func range(_ text: Substring.UTF8View.SubSequence) -> Range<Int64>? {
         let ends = text.split(separator: UInt8(ascii: "-"), omittingEmptySubsequences: false)
         guard ends.count == 2, let first = Int64(strictDigits: ends[0]), let last = Int64(strictDigits: ends[1]),
@@ -45,7 +46,7 @@ package enum ContentRange: Sendable, Hashable {
 }
 
 extension ContentRange: CustomStringConvertible {
-    /// The value as it is sent. An empty range, which the parser never gives, is drawn as unsatisfied.
+    /// The value as sent. An empty range, which the parser never returns, is written as unsatisfied.
     package var description: String {
         switch self {
         case .part(let range, let length):
@@ -57,7 +58,7 @@ extension ContentRange: CustomStringConvertible {
 }
 
 extension Int64 {
-    /// `1*DIGIT` and nothing else: no sign, no blank, no more than 63 bits.
+    /// Parses `1*DIGIT` strictly: no sign, no blank, at most 63 bits.
     init?(strictDigits digits: some Collection<UInt8>) {
         guard !digits.isEmpty else { return nil }
         var number: Int64 = 0

@@ -1,18 +1,19 @@
-/// A `data` URL taken apart (RFC 2397). Where that is silent, as browsers read it (Fetch, "data: URL
-/// processor"): a media type that is none is US-ASCII text, a percent sign without two digits stands for
-/// itself, and so on: nothing but a missing comma makes it no data URL.
+/// A parsed `data` URL (RFC 2397). Where the RFC is silent, it is read as browsers do (Fetch, "data: URL processor"):
+/// an invalid media type becomes US-ASCII text, a percent sign without two digits stands for itself, and so on. Only a
+/// missing comma makes it invalid.
 package struct DataURL: Sendable, Hashable {
     package let mediaType: MediaType?
-    /// Base64, still to be decoded.
+    /// True if the payload is Base64, which is still to be decoded.
     package let isBase64: Bool
-    /// Percent-decoded.
+    /// The payload, percent-decoded.
     package let payload: [UInt8]
 
-    /// - Parameter text: the whole URL; `nil` if it is no data URL.
+    /// - Parameter text: the whole URL.
+    /// - Returns: `nil` if it is not a data URL.
     package init?(_ text: String) {
         let scheme = "data:"
         guard text.prefix(scheme.count).lowercasedASCII == scheme else { return nil }
-        // A fragment is no part of what is loaded (RFC 3986 §3.5).
+        // A fragment is not part of the loaded resource (RFC 3986 §3.5).
         let rest = text.utf8.dropFirst(scheme.utf8.count).prefix { $0 != UInt8(ascii: "#") }
         guard let comma = rest.firstIndex(of: UInt8(ascii: ",")) else { return nil }
         var type = String(decoding: rest[..<comma], as: UTF8.self).trimmingBlanks
@@ -45,7 +46,7 @@ package struct DataURL: Sendable, Hashable {
         return decoded
     }
 
-    /// The payload as RFC 4648 §4 wants it: blanks taken out, padding made right; `nil` if it cannot be.
+    /// The payload in the form of RFC 4648 §4, with blanks removed and padding corrected; `nil` if that is impossible.
     package var base64: [UInt8]? {
         var text = payload.filter { ![0x09, 0x0A, 0x0C, 0x0D, 0x20].contains($0) }
         if text.count % 4 == 0 {

@@ -1,4 +1,4 @@
-/// What names one state of a representation (RFC 9110 8.8.3).
+/// An entity tag, the identifier of one state of a representation (RFC 9110 §8.8.3).
 ///
 /// ```swift
 /// let tag = EntityTag(#"W/"1a2b""#)
@@ -6,20 +6,21 @@
 /// tag?.matchesWeakly(EntityTag(#""1a2b""#))                // true
 /// ```
 ///
-/// It is kept as bytes: as text, two different tags can be equal (one in UTF-8, one in Latin-1), and
-/// what is sent back would not be what was received.
+/// Kept as bytes: as text, two different tags could be equal (one in UTF-8, one in Latin-1), and the tag sent back
+/// would differ from the one received.
 package struct EntityTag: Sendable, Hashable {
-    /// What lies between the quotes.
+    /// The bytes between the quotes.
     package let opaque: [UInt8]
-    /// Equal meaning is promised, equal bytes are not: of no use to put parts together.
+    /// True for a weak tag, which promises equal meaning but not equal bytes: partial responses must not be combined by
+    /// it.
     package let isWeak: Bool
 
-    /// The value of an ETag field; `nil` if it is not in the grammar, as one without quotes.
+    /// Parses an ETag field; `nil` if it violates the grammar, for example without quotes.
     package init?(_ text: String) {
         self.init(Array(text.utf8)[...])
     }
 
-    /// The one ETag of a message; `nil` if there is none, or several, or it is not in the grammar.
+    /// Reads the only ETag of a message; `nil` if there is none, or several, or if it violates the grammar.
     package init?(in headers: Headers) {
         guard headers.count(of: .etag) == 1, let bytes = headers.withValueBytes(of: .etag, { Array($0) }) else {
             return nil
@@ -27,9 +28,9 @@ package struct EntityTag: Sendable, Hashable {
         self.init(bytes[...])
     }
 
-    /// The bytes of an ETag field's value; `nil` if it is not in the grammar.
+    /// Parses the bytes of an ETag field; `nil` if they violate the grammar.
     package init?(_ text: ArraySlice<UInt8>) {
-        // RFC 9110 8.8.3: the "W" has its case.
+        // RFC 9110 §8.8.3: the "W" is case-sensitive.
         isWeak = text.starts(with: "W/".utf8)
         let quoted = isWeak ? text.dropFirst(2) : text
         guard quoted.count >= 2, quoted.first == UInt8(ascii: "\""), quoted.last == UInt8(ascii: "\"") else {
@@ -40,21 +41,22 @@ package struct EntityTag: Sendable, Hashable {
         self.opaque = Array(opaque)
     }
 
-    /// `etagc`: no quote, no blank, no control character. There is no escaping in a tag.
+    /// Returns whether a byte is an `etagc`: no quote, blank or control character. Tags have no escaping.
     private static func isTagCharacter(_ byte: UInt8) -> Bool {
         byte > 0x20 && byte != UInt8(ascii: "\"") && byte != 0x7F
     }
 
-    /// Byte for byte the same content (RFC 9110 8.8.3.2): needed for If-Range and If-Match.
+    /// Returns whether both tags are strong and equal, so that the content is the same byte for byte (RFC 9110
+    /// §8.8.3.2): required for If-Range and If-Match.
     package func matchesStrongly(_ other: EntityTag?) -> Bool {
         guard let other else { return false }
         return !isWeak && !other.isWeak && opaque == other.opaque
     }
 
-    /// As good as the same content (RFC 9110 8.8.3.2): enough for If-None-Match.
+    /// Returns whether the tags are equal apart from weakness (RFC 9110 §8.8.3.2): sufficient for If-None-Match.
     package func matchesWeakly(_ other: EntityTag?) -> Bool { opaque == other?.opaque }
 
-    /// The bytes as they are sent, quotes and all.
+    /// The bytes as sent, including the quotes.
     package var fieldValue: [UInt8] {
         Array((isWeak ? "W/\"" : "\"").utf8) + opaque + [UInt8(ascii: "\"")]
     }
@@ -69,18 +71,18 @@ package struct EntityTag: Sendable, Hashable {
 }
 
 extension EntityTag: CustomStringConvertible {
-    /// The tag as text, for people.
+    /// The tag as text, for display.
     package var description: String { fieldValue.withUnsafeBytes { $0.text(0..<$0.count) } }
 }
 
-/// What If-Match or If-None-Match ask for (RFC 9110 13.1.1, 13.1.2).
+/// The condition of If-Match or If-None-Match (RFC 9110 §13.1.1, §13.1.2).
 package enum EntityTagCondition: Sendable, Hashable {
-    /// `*`: whatever there is.
+    /// `*`: any representation that exists.
     case any
     /// One of these.
     case tags([EntityTag])
 
-    /// The value of either field; `nil` if it is not in the grammar.
+    /// Parses either field; `nil` if it violates the grammar.
     package init?(_ text: String) {
         let bytes = Array(text.utf8)
         if bytes.elementsEqual("*".utf8) {
@@ -106,7 +108,7 @@ package enum EntityTagCondition: Sendable, Hashable {
         self = .tags(tags)
     }
 
-    /// A tag may hold a comma, so that the list is cut by quotes.
+    /// Returns the end of a tag by its quotes, because a tag may contain a comma.
     private static func endOfTag(_ bytes: [UInt8], _ start: Int) -> Int? {
         let quote = UInt8(ascii: "\"")
         guard let opening = bytes[start...].firstIndex(of: quote),

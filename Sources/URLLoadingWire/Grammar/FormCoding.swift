@@ -1,4 +1,4 @@
-/// The serializer of, and the parser for one part of, application/x-www-form-urlencoded (WHATWG URL 5.2).
+/// The serializer of application/x-www-form-urlencoded, and the parser of one of its names or values (WHATWG URL 5.2).
 package enum FormCoding {
     package static func encoded(_ text: String) -> String {
         var bytes: [UInt8] = []
@@ -15,7 +15,8 @@ package enum FormCoding {
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    /// One name or value (§5.1). Where a "%" stands for nothing, all of them are left as they are.
+    /// Decodes one name or value (§5.1). If one "%" is not followed by two digits, all percent escapes stay as they
+    /// are.
     package static func decoded(_ text: some StringProtocol) -> String {
         let spaced = text.utf8.map { $0 == UInt8(ascii: "+") ? UInt8(ascii: " ") : $0 }
         return String(decoding: PercentCoding.decode(spaced) ?? spaced, as: UTF8.self)

@@ -1,13 +1,13 @@
 extension HTTPDate {
-    /// Parses any of the three formats (RFC 9110 5.6.7); `nil` for anything else.
+    /// Parses any of the three date formats (RFC 9110 §5.6.7); `nil` for anything else.
     ///
     /// - Parameters:
-    ///   - text: The value of a field such as Date or Expires.
-    ///   - now: What "more than 50 years in the future" is counted from for the two-digit year of
-    ///     the obsolete RFC 850 format. Without it two digits mean 1970 to 2069.
+    ///   - text: the value of a field such as Date or Expires.
+    ///   - now: the time from which "more than 50 years in the future" is counted for the two-digit year of the
+    ///     obsolete RFC 850 format. Without it, two digits mean 1970 to 2069.
     ///
-    /// Names are matched in any case of letters (RFC 9111 4.2). The day of the month and the time are
-    /// checked, the name of the weekday only for being one: senders that get it wrong still mean the date.
+    /// Names are case-insensitive (RFC 9111 §4.2). The day of the month and the time are checked. The weekday only
+    /// needs to be the name of one, because a wrong weekday rarely means a wrong date.
     public init?(_ text: String, now: HTTPDate? = nil) {
         var scanner = DateScanner(text)
         guard let fields = scanner.imfFixdate() ?? scanner.rfc850(now: now) ?? scanner.asctime(),
@@ -71,8 +71,8 @@ private struct DateScanner {
         return DateFields(year: year, month: Int64(month) + 1, day: day, time: time)
     }
 
-    /// A moment that seems more than 50 years in the future is the most recent past one with the
-    /// same last two digits.
+    /// Returns the full year: a date more than 50 years in the future becomes the most recent past one with the same
+    /// last two digits.
     private static func fullYear(_ short: Int64, _ fields: DateFields, now: HTTPDate?) -> Int64 {
         guard let now else { return short < 70 ? 2000 + short : 1900 + short }
         let clamped = min(max(now.secondsSince1970, 0), 253_402_300_799)

@@ -1,5 +1,5 @@
-// What must live here: every decision about which bytes are a host. It does not know URLs.
-// Decode first, map to ASCII second, check last: what is checked is exactly what is used.
+// Decides which bytes are a valid host; it does not know URLs. Decodes first, maps to ASCII second and checks last, so
+// that the checked name is exactly the one that is used.
 
 enum HostParser {
     static func parse(_ bytes: some RandomAccessCollection<UInt8>) throws(WireViolation) -> Origin.Host.Kind {
@@ -16,7 +16,7 @@ enum HostParser {
         return .ipv6(address, zone: zone)
     }
 
-    /// Without percent escapes, and the ASCII letters in lower case.
+    /// Returns the bytes without percent escapes and with ASCII letters in lower case.
     private static func lowered(_ bytes: some RandomAccessCollection<UInt8>) throws(WireViolation) -> [UInt8] {
         guard bytes.contains(UInt8(ascii: "%")) else { return bytes.map(\.lowered) }
         guard let decoded = PercentCoding.decode(bytes) else { throw invalid }
@@ -30,7 +30,7 @@ enum HostParser {
         } else if hasPunycode(name) {
             try checkPunycode(name)
         }
-        // After the mapping, which may yield "/" or ":" out of one Unicode character.
+        // Checked after the mapping, which may turn one Unicode character into "/" or ":".
         guard name.allSatisfy({ ByteSet.hostName.contains($0) }), hasLegalLabels(name) else { throw invalid }
         guard endsInNumber(name) else { return .name(String(decoding: name, as: UTF8.self)) }
         guard let address = IPv4Text.parse(name) else { throw invalid }
@@ -57,8 +57,8 @@ enum HostParser {
         return false
     }
 
-    /// A label of punycode must be what its own Unicode form maps to: otherwise it is a second
-    /// spelling of another name, or hides a character that the mapping forbids (security 34).
+    /// Requires a Punycode label to be what its own Unicode form maps to: otherwise it would be a second spelling of
+    /// another name, or hide a character that the mapping forbids.
     private static func checkPunycode(_ name: [UInt8]) throws(WireViolation) {
         for label in name.split(separator: UInt8(ascii: ".")) where label.starts(with: "xn--".utf8) {
             guard label.allSatisfy({ ByteSet.hostName.contains($0) }),
@@ -67,9 +67,9 @@ enum HostParser {
         }
     }
 
-    /// RFC 1035 2.3.4 in text form: labels of 1 to 63 bytes, 253 in all, one dot allowed at the end.
-    /// A hyphen at either end of a label is let through: such names are in use, and no other reader
-    /// takes them for something else.
+    /// Returns whether the labels have legal lengths (RFC 1035 §2.3.4, in text form): 1 to 63 bytes each, 253 in total,
+    /// with an optional trailing dot. A hyphen at either end of a label is accepted: such names are in use, and all
+    /// parsers read them alike.
     private static func hasLegalLabels(_ name: [UInt8]) -> Bool {
         let count = name.last == UInt8(ascii: ".") ? name.count - 1 : name.count
         guard (1...253).contains(count) else { return false }
@@ -81,8 +81,8 @@ enum HostParser {
         return true
     }
 
-    /// Some readers take every name whose last label is a number for an address (WHATWG URL 3.5,
-    /// curl): such a name is an IPv4 address in its one strict form, or nothing.
+    /// Returns whether the last label is a number. Some parsers treat every such name as an address (WHATWG URL 3.5,
+    /// curl), so it must be an IPv4 address in its one strict form.
     private static func endsInNumber(_ name: [UInt8]) -> Bool {
         let body = name.last == UInt8(ascii: ".") ? name.dropLast() : name[...]
         let label = body.suffix(from: (body.lastIndex(of: UInt8(ascii: ".")) ?? body.startIndex - 1) + 1)

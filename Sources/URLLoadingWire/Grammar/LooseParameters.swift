@@ -1,21 +1,22 @@
-/// `; name=value` pairs as they are found in the field: for fields where every browser repairs what
-/// servers get wrong. ``ParameterScanner`` is the strict one.
+/// Reads `; name=value` pairs leniently, for fields in which every browser repairs servers' mistakes.
+/// ``ParameterScanner`` is the strict reader.
 ///
-/// Read without a complaint: blanks around "=", values that are no token and have no quotes, a quote
+/// Accepts blanks around "=", unquoted values that are not tokens, an unclosed quote, text after a closed quote, empty
+/// pairs, and pairs without "=".
 /// that is never closed, text after a closed quote, empty pairs, pairs without "=".
 struct LooseParameters {
-    /// What a backslash in quotes means.
+    /// The meaning of a backslash inside quotes.
     enum Backslash {
-        /// It escapes the next character (RFC 9110 5.6.4).
+        /// Escapes the next character (RFC 9110 §5.6.4).
         case escapes
-        /// It is one (WHATWG form-data, where a quote is written `%22`).
+        /// Stands for itself (WHATWG form-data, where a quote is written `%22`).
         case isLiteral
     }
 
     struct Parameter {
         /// In lower case.
         var name: String
-        /// Unquoted. UTF-8 where the sender wrote that.
+        /// The value, unquoted, decoded as UTF-8.
         var value: String
     }
 
@@ -24,13 +25,13 @@ struct LooseParameters {
 
     init(_ text: String) { bytes = Array(text.utf8) }
 
-    /// What stands before the first ";", without blanks at its ends.
+    /// Returns the text before the first ";", without blanks at its ends.
     mutating func first() -> String {
         position = bytes.firstIndex(of: UInt8(ascii: ";")) ?? bytes.count
         return text(0, position)
     }
 
-    /// The next pair; `nil` at the end.
+    /// Returns the next pair; `nil` at the end.
     mutating func next(_ backslash: Backslash = .escapes) -> Parameter? {
         while position < bytes.count {
             while position < bytes.count, bytes[position].isBlank || bytes[position] == UInt8(ascii: ";") {
@@ -79,8 +80,8 @@ struct LooseParameters {
         return String(decoding: value, as: UTF8.self)
     }
 
-    /// Senders that put a whole `C:\path` in quotes have never heard of escaping; one that escapes
-    /// writes two backslashes.
+    /// Whether an unescaped `C:\path` stands in the quotes. A sender of one does not escape; an escaping sender writes
+    /// two backslashes.
     private var isDrivePath: Bool {
         guard bytes.count - position > 3 else { return false }
         let backslash = UInt8(ascii: "\\")

@@ -27,13 +27,13 @@ struct ParameterScanner {
         take("\"") ? restOfQuoted() : token()
     }
 
-    /// Goes on to a character, or to the end.
+    /// Advances to a character, or to the end.
     mutating func skip(to character: Unicode.Scalar) {
         while position < bytes.count, bytes[position] != UInt8(ascii: character) { position += 1 }
     }
 
-    /// What lies before a character, or before the end, without blanks behind it; `nil` if that is nothing, or has bytes that
-    /// no value has.
+    /// Returns the text up to a character, or up to the end, without trailing blanks; `nil` if it is empty or contains
+    /// bytes that are forbidden in field values.
     mutating func text(to character: Unicode.Scalar) -> String? {
         let start = position
         skip(to: character)
@@ -43,10 +43,10 @@ struct ParameterScanner {
         return String(decoding: text, as: UTF8.self)
     }
 
-    /// A quoted string that may lack its closing quote; the opening one has been taken.
+    /// Reads a quoted string that may lack its closing quote; the opening quote has been consumed.
     mutating func openQuoted() -> String? { restOfQuoted(mustClose: false) }
 
-    /// RFC 9110 5.6.4; the opening quote has been taken.
+    /// Reads a quoted string (RFC 9110 §5.6.4); the opening quote has been consumed.
     private mutating func restOfQuoted(mustClose: Bool = true) -> String? {
         var text: [UInt8] = []
         while position < bytes.count {

@@ -1,5 +1,5 @@
 package enum PercentCoding {
-    /// RFC 3986 2.1; `nil` when a "%" is not followed by two hex digits.
+    /// Decodes percent escapes (RFC 3986 §2.1); `nil` when a "%" is not followed by two hexadecimal digits.
     package static func decode(_ bytes: some RandomAccessCollection<UInt8>) -> [UInt8]? {
         var decoded: [UInt8] = []
         decoded.reserveCapacity(bytes.count)

@@ -1,21 +1,21 @@
-/// The text of a proxy taken apart, as people write it into `http_proxy` and on command lines:
-/// `scheme://user:password@host:port`, of which the host alone must be there.
+/// The parsed text of a proxy as written into `http_proxy` and on command lines: `scheme://user:password@host:port`,
+/// where only the host is required.
 ///
 /// ```swift
 /// let address = try ProxyAddress("socks5h://u:p%40ss@gate.example:1081")
 /// address.scheme     // "socks5h"
 /// address.password   // "p@ss"
 /// ```
-/// Errors name the rule and never the text, which may hold a password.
+/// Errors name the violated rule and never the text, which may contain a password.
 package struct ProxyAddress: Sendable {
-    /// In lower case; `nil` if none was written.
+    /// The scheme in lower case; `nil` if none was written.
     package let scheme: String?
     package let host: Origin.Host
     package let port: UInt16?
-    /// Of a Unix socket, percent-decoded: `socks5h://localhost/run/gate.sock`, as curl has it. Only with that host, and
-    /// without a port.
+    /// The path of a Unix socket, percent-decoded: `socks5h://localhost/run/gate.sock`, as in curl. Only with that
+    /// host, and without a port.
     package let socketPath: String?
-    /// Percent-decoded.
+    /// The user, percent-decoded.
     package let user: String?
     package let password: String?
 
@@ -25,7 +25,7 @@ package struct ProxyAddress: Sendable {
         let hasScheme = mark != nil
         let scheme = mark.map { Array(rest[..<$0]) } ?? Array("http".utf8)
         if let mark { rest = rest[(mark + 3)...] }
-        // Credentials are taken out first: what they hold, percent-encoded, cannot be mistaken for a host then.
+        // Remove the credentials first, so that their content, percent-encoded, cannot be mistaken for a host.
         let end =
             rest.firstIndex { [UInt8(ascii: "/"), UInt8(ascii: "?"), UInt8(ascii: "#")].contains($0) } ?? rest.endIndex
         let at = rest[..<end].firstIndex(of: UInt8(ascii: "@"))

@@ -1,18 +1,18 @@
-/// When to come back: after so long, or at a moment (RFC 9110 10.2.3).
+/// The time to wait before a retry: a delay or a date (RFC 9110 §10.2.3).
 ///
 /// ```swift
 /// RetryAfter("120")?.seconds(after: now)                             // 120
 /// RetryAfter("Fri, 31 Dec 1999 23:59:59 GMT")?.seconds(after: now)   // 0
 /// ```
 ///
-/// What the server says; how much of it to believe is for whoever waits.
+/// This is the server's value; the caller that waits decides how far to respect it.
 package enum RetryAfter: Sendable, Hashable {
-    /// So many seconds from the receipt of the answer; more than can be counted is `Int64.max`.
+    /// Seconds from the receipt of the response; `Int64.max` if the number is too large to represent.
     case delay(Int64)
-    /// Not before this moment.
+    /// The earliest time for a retry.
     case date(HTTPDate)
 
-    /// The value of a Retry-After field; `nil` if it is not in the grammar: no sign, no fraction.
+    /// Parses a Retry-After field; `nil` if it violates the grammar, which allows no sign or fraction.
     /// - Parameter now: see ``HTTPDate/init(_:now:)``.
     package init?(_ text: String, now: HTTPDate? = nil) {
         if !text.isEmpty, text.utf8.allSatisfy(\.isDigit) {
@@ -24,7 +24,7 @@ package enum RetryAfter: Sendable, Hashable {
         }
     }
 
-    /// How long to wait from `now` on, in seconds; 0 for a moment that has passed.
+    /// Returns how long to wait from `now` on, in seconds; 0 for a date in the past.
     package func seconds(after now: HTTPDate) -> Int64 {
         switch self {
         case .delay(let seconds): return seconds

@@ -1,14 +1,14 @@
-// What counts as a secret in text that people read: traces, logs, archives, recordings, descriptions, errors, messages of the
-// command line. The lists stand here and nowhere else; docs/guides/metrics.md repeats them.
+// Defines what counts as a secret in traces, logs, archives, recordings, descriptions, errors and command-line
+// messages. The lists exist only here; docs/guides/metrics.md repeats them.
 //
-// Names decide, for values do not say what they are: a field, or a parameter of a query or fragment, is secret if its name,
-// in lower case, is one of these or contains one of these parts. What stands in a path or a body is never looked at.
+// Names decide, because values do not reveal what they are: a field, or a parameter of a query or fragment, is secret
+// if its lower-case name is in a list or contains one of the listed parts. Paths and bodies are never examined.
 
 package enum Secrets {
-    /// What takes the place of a value.
+    /// The text that replaces a secret value.
     package static let mark = "(removed)"
 
-    /// Parts of the names of fields.
+    /// Parts of field names.
     private static let fieldParts = [
         "authorization", "authentication-info", "proxy-auth", "cookie", "token", "secret", "password", "passwd",
         "session", "jwt",
@@ -16,7 +16,7 @@ package enum Secrets {
     ]
     private static let fields: Set<String> = ["dpop"]
 
-    /// Parts of the names of parameters.
+    /// Parts of parameter names.
     private static let parameterParts = [
         "token", "secret", "password", "passwd", "passphrase", "signature", "credential", "session", "jwt", "assertion",
         "authorization", "apikey", "api_key", "api-key", "accesskey", "access_key", "access-key", "samlresponse",
@@ -31,19 +31,19 @@ package enum Secrets {
         return fields.contains(name) || fieldParts.contains { name.contains($0) }
     }
 
-    /// - Parameter name: as it stands in a URL, percent-encoded or not.
+    /// - Parameter name: the name as it appears in a URL, percent-encoded or not.
     package static func hidesParameter(_ name: some StringProtocol) -> Bool {
         let name = FormCoding.decoded(name).lowercased()
         return parameters.contains(name) || parameterParts.contains { name.contains($0) }
     }
 
-    /// A text in which URLs may stand, without their userinfo and the values of their secret parameters.
+    /// Returns a text that may contain URLs, without their userinfo and the values of their secret parameters.
     package static func hidden(in text: String) -> String {
         return String(decoding: Array(text.utf8).withoutSecrets, as: UTF8.self)
     }
 
-    /// The text of one URL, or of what was meant to be one, without userinfo and the values of secret parameters. Where the
-    /// grammar does not say where a password ends, all that is in front of the last "@" is left out.
+    /// Returns the text of one valid or invalid URL without userinfo and the values of secret parameters. Where the
+    /// grammar does not tell where a password ends, everything before the last "@" is removed.
     package static func hidden(inURL text: String) -> String {
         guard (try? URIReference(text)) == nil, let at = text.lastIndex(of: "@") else { return hidden(in: text) }
         let start = text[..<at].firstRange(of: "//")?.upperBound ?? text.startIndex
@@ -52,10 +52,10 @@ package enum Secrets {
 }
 
 extension [UInt8] {
-    /// Without the userinfo, and the values of secret parameters, of every URL in it.
+    /// The bytes without the userinfo and secret parameter values of every URL in them.
     package var withoutSecrets: [UInt8] { withoutUserinfo.hidingParameters(depth: 2) }
 
-    /// - Parameter depth: how many times a value is decoded to look for a URL in it.
+    /// - Parameter depth: how many times a value is decoded to search it for URLs.
     private func hidingParameters(depth: Int) -> [UInt8] {
         guard contains(UInt8(ascii: "=")) else { return self }
         var result: [UInt8] = []
@@ -124,7 +124,7 @@ extension [UInt8] {
         return Secrets.hidesParameter(name) || hasSecretURL(text[(equals + 1)...], depth)
     }
 
-    /// Whether a percent-encoded value is a URL, or another value, that has a secret itself.
+    /// Returns whether a percent-encoded value contains a URL, or another value, with a secret.
     private static func hasSecretURL(_ value: ArraySlice<UInt8>, _ depth: Int) -> Bool {
         guard depth > 0, value.contains(UInt8(ascii: "%")), let decoded = PercentCoding.decode(value) else {
             return false

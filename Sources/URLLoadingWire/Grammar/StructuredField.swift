@@ -1,5 +1,5 @@
-/// Structured fields (RFC 9651), as far as resumable uploads use them: integers, booleans, and
-/// dictionaries of integers.
+/// Structured fields (RFC 9651), as far as resumable uploads use them: integers, booleans, and dictionaries of
+/// integers.
 ///
 /// ```swift
 /// StructuredField.integer("100")                              // Upload-Offset
@@ -7,25 +7,24 @@
 /// StructuredField.integers("max-size=1000, max-age=3600")     // Upload-Limit
 /// ```
 ///
-/// A field out of grammar is `nil` as a whole, as RFC 9651 4.2 wants it. Parameters, and members of
-/// types nobody here asks for, are checked and left out, so that what is added to a field later does
-/// not make the rest of it unreadable.
+/// A field that violates the grammar is `nil` as a whole (RFC 9651 §4.2). Parameters, and members of other types, are
+/// checked and skipped, so that later additions to a field do not make the rest unreadable.
 package enum StructuredField {
-    /// The largest integer there is, and the smallest below 0: 15 digits (RFC 9651 3.3.1).
+    /// The largest integer, and in absolute value the smallest: 15 digits (RFC 9651 §3.3.1).
     package static let largestInteger: Int64 = 999_999_999_999_999
 
-    /// An item that is an integer.
+    /// Parses an item that is an integer.
     package static func integer(_ text: String) -> Int64? {
         if case .integer(let number) = item(text) { number } else { nil }
     }
 
-    /// An item that is a boolean.
+    /// Parses an item that is a boolean.
     package static func boolean(_ text: String) -> Bool? {
         if case .boolean(let flag) = item(text) { flag } else { nil }
     }
 
-    /// The members of a dictionary that are integers. Of two with one key the last counts, whatever its
-    /// type (RFC 9651 4.2.2). An empty field is an empty dictionary.
+    /// Parses a dictionary and returns its integer members. The last of equal keys counts, whatever its type (RFC 9651
+    /// §4.2.2). An empty field is an empty dictionary.
     package static func integers(_ text: String) -> [String: Int64]? {
         var scanner = StructuredFieldScanner(text)
         return scanner.whole { $0.dictionary() }?.compactMapValues {
@@ -33,12 +32,12 @@ package enum StructuredField {
         }
     }
 
-    /// The integer as it is sent; `nil` beyond ``largestInteger``.
+    /// Returns the integer as sent; `nil` beyond ``largestInteger``.
     package static func text(_ number: Int64) -> String? {
         (-largestInteger...largestInteger).contains(number) ? "\(number)" : nil
     }
 
-    /// The boolean as it is sent.
+    /// Returns the boolean as sent.
     package static func text(_ flag: Bool) -> String { flag ? "?1" : "?0" }
 
     private static func item(_ text: String) -> StructuredFieldScanner.Item? {

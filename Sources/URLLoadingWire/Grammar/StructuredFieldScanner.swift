@@ -1,7 +1,7 @@
-/// The algorithms of RFC 9651 4.2, one function for each. A function that gives `nil` may have consumed
-/// anything: the field has failed.
+/// The parsing algorithms of RFC 9651 §4.2, one function each. A function that returns `nil` may have consumed any
+/// amount: the field is invalid.
 struct StructuredFieldScanner {
-    /// What an item is, as far as anyone asks.
+    /// An item, as far as its type is used here.
     enum Item: Equatable {
         case integer(Int64)
         case boolean(Bool)
@@ -12,7 +12,7 @@ struct StructuredFieldScanner {
 
     init(_ text: String) { rest = Array(text.utf8)[...] }
 
-    /// 4.2: spaces around the value, and nothing else.
+    /// §4.2: spaces around the value, and nothing else.
     mutating func whole<Value>(_ parse: (inout StructuredFieldScanner) -> Value?) -> Value? {
         skipSpaces()
         guard let value = parse(&self) else { return nil }
@@ -20,7 +20,7 @@ struct StructuredFieldScanner {
         return rest.isEmpty ? value : nil
     }
 
-    /// 4.2.2.
+    /// §4.2.2.
     mutating func dictionary() -> [String: Item]? {
         var members: [String: Item] = [:]
         while !rest.isEmpty {
@@ -35,7 +35,7 @@ struct StructuredFieldScanner {
         return members
     }
 
-    /// 4.2.3.
+    /// §4.2.3.
     mutating func item() -> Item? {
         guard let item = bareItem(), parameters() else { return nil }
         return item
@@ -43,7 +43,7 @@ struct StructuredFieldScanner {
 
     private mutating func trueWithParameters() -> Item? { parameters() ? .boolean(true) : nil }
 
-    /// 4.2.1.1 and 4.2.1.2.
+    /// §4.2.1.1 and §4.2.1.2.
     private mutating func itemOrInnerList() -> Item? {
         guard take("(") else { return item() }
         while true {
@@ -53,7 +53,7 @@ struct StructuredFieldScanner {
         }
     }
 
-    /// 4.2.3.2.
+    /// §4.2.3.2.
     private mutating func parameters() -> Bool {
         while take(";") {
             skipSpaces()
@@ -63,7 +63,7 @@ struct StructuredFieldScanner {
         return true
     }
 
-    /// 4.2.3.3.
+    /// §4.2.3.3.
     private mutating func key() -> String? {
         guard let first = rest.first, first == UInt8(ascii: "*") || isLowercase(first) else { return nil }
         let key = rest.prefix { isLowercase($0) || $0.isDigit || "_-.*".utf8.contains($0) }
@@ -71,7 +71,7 @@ struct StructuredFieldScanner {
         return String(decoding: key, as: UTF8.self)
     }
 
-    /// 4.2.3.1.
+    /// §4.2.3.1.
     private mutating func bareItem() -> Item? {
         guard let first = rest.first else { return nil }
         switch first {
@@ -82,14 +82,14 @@ struct StructuredFieldScanner {
         case UInt8(ascii: "%"): return displayString()
         case UInt8(ascii: "@"):
             rest = rest.dropFirst()
-            // 4.2.9: a date is a whole number of seconds.
+            // §4.2.9: a date is a whole number of seconds.
             if case .integer = number() { return .other }
             return nil
         default: return first.isAlpha || first == UInt8(ascii: "*") ? token() : nil
         }
     }
 
-    /// 4.2.4: up to 15 digits, or up to 12, a point and up to 3.
+    /// §4.2.4: up to 15 digits, or up to 12, a point and up to 3.
     private mutating func number() -> Item? {
         let isNegative = take("-")
         let digits = takeDigits()
@@ -100,7 +100,7 @@ struct StructuredFieldScanner {
         return (1...12).contains(digits.count) && (1...3).contains(takeDigits().count) ? .other : nil
     }
 
-    /// 4.2.5.
+    /// §4.2.5.
     private mutating func string() -> Item? {
         rest = rest.dropFirst()
         while let byte = rest.popFirst() {
@@ -113,26 +113,26 @@ struct StructuredFieldScanner {
         return nil
     }
 
-    /// 4.2.6.
+    /// §4.2.6.
     private mutating func token() -> Item? {
         rest = rest.drop { ByteSet.token.contains($0) || $0 == UInt8(ascii: ":") || $0 == UInt8(ascii: "/") }
         return .other
     }
 
-    /// 4.2.7. Whether the padding is right does not matter to who does not decode it.
+    /// §4.2.7. The padding is not checked, because the value is not decoded.
     private mutating func byteSequence() -> Item? {
         rest = rest.dropFirst().drop { $0.isAlpha || $0.isDigit || "+/=".utf8.contains($0) }
         return take(":") ? .other : nil
     }
 
-    /// 4.2.8.
+    /// §4.2.8.
     private mutating func boolean() -> Item? {
         rest = rest.dropFirst()
         if take("1") { return .boolean(true) }
         return take("0") ? .boolean(false) : nil
     }
 
-    /// 4.2.10: percent-encoded UTF-8 with hex digits in lower case, in quotes.
+    /// §4.2.10: percent-encoded UTF-8 with lower-case hexadecimal digits, in quotes.
     private mutating func displayString() -> Item? {
         rest = rest.dropFirst()
         guard take("\"") else { return nil }

@@ -1,4 +1,4 @@
-/// Everything the HTTP side needs of an absolute `http` or `https` URL, worked out once.
+/// The parts of an absolute `http` or `https` URL that a request needs, computed once.
 ///
 /// ```swift
 /// let target = try Target("http://u:p@example.com:8080/a?b#c")
@@ -6,23 +6,23 @@
 /// target.originForm           // "/a?b" as bytes
 /// ```
 package struct Target: Sendable, Hashable, CustomStringConvertible {
-    /// Who answers.
+    /// The origin: scheme, host and port.
     package let origin: Origin
     /// The user of the userinfo, percent-decoded; `nil` without userinfo.
     package let user: String?
     /// The password of the userinfo, percent-decoded; `nil` without a colon in it.
     package let password: String?
-    /// Path and query for the request line (RFC 9112 3.2.1); never a fragment.
+    /// Path and query for the request line (RFC 9112 §3.2.1), without a fragment.
     package let originForm: [UInt8]
     /// The value of the Host field.
     package let hostField: [UInt8]
 
-    /// Takes a URL apart. Throws `unsupportedScheme`, `invalidHost`, or what ``URIReference`` throws.
+    /// Parses a URL. Throws `unsupportedScheme`, `invalidHost`, or the errors of ``URIReference``.
     package init(_ absoluteURLString: String) throws(WireViolation) {
         try self.init(URIReference(absoluteURLString))
     }
 
-    /// Takes an absolute reference apart.
+    /// Takes the parts from an absolute reference.
     package init(_ reference: URIReference) throws(WireViolation) {
         let (bytes, parts) = (reference.bytes, reference.parts)
         guard let scheme = parts.scheme else { throw .local(.invalidURL, "RFC 3986 4.3") }
@@ -35,10 +35,10 @@ package struct Target: Sendable, Hashable, CustomStringConvertible {
         hostField = Array(origin.authority.utf8)
     }
 
-    /// Host and port, the port always written: what CONNECT asks for (RFC 9112 3.2.3).
+    /// Host and port, the port always included: the target of CONNECT (RFC 9112 §3.2.3).
     package var authorityForm: [UInt8] { Array("\(origin.host.authority):\(origin.port)".utf8) }
 
-    /// The whole URL for a proxy, without userinfo and fragment (RFC 9112 3.2.2).
+    /// The whole URL for a proxy, without userinfo and fragment (RFC 9112 §3.2.2).
     package var absoluteForm: [UInt8] { "\(origin.scheme)://".utf8 + hostField + originForm }
 
     /// The URL without userinfo, query and fragment.
@@ -65,7 +65,8 @@ package struct Target: Sendable, Hashable, CustomStringConvertible {
         return form
     }
 
-    /// A control character in a credential would end up in a header field, NUL in a C string.
+    /// Splits and decodes the userinfo. Refuses control characters, which would end up in a header field, and NUL in a
+    /// C string.
     static func credentials(
         _ userinfo: ArraySlice<UInt8>?
     ) throws(WireViolation) -> (user: String?, password: String?) {

@@ -1,7 +1,7 @@
-/// RFC 3986 Appendix A, read from left to right. One pass cuts, a second checks every character.
+/// Parses RFC 3986 Appendix A. The first pass splits the text, the second checks every character.
 enum URIParser {
     static func parse(_ bytes: [UInt8]) throws(WireViolation) -> URIParts {
-        // The whole text first, so that no later step meets these, wherever they are.
+        // Check the whole text first, so that no later step meets these characters.
         if let bad = bytes.firstIndex(where: { $0 <= 0x20 || $0 == 0x7F || $0 == UInt8(ascii: "\\") }) {
             let inAuthority = bytes[bad] == UInt8(ascii: "\\") && isInAuthority(bad, of: bytes)
             throw .local(inAuthority ? .ambiguousAuthority : .invalidURL, at: bad, "RFC 3986 2")
@@ -15,7 +15,7 @@ enum URIParser {
         cut(bytes).host.map { index < $0.upperBound } ?? false
     }
 
-    // MARK: Cutting (RFC 3986 Appendix B)
+    // MARK: Splitting (RFC 3986 Appendix B)
 
     private static func cut(_ bytes: [UInt8]) -> URIParts {
         var parts = URIParts()
@@ -46,7 +46,7 @@ enum URIParser {
 
     private static func cutAuthority(_ range: Range<Int>, _ bytes: [UInt8], _ parts: inout URIParts) {
         var host = range
-        // The last "@", as all careful readers do; one before it is refused below.
+        // The last "@", as in all careful parsers; an earlier one is refused below.
         if let mark = bytes[range].lastIndex(of: UInt8(ascii: "@")) {
             parts.userinfo = range.lowerBound..<mark
             host = mark + 1..<range.upperBound
@@ -87,8 +87,8 @@ enum URIParser {
         }
     }
 
-    /// `http://a\@b/` comes to us as `a%5C@b` and means host `a` to some, `b` to others; a second "@"
-    /// once made a client look up half a password (security 11, 57).
+    /// Refuses two ambiguous forms. `http://a\@b/` arrives as `a%5C@b` and means host `a` to some parsers, `b` to
+    /// others; a second "@" once made a client resolve half a password as a host name.
     private static func checkUserinfo(_ bytes: [UInt8], _ range: Range<Int>) throws(WireViolation) {
         if let mark = bytes[range].firstIndex(of: UInt8(ascii: "@")) {
             throw .local(.ambiguousAuthority, at: mark, "RFC 3986 3.2.1")
@@ -100,7 +100,8 @@ enum URIParser {
         }
     }
 
-    /// Brackets are looked into by the host itself; non-ASCII too, which IDNA maps.
+    /// Checks the characters of a host. `Origin.Host` checks the inside of brackets, and non-ASCII characters, which
+    /// IDNA maps.
     private static func checkHost(_ bytes: [UInt8], _ range: Range<Int>) throws(WireViolation) {
         let isLiteral = bytes[range].first == UInt8(ascii: "[") && bytes[range].last == UInt8(ascii: "]")
         guard String(validating: bytes[range], as: UTF8.self) != nil else {

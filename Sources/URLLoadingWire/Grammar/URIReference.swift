@@ -1,10 +1,10 @@
-/// A URI reference taken apart (RFC 3986 4.1): bytes once, and where the parts lie in them.
+/// A parsed URI reference (RFC 3986 §4.1): the bytes, and the ranges of the parts in them.
 ///
-/// Strict by default: what the grammar does not allow is refused, above all what two readers could
-/// read differently (security 57). `repairing` is for values of Location, which are often written
-/// carelessly: harmless bytes in path, query and fragment are percent-encoded first.
+/// Strict by default: text outside the grammar is refused, above all text that two parsers could read differently.
+/// `repairing` is for values of Location, which are often written carelessly: harmless bytes in path, query and
+/// fragment are percent-encoded first.
 ///
-/// The host is not looked into: ``Origin/Host`` does that.
+/// The host is not parsed further: ``Origin/Host`` does that.
 package struct URIReference: Sendable, Hashable, CustomStringConvertible {
     let bytes: [UInt8]
     let parts: URIParts
@@ -22,7 +22,7 @@ package struct URIReference: Sendable, Hashable, CustomStringConvertible {
     }
 
     package var scheme: String? { parts.scheme.map(text) }
-    /// Not decoded. May be a credential: never for logs.
+    /// The userinfo, percent-encoded. May contain a password: never log it.
     package var userinfo: String? { parts.userinfo.map(text) }
     package var host: String? { parts.host.map(text) }
     package var port: UInt16? { parts.port }
@@ -31,7 +31,7 @@ package struct URIReference: Sendable, Hashable, CustomStringConvertible {
     package var fragment: String? { parts.fragment.map(text) }
     package var hasAuthority: Bool { parts.host != nil }
 
-    /// The reference with userinfo as it is: for sending on, not for logs.
+    /// The reference including its userinfo: for sending, never for logs.
     package var absoluteString: String { text(bytes.startIndex..<bytes.endIndex) }
 
     /// The reference without its userinfo.
@@ -47,7 +47,7 @@ package struct URIReference: Sendable, Hashable, CustomStringConvertible {
     func text(_ range: Range<Int>) -> String { String(decoding: bytes[range], as: UTF8.self) }
 }
 
-/// Where the parts of a reference lie. A part that is absent is `nil`, one that is empty is not.
+/// The ranges of the parts of a reference. An absent part is `nil`, an empty one is not.
 struct URIParts: Sendable, Hashable {
     var scheme: Range<Int>?
     var userinfo: Range<Int>?

@@ -1,6 +1,5 @@
-/// What a browser would do to the value of a Location field before it parses it: encode spaces,
-/// non-ASCII bytes and a few harmless characters behind the authority. Backslashes and control
-/// characters are left alone, so that the parser refuses them.
+/// Repairs a Location value as browsers do before parsing: percent-encodes spaces, non-ASCII bytes and a few harmless
+/// characters after the authority. Backslashes and control characters stay, so that the parser refuses them.
 enum URIRepair {
     static func repaired(_ bytes: [UInt8]) -> [UInt8] {
         let start = endOfAuthority(bytes)
@@ -16,7 +15,7 @@ enum URIRepair {
         byte >= 0x80 || ByteSet.repairable.contains(byte)
     }
 
-    /// The authority is never touched: there a repaired byte would name another host.
+    /// Returns the end of the authority, which is never changed: a repaired byte there would name another host.
     private static func endOfAuthority(_ bytes: [UInt8]) -> Int {
         var start = bytes.startIndex
         if let mark = bytes.firstIndex(where: { ":/?#".utf8.contains($0) }), bytes[mark] == UInt8(ascii: ":") {

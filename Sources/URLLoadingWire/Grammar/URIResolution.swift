@@ -1,4 +1,4 @@
-/// The parts of a reference by themselves, to be put together again.
+/// The separate parts of a reference, for building a new one.
 struct URIComponents {
     var scheme: ArraySlice<UInt8>?
     var userinfo: ArraySlice<UInt8>?
@@ -25,8 +25,7 @@ struct URIComponents {
 }
 
 extension URIReference {
-    /// What `reference` means when found in a resource at `self` (RFC 3986 5.2.2). `self` must have
-    /// a scheme; otherwise `invalidURL` is thrown.
+    /// Resolves `reference` against the base URI `self` (RFC 3986 §5.2.2). Throws `invalidURL` if `self` has no scheme.
     package func resolve(_ reference: URIReference) throws(WireViolation) -> URIReference {
         guard parts.scheme != nil else { throw .local(.invalidURL, "RFC 3986 5.1") }
         let base = URIComponents(self)
@@ -47,7 +46,7 @@ extension URIReference {
         return URIReference(target)
     }
 
-    /// RFC 3986 5.2.4.
+    /// Removes dot segments (RFC 3986 §5.2.4).
     static func removingDotSegments(_ path: ArraySlice<UInt8>) -> [UInt8] {
         var input = path
         var output: [UInt8] = []
@@ -83,7 +82,7 @@ extension URIReference {
 }
 
 extension URIComponents {
-    /// RFC 3986 5.2.3.
+    /// Merges paths (RFC 3986 §5.2.3).
     func merged(with reference: [UInt8]) -> [UInt8] {
         if host != nil, path.isEmpty { return [UInt8(ascii: "/")] + reference }
         guard let slash = path.lastIndex(of: UInt8(ascii: "/")) else { return reference }
@@ -92,7 +91,7 @@ extension URIComponents {
 }
 
 extension URIReference {
-    /// RFC 3986 5.3, noting where each part comes to lie. The parts have been checked before.
+    /// Composes a reference from parts that were checked before, and records their ranges (RFC 3986 §5.3).
     init(_ components: URIComponents) {
         var bytes: [UInt8] = []
         var parts = URIParts()
@@ -117,7 +116,7 @@ extension URIReference {
                 parts.port = UInt16(String(decoding: port, as: UTF8.self))
             }
         }
-        // Dot segments can leave a path that would read as an authority (RFC 3986 4.2, erratum 4547).
+        // Removing dot segments can leave a path that reads as an authority (RFC 3986 §4.2, erratum 4547).
         let isAmbiguous = components.host == nil && components.path.starts(with: "//".utf8)
         parts.path = add(isAmbiguous ? Array("/.".utf8) + components.path : components.path)
         if let query = components.query {

@@ -1,6 +1,6 @@
 extension URIReference {
-    /// An `http` URI as its server wants it that is spoken to over TLS alone: by `https`, a written port of 80 as 443, all
-    /// else as it is (RFC 6797 8.3). `nil` for other schemes.
+    /// An `http` URI upgraded for a host with an HSTS policy: scheme `https`, an explicit port of 80 replaced by 443,
+    /// everything else unchanged (RFC 6797 §8.3). `nil` for other schemes.
     package var securingHTTP: URIReference? {
         guard let scheme = parts.scheme, text(scheme).lowercasedASCII == "http", parts.host != nil else { return nil }
         var secured = bytes

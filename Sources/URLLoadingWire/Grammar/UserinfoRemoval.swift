@@ -1,9 +1,9 @@
-// What proves who we are in a URL, taken out wherever one stands in a text.
+// Removes credentials from URLs in any text.
 
 extension [UInt8] {
-    /// Without what stands between `//` and `@` of every URL in it (RFC 3986 §3.2). A password may have characters in it that
-    /// end an authority: where what stands before them has no port at its end, the "@" is looked for behind them, too, and
-    /// without one that part is left out, since the text may have been cut off.
+    /// The bytes without the text between `//` and `@` of every URL in them (RFC 3986 §3.2). A password may contain
+    /// characters that end an authority: if the text before them does not end in a port, the "@" is also searched for
+    /// after them. If there is none, that part is removed, because the text may have been cut off.
     package var withoutUserinfo: [UInt8] {
         guard contains(UInt8(ascii: "@")) || contains(UInt8(ascii: ":")) else { return self }
         var result: [UInt8] = []
@@ -32,7 +32,7 @@ extension [UInt8] {
 }
 
 extension ArraySlice<UInt8> {
-    /// What follows the colon of an authority is no port.
+    /// True if the text after the authority's colon is not a port.
     fileprivate var isCutPassword: Bool {
         guard let colon = lastIndex(of: UInt8(ascii: ":")), !contains(UInt8(ascii: "]")) else { return false }
         return !self[(colon + 1)...].allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }

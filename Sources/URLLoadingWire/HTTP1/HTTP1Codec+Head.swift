@@ -1,4 +1,4 @@
-// Heads: what a complete one means for what follows.
+// Processes complete heads and derives the framing of the body that follows.
 
 extension HTTP1Codec {
     mutating func receiveHead(
@@ -6,7 +6,7 @@ extension HTTP1Codec {
     ) throws(WireViolation) -> HTTP1Event? {
         if role == .server { try skipEmptyLines(input, &consumed) }
         guard input.count > consumed else { return nil }
-        // Half of an empty line is not yet the beginning of a request.
+        // A CR alone may be half of an empty line and does not begin a request.
         if role == .server, input.count - consumed == 1, input[consumed] == .cr { return nil }
         hasReceivedBytes = true
         try checkFirstBytes(input, consumed)
@@ -23,20 +23,21 @@ extension HTTP1Codec {
             ? try receiveResponse(input, head, lines) : try receiveRequest(input, head, lines)
     }
 
-    /// A server ignores an empty line before a request (RFC 9112 2.2); before a response there is none.
+    /// Skips empty lines before a request, as a server must (RFC 9112 §2.2); a client does not expect them.
     private mutating func skipEmptyLines(
         _ input: UnsafeRawBufferPointer, _ consumed: inout Int
     ) throws(WireViolation) {
         while input.count - consumed >= 2, input[consumed] == .cr, input[consumed + 1] == .lf {
-            // One is robust, many are an attack; a few cover clients that end a body with CRLF.
+            // One empty line is tolerated for robustness, many are an attack; a few cover clients that end a body with
+            // CRLF.
             exchange.emptyLineCount += 1
             guard exchange.emptyLineCount <= 4 else { throw .remote(.malformedRequestLine, "RFC 9112 2.2") }
             consumed += 2
         }
     }
 
-    /// Another protocol, as SSH or FTP or TLS, is told by its first bytes; waiting for the end of a
-    /// head that never comes would hide it behind a time-out.
+    /// Recognises another protocol, such as SSH, FTP or TLS, by its first bytes. Waiting for the end of a head that
+    /// never comes would turn the error into a timeout.
     private func checkFirstBytes(_ input: UnsafeRawBufferPointer, _ start: Int) throws(WireViolation) {
         guard role == .client else {
             guard ByteSet.token.contains(input[start]) else {
@@ -52,7 +53,7 @@ extension HTTP1Codec {
     }
 
     private static func endOfLine(_ input: UnsafeRawBufferPointer, _ head: Range<Int>) -> Int {
-        // The scanner has made sure that a CR precedes.
+        // The scanner has verified that a CR precedes.
         input.firstLineFeed(from: head.lowerBound, to: head.upperBound) - 1
     }
 
@@ -70,7 +71,7 @@ extension HTTP1Codec {
         if line.status.code == 101 { return try receiveUpgrade(response) }
         if line.status.kind == .informational { return try receiveInformational(response) }
         if exchange.isConnect, line.status.kind == .successful {
-            // Framing fields mean nothing in it (RFC 9110 9.3.6).
+            // Framing fields have no meaning in this response (RFC 9110 §9.3.6).
             switchProtocols()
             return .upgraded(response)
         }
@@ -80,7 +81,7 @@ extension HTTP1Codec {
     }
 
     private mutating func receiveUpgrade(_ response: HTTP1ResponseHead) throws(WireViolation) -> HTTP1Event {
-        // HTTP/1.0 has no upgrade.
+        // HTTP/1.0 has no Upgrade.
         guard exchange.asksUpgrade, response.version >= .http11 else {
             throw .remote(.unexpectedUpgrade, "RFC 9110 7.8")
         }
@@ -96,7 +97,8 @@ extension HTTP1Codec {
         return .informational(response)
     }
 
-    /// RFC 9112 6.3, in its order. Where there can be no content, framing fields frame nothing.
+    /// Determines the framing of the body in the order of RFC 9112 §6.3. Where no content is allowed, framing fields
+    /// are ignored.
     private mutating func startResponseBody(
         _ status: Status, _ headers: Headers, _ flags: HTTP1FieldFlags, _ version: HTTPVersion
     ) throws(WireViolation) {
@@ -122,7 +124,7 @@ extension HTTP1Codec {
         let line = try HTTP1StartLine.request(input, head.lowerBound..<lineEnd)
         let fields = try HTTP1FieldParser(
             input, section: lineEnd + 2..<head.upperBound - 2, lines: lines, role: role, messageStart: head.lowerBound)
-        // RFC 9112 3.2: none or several are answered with 400.
+        // RFC 9112 §3.2: a request with no Host, or several, is answered with 400.
         guard fields.flags.hostCount <= 1 else { throw .remote(.duplicateHost, "RFC 9112 3.2") }
         guard fields.flags.hostCount == 1 || line.version < .http11 else { throw .remote(.missingHost, "RFC 9112 3.2") }
         let hasLegalHost = fields.headers.withValueBytes(of: .host) { $0.allSatisfy { ByteSet.hostField.contains($0) } }
@@ -141,9 +143,9 @@ extension HTTP1Codec {
             HTTP1RequestHead(method: line.method, target: line.target, version: line.version, headers: fields.headers))
     }
 
-    // MARK: Both
+    // MARK: Client and server
 
-    /// RFC 9112 9.3.
+    /// Determines whether the connection persists (RFC 9112 §9.3).
     private mutating func notePersistence(_ headers: Headers, _ flags: HTTP1FieldFlags, _ version: HTTPVersion) {
         let options = flags.hasConnection ? HTTP1ConnectionOptions(headers) : nil
         if options?.close == true { mustClose = true }

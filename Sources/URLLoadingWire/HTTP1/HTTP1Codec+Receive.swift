@@ -1,11 +1,10 @@
-// Receiving: bytes to events. Nothing after a message ever becomes the answer to the next one.
+// Receiving: turns bytes into events. Bytes after a message never become the response to the next request.
 
 extension HTTP1Codec {
-    /// The next event in `input`, the bytes that were not consumed so far; `nil` for "need more".
+    /// Returns the next event in `input`, the bytes not consumed so far; `nil` if more input is needed.
     ///
-    /// `consumed` is set on every call, also with `nil`: the caller drops that many bytes from the
-    /// front before the next call, after it has used a range of body. After a violation the
-    /// connection is of no use any more.
+    /// `consumed` is set on every call, also with `nil`: the caller drops that many bytes from the front before the
+    /// next call, after using a range of the body. After a violation the connection is unusable.
     package mutating func next(
         _ input: UnsafeRawBufferPointer, consumed: inout Int
     ) throws(WireViolation) -> HTTP1Event? {
@@ -19,7 +18,7 @@ extension HTTP1Codec {
         }
     }
 
-    /// The peer will send no more. Give it after all input; throws `prematureEnd` inside a message.
+    /// Reports the end of the peer's stream. Call it after all input; throws `prematureEnd` inside a message.
     package mutating func receiveEnd() throws(WireViolation) -> HTTP1Event? {
         mustClose = true
         switch receiving {
@@ -85,8 +84,8 @@ extension HTTP1Codec {
         return .end(trailers: trailers)
     }
 
-    /// Bytes beyond the answer were not asked for: whoever sent them must not get to answer the next
-    /// request (security 46). For a server they are a pipelined request.
+    /// Marks the connection as not reusable if bytes follow a response: unrequested bytes must not become the response
+    /// to the next request. For a server they are a pipelined request.
     private mutating func noteLeftover(_ input: UnsafeRawBufferPointer, _ consumed: Int) {
         if role == .client, input.count > consumed { mustClose = true }
     }
@@ -121,7 +120,8 @@ extension HTTP1Codec {
         return true
     }
 
-    /// RFC 9112 7.1.2. Handed out apart from the header fields, never merged (RFC 9110 6.5.1).
+    /// Reads the trailers (RFC 9112 §7.1.2). They are reported separately from the header fields, never merged (RFC
+    /// 9110 §6.5.1).
     private mutating func receiveTrailers(
         _ input: UnsafeRawBufferPointer, _ consumed: inout Int
     ) throws(WireViolation) -> HTTP1Event? {

@@ -1,13 +1,13 @@
-// Sending: what is asked for is checked first, then written; a refused message leaves no byte behind.
+// Sending: checks each message first, then writes it; a refused message writes no bytes.
 
 extension HTTP1Codec {
-    /// Writes the head of a request after what `buffer` holds.
+    /// Appends the head of a request to `buffer`.
     ///
     /// - Parameters:
-    ///   - target: The request target in the form that fits (RFC 9112 3.2).
-    ///   - host: The value of Host, written first; a single Host among `headers` takes its place.
-    ///   - defaults: Fields to add where `headers` has none of that name.
-    ///   - framing: How the body that follows will end. `headers` may only agree with it.
+    ///   - target: the request target in the appropriate form (RFC 9112 §3.2).
+    ///   - host: the value of Host, written first; replaced by a single Host in `headers`.
+    ///   - defaults: fields to add where `headers` has none of that name.
+    ///   - framing: how the body that follows will end. Framing fields in `headers` must agree with it.
     package mutating func sendRequest(
         method: Method, target: [UInt8], host: [UInt8], headers: Headers, defaults: Headers = Headers(),
         framing: HTTP1BodyFraming, into buffer: inout [UInt8]
@@ -35,11 +35,11 @@ extension HTTP1Codec {
             asksUpgrade: options.upgrade && (headers.contains(.upgrade) || defaults.contains(.upgrade)))
     }
 
-    /// Writes the head of a response after what `buffer` holds; an interim one may be followed by others.
+    /// Appends the head of a response to `buffer`; an interim one may be followed by others.
     ///
     /// - Parameters:
-    ///   - reason: `nil` for the registered phrase.
-    ///   - framing: For HEAD and 304 what a GET would have had: the fields are written, no body follows.
+    ///   - reason: the reason phrase; `nil` for the registered one.
+    ///   - framing: for HEAD and 304 that of the GET response: the fields are written, no body follows.
     package mutating func sendResponse(
         status: Status, reason: String? = nil, headers: Headers, defaults: Headers = Headers(),
         framing: HTTP1BodyFraming = .none, into buffer: inout [UInt8]
@@ -70,7 +70,7 @@ extension HTTP1Codec {
     ) throws(WireViolation) -> HTTP1BodyFraming {
         let isTunnel = exchange.isConnect && status.kind == .successful
         if status.kind == .informational || status.code == 204 || isTunnel {
-            // RFC 9110 8.6, RFC 9112 6.1: no framing field at all.
+            // RFC 9110 §8.6, RFC 9112 §6.1: no framing field is allowed.
             guard framing == .none, !headers.contains(.contentLength), !headers.contains(.transferEncoding) else {
                 throw .local(.forbiddenField, "RFC 9110 8.6")
             }
@@ -87,7 +87,7 @@ extension HTTP1Codec {
         if status.kind == .informational { return }
         let hasBody = !exchange.isHead && !status.forbidsContent
         startBody(hasBody ? framing : .none)
-        // An answer before the request was understood: whatever still comes is not looked at.
+        // The response precedes the complete request, so the rest of the request is not read.
         if receiving == .head || receiving == .failed { mustClose = true }
     }
 
@@ -102,7 +102,7 @@ extension HTTP1Codec {
         }
     }
 
-    /// Writes what goes before `count` bytes of body, which the caller sends from where they are.
+    /// Appends the bytes that precede `count` bytes of body; the caller sends the body itself from its own buffer.
     package mutating func sendData(count: Int, into buffer: inout [UInt8]) throws(WireViolation) {
         guard count >= 0 else { throw Self.illegalState }
         switch sending {
@@ -119,7 +119,7 @@ extension HTTP1Codec {
         }
     }
 
-    /// Writes what goes after the bytes announced by `sendData`.
+    /// Appends the bytes that follow the data announced by `sendData`.
     package mutating func sendDataEnd(into buffer: inout [UInt8]) {
         guard sending == .insideChunk else { return }
         buffer.append(.cr)
@@ -127,7 +127,7 @@ extension HTTP1Codec {
         sending = .chunked
     }
 
-    /// Ends the body. Trailers can only go with chunks.
+    /// Ends the body. Trailers require chunked framing.
     package mutating func sendEnd(
         trailers: Headers = Headers(), into buffer: inout [UInt8]
     ) throws(WireViolation) {

@@ -1,8 +1,7 @@
-// What must live here: the state of one connection, both roles, and the rules that tie the two
-// directions together. What this file does not know: where bytes come from, time, and any meaning
-// of a field that does not frame the message. Three verbs: send, receive (the input), next.
+// The state of one HTTP/1.1 connection for either role, and the rules that connect its two directions. I/O, time, and
+// fields that do not frame the message are handled elsewhere. Three operations: send, receive (the input), next.
 
-/// HTTP/1.1 as bytes and events (RFC 9112), without input or output.
+/// HTTP/1.1 as bytes and events (RFC 9112), without I/O.
 ///
 /// ```swift
 /// var codec = HTTP1Codec(role: .client)
@@ -13,12 +12,12 @@
 /// while let event = try codec.next(input, consumed: &consumed) { …; drop `consumed` bytes }
 /// ```
 ///
-/// It holds no bytes of head or body. The caller keeps what was not consumed at the front of the next
-/// input, so that a head lies in one piece; a body is handed out as ranges of the input.
+/// The codec holds no bytes of head or body. The caller keeps unconsumed bytes at the front of the next input, so that
+/// a head is contiguous; a body is returned as ranges of the input.
 ///
-/// Stricter than RFC 9112 asks, on purpose: bare LF, both framing fields in one message, transfer
-/// codings other than `chunked` and whitespace before a colon are refused in both roles, since each of
-/// them is a message that two readers end at different bytes.
+/// Deliberately stricter than RFC 9112: bare LF, both framing fields in one message, transfer codings other than
+/// `chunked` and whitespace before a colon are refused in both roles, because two parsers may end such a message at
+/// different bytes.
 package struct HTTP1Codec: Sendable, CustomStringConvertible {
     package enum Role: Sendable, Hashable {
         case client
@@ -31,10 +30,10 @@ package struct HTTP1Codec: Sendable, CustomStringConvertible {
     var sending = HTTP1Sending.idle
     var exchange = HTTP1Exchange()
     var scanner = HTTP1SectionScanner()
-    /// Set by either side's wish, by age, or by bytes that belong to nothing.
+    /// Set when either side asks for it, for HTTP/1.0, or after bytes that belong to no message.
     var mustClose = false
-    /// Whether a byte of the current answer (server: request) has been seen. An exchange that failed
-    /// before that may have met a connection the peer was just closing (RFC 9112 9.3.1).
+    /// Whether a byte of the current response (for servers: request) has arrived. A failure before that may mean that
+    /// the peer was just closing the connection (RFC 9112 §9.3.1).
     package internal(set) var hasReceivedBytes = false
 
     package init(role: Role, limits: HTTP1Limits = HTTP1Limits()) {
@@ -54,28 +53,28 @@ package struct HTTP1Codec: Sendable, CustomStringConvertible {
         }
     }
 
-    /// Makes ready for the next exchange; throws `illegalState` unless ``reuse`` is `yes`.
+    /// Prepares for the next exchange; throws `illegalState` unless ``reuse`` is `yes`.
     package mutating func startNextExchange() throws(WireViolation) {
         guard reuse == .yes else { throw .local(.illegalState, "RFC 9112 9.3") }
         self = HTTP1Codec(role: role, limits: limits)
     }
 
-    /// Bytes of the body that are still to be received, when its length was announced.
+    /// The number of body bytes still to be received, if the length was announced.
     package var remainingLength: Int64? {
         if case .fixed(let remaining) = receiving { return remaining }
         return nil
     }
 
-    /// Whether the body that is being received ends when the peer closes.
+    /// Whether the body being received ends when the peer closes.
     package var isCloseDelimited: Bool { receiving == .untilClose }
 
     /// Whether the message from the peer is complete.
     package var isReceiveComplete: Bool { receiving == .ended }
 
-    /// Whether our own message is complete.
+    /// Whether the message being sent is complete.
     package var isSendComplete: Bool { sending == .ended }
 
-    /// Role, both directions and the fate of the connection in one line.
+    /// Role, both directions and reusability of the connection in one line.
     package var description: String {
         "HTTP/1.1 \(role): sending \(sending), receiving \(receiving), reuse \(reuse)"
     }

@@ -1,6 +1,6 @@
-/// What a caller may ask us to send (security 24, 43, 44). All violations are local.
+/// Checks fields before they are sent, against header injection and ambiguous framing. All violations are local.
 enum HTTP1FieldCheck {
-    /// Names are tokens; values hold no CR, LF, NUL or other control character.
+    /// Checks that names are tokens, and that values contain no CR, LF, NUL or other control character.
     static func fields(_ headers: Headers) throws(WireViolation) {
         guard !headers.isOverfull else { throw .local(.headTooLarge, "RFC 9110 5.4") }
         var code: WireViolation.Code?
@@ -11,7 +11,7 @@ enum HTTP1FieldCheck {
         if let code { throw .local(code, "RFC 9110 5.5") }
     }
 
-    /// The one Host to send.
+    /// Returns the single Host value to send.
     static func host(_ headers: Headers, else host: [UInt8]) throws(WireViolation) -> [UInt8] {
         var count = 0
         var chosen = host
@@ -27,7 +27,7 @@ enum HTTP1FieldCheck {
         return chosen
     }
 
-    /// The framing to write, once the caller's own fields are found to agree with it.
+    /// Returns the framing to write, after checking that the caller's own fields agree with it.
     static func framing(
         _ framing: HTTP1BodyFraming, _ headers: Headers, unlessSet length: Int64?
     ) throws(WireViolation) -> HTTP1BodyFraming {
@@ -57,14 +57,15 @@ enum HTTP1FieldCheck {
         return try HTTP1Framing.contentLength(headers, .local)
     }
 
-    /// Naming a field that frames the message would have the next hop remove it (RFC 9110 7.6.1).
+    /// Returns the connection options. Refuses a field that frames the message, which the next hop would remove (RFC
+    /// 9110 §7.6.1).
     static func connection(_ headers: Headers, _ defaults: Headers) throws(WireViolation) -> HTTP1ConnectionOptions {
         let options = HTTP1ConnectionOptions(headers.contains(.connection) ? headers : defaults)
         guard !options.namesFraming else { throw .local(.forbiddenField, "RFC 9110 7.6.1") }
         return options
     }
 
-    /// Fields that frame, route or explain the message come too late in trailers (RFC 9110 6.5.1).
+    /// Refuses trailers that frame, route or describe the message, because they would come too late (RFC 9110 §6.5.1).
     static func trailers(_ trailers: Headers) throws(WireViolation) {
         try fields(trailers)
         for name in [

@@ -1,4 +1,4 @@
-/// Which of the fields that frame a message were seen, so that most messages need no search.
+/// The framing fields that were seen, so that most messages need no search.
 struct HTTP1FieldFlags: Sendable {
     var hasContentLength = false
     var hasTransferEncoding = false
@@ -6,8 +6,7 @@ struct HTTP1FieldFlags: Sendable {
     var hostCount = 0
 }
 
-/// Field lines (RFC 9112 5) to ``Headers``: the section is copied in one piece, and entries point
-/// into it.
+/// Parses field lines (RFC 9112 §5) into ``Headers``: the section is copied as a whole, and entries point into it.
 struct HTTP1FieldParser {
     private let input: UnsafeRawBufferPointer
     private let start: Int
@@ -15,11 +14,11 @@ struct HTTP1FieldParser {
     private(set) var headers = Headers()
     private(set) var flags = HTTP1FieldFlags()
     private var folds: [Range<Int>] = []
-    /// The last field line was left out, and lines that continue it (RFC 9112 5.2) are left out, too.
+    /// True if the last field line was skipped; its continuation lines (RFC 9112 §5.2) are then skipped too.
     private var leavesOut = false
 
-    /// Parses `section`: field lines, each with its CRLF, without the empty line. The scanner has made
-    /// sure that every LF in it follows a CR. Offsets in errors count from `messageStart`.
+    /// Parses `section`: field lines with their CRLF, without the empty line. The scanner has verified that every LF
+    /// follows a CR. Offsets in errors count from `messageStart`.
     init(
         _ input: UnsafeRawBufferPointer, section: Range<Int>, lines: Int, role: HTTP1Codec.Role, messageStart: Int
     ) throws(WireViolation) {
@@ -49,7 +48,7 @@ struct HTTP1FieldParser {
         }
     }
 
-    /// One field line; returns where the next begins.
+    /// Parses one field line; returns where the next one begins.
     private mutating func field(_ begin: Int, _ end: Int, _ messageStart: Int) throws(WireViolation) -> Int {
         var digest = FieldDigest()
         var index = begin
@@ -73,9 +72,9 @@ struct HTTP1FieldParser {
         return lineEnd + 2
     }
 
-    /// Returns where the value that begins at `begin` ends: at its CRLF. Every other control character is
-    /// refused, NUL and CR above all (RFC 9110 5.5). A cookie may hold others than CR, LF and NUL: it is not
-    /// clean then, and left out.
+    /// Returns the end of the value that begins at `begin`, which is its CRLF. Other control characters are refused,
+    /// above all NUL and CR (RFC 9110 §5.5). A Set-Cookie may contain any except CR, LF and NUL: it is then reported as
+    /// not clean, and skipped.
     private func valueEnd(
         _ begin: Int, _ end: Int, _ messageStart: Int, isCookie: @autoclosure () -> Bool
     ) throws(WireViolation) -> (end: Int, isClean: Bool) {
@@ -97,15 +96,15 @@ struct HTTP1FieldParser {
         var next = index
         while next < end, input[next].isBlank { next += 1 }
         let isBlankBeforeColon = next > index && next < end && input[next] == UInt8(ascii: ":")
-        // RFC 9112 5.1 has a server refuse it and a proxy repair it; a name that one reader sees and
-        // another does not is refused by us in both roles.
+        // RFC 9112 §5.1 requires a server to refuse this and a proxy to repair it. Both roles refuse it here, because
+        // some parsers see the field and others do not.
         return isBlankBeforeColon
             ? .remote(.whitespaceBeforeColon, at: index - messageStart, "RFC 9112 5.1")
             : .remote(.malformedFieldName, at: index - messageStart, "RFC 9110 5.1")
     }
 
-    /// A line that continues the value before it. A user agent replaces the line break by spaces, a
-    /// server refuses (RFC 9112 5.2); the first line cannot continue anything (2.2).
+    /// Handles a line that continues the previous value. A user agent replaces the line break by spaces, a server
+    /// refuses it (RFC 9112 §5.2); the first line cannot be a continuation (§2.2).
     private mutating func fold(_ begin: Int, _ end: Int, _ messageStart: Int) throws(WireViolation) -> Int {
         guard isClient, leavesOut || !headers.entries.isEmpty else {
             throw .remote(.obsoleteFolding, at: begin - messageStart, "RFC 9112 5.2")

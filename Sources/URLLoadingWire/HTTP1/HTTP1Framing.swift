@@ -1,7 +1,7 @@
-/// What a received head says about the length of what follows (RFC 9112 6.3).
+/// Derives the length of a message's content from its head (RFC 9112 §6.3).
 enum HTTP1Framing {
-    /// The one length all Content-Length fields agree on. `5, 5` and two equal fields are taken as
-    /// one, which RFC 9112 6.3 allows; everything that is not 1*DIGIT below 2^63 is refused.
+    /// Returns the length on which all Content-Length fields agree. `5, 5` and two equal fields count as one, which RFC
+    /// 9112 §6.3 permits; anything except 1*DIGIT below 2^63 is refused.
     static func contentLength(_ headers: Headers, _ party: WireViolation.Party) throws(WireViolation) -> Int64? {
         var length: Int64?
         var code: WireViolation.Code?
@@ -37,9 +37,9 @@ enum HTTP1Framing {
         return number
     }
 
-    /// Whether all Transfer-Encoding fields together say `chunked`, once, and nothing else. We never
-    /// offer another coding (TE), so none may come; `identity` has been no coding since RFC 7230, and
-    /// readers differ on what it means.
+    /// Returns whether all Transfer-Encoding fields together contain exactly one coding, `chunked`. The client never
+    /// offers another coding (TE), so none may be used; `identity` was abolished in RFC 7230, and parsers differ in how
+    /// they treat it.
     static func isOnlyChunked(_ headers: Headers) -> Bool {
         var chunked = 0
         var others = 0
@@ -52,7 +52,7 @@ enum HTTP1Framing {
         return chunked == 1 && others == 0
     }
 
-    /// The framing that the fields ask for, for messages that may have content.
+    /// Returns the framing of a message that may have content.
     static func framing(
         _ headers: Headers, _ flags: HTTP1FieldFlags, _ version: HTTPVersion
     ) throws(WireViolation) -> Receive {
@@ -60,10 +60,10 @@ enum HTTP1Framing {
             guard flags.hasContentLength else { return .unmarked }
             return .length(try contentLength(headers, .remote) ?? 0)
         }
-        // Faulty framing by RFC 9112 6.1; what HTTP/1.0 readers before us made of it is unknown.
+        // Faulty framing (RFC 9112 §6.1): HTTP/1.0 intermediaries may have treated it in any way.
         guard version >= .http11 else { throw .remote(.transferEncodingInOldVersion, "RFC 9112 6.1") }
-        // RFC 9112 6.3 lets a client go by Transfer-Encoding. But only a confused or smuggling sender
-        // writes both, and whoever goes by the other field ends the message elsewhere: refused.
+        // RFC 9112 §6.3 permits a client to use Transfer-Encoding. But only a faulty or malicious sender writes both
+        // fields, and a parser that uses the other one ends the message elsewhere: refused.
         guard !flags.hasContentLength else { throw .remote(.transferEncodingWithContentLength, "RFC 9112 6.3") }
         guard isOnlyChunked(headers) else { throw .remote(.unsupportedTransferEncoding, "RFC 9112 6.1") }
         return .chunked
@@ -72,17 +72,17 @@ enum HTTP1Framing {
     enum Receive: Equatable {
         case length(Int64)
         case chunked
-        /// Neither field: until close for a response, no content for a request.
+        /// Neither field: a response ends with the connection, a request has no content.
         case unmarked
     }
 }
 
-/// The options of Connection fields that mean something here (RFC 9110 7.6.1).
+/// The supported options of Connection fields (RFC 9110 §7.6.1).
 struct HTTP1ConnectionOptions: Equatable {
     var close = false
     var keepAlive = false
     var upgrade = false
-    /// A field that frames the message was named, which would have the next hop remove it.
+    /// True if a field that frames the message was named, which the next hop would remove.
     var namesFraming = false
 
     init(_ headers: Headers) {

@@ -1,16 +1,16 @@
-/// Fields that many requests share, checked and written out once.
+/// Fields shared by many requests, checked and serialised once.
 ///
 /// ```swift
 /// let fields = HTTP1PreparedFields(["Accept": "*/*", "User-Agent": "example"])
 /// ```
 ///
-/// It knows no request: fields that route, frame or upgrade one are not for it.
+/// Fields that route, frame or upgrade a request are excluded, because they depend on the request.
 package final class HTTP1PreparedFields: Sendable {
     package let headers: Headers
     let bytes: [UInt8]
     let closesConnection: Bool
 
-    /// `nil` for fields that must be looked at together with their request, or must not be sent.
+    /// Prepares fields; `nil` for fields that must be checked together with their request, or must not be sent.
     package init?(_ headers: Headers) {
         for name in [FieldName.host, .contentLength, .transferEncoding, .upgrade] where headers.contains(name) {
             return nil
@@ -29,8 +29,8 @@ package final class HTTP1PreparedFields: Sendable {
 }
 
 extension HTTP1Codec {
-    /// Writes the head of a request that has no fields but prepared ones. What is sent was checked
-    /// before: the target when it was made, the fields when they were prepared.
+    /// Writes the head of a request that has only prepared fields. Its parts were checked before: the target when it
+    /// was created, the fields when they were prepared.
     package mutating func sendRequest(
         _ method: Method, to target: Target, _ fields: HTTP1PreparedFields, framing: HTTP1BodyFraming,
         into buffer: inout [UInt8]
@@ -44,7 +44,7 @@ extension HTTP1Codec {
         startRequest(method, framing, closes: fields.closesConnection, asksUpgrade: false)
     }
 
-    /// What a request whose head has been written means for what follows.
+    /// Updates the state after the head of a request was written.
     mutating func startRequest(_ method: Method, _ framing: HTTP1BodyFraming, closes: Bool, asksUpgrade: Bool) {
         exchange.isHead = method == .head
         exchange.isConnect = method == .connect

@@ -1,16 +1,16 @@
-/// Looks for the empty line that ends a head or a trailer section, and remembers how far it came:
-/// however the bytes are cut, each is looked at once.
+/// Searches for the empty line that ends a head or trailer section, and remembers its position: each byte is examined
+/// once, however the input is split.
 struct HTTP1SectionScanner: Sendable {
     // Offsets from the first unconsumed byte.
     private var scanned = 0
     private var lineStart = 0
-    /// Lines before the empty one.
+    /// The number of lines before the empty one.
     private(set) var lines = 0
 
-    /// The size of the section with its empty line; `nil` for "need more".
+    /// Returns the size of the section with its empty line; `nil` if more input is needed.
     ///
-    /// A line ended by LF alone is refused here already (RFC 9112 2.2 would let us accept it): a
-    /// reader before us that does not end the line there sees other fields than we do.
+    /// A line ended by a bare LF is refused here (RFC 9112 §2.2 would permit it): an intermediary that does not end the
+    /// line there would see different fields.
     mutating func findEnd(
         in input: UnsafeRawBufferPointer, from base: Int, limit: Int, maxLines: Int, tooLarge: WireViolation.Code
     ) throws(WireViolation) -> Int? {

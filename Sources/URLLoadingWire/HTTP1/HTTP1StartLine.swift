@@ -1,7 +1,7 @@
-/// Status lines (RFC 9112 4) and request lines (3).
+/// Parses status lines (RFC 9112 §4) and request lines (§3).
 enum HTTP1StartLine {
-    /// `HTTP/1.1 200 OK`, in `line` without its CRLF. The space after the code may be missing when no
-    /// reason follows: many servers leave it out, and nothing else could be meant.
+    /// Parses `HTTP/1.1 200 OK`, in `line` without its CRLF. The space after the code may be missing if there is no
+    /// reason phrase: many servers omit it, and the meaning is clear.
     static func status(
         _ input: UnsafeRawBufferPointer, _ line: Range<Int>
     ) throws(WireViolation) -> (version: HTTPVersion, status: Status, reason: String) {
@@ -18,7 +18,7 @@ enum HTTP1StartLine {
         return (version, status, text(input, reason, expected: status.reasonPhrase))
     }
 
-    /// `GET /a HTTP/1.1`, in `line` without its CRLF: single spaces, no other whitespace (RFC 9112 3).
+    /// Parses `GET /a HTTP/1.1`, in `line` without its CRLF: single spaces, no other whitespace (RFC 9112 §3).
     static func request(
         _ input: UnsafeRawBufferPointer, _ line: Range<Int>
     ) throws(WireViolation) -> (method: Method, target: String, version: HTTPVersion) {
@@ -42,8 +42,8 @@ enum HTTP1StartLine {
         return (Method(input.text(method)), input.text(target), version)
     }
 
-    /// `HTTP/` DIGIT `.` DIGIT (RFC 9112 2.3). Any minor version of 1 is read as the highest one
-    /// known, which is what RFC 9110 2.5 asks for; another major version has another syntax.
+    /// Parses `HTTP/` DIGIT `.` DIGIT (RFC 9112 §2.3). Any minor version of 1 is processed as 1.1, as RFC 9110 §2.5
+    /// requires; another major version has another syntax.
     private static func version(
         _ input: UnsafeRawBufferPointer, _ start: Int, _ end: Int, _ code: WireViolation.Code
     ) throws(WireViolation) -> HTTPVersion {
@@ -64,7 +64,8 @@ enum HTTP1StartLine {
             Int(input[start] &- 0x30) * 100 + Int(input[start + 1] &- 0x30) * 10 + Int(input[start + 2] &- 0x30))
     }
 
-    /// The registered phrase is a constant: reusing it saves making the same text again.
+    /// Returns the reason phrase. If it is the registered one, the constant is reused instead of creating the same text
+    /// again.
     private static func text(_ input: UnsafeRawBufferPointer, _ range: Range<Int>, expected: String) -> String {
         if range.count == expected.utf8.count {
             var index = range.lowerBound

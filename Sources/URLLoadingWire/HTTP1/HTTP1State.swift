@@ -1,6 +1,6 @@
-/// Where the message that we receive is.
+/// The state of the message being received.
 enum HTTP1Receiving: Sendable, Equatable {
-    /// Client: no request is outstanding.
+    /// No request is outstanding (client).
     case idle
     case head
     case fixed(remaining: Int64)
@@ -10,33 +10,33 @@ enum HTTP1Receiving: Sendable, Equatable {
     case trailers
     case untilClose
     case ended
-    /// After a 101 or a 2xx to CONNECT: not ours any more.
+    /// After 101, or 2xx to CONNECT: the bytes belong to another protocol.
     case switched
     case failed
 }
 
-/// Where the message that we send is.
+/// The state of the message being sent.
 enum HTTP1Sending: Sendable, Equatable {
     case idle
     case fixed(remaining: Int64)
     /// Between two chunks.
     case chunked
-    /// A chunk was announced: its data follow, then `sendDataEnd`.
+    /// A chunk was announced: its data follows, then `sendDataEnd`.
     case insideChunk
     case untilClose
     case ended
     case switched
 }
 
-/// What the outstanding request means for the answer to it.
+/// The properties of the outstanding request that determine how its response is parsed.
 struct HTTP1Exchange: Sendable {
     var isHead = false
     var isConnect = false
     var asksUpgrade = false
     var peerVersion = HTTPVersion.http11
     var informationalCount = 0
-    /// Empty lines before a request.
+    /// The number of empty lines before a request.
     var emptyLineCount = 0
-    /// What is left for chunk extensions in this body.
+    /// The bytes that chunk extensions may still use in this body.
     var extensionAllowance = 0
 }

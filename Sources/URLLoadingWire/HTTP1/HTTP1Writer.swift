@@ -1,10 +1,10 @@
-/// Checked values to bytes, appended to a buffer that the caller keeps and reuses.
+/// Serialises checked values into a buffer that the caller keeps and reuses.
 enum HTTP1Writer {
     static func requestLine(_ method: Method, _ target: [UInt8], _ host: [UInt8], _ buffer: inout [UInt8]) {
         buffer += method.rawValue.utf8
         buffer.append(0x20)
         buffer += target
-        // Host goes first: RFC 9110 7.2 asks for it, and some servers need it to choose their limits.
+        // Host is the first field: RFC 9110 §7.2 recommends it, and some servers need it early to choose their limits.
         append(" HTTP/1.1\r\nHost: ", &buffer)
         buffer += host
         append("\r\n", &buffer)
@@ -18,7 +18,7 @@ enum HTTP1Writer {
         append("\r\n", &buffer)
     }
 
-    /// All fields but those we write ourselves: Host and the framing.
+    /// Writes all fields except Host and the framing fields, which are written separately.
     static func fields(_ headers: Headers, _ defaults: Headers, _ buffer: inout [UInt8]) {
         headers.forEachRaw { name, value in
             if !isOurs(name) { field(name, value, &buffer) }
@@ -97,7 +97,7 @@ enum HTTP1Writer {
 }
 
 extension Headers {
-    /// Whether there is a field of that name, given as bytes.
+    /// Returns whether there is a field of that name, given as bytes.
     func containsName(_ name: UnsafeRawBufferPointer, _ digest: UInt32) -> Bool {
         bytes.withUnsafeBytes { bytes in
             entries.contains { entry in

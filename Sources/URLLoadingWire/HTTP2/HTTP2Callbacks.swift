@@ -1,10 +1,10 @@
-// Everything nghttp2 calls. Each finds its codec behind the user data, copies what it was shown, and returns: no
-// callback calls out, and none may call nghttp2 back to send or receive.
+// The callbacks of nghttp2. Each finds its codec in the user data, copies its arguments into it, and returns: no
+// callback calls other code, or nghttp2 to send or receive.
 
 import URLLoadingCNghttp2
 
 enum HTTP2Callbacks {
-    /// The same for all sessions, which copy it; made once and never freed.
+    /// One table for all sessions, which copy it; created once and never freed.
     nonisolated(unsafe) static let table: OpaquePointer? = {
         var made: OpaquePointer?
         guard nghttp2_session_callbacks_new(&made) == 0, let made else { return nil }
@@ -21,7 +21,8 @@ enum HTTP2Callbacks {
             return codec.receive(field: name, value, on: frame.pointee.hd.stream_id)
                 ? 0 : NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE.rawValue
         }
-        // nghttp2 leaves such a field out if this returns 0; RFC 9113 8.2.1 calls the message malformed.
+        // If this callback returns 0, nghttp2 drops the invalid field; RFC 9113 §8.2.1 makes the whole message
+        // malformed.
         nghttp2_session_callbacks_set_on_invalid_header_callback(made) {
             _, frame, name, nameLength, value, valueLength, _, context in
             guard let frame, let codec = codecBehind(context) else { return 0 }
@@ -66,7 +67,7 @@ enum HTTP2Callbacks {
         return made
     }()
 
-    /// Where the body of a request comes from: the codec's queue.
+    /// Provides the body of a request from the codec's queue.
     static var bodyProvider: nghttp2_data_provider {
         var provider = nghttp2_data_provider()
         provider.read_callback = { _, stream, buffer, count, flags, _, context in
@@ -84,7 +85,7 @@ enum HTTP2Callbacks {
         nghttp2_option_set_no_auto_window_update(made, 1)
         nghttp2_option_set_no_closed_streams(made, 1)
         nghttp2_option_set_peer_max_concurrent_streams(made, 100)
-        // Frames come whole and are counted before.
+        // The scanner passes whole frames and counts them first, so this limit is only a second check.
         nghttp2_option_set_max_continuations(made, limits.continuationCount + 1)
         nghttp2_option_set_max_outbound_ack(made, limits.idleFrameCount + 1)
         return made
@@ -95,12 +96,12 @@ private func codecBehind(_ context: UnsafeMutableRawPointer?) -> HTTP2Codec? {
     context.map { Unmanaged<HTTP2Codec>.fromOpaque($0).takeUnretainedValue() }
 }
 
-/// A head or trailers while their fields arrive.
+/// A head or trailer section whose fields are arriving.
 struct HTTP2Section {
     var stream: Int32 = 0
     var status: Status?
     var headers = Headers()
-    /// As RFC 9113 6.5.2 counts.
+    /// The size as defined in RFC 9113 §6.5.2.
     var size = 0
 
     init(stream: Int32 = 0) { self.stream = stream }

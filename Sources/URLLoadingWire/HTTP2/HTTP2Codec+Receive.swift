@@ -1,15 +1,15 @@
-// What the callbacks do: nothing but change the codec's own state and append events.
+// Handles nghttp2's callbacks: only changes the codec's own state and appends events.
 
 import URLLoadingCNghttp2
 
 extension HTTP2Codec {
-    /// Returns false if the message is refused.
+    /// Adds a field. Returns false if the message is refused.
     func receive(field name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, on stream: Int32) -> Bool {
         guard section.stream == stream, streams[stream] != nil else { return true }
         section.size += name.count + value.count + 32
         guard section.size <= limits.headSize else { return refuse(.headTooLarge, "RFC 9113 6.5.2", stream) }
         if name.first == UInt8(ascii: ":") {
-            // nghttp2 has seen to it that it is the only one, comes first and has three digits.
+            // nghttp2 has verified that it occurs once, comes first and has three digits.
             guard name.matches(":status", in: 0..<name.count), let status = Self.status(value) else {
                 return refuse(.http2MalformedMessage, "RFC 9113 8.3.2", stream)
             }
@@ -21,8 +21,8 @@ extension HTTP2Codec {
         return true
     }
 
-    /// Whether a field that nghttp2 finds invalid is left out: a cookie with a control character other than CR, LF and
-    /// NUL (RFC 9110 5.5). Any other makes the message malformed, which is noted.
+    /// Returns whether a field that nghttp2 finds invalid may be dropped: a cookie with a control character other than
+    /// CR, LF and NUL (RFC 9110 §5.5). Any other field makes the message malformed, which is recorded.
     func mayLeaveOut(field name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, on stream: Int32) -> Bool {
         let hasControl = value.firstControl(from: 0, to: value.count) < value.count
         guard name.elementsEqual("set-cookie".utf8), hasControl, !value.contains(where: { [0, .cr, .lf].contains($0) })
@@ -36,7 +36,7 @@ extension HTTP2Codec {
         return Status(value.reduce(0) { $0 * 10 + Int($1 - 0x30) })
     }
 
-    /// Notes why nghttp2 ends a stream now.
+    /// Records the reason why nghttp2 is about to end a stream. Returns false.
     @discardableResult
     func refuse(_ code: WireViolation.Code, _ section: String, _ stream: Int32) -> Bool {
         if streams[stream]?.violation == nil { streams[stream]?.violation = .remote(code, section) }
@@ -46,7 +46,7 @@ extension HTTP2Codec {
     func receive(data bytes: UnsafePointer<UInt8>, _ count: Int, on stream: Int32) {
         guard let inputBase else { return }
         let start = UnsafeRawPointer(bytes) - inputBase
-        // Nobody's any more: it takes up no room with us.
+        // The stream is gone, so its data is released at once.
         guard streams[stream] != nil else {
             arrived(count)
             return
@@ -108,20 +108,20 @@ extension HTTP2Codec {
         add(.end(stream, trailers: trailers))
     }
 
-    /// nghttp2 forgets a stream: both sides have ended, or one has ended it for both.
+    /// Handles a stream that nghttp2 has closed: both sides have ended, or one has reset it.
     func closed(_ stream: Int32, _ code: HTTP2ErrorCode) {
         guard let state = streams.removeValue(forKey: stream) else { return }
         if code != .noError { expectsLate(state) }
         if let violation = state.violation { return add(.violation(stream, violation)) }
         switch code {
         case .noError: break
-        // After a GOAWAY nghttp2 closes what the peer has not looked at with this code.
+        // After a GOAWAY nghttp2 closes the streams that the peer has not processed with this code.
         case .refusedStream: add(.unprocessed(stream))
         default: add(.violation(stream, Self.violation(endedWith: code)))
         }
     }
 
-    /// Why nghttp2 ended a stream, by the code of the RST_STREAM that it sends (RFC 9113 5.4.2).
+    /// Returns the violation for the code of the RST_STREAM with which nghttp2 ends a stream (RFC 9113 §5.4.2).
     private static func violation(endedWith code: HTTP2ErrorCode) -> WireViolation {
         switch code {
         case .protocolError: .remote(.http2MalformedMessage, "RFC 9113 8.1.1")
@@ -131,8 +131,8 @@ extension HTTP2Codec {
         }
     }
 
-    /// Notes why nghttp2 ends the stream of an invalid frame: HEADERS and DATA make its message malformed, other
-    /// frames break a rule of the stream.
+    /// Records why nghttp2 ends the stream of an invalid frame: HEADERS and DATA make the message malformed, other
+    /// frames violate a rule of the stream.
     func refuse(_ frame: UnsafePointer<nghttp2_frame>, _ error: Int32) {
         let header = frame.pointee.hd
         switch (error, Int32(header.type)) {
@@ -143,7 +143,7 @@ extension HTTP2Codec {
         }
     }
 
-    /// The request has not gone out, and will not.
+    /// Reports a request that was never sent.
     func notSent(_ stream: Int32) {
         if streams.removeValue(forKey: stream) != nil { add(.unprocessed(stream)) }
     }
@@ -151,7 +151,7 @@ extension HTTP2Codec {
     /// Fills a DATA frame.
     func fill(_ buffer: UnsafeMutableRawBufferPointer, _ flags: UnsafeMutablePointer<UInt32>, _ stream: Int32) -> Int {
         guard streams[stream] != nil else {
-            // Ended meanwhile; its RST_STREAM is on its way.
+            // The stream was ended meanwhile; its RST_STREAM is about to be sent.
             return Int(NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE.rawValue)
         }
         let count = streams[stream]?.take(into: buffer) ?? 0

@@ -1,10 +1,10 @@
-// How the peer's SETTINGS change the send windows of streams.
+// The effect of the peer's SETTINGS on the send windows of streams.
 
 import URLLoadingCNghttp2
 
 extension HTTP2Codec {
-    /// Refuses SETTINGS that overflow the send window of a stream (RFC 9113 6.9.2: an error of the connection), where
-    /// nghttp2 resets the stream and goes on. WINDOW_UPDATE frames that overflow a window are refused by nghttp2.
+    /// Refuses SETTINGS that overflow the send window of a stream, a connection error by RFC 9113 §6.9.2, where nghttp2
+    /// would reset the stream and continue. WINDOW_UPDATE frames that overflow a window are refused by nghttp2.
     /// - Parameter frame: a whole frame, or the beginning of a DATA frame.
     func checkSendWindows(_ frame: UnsafeRawBufferPointer) throws(HTTP2Refusal) {
         guard let largest = Self.largestInitialWindow(frame) else { return }
@@ -19,8 +19,8 @@ extension HTTP2Codec {
         }
     }
 
-    /// The largest SETTINGS_INITIAL_WINDOW_SIZE in a SETTINGS frame: values take effect one after the other (RFC 9113
-    /// 6.5.3). `nil` without one, and for other frames.
+    /// Returns the largest SETTINGS_INITIAL_WINDOW_SIZE in a SETTINGS frame, because its values take effect one after
+    /// another (RFC 9113 §6.5.3). `nil` without one, and for other frames.
     private static func largestInitialWindow(_ frame: UnsafeRawBufferPointer) -> Int64? {
         guard let header = HTTP2FrameHeader(frame, at: 0), header.kind == .settings else { return nil }
         let entrySize = 6

@@ -1,10 +1,9 @@
-// What must live here: one HTTP/2 connection as seen by a client (RFC 9113), over nghttp2. What this file does not
-// know: where bytes come from, whose the streams are. nghttp2 calls us back (`HTTP2Callbacks`), which only appends
-// events; nobody is called from inside a callback.
+// One HTTP/2 connection as seen by a client (RFC 9113), based on nghttp2. I/O and the owners of streams are handled
+// elsewhere. nghttp2's callbacks (`HTTP2Callbacks`) only append events, so no other code runs inside a callback.
 
 import URLLoadingCNghttp2
 
-/// HTTP/2 as bytes and events, without input or output.
+/// HTTP/2 as bytes and events, without I/O.
 ///
 /// ```swift
 /// let codec = try HTTP2Codec(limits: HTTP2Limits())
@@ -15,23 +14,23 @@ import URLLoadingCNghttp2
 /// for event in codec.takeEvents() { … }
 /// ```
 ///
-/// It holds no bytes of a response: what was not consumed comes again at the front of the next input, because nghttp2
-/// 1.52 counts reads and not frames against its cap on CONTINUATION; bodies are ranges of the input. The bytes of a
-/// request's body it holds until a frame takes them. One user at a time.
+/// The codec holds no bytes of a response. Unconsumed bytes must be at the front of the next input, because nghttp2
+/// 1.52 counts reads instead of frames against its limit of CONTINUATION; bodies are ranges of the input. It holds the
+/// bytes of a request's body until a frame takes them. Used by one task at a time.
 package final class HTTP2Codec {
     package let limits: HTTP2Limits
     let session: OpaquePointer
     private(set) var events: [HTTP2Event] = []
     var streams: [Int32: HTTP2StreamState] = [:]
 
-    /// The head or trailers that are being received.
+    /// The head or trailer section being received.
     var section = HTTP2Section()
-    /// Where the input of this call begins: bodies are ranges of it.
+    /// The start of the current input; body ranges are relative to it.
     var inputBase: UnsafeRawPointer?
     private var scanner = HTTP2FrameScanner()
     private var hasFailed = false
 
-    /// Speaks first: the output holds the preface and our SETTINGS (RFC 9113 3.4).
+    /// Creates the codec; its first output is the preface and the client's SETTINGS (RFC 9113 §3.4).
     package init(limits: HTTP2Limits = HTTP2Limits()) throws(WireViolation) {
         self.limits = limits
         var made: OpaquePointer?
@@ -65,8 +64,8 @@ package final class HTTP2Codec {
 
     // MARK: Receiving
 
-    /// Takes what it can use of the input, and returns how much that is. What follows from it are events.
-    /// - Parameter second: any clock's seconds: limits on frames that cost nothing hold for ten of them.
+    /// Processes the input as far as possible and returns the number of bytes consumed. The results are events.
+    /// - Parameter second: seconds of any clock; the limits on frames without effect apply to ten seconds each.
     package func receive(_ input: UnsafeRawBufferPointer, second: Int64 = 0) -> Int {
         guard !hasFailed else { return input.count }
         inputBase = input.baseAddress
@@ -96,10 +95,10 @@ package final class HTTP2Codec {
         return consumed
     }
 
-    /// Whether a frame has begun and not ended: an end of the input is then no orderly one.
+    /// Whether a frame has begun and not ended: an end of the input is then not orderly.
     package var isInsideFrame: Bool { scanner.isInsideFrame }
 
-    /// Frames that begin in so many bytes of input or output, a line for each: for those who watch.
+    /// Describes the frames that begin in received or sent bytes, one line each, for observers.
     package struct Watch: Sendable {
         private var scanner = HTTP2FrameLines()
         package init() {}
@@ -108,7 +107,7 @@ package final class HTTP2Codec {
         }
     }
 
-    /// What has happened since the last call.
+    /// Returns the events since the last call.
     package func takeEvents() -> [HTTP2Event] {
         guard !events.isEmpty else { return [] }
         defer { events = [] }
@@ -123,7 +122,7 @@ package final class HTTP2Codec {
         events.append(event)
     }
 
-    /// Ends the connection for what the peer did, and tells it why.
+    /// Ends the connection because of a violation by the peer, and sends the peer the reason.
     func fail(_ violation: WireViolation, _ code: HTTP2ErrorCode = .internalError) {
         guard !hasFailed else { return }
         hasFailed = true
@@ -131,7 +130,7 @@ package final class HTTP2Codec {
         events.append(.failed(violation))
     }
 
-    /// nghttp2 has ended it already: its GOAWAY has gone into the output.
+    /// Reports that nghttp2 has ended the connection itself; its GOAWAY is in the output.
     func ended(with code: HTTP2ErrorCode) {
         guard !hasFailed else { return }
         hasFailed = true
@@ -148,13 +147,13 @@ package final class HTTP2Codec {
 
     // MARK: Sending
 
-    /// Takes frames into `output` until it holds so many bytes, or there are none.
+    /// Appends frames to `output` until it holds at least `most` bytes, or none are left.
     package func takeOutput(into output: inout [UInt8], upTo most: Int) {
         while output.count < most {
             var bytes: UnsafePointer<UInt8>?
             let count = nghttp2_session_mem_send(session, &bytes)
             guard count > 0, let bytes else {
-                // Out of memory, or a callback of ours said so: neither leaves a connection to go on with.
+                // Out of memory, or a failed callback: the connection cannot continue after either.
                 if count < 0 { fail(.local(.illegalState, "nghttp2")) }
                 return
             }
@@ -162,10 +161,10 @@ package final class HTTP2Codec {
         }
     }
 
-    /// Begins a stream. Its number is known before anything is sent.
+    /// Begins a stream and returns its id, before anything is sent.
     package func submit(_ request: HTTP2Request, hasBody: Bool) throws(WireViolation) -> Int32 {
         let fields = try HTTP2FieldList(request)
-        // nghttp2 would drop the request without a word.
+        // nghttp2 would silently drop the request.
         guard fields.size <= 65536 else { throw .local(.headTooLarge, "RFC 9113 6.5.2") }
         let number = fields.withFields { list, count in
             var provider = HTTP2Callbacks.bodyProvider
@@ -177,7 +176,7 @@ package final class HTTP2Codec {
         return number
     }
 
-    /// Adds to the body of a request. It is held until the peer takes it: see `queued`.
+    /// Adds to the body of a request. The bytes are held until frames take them: see `queued`.
     package func send(_ bytes: UnsafeRawBufferPointer, on stream: Int32) {
         guard !bytes.isEmpty, streams[stream]?.isSending == true else { return }
         streams[stream]?.append(bytes)
@@ -193,7 +192,7 @@ package final class HTTP2Codec {
         resume(stream)
     }
 
-    /// Bytes of the body that no frame has taken yet.
+    /// The bytes of the body that no frame has taken yet.
     package func queued(on stream: Int32) -> Int { streams[stream]?.queued ?? 0 }
 
     private func resume(_ stream: Int32) {
@@ -202,77 +201,78 @@ package final class HTTP2Codec {
         nghttp2_session_resume_data(session, stream)
     }
 
-    /// Tells the peer that a request has become more or less urgent (RFC 9218 7.1): nothing to those who did not say
-    /// that they understand (SETTINGS_NO_RFC7540_PRIORITIES, RFC 9218 2.1).
+    /// Changes the urgency of a request (RFC 9218 §7.1). Has no effect on peers that have not announced support
+    /// (SETTINGS_NO_RFC7540_PRIORITIES, RFC 9218 §2.1).
     package func prioritize(_ stream: Int32, urgency: Int) {
         var value = Array("u=\(urgency)".utf8)
         nghttp2_submit_priority_update(session, 0, stream, &value, value.count)
     }
 
-    /// Ends a stream. What still comes of it is dropped.
+    /// Resets a stream. Data that still arrives for it is dropped.
     package func reset(_ stream: Int32, _ code: HTTP2ErrorCode) {
         guard let state = streams.removeValue(forKey: stream) else { return }
         expectsLate(state)
         nghttp2_submit_rst_stream(session, 0, stream, code.rawValue)
     }
 
-    /// We have ended a stream that the peer may be sending.
+    /// Allows for frames that arrive on a stream that was reset while the peer was sending.
     func expectsLate(_ state: HTTP2StreamState) { scanner.ended(window: state.window ?? limits.streamWindow) }
 
-    /// Nobody asks for the stream any more; it has ended by itself.
+    /// Removes the state of a stream that has ended by itself.
     package func forget(_ stream: Int32) { streams[stream] = nil }
 
     // MARK: Flow control (RFC 9113 5.2)
 
-    /// So many bytes have arrived and lie with their stream: the peer may send as many more on others.
+    /// Returns connection flow-control credit for data that has arrived and is held by its stream, so that the peer may
+    /// send on other streams.
     package func arrived(_ count: Int) { nghttp2_session_consume_connection(session, count) }
 
-    /// So many bytes of a stream were taken by its reader.
+    /// Returns stream flow-control credit for data that the stream's reader has taken.
     package func consumed(_ count: Int, on stream: Int32) { nghttp2_session_consume_stream(session, stream, count) }
 
-    /// The stream's reader keeps up: it may have more on its way.
+    /// Enlarges the window of a stream whose reader keeps up, so that more data may be in flight.
     package func widen(_ stream: Int32, to window: Int32) {
         streams[stream]?.window = window
         _ = nghttp2_session_set_local_window_size(session, 0, stream, window)
     }
 
-    // MARK: The connection
+    // MARK: Connection
 
     package func ping() { nghttp2_submit_ping(session, 0, nil) }
 
-    /// Says that we leave.
+    /// Sends a GOAWAY that ends the connection.
     package func goAway(_ code: HTTP2ErrorCode = .noError) { nghttp2_session_terminate_session(session, code.rawValue) }
 
-    /// The peer opens tunnels for other protocols (SETTINGS_ENABLE_CONNECT_PROTOCOL, RFC 8441 3).
+    /// Whether the peer supports Extended CONNECT (SETTINGS_ENABLE_CONNECT_PROTOCOL, RFC 8441 §3).
     package var takesTunnels: Bool {
         nghttp2_session_get_remote_settings(session, NGHTTP2_SETTINGS_ENABLE_CONNECT_PROTOCOL) == 1
     }
 
-    /// Whether nghttp2 wants neither to read nor to write: the connection is over.
+    /// Whether the connection is over: nghttp2 wants neither to read nor to write.
     package var isOver: Bool { nghttp2_session_want_read(session) == 0 && nghttp2_session_want_write(session) == 0 }
 }
 
-/// What the codec knows of one stream.
+/// The codec's state of one stream.
 struct HTTP2StreamState {
     let isHead: Bool
-    /// Of the request, as RFC 9113 6.5.2 counts.
+    /// The size of the request's fields as defined in RFC 9113 §6.5.2.
     let sizeOfHead: Int
     var informationalCount = 0
     var hasHead = false
-    /// What the peer may send of it, once that was changed.
+    /// The stream's receive window, once it was changed.
     var window: Int32?
-    /// Why we ended it.
+    /// The reason for which the codec ended the stream.
     var violation: WireViolation?
 
     // The request's body.
     var isSending: Bool
     private var queue: [UInt8] = []
     private var taken = 0
-    /// What has gone is kept until it is worth a move of the rest.
+    /// Sent bytes stay in the queue until it is worth moving the rest.
     private static let mostTaken = 64 * 1024
     var hasEnded = false
     var trailers: HTTP2FieldList?
-    /// nghttp2 waits to be told that there is more.
+    /// True while nghttp2 waits to be told that there is more data.
     var isDeferred = false
 
     init(isHead: Bool, sizeOfHead: Int, isSending: Bool) {
@@ -286,14 +286,14 @@ struct HTTP2StreamState {
             queue.removeAll(keepingCapacity: true)
             taken = 0
         } else if taken >= Self.mostTaken {
-            // Filled again before it is empty, it would grow with the whole body.
+            // A queue that is refilled before it is empty would otherwise grow to the size of the whole body.
             queue.removeFirst(taken)
             taken = 0
         }
         queue.append(contentsOf: bytes)
     }
 
-    /// Moves as much as there is room for into a frame.
+    /// Moves as many bytes as fit into a frame.
     mutating func take(into buffer: UnsafeMutableRawBufferPointer) -> Int {
         let count = min(buffer.count, queued)
         guard count > 0 else { return 0 }

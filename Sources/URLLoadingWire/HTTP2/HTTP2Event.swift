@@ -1,51 +1,50 @@
-/// What the codec found in the bytes it was given, or did with those it has sent.
+/// An event found in the received bytes, or caused by sending.
 package enum HTTP2Event: Sendable, Equatable {
-    /// An interim response (1xx); more will come.
+    /// An interim response (1xx); more will follow.
     case informational(Int32, HTTP1ResponseHead)
     /// The head of the final response.
     case response(Int32, HTTP1ResponseHead)
-    /// A part of the body: where it lies in the input of this call.
+    /// A part of the body: its range in the input of this call.
     case data(Int32, Range<Int>)
     /// The response is complete.
     case end(Int32, trailers: Headers)
-    /// So many bytes of the request's body went into frames; there may be room for more.
+    /// The number of bytes of the request's body that went into frames; more may be queued now.
     case sent(Int32, Int)
-    /// The last byte of the request did.
+    /// The last byte of the request went into a frame.
     case sentAll(Int32)
-    /// The stream was ended by the peer.
+    /// The peer reset the stream.
     case reset(Int32, HTTP2ErrorCode)
-    /// The stream was ended by us, because of what the peer sent.
+    /// The codec reset the stream because of a violation by the peer.
     case violation(Int32, WireViolation)
-    /// The request never reached the peer's application: it may be sent again, whatever it asks for
-    /// (RFC 9113 8.7).
+    /// The request was never processed by the peer: it may be retried, whatever its method (RFC 9113 §8.7).
     case unprocessed(Int32)
-    /// The peer's SETTINGS: how many streams it allows at a time.
+    /// The peer's limit of concurrent streams, from its SETTINGS.
     case concurrency(Int)
-    /// The peer acknowledged our SETTINGS.
+    /// The peer acknowledged the client's SETTINGS.
     case settingsAcknowledged
-    /// The answer to a PING of ours.
+    /// The peer's reply to a PING.
     case pong
-    /// The peer takes no more streams. Those above the last it names come back as `unprocessed`.
+    /// The peer accepts no new streams. Streams above the last one that it names are reported as `unprocessed`.
     case goAway(HTTP2ErrorCode)
-    /// The connection must be closed: a rule was broken that holds for all of it. What is in the output tells the
-    /// peer.
+    /// The connection must be closed because of a violation that concerns all of it. The output contains a GOAWAY with
+    /// the reason.
     case failed(WireViolation)
 }
 
-/// A request as HTTP/2 writes it.
+/// A request in the form of HTTP/2.
 package struct HTTP2Request: Sendable {
     package var method: Method
     package var scheme: String
-    /// Host and port: what HTTP/1 sends as Host (RFC 9113 8.3.1).
+    /// Host and port, which HTTP/1 sends as Host (RFC 9113 §8.3.1).
     package var authority: [UInt8]
     /// Path and query.
     package var path: [UInt8]
     package var headers: Headers
     package var framing: HTTP1BodyFraming
-    /// RFC 9218 4.1, 0 to 7, 3 by default.
+    /// The urgency of RFC 9218 §4.1, 0 to 7; the default is 3.
     package var urgency: Int
-    /// Extended CONNECT (RFC 8441 4): what is spoken on the stream once the answer is 2xx. The method is CONNECT then,
-    /// whatever it is in HTTP/1, and the body goes on until either side ends it.
+    /// The protocol of an Extended CONNECT (RFC 8441 §4), used on the stream after a 2xx response. The method is then
+    /// CONNECT, whatever it is in HTTP/1, and the body lasts until either side ends it.
     package var tunnelProtocol: String?
 
     package init(

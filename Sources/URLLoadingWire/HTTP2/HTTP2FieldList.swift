@@ -1,5 +1,5 @@
-// A request's fields in the form nghttp2 takes: names in lower case, pseudo fields first, none that belongs to an
-// HTTP/1 connection (RFC 9113 8.2.2, 8.3.1).
+// A request's fields in the form that nghttp2 expects: names in lower case, pseudo-header fields first, no fields
+// specific to an HTTP/1 connection (RFC 9113 §8.2.2, §8.3.1).
 
 import URLLoadingCNghttp2
 
@@ -13,10 +13,10 @@ struct HTTP2FieldList {
         var isSecret: Bool
     }
 
-    /// The fields of a request; throws what HTTP/1 refuses to send as well.
+    /// Creates the fields of a request; throws for fields that HTTP/1 refuses to send as well.
     init(_ request: HTTP2Request) throws(WireViolation) {
         guard request.method.isValid else { throw .local(.malformedMethod, "RFC 9110 9.1") }
-        // A tunnel has no path and no scheme (RFC 9113 8.5): it is no load.
+        // A plain CONNECT has no path and no scheme (RFC 9113 §8.5), and is not a load.
         guard request.method != .connect else { throw .local(.illegalState, "RFC 9113 8.5") }
         guard !request.path.isEmpty, request.path.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
             throw .local(.malformedTarget, "RFC 9113 8.3.1")
@@ -33,11 +33,11 @@ struct HTTP2FieldList {
         add(":path".utf8, request.path)
         append(request.headers)
         if case .length(let length) = framing { append("content-length", "\(length)") }
-        // Who sets the field himself knows better; the default needs no words (RFC 9218 4).
+        // A priority field set by the caller wins; the default urgency is not sent (RFC 9218 §4).
         if request.urgency != 3, !request.headers.contains("priority") { append("priority", "u=\(request.urgency)") }
     }
 
-    /// Trailers: neither pseudo fields nor those that come too late.
+    /// Creates trailers, without pseudo-header fields and without fields that are forbidden in trailers.
     init(trailers: Headers) throws(WireViolation) {
         try HTTP1FieldCheck.trailers(trailers)
         append(trailers)
@@ -45,7 +45,7 @@ struct HTTP2FieldList {
 
     var isEmpty: Bool { entries.isEmpty }
 
-    /// What it takes on the wire at most.
+    /// The size as defined in RFC 9113 §6.5.2, an upper bound of the size on the wire.
     var size: Int { entries.reduce(0) { $0 + $1.name.count + $1.value.count + 32 } }
 
     private mutating func append(_ headers: Headers) {
@@ -54,7 +54,7 @@ struct HTTP2FieldList {
             guard !Self.isConnectionSpecific(name, value),
                 !named.contains(where: { name.elementsEqual($0.utf8) { $0.lowered == $1 } })
             else { return }
-            // In crumbs, which stay the same from request to request each for itself (RFC 9113 8.2.3).
+            // Split into separate fields, so that unchanged cookies compress well (RFC 9113 §8.2.3).
             if name.matches("cookie", in: 0..<name.count) { addCrumbs(name, value) } else { add(name, value) }
         }
     }
@@ -80,7 +80,8 @@ struct HTTP2FieldList {
             Entry(name: start..<middle, value: middle..<bytes.count, isSecret: isSecret(start..<middle, value.count)))
     }
 
-    /// RFC 7541 7.1.3: what can be guessed by its compressed size goes into no table.
+    /// Returns whether a field must not enter the compression table, because its value could be guessed by its
+    /// compressed size (RFC 7541 §7.1.3).
     private func isSecret(_ name: Range<Int>, _ valueCount: Int) -> Bool {
         bytes.withUnsafeBytes { bytes in
             bytes.matches("authorization", in: name) || bytes.matches("proxy-authorization", in: name)
@@ -93,7 +94,8 @@ struct HTTP2FieldList {
         "http2-settings",
     ]
 
-    /// Host is :authority and Content-Length is ours; the others speak of a connection that is not there.
+    /// Returns whether a field is specific to an HTTP/1 connection. Host becomes :authority, and Content-Length is
+    /// written by this type.
     private static func isConnectionSpecific(_ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) -> Bool {
         if name.matches("te", in: 0..<name.count) { return !value.matches("trailers", in: 0..<value.count) }
         return connectionSpecific.contains { name.matches($0, in: 0..<name.count) }
@@ -105,18 +107,18 @@ struct HTTP2FieldList {
             .map { String($0.filter { $0 != " " && $0 != "\t" }).lowercased() }
     }
 
-    /// For tests: values are secrets.
+    /// The fields as text including secret values; for tests only.
     var lines: [String] {
         entries.map {
             String(decoding: bytes[$0.name], as: UTF8.self) + "=" + String(decoding: bytes[$0.value], as: UTF8.self)
         }
     }
 
-    /// Lends the fields as nghttp2 wants them; it copies them.
+    /// Lends the fields in nghttp2's representation; nghttp2 copies them.
     func withFields<R>(_ body: (UnsafeMutablePointer<nghttp2_nv>?, Int) -> R) -> R {
         var bytes = bytes
         return bytes.withUnsafeMutableBufferPointer { bytes in
-            // Never empty when there are entries: each has a name.
+            // Never empty when there are entries, because each has a name.
             guard let base = bytes.baseAddress else { return body(nil, 0) }
             var list = entries.map { entry in
                 nghttp2_nv(

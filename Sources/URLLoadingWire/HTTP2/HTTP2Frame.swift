@@ -1,9 +1,9 @@
-/// The nine bytes before every frame (RFC 9113 4.1). Looked at before nghttp2 gets them: to hand it whole frames,
-/// to count those that cost a peer nothing, and to show them.
+/// The nine-byte header of a frame (RFC 9113 §4.1). Parsed before nghttp2 receives the frame: to pass whole frames, to
+/// count those without effect, and to trace them.
 package struct HTTP2FrameHeader: Sendable, Hashable, CustomStringConvertible {
     package static let size = 9
 
-    /// RFC 9113 6; others may come and are to be ignored (4.1).
+    /// The frame types of RFC 9113 §6; unknown types must be ignored (§4.1).
     package enum Kind: UInt8, Sendable, Hashable {
         case data, headers, priority, reset, settings, pushPromise, ping, goAway, windowUpdate, continuation
         /// RFC 9218 7.1.
@@ -16,11 +16,11 @@ package struct HTTP2FrameHeader: Sendable, Hashable, CustomStringConvertible {
     package let stream: Int32
 
     package var kind: Kind? { Kind(rawValue: type) }
-    /// END_STREAM of DATA and HEADERS, ACK of SETTINGS and PING.
+    /// END_STREAM for DATA and HEADERS, ACK for SETTINGS and PING.
     package var hasFirstFlag: Bool { flags & 1 != 0 }
     package var endsHeaders: Bool { flags & 4 != 0 }
 
-    /// `nil` if fewer than nine bytes are there.
+    /// Parses a header; `nil` if fewer than nine bytes are available.
     package init?(_ bytes: UnsafeRawBufferPointer, at start: Int) {
         guard bytes.count - start >= Self.size else { return nil }
         length = Int(bytes[start]) << 16 | Int(bytes[start + 1]) << 8 | Int(bytes[start + 2])
@@ -31,7 +31,7 @@ package struct HTTP2FrameHeader: Sendable, Hashable, CustomStringConvertible {
         stream = Int32(number & 0x7FFF_FFFF)
     }
 
-    /// `HEADERS stream 1, 42 bytes, END_STREAM END_HEADERS`.
+    /// For example `HEADERS stream 1, 42 bytes, END_STREAM END_HEADERS`.
     package var description: String {
         var line = "\(name) stream \(stream), \(length) bytes"
         let names = flagNames
@@ -67,7 +67,7 @@ package struct HTTP2FrameHeader: Sendable, Hashable, CustomStringConvertible {
     }
 }
 
-/// The reasons a stream or a connection is ended with (RFC 9113 7).
+/// The error codes of streams and connections (RFC 9113 §7).
 package struct HTTP2ErrorCode: RawRepresentable, Sendable, Hashable, CustomStringConvertible {
     package let rawValue: UInt32
     package init(rawValue: UInt32) { self.rawValue = rawValue }
@@ -89,7 +89,7 @@ package struct HTTP2ErrorCode: RawRepresentable, Sendable, Hashable, CustomStrin
         "INADEQUATE_SECURITY", "HTTP_1_1_REQUIRED",
     ]
 
-    /// As the specification writes it.
+    /// The name in the specification.
     package var description: String {
         rawValue < UInt32(Self.names.count) ? Self.names[Int(rawValue)] : "error \(rawValue)"
     }

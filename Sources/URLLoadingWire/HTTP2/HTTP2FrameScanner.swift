@@ -1,27 +1,27 @@
-/// Where frames begin and end in what is received, and how many were of no use. nghttp2 would take any cut; but it
-/// answers what it is sent, and what it is sent for nothing is counted here (security 50, 51). Every frame counts; what
-/// brings a load further sets the count back (`progressed`), so no kind of frame has to be known to be of no use.
+/// Finds the boundaries of received frames and counts frames without effect. nghttp2 accepts input split anywhere, but
+/// it replies to many frames, so a flood of useless ones is limited here (CVE-2019-9512 and similar). Every frame
+/// counts; progress of a load resets the counter (`progressed`), so useless kinds of frames need not be known.
 struct HTTP2FrameScanner {
-    /// Bytes of the DATA frame going on.
+    /// The bytes left of the current DATA frame.
     private var rest = 0
     private var isFirst = true
-    /// Of the head going on.
+    /// Counters of the current header section.
     private var continuations = 0
     private var headBytes = 0
     private var isInHead = false
     private var idleFrames = 0
-    /// What may still come, in good faith, on streams that we have ended.
+    /// The bytes that may still legitimately arrive on streams that the client has reset.
     private var late = 0
     private var second: Int64 = 0
 
     var isInsideFrame: Bool { rest > 0 || isInHead }
-    /// The next piece continues a DATA frame.
+    /// Whether the next piece continues a DATA frame.
     var isInsideData: Bool { rest > 0 }
 
-    /// RFC 9113 4.2: we allow no larger frames than everybody must.
+    /// RFC 9113 §4.2: the client allows no frames larger than the default limit.
     private static let largestFrame = 16384
 
-    /// A peer that pings now and then for days floods nobody.
+    /// Resets the counter every ten seconds: a peer that sends an occasional PING for days is not flooding.
     mutating func turn(_ now: Int64) {
         guard now / 10 != second else { return }
         second = now / 10
@@ -30,15 +30,15 @@ struct HTTP2FrameScanner {
 
     mutating func progressed() { idleFrames = 0 }
 
-    /// We end a stream: what is on its way then is a window's worth of frames at most.
+    /// Records that the client has reset a stream: at most a window's worth of data is then in flight.
     mutating func ended(window: Int32) { late = min(late + Int(window) + Self.leastCost, Self.mostLate) }
 
-    /// Late frames cost their size, or as much as it takes that many small ones cannot be called late.
+    /// The minimum cost of a late frame, so that many small frames cannot pass as late, and the limit of the sum.
     private static let leastCost = 512
     private static let mostLate = 64 << 20
 
-    /// How many bytes nghttp2 may have next: a whole frame, or a piece of DATA; 0 if there must be more first.
-    /// - Parameter streams: those that somebody asks for.
+    /// Returns how many bytes to pass to nghttp2 next: a whole frame, or a piece of DATA; 0 if more input is needed.
+    /// - Parameter streams: the streams in use.
     mutating func next(
         _ input: UnsafeRawBufferPointer, at start: Int, _ limits: HTTP2Limits, _ streams: [Int32: HTTP2StreamState]
     ) throws(HTTP2Refusal) -> Int {
@@ -67,7 +67,7 @@ struct HTTP2FrameScanner {
         return count
     }
 
-    /// A frame that was sent before its sender knew that we had ended the stream.
+    /// Returns whether a frame may have been sent before its sender knew that the client had reset the stream.
     private mutating func isLate(_ header: HTTP2FrameHeader) -> Bool {
         let cost = max(header.length, Self.leastCost)
         guard late >= cost else { return false }
@@ -94,14 +94,14 @@ struct HTTP2FrameScanner {
             guard continuations <= limits.continuationCount, headBytes <= max(limits.headSize, Self.largestFrame) else {
                 throw HTTP2Refusal(.http2Flood, "RFC 9113 10.5.1", .enhanceYourCalm)
             }
-        // We said that we want none (RFC 9113 8.4).
+        // The client has disabled push (RFC 9113 §8.4).
         case .pushPromise: throw HTTP2Refusal(.http2Violation, "RFC 9113 8.4")
         default: break
         }
     }
 }
 
-/// Why a connection ends, and what its peer is told.
+/// The reason why a connection ends, and the error code sent to the peer.
 struct HTTP2Refusal: Error {
     let violation: WireViolation
     let code: HTTP2ErrorCode
@@ -112,7 +112,7 @@ struct HTTP2Refusal: Error {
     }
 }
 
-/// The frames of one direction as lines, wherever they are cut.
+/// Describes the frames of one direction as lines, however the bytes are split.
 struct HTTP2FrameLines: Sendable {
     private static let preface = 24
     private var skip = 0

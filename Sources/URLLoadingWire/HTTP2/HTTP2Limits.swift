@@ -1,23 +1,23 @@
-/// How much a peer may make us hold or do on one connection (security 50 to 53).
+/// Limits of what a peer can make the codec hold or do on one connection.
 package struct HTTP2Limits: Sendable, Hashable {
-    /// One head as it is counted by RFC 9113 6.5.2: names, values and 32 bytes for each field. Also the most its
-    /// compressed form may have, which is never larger in good faith.
+    /// The size of one head as defined in RFC 9113 §6.5.2: names, values and 32 bytes for each field. Also limits its
+    /// compressed form, which is never larger for a legitimate peer.
     package var headSize = 64 * 1024
-    /// Fields of one head or trailer section, a count.
+    /// The number of fields in one head or trailer section.
     package var fieldCount = 256
-    /// Interim responses before the final one.
+    /// The number of interim responses before the final one.
     package var informationalCount = 16
-    /// CONTINUATION frames of one head. With frames of 16 KiB a head of the largest size needs four.
+    /// The number of CONTINUATION frames of one head. With frames of 16 KiB, a head of the largest size needs four.
     package var continuationCount = 32
-    /// Frames that bring no load further (PING, SETTINGS, RST_STREAM, PRIORITY, WINDOW_UPDATE, DATA that is empty or
-    /// only padding, any on a stream that has ended, unknown ones) between two that do, within ten seconds. nghttp2
-    /// keeps as many answers to such frames.
+    /// The number of frames without effect (PING, SETTINGS, RST_STREAM, PRIORITY, WINDOW_UPDATE, DATA that is empty or
+    /// only padding, frames on an ended stream, unknown frames) between two that make progress, within ten seconds.
+    /// nghttp2 queues at most as many replies to such frames.
     package var idleFrameCount = 1000
 
-    /// What a stream may send before its reader takes anything. It grows while somebody reads.
+    /// The initial receive window of a stream in bytes. It grows while the stream is being read.
     package var streamWindow: Int32 = 256 * 1024
-    /// What all streams together may have on their way: it is given back on arrival, so that a stream nobody reads
-    /// holds up no other.
+    /// The receive window of the connection in bytes. Its credit is returned on arrival, so that an unread stream does
+    /// not block the others.
     package var connectionWindow: Int32 = 16 << 20
 
     package init() {}

@@ -1,18 +1,18 @@
-/// The text that parts the parts (RFC 2046 5.1.1): 1 to 70 characters.
+/// The boundary between the parts of a multipart body (RFC 2046 §5.1.1): 1 to 70 characters.
 ///
 /// ```swift
 /// let received = try MultipartBoundary(contentType: "multipart/byteranges; boundary=THIS_STRING_SEPARATES")
 /// let made = try MultipartBoundary(random: sixteenRandomBytes)
 /// ```
 package struct MultipartBoundary: Sendable, Hashable, CustomStringConvertible {
-    /// Without the dashes before it.
+    /// The boundary without the leading dashes.
     package let bytes: [UInt8]
 
-    /// The boundary of a received body.
+    /// Reads the boundary of a received body.
     ///
-    /// The parameter is read loosely, and may hold any printable character: IIS sends its brackets, and
-    /// mail libraries their "=", without the quotes that RFC 2046 5.1.1 asks for. Throws
-    /// `malformedBoundary` for another type, without a boundary, and for one of another length.
+    /// The parameter is parsed leniently and may contain any printable character: IIS sends brackets, and mail
+    /// libraries "=", without the quotes that RFC 2046 §5.1.1 requires. Throws `malformedBoundary` for another media
+    /// type, a missing boundary, or one of illegal length.
     package init(contentType: String) throws(WireViolation) {
         var parameters = LooseParameters(contentType)
         guard parameters.first().lowercasedASCII.utf8.starts(with: "multipart/".utf8) else {
@@ -29,22 +29,22 @@ package struct MultipartBoundary: Sendable, Hashable, CustomStringConvertible {
         throw Self.malformed(.remote)
     }
 
-    /// A boundary to send, of characters that RFC 2046 5.1.1 has; else throws `malformedBoundary`.
+    /// Creates a boundary to send, of the characters allowed by RFC 2046 §5.1.1; otherwise throws `malformedBoundary`.
     package init(_ text: String) throws(WireViolation) {
         bytes = Array(text.utf8)
         let isAllowed = bytes.allSatisfy { $0.isDigit || $0.isAlpha || "'()+_,-./:=? ".utf8.contains($0) }
         guard Self.isPossible(bytes), isAllowed else { throw Self.malformed(.local) }
     }
 
-    /// A boundary to send that no content holds but by knowing it.
-    /// - Parameter random: At least 16 bytes that nobody can guess; whoever can, puts parts of his own
-    ///   into a part. No more than the first 32 are used. Fewer than 16 throw `malformedBoundary`.
+    /// Creates an unguessable boundary to send.
+    /// - Parameter random: at least 16 unpredictable bytes; an attacker who could guess them could insert parts into a
+    ///   part's content. At most the first 32 are used; fewer than 16 throw `malformedBoundary`.
     package init(random: some Collection<UInt8>) throws(WireViolation) {
         guard random.count >= 16 else { throw Self.malformed(.local) }
         bytes = random.prefix(32).flatMap { [UInt8.upperHex($0 >> 4), .upperHex($0 & 15)] }
     }
 
-    /// As text, without quotes.
+    /// The boundary as text, without quotes.
     package var description: String { String(decoding: bytes, as: UTF8.self) }
 
     private static func isPossible(_ bytes: [UInt8]) -> Bool { (1...70).contains(bytes.count) && bytes.last != 0x20 }

@@ -1,34 +1,34 @@
-/// Tells the lines between parts from everything else (RFC 2046 5.1.1).
+/// Recognises the delimiter lines between parts (RFC 2046 §5.1.1).
 ///
-/// The RFC would be content with a line that begins with the boundary; here nothing but padding may
-/// follow it, so that `--ab` is no delimiter where the boundary is `a`, as with one multipart in another.
+/// Stricter than the RFC, which accepts any line that begins with the boundary: only padding may follow it here, so
+/// that `--ab` is not a delimiter for the boundary `a`, which matters for nested multiparts.
 struct MultipartDelimiter: Sendable {
     enum Match: Equatable {
         case no
-        /// It may become one: more input tells.
+        /// The line may become a delimiter; more input is needed.
         case incomplete
         /// Another part begins at `end`.
         case next(end: Int)
-        /// No part follows; the epilogue begins at `end`.
+        /// The closing delimiter; the epilogue begins at `end`.
         case close(end: Int)
     }
 
-    /// Blanks after the boundary, a count. Gateways once filled lines up to 80; with more the line is
-    /// content, so that what is held back is bounded.
+    /// The number of blanks allowed after the boundary. Gateways used to pad lines to 80 characters; a line with more
+    /// is content, so that the amount of held-back data is bounded.
     static let maximumPadding = 128
 
     private var line: [UInt8]
-    /// Another spelling of the line, until one was seen.
+    /// An alternative form of the delimiter, until the first delimiter was seen.
     private var alternative: [UInt8]?
 
     init(_ boundary: MultipartBoundary) {
         line = Array("--".utf8) + boundary.bytes
-        // Many cameras name the whole line, dashes and all, as their boundary. The first line that is
-        // a delimiter one way or the other decides.
+        // Many cameras state the whole line, including the dashes, as their boundary. The first line that is a
+        // delimiter in either form decides.
         alternative = boundary.bytes.starts(with: "--".utf8) && boundary.bytes.count > 2 ? boundary.bytes : nil
     }
 
-    /// What the line that begins at `start` is.
+    /// Classifies the line that begins at `start`.
     mutating func match(_ input: UnsafeRawBufferPointer, at start: Int) -> Match {
         let match = Self.match(line, input, start)
         guard let other = alternative, match == .no else {
@@ -50,7 +50,8 @@ struct MultipartDelimiter: Sendable {
         return afterBoundary(input, start + line.count)
     }
 
-    /// `--`, or blanks and the end of the line. LF alone ends it as well: see ``MultipartReader``.
+    /// Matches the rest of a delimiter: `--`, or blanks and the end of the line. A bare LF ends it too: see
+    /// ``MultipartReader``.
     private static func afterBoundary(_ input: UnsafeRawBufferPointer, _ start: Int) -> Match {
         guard start < input.count else { return .incomplete }
         if input[start] == UInt8(ascii: "-") {

@@ -1,12 +1,12 @@
-/// Looks for the end of the fields of a part, and reads them (RFC 2046 5.1; the lines are those of HTTP).
+/// Finds the end of a part's fields and parses them (RFC 2046 §5.1; the syntax is that of HTTP).
 struct MultipartHeadScanner: Sendable {
-    // Offsets from the first unconsumed byte: however the bytes are cut, each is looked at once.
+    // Offsets from the first unconsumed byte; each byte is examined once, however the input is split.
     private var scanned = 0
     private var lineStart = 0
     private var lines = 0
     private var hasBareLineFeed = false
 
-    /// The fields and the size of the section with its empty line; `nil` for "need more".
+    /// Returns the fields and the size of the section with its empty line; `nil` if more input is needed.
     mutating func fields(
         in input: UnsafeRawBufferPointer, from base: Int, _ limits: MultipartLimits
     ) throws(WireViolation) -> (headers: Headers, size: Int)? {
@@ -37,7 +37,7 @@ struct MultipartHeadScanner: Sendable {
         }
     }
 
-    /// As in the head of a client's response: a folded line is joined, as MIME wants it (RFC 2045 2.2).
+    /// Parses fields as in a response: folded lines are joined, as MIME requires (RFC 2045 §2.2).
     private func parse(
         _ input: UnsafeRawBufferPointer, _ section: Range<Int>, messageStart: Int
     ) throws(WireViolation) -> Headers {

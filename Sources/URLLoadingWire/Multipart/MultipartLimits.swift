@@ -1,21 +1,21 @@
-/// How much a peer may make us hold or look at. All in bytes unless said otherwise. Parts have no limit
-/// in size: they are never held.
+/// Limits of what a peer can make the reader hold or examine. In bytes unless stated otherwise. Parts have no size
+/// limit, because they are never held.
 package struct MultipartLimits: Sendable, Hashable {
-    /// The fields of one part with the empty line after them. Senders use 100 to 300.
+    /// The size of one part's fields with the empty line after them. Senders use 100 to 300 bytes.
     package var headSize = 16 * 1024
-    /// Field lines of one part, a count.
+    /// The number of field lines of one part.
     package var fieldCount = 64
-    /// Parts in one body, a count. `Int.max` for multipart/x-mixed-replace, which has no end. Apache
-    /// answers no more than 200 ranges.
+    /// The number of parts in one body. `Int.max` for multipart/x-mixed-replace, which has no end. Apache sends at most
+    /// 200 ranges.
     package var partCount = 1024
-    /// What is skipped before the first part. Mail has a sentence there, HTTP nothing.
+    /// The size of the preamble, which is skipped. Mail has a sentence there, HTTP nothing.
     package var preambleSize = 64 * 1024
-    /// What is skipped after the last part.
+    /// The size of the epilogue, which is skipped.
     package var epilogueSize = 64 * 1024
 
     package init() {}
 
-    /// Numbers that can be added to without a thought.
+    /// The limits restricted to a range in which sums cannot overflow.
     var clamped: MultipartLimits {
         func clamp(_ number: Int) -> Int { min(max(0, number), 1 << 30) }
         var limits = self

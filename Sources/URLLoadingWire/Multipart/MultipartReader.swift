@@ -1,11 +1,11 @@
-// What must live here: where a part begins and ends. What this file does not know: what the parts mean
-// (byteranges, form-data, x-mixed-replace), and where the bytes come from.
+// Finds the beginning and end of parts. The meaning of parts (byteranges, form-data, x-mixed-replace) and I/O are
+// handled elsewhere.
 
-/// What the reader found in the bytes it was given.
+/// An event that the reader found in its input.
 package enum MultipartEvent: Sendable, Equatable {
-    /// A part begins. Its fields may be none.
+    /// A part begins. It may have no fields.
     case part(Headers)
-    /// Content of the part: where it lies in the input of this call. Never empty.
+    /// Content of the part: its range in the input of this call. Never empty.
     case data(Range<Int>)
     /// The part is complete.
     case partEnd
@@ -13,7 +13,7 @@ package enum MultipartEvent: Sendable, Equatable {
     case end
 }
 
-/// A multipart body as bytes and events (RFC 2046 5.1), of any subtype.
+/// A multipart body of any subtype as bytes and events (RFC 2046 §5.1).
 ///
 /// ```swift
 /// var reader = MultipartReader(boundary: try MultipartBoundary(contentType: type))
@@ -23,19 +23,19 @@ package enum MultipartEvent: Sendable, Equatable {
 /// try reader.receiveEnd()
 /// ```
 ///
-/// It holds no bytes. The caller keeps what was not consumed at the front of the next input: never more
-/// than the fields of one part, or a delimiter with its padding, and what came with them.
+/// The reader holds no bytes. The caller keeps unconsumed bytes at the front of the next input: never more than the
+/// fields of one part, or a delimiter with its padding, and the bytes that arrived with them.
 ///
-/// A part ends where the next delimiter begins, and that is known only once it is there. Who wants the
-/// frame of a camera sooner counts by the Content-Length of the part.
+/// A part ends at the next delimiter, and is complete only when that has arrived. A reader of camera frames can finish
+/// sooner by counting the part's Content-Length.
 ///
-/// Lines that end in LF alone are taken, other than in HTTP1Codec: many cameras send them, and whoever
-/// reads a part otherwise still ends the message, which HTTP frames, at the same byte. A CR before such
-/// an LF is taken for a part of the line break: senders that mix the two are more than parts that end in CR.
+/// Unlike in HTTP1Codec, lines that end in a bare LF are accepted: many cameras send them, and HTTP frames the message,
+/// so a parser that reads the parts differently still ends the message at the same byte. A CR before such an LF belongs
+/// to the line break: senders that mix the two are more common than parts that end in CR.
 package struct MultipartReader: Sendable {
     private enum State {
         case preamble, head, content
-        /// The closing delimiter was consumed, `end` not yet given.
+        /// The closing delimiter was consumed, and the event `end` is still to be returned.
         case closed
         case epilogue, failed
     }
@@ -43,8 +43,8 @@ package struct MultipartReader: Sendable {
     private let limits: MultipartLimits
     private var delimiter: MultipartDelimiter
     private var state = State.preamble
-    /// The next byte begins a line. The empty line after the fields may be the one that belongs to a
-    /// delimiter (RFC 2046 5.1.1: a part need not have a body), and the first delimiter has none before it.
+    /// True if the next byte begins a line. The empty line after the fields may also be the one that belongs to a
+    /// delimiter (RFC 2046 §5.1.1: a part need not have a body), and the first delimiter has none before it.
     private var isAtLineStart = true
     private var scanner = MultipartHeadScanner()
     private var parts = 0
@@ -58,10 +58,10 @@ package struct MultipartReader: Sendable {
     /// Whether the closing delimiter was seen.
     package var isComplete: Bool { state == .epilogue || state == .closed }
 
-    /// The next event in `input`, the bytes that were not consumed so far; `nil` for "need more".
+    /// Returns the next event in `input`, the bytes not consumed so far; `nil` if more input is needed.
     ///
-    /// `consumed` is set on every call, also with `nil`: the caller drops that many bytes from the front
-    /// before the next call, after it has used a range of data. After a violation, only `illegalState`.
+    /// `consumed` is set on every call, also with `nil`: the caller drops that many bytes from the front before the
+    /// next call, after using a range of data. After a violation it throws only `illegalState`.
     package mutating func next(
         _ input: UnsafeRawBufferPointer, consumed: inout Int
     ) throws(WireViolation) -> MultipartEvent? {
@@ -74,8 +74,8 @@ package struct MultipartReader: Sendable {
         }
     }
 
-    /// There is no more input. Throws `truncatedMultipart` without a closing delimiter: with
-    /// multipart/x-mixed-replace, which is ended by closing, that is for the caller to forgive.
+    /// Reports the end of the input. Throws `truncatedMultipart` if the closing delimiter is missing; a caller should
+    /// ignore that for multipart/x-mixed-replace, which ends by closing the connection.
     package mutating func receiveEnd() throws(WireViolation) {
         guard state != .failed else { throw .local(.illegalState, "RFC 2046 5.1") }
         guard isComplete else {
@@ -109,7 +109,7 @@ package struct MultipartReader: Sendable {
         }
     }
 
-    /// Whether the first delimiter was found.
+    /// Skips the preamble; returns whether the first delimiter was found.
     private mutating func skipPreamble(
         _ input: UnsafeRawBufferPointer, _ consumed: inout Int
     ) throws(WireViolation) -> Bool {
@@ -133,7 +133,7 @@ package struct MultipartReader: Sendable {
         guard skipped <= limit else { throw .remote(code, "RFC 2046 5.1.1") }
     }
 
-    /// Consumes a delimiter, and says whether it was one.
+    /// Consumes a delimiter; returns whether there was one.
     private mutating func begin(_ match: MultipartDelimiter.Match, _ consumed: inout Int) throws(WireViolation) -> Bool
     {
         switch match {
@@ -152,7 +152,7 @@ package struct MultipartReader: Sendable {
         return true
     }
 
-    /// Everything up to what may be the line break of a delimiter, or the delimiter itself.
+    /// Returns content up to a possible delimiter or the line break before it.
     private mutating func content(
         _ input: UnsafeRawBufferPointer, _ consumed: inout Int
     ) throws(WireViolation) -> MultipartEvent? {

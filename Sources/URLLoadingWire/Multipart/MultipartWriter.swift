@@ -1,12 +1,12 @@
-/// One part of a form (RFC 7578 4).
+/// One part of a form (RFC 7578 §4).
 package struct MultipartFormPart: Sendable, Hashable {
-    /// The name of the field. Any text.
+    /// The name of the form field, any text.
     package var name: String
-    /// What the sender calls the file; with it the part is a file to the server.
+    /// The file name; with one, servers treat the part as a file.
     package var fileName: String?
-    /// A media type. Without one it is text/plain to the server (RFC 7578 4.4).
+    /// The media type. Without one, servers assume text/plain (RFC 7578 §4.4).
     package var contentType: String?
-    /// Bytes of content, 0 or more; `nil` if not known.
+    /// The length of the content in bytes, 0 or more; `nil` if unknown.
     package var length: Int64?
 
     package init(name: String, fileName: String? = nil, contentType: String? = nil, length: Int64? = nil) {
@@ -17,7 +17,7 @@ package struct MultipartFormPart: Sendable, Hashable {
     }
 }
 
-/// Writes what stands around the content of the parts of a multipart/form-data body (RFC 7578).
+/// Writes the framing around the parts of a multipart/form-data body (RFC 7578).
 ///
 /// ```swift
 /// var writer = MultipartWriter(boundary: boundary)
@@ -26,20 +26,20 @@ package struct MultipartFormPart: Sendable, Hashable {
 /// writer.end(into: &output)
 /// ```
 ///
-/// Nothing is looked for in the content: a boundary that cannot be guessed is not in it.
+/// The content is not searched for the boundary: an unguessable boundary does not occur in it.
 package struct MultipartWriter: Sendable {
     package let boundary: MultipartBoundary
     private var isFirst = true
 
     package init(boundary: MultipartBoundary) { self.boundary = boundary }
 
-    /// The value for Content-Type.
+    /// The value of Content-Type for the whole body.
     package var contentType: String { "multipart/form-data; boundary=\(boundary.description.quotedUnlessToken)" }
 
-    /// Ends the part before, if any, and writes all of this one but its content.
+    /// Ends the previous part, if any, and writes everything of this part except its content.
     ///
-    /// Throws `malformedFieldValue`, and writes nothing, if the content type is no media type or a name
-    /// holds a control character that the rules have no escape for.
+    /// Throws `malformedFieldValue`, and writes nothing, if the content type is not a media type, or a name contains a
+    /// control character for which there is no escape.
     package mutating func begin(_ part: MultipartFormPart, into output: inout [UInt8]) throws(WireViolation) {
         let head = try Self.head(of: part)
         output += delimiter
@@ -54,8 +54,8 @@ package struct MultipartWriter: Sendable {
         isFirst = false
     }
 
-    /// Bytes of the whole body with these parts; `nil` if the length of one of them is not known. Throws
-    /// what ``begin(_:into:)`` throws, and `malformedContentLength` for less than nothing or 2^63 bytes.
+    /// Returns the length of the whole body with these parts; `nil` if the length of one of them is unknown. Throws the
+    /// errors of ``begin(_:into:)``, and `malformedContentLength` for a negative length or 2^63 bytes.
     package static func length(of parts: [MultipartFormPart], boundary: MultipartBoundary) throws(WireViolation)
         -> Int64?
     {
@@ -92,21 +92,21 @@ package struct MultipartWriter: Sendable {
         }
         head += "\"\r\n".utf8
         if let type = part.contentType {
-            // A line break in it would begin a field, or the content, of the sender's choice.
+            // A line break would let the sender inject a field or content.
             guard MediaType(strict: type) != nil else { throw .local(.malformedFieldValue, "RFC 7578 4.4") }
             head += "Content-Type: \(type)\r\n".utf8
         }
         return head + "\r\n".utf8
     }
 
-    /// A line break in the name of a field is CRLF, however it was written; in the name of a file it
-    /// stays as it is (WHATWG HTML, multipart/form-data encoding algorithm).
+    /// Returns a name with its line breaks as CRLF, as the rules demand for field names; file names keep theirs (WHATWG
+    /// HTML, multipart/form-data encoding algorithm).
     private static func normalized(_ name: String) -> [UInt8] {
         var bytes: [UInt8] = []
         var previous: UInt8 = 0
         for byte in name.utf8 {
             if byte == .lf, previous == .cr {
-                // The CR before has brought it.
+                // The preceding CR was already written as CRLF.
             } else if byte == .lf || byte == .cr {
                 bytes += [.cr, .lf]
             } else {
@@ -117,13 +117,14 @@ package struct MultipartWriter: Sendable {
         return bytes
     }
 
-    /// The three escapes of the WHATWG rules. A "%" is not escaped: nobody decodes them but for show.
+    /// Appends a name with the three escapes of the WHATWG rules. "%" is not escaped: servers do not decode these
+    /// names.
     private static func appendEscaped(_ text: [UInt8], to head: inout [UInt8]) throws(WireViolation) {
         for byte in text {
             if byte == UInt8(ascii: "\"") || byte == .cr || byte == .lf {
                 PercentCoding.append(byte, to: &head)
             } else if byte.isForbiddenInValue {
-                // The rules let them pass, and no two servers agree on what they are then.
+                // The rules allow these characters, but servers disagree about their meaning.
                 throw .local(.malformedFieldValue, "RFC 7578 4.2")
             } else {
                 head.append(byte)

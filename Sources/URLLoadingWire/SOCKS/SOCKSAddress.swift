@@ -1,4 +1,4 @@
-/// Where a SOCKS proxy is asked to connect: a name as it is, for the proxy to look up, or an address.
+/// The destination requested from a SOCKS proxy: a host name, for the proxy to resolve, or an address.
 package struct SOCKSAddress: Sendable, Hashable {
     package enum Host: Sendable, Hashable {
         case name([UInt8])
@@ -15,7 +15,7 @@ package struct SOCKSAddress: Sendable, Hashable {
         self.port = port
     }
 
-    /// Throws `invalidHost` for an address with a zone, which means something on this machine only.
+    /// Creates an address. Throws `invalidHost` for an address with a zone, which is meaningful on this machine only.
     package init(_ host: Origin.Host, port: UInt16) throws(WireViolation) {
         switch host.kind {
         case .name(let name): self.init(.name(Array(name.utf8)), port: port)
@@ -25,8 +25,8 @@ package struct SOCKSAddress: Sendable, Hashable {
         }
     }
 
-    /// ATYP, DST.ADDR and DST.PORT (RFC 1928 4). A name beyond 255 bytes is refused and never anything
-    /// else: whoever looked it up here instead would tell the local network what is asked for.
+    /// Returns ATYP, DST.ADDR and DST.PORT (RFC 1928 §4). A name of more than 255 bytes is refused instead of being
+    /// resolved locally, which would reveal it to the local network.
     func version5() throws(WireViolation) -> [UInt8] {
         switch host {
         case .ipv4(let bytes): return [1] + bytes + portBytes
@@ -37,7 +37,7 @@ package struct SOCKSAddress: Sendable, Hashable {
         }
     }
 
-    /// Port and address, and the name that takes the place of an address nobody can have (SOCKS 4A).
+    /// Returns port and address, and the name that a SOCKS 4A proxy resolves in place of an impossible address.
     func version4() throws(WireViolation) -> (fixed: [UInt8], name: [UInt8]?) {
         switch host {
         case .ipv4(let bytes): return (portBytes + bytes, nil)

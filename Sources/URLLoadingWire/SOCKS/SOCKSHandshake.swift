@@ -1,7 +1,7 @@
-// What must live here: the client's half of SOCKS 5 (RFC 1928, RFC 1929) and of SOCKS 4A, from the first
-// byte to the proxy's word that the way is open. What this file does not know: where bytes come from, time.
+// The client side of SOCKS 5 (RFC 1928, RFC 1929) and SOCKS 4A, from the first byte to the proxy's final reply. I/O and
+// time are handled elsewhere.
 
-/// Asking a SOCKS proxy for a connection, without input or output.
+/// The request to a SOCKS proxy for a connection, without I/O.
 ///
 /// ```swift
 /// var handshake = try SOCKSHandshake(.socks5, to: SOCKSAddress(host, port: 443))
@@ -14,13 +14,13 @@
 ///     }
 /// }
 /// ```
-/// It asks for exactly the bytes of the next decision, so that none of what comes behind its last reply
-/// is taken from whoever speaks then.
+/// The handshake reads exactly the bytes that the next decision needs, so that it consumes none of the data after the
+/// proxy's last reply.
 package struct SOCKSHandshake: Sendable, CustomStringConvertible {
     package enum Version: Sendable, Hashable { case socks4a, socks5 }
 
     package enum Step: Sendable, Hashable {
-        /// So many more bytes must come.
+        /// The given number of bytes must be received next.
         case needsBytes(Int)
         case established
         case refused(SOCKSRefusal)
@@ -40,9 +40,9 @@ package struct SOCKSHandshake: Sendable, CustomStringConvertible {
     private let request: [UInt8]
     private let login: [UInt8]?
 
+    /// Creates a handshake. Throws `invalidHost` or `invalidCredential` for values that the protocol cannot carry.
     /// - Parameters:
-    ///   - user: for SOCKS 5 sent only if the proxy asks for it; for SOCKS 4A always, and it has no password.
-    /// Throws `invalidHost` or `invalidCredential` for what the protocol cannot carry.
+    ///   - user: with SOCKS 5 sent only if the proxy requests it; with SOCKS 4A always sent, without a password.
     package init(
         _ version: Version, to address: SOCKSAddress, user: String? = nil, password: String? = nil
     ) throws(WireViolation) {
@@ -50,7 +50,7 @@ package struct SOCKSHandshake: Sendable, CustomStringConvertible {
         case .socks5:
             login = try user.map { (user) throws(WireViolation) in try Self.login(user, password ?? "") }
             request = [5, 1, 0] + (try address.version5())
-            // No authentication is offered first, as the cheaper.
+            // "No authentication" is listed first, because it is cheaper.
             output = login == nil ? [5, 1, 0] : [5, 2, 0, 2]
             state = .method
         case .socks4a:
@@ -64,7 +64,7 @@ package struct SOCKSHandshake: Sendable, CustomStringConvertible {
         }
     }
 
-    /// RFC 1929 2. An empty password is against its letter; servers know it.
+    /// Returns the message of RFC 1929 §2. An empty password violates its wording, but servers accept it.
     private static func login(_ user: String, _ password: String) throws(WireViolation) -> [UInt8] {
         guard let userCount = UInt8(exactly: user.utf8.count), userCount > 0,
             let passwordCount = UInt8(exactly: password.utf8.count)
@@ -72,13 +72,13 @@ package struct SOCKSHandshake: Sendable, CustomStringConvertible {
         return [1, userCount] + user.utf8 + [passwordCount] + password.utf8
     }
 
-    /// Writes what is due after what `buffer` holds: once for each stage.
+    /// Appends pending output to `buffer`. Call it once in each stage.
     package mutating func send(into buffer: inout [UInt8]) {
         buffer += output
         output = []
     }
 
-    /// What is to be done next.
+    /// Returns the next step.
     package func next() -> Step {
         switch state {
         case .method, .verdict, .reply5, .reply4: .needsBytes(2 - input.count)
@@ -90,13 +90,13 @@ package struct SOCKSHandshake: Sendable, CustomStringConvertible {
         }
     }
 
-    /// Takes bytes of the proxy, no more than were asked for (else `illegalState`).
+    /// Consumes bytes from the proxy, at most the number requested (otherwise throws `illegalState`).
     package mutating func receive(_ bytes: some Collection<UInt8>) throws(WireViolation) {
         guard case .needsBytes(let count) = next(), bytes.count <= count else {
             throw .local(.illegalState, "RFC 1928")
         }
         input += bytes
-        // The first byte tells what speaks there; the second may never come.
+        // The first byte identifies the protocol; a second one may never come.
         try checkVersion()
         guard bytes.count == count else { return }
         let taken = input
@@ -104,7 +104,7 @@ package struct SOCKSHandshake: Sendable, CustomStringConvertible {
         try decide(taken)
     }
 
-    /// The proxy has closed. There is no stage in which that is an answer.
+    /// Reports that the proxy has closed the connection, which is an error in every stage.
     package func receiveEnd() throws(WireViolation) {
         if case .needsBytes = next() { throw .remote(.prematureEnd, at: input.count, "RFC 1928") }
     }
@@ -113,9 +113,9 @@ package struct SOCKSHandshake: Sendable, CustomStringConvertible {
         guard let first = input.first else { return }
         switch state {
         case .method, .reply5: guard first == 5 else { throw .remote(.notSOCKS, at: 0, "RFC 1928 3") }
-        // The version of the reply is 0; some servers write that of the request.
+        // The version of the reply is 0; some servers send that of the request.
         case .reply4: guard first == 0 || first == 4 else { throw .remote(.notSOCKS, at: 0, "SOCKS 4") }
-        // The version of the subnegotiation, and not of SOCKS.
+        // The version of the subnegotiation, not of SOCKS.
         case .verdict: guard first == 1 else { throw .remote(.notSOCKS, at: 0, "RFC 1929 2") }
         case .address5, .rest5, .rest4, .established, .refused: break
         }
@@ -128,7 +128,7 @@ package struct SOCKSHandshake: Sendable, CustomStringConvertible {
             guard bytes[1] == 0 else { return refuse(.credentials, bytes[1]) }
             ask()
         case .reply5:
-            // Refusals are often cut short, for nothing behind their number matters.
+            // Servers often truncate negative replies, because nothing after the code matters.
             if bytes[1] == 0 { state = .address5 } else { refuse(.connection5, bytes[1]) }
         case .address5:
             switch bytes[1] {
@@ -138,7 +138,7 @@ package struct SOCKSHandshake: Sendable, CustomStringConvertible {
             default: throw .remote(.malformedSOCKSReply, at: 3, "RFC 1928 6")
             }
         case .reply4: if bytes[1] == 90 { state = .rest4 } else { refuse(.connection4, bytes[1]) }
-        // Where it connected from is of no use to anybody here.
+        // The proxy's own address is not used.
         case .rest5, .rest4: state = .established
         case .established, .refused: break
         }
@@ -164,7 +164,7 @@ package struct SOCKSHandshake: Sendable, CustomStringConvertible {
         state = .refused(SOCKSRefusal(stage: stage, code: code))
     }
 
-    /// Nothing of what it sends: that holds credentials.
+    /// The state without any sent data, which contains credentials.
     package var description: String {
         switch next() {
         case .needsBytes(let count): "SOCKS: waiting for \(count) bytes"

@@ -1,19 +1,19 @@
-/// Why a SOCKS proxy did not connect, in its own words.
+/// The reason why a SOCKS proxy refused to connect.
 package struct SOCKSRefusal: Sendable, Hashable, CustomStringConvertible {
     package enum Stage: Sendable, Hashable {
-        /// None of the methods offered was good enough (RFC 1928 3).
+        /// None of the offered authentication methods is acceptable (RFC 1928 §3).
         case method
-        /// User and password were refused (RFC 1929 2).
+        /// User and password were rejected (RFC 1929 §2).
         case credentials
-        /// The connection was (RFC 1928 6).
+        /// The connection to the destination was refused (RFC 1928 §6).
         case connection5
         case connection4
     }
     package let stage: Stage
-    /// The number it gave.
+    /// The reply code.
     package let code: UInt8
 
-    /// Whether other credentials could change its mind.
+    /// Whether other credentials might be accepted.
     package var wantsCredentials: Bool { stage == .method || stage == .credentials }
 
     package var description: String {

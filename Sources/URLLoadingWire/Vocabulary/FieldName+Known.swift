@@ -1,4 +1,4 @@
-// The names in use, spelled as their specifications spell them.
+// Registered field names, spelled as in their specifications.
 
 extension FieldName {
     /// Accept, RFC 9110 12.5.1.

@@ -1,4 +1,4 @@
-/// The name of a header field: keeps the case it was written in, and does not care about it.
+/// The name of a header field: keeps its letter case, and compares case-insensitively.
 ///
 /// ```swift
 /// let name: FieldName = "X-Trace"
@@ -6,19 +6,19 @@
 /// name.description               // "X-Trace"
 /// ```
 ///
-/// Any text can be held; a name that is no token (RFC 9110 5.1) is refused when it is written.
+/// Any text can be stored; a name that is not a token (RFC 9110 §5.1) is refused when the message is sent.
 public struct FieldName: Sendable, Hashable, ExpressibleByStringLiteral, CustomStringConvertible {
-    /// The name in the case it was given.
+    /// The name in its original letter case.
     public let description: String
     let digest: UInt32
 
-    /// A name of any text; see ``isValid``.
+    /// Creates a name of any text; see ``isValid``.
     public init(_ name: String) {
         description = name
         digest = name.utf8.reduce(into: FieldDigest()) { $0.add($1) }.value
     }
 
-    /// A name of a literal. Never traps, whatever the literal says.
+    /// Creates a name from a literal. Never traps, whatever the literal contains.
     public init(stringLiteral name: String) { self.init(name) }
 
     /// Whether the name is a token (RFC 9110 5.1), so that it can be sent.
@@ -26,20 +26,20 @@ public struct FieldName: Sendable, Hashable, ExpressibleByStringLiteral, CustomS
         !description.isEmpty && description.utf8.allSatisfy { ByteSet.token.contains($0) }
     }
 
-    /// Equal when the ASCII letters are, whatever their case; other characters byte by byte.
+    /// Names are equal if they match byte by byte, ignoring the case of ASCII letters.
     public static func == (left: FieldName, right: FieldName) -> Bool {
         left.digest == right.digest && left.description.utf8.count == right.description.utf8.count
             && left.description.utf8.elementsEqual(right.description.utf8) { $0.lowered == $1.lowered }
     }
 
-    /// Feeds what equality looks at.
+    /// Hashes the parts of the name that equality compares.
     public func hash(into hasher: inout Hasher) {
         hasher.combine(digest)
     }
 }
 
-/// Tells most different names apart before their bytes are compared. Bit 5 is set in every byte, so
-/// that case does not matter; nothing is stored by digest, hence nothing to flood.
+/// A hash that distinguishes most names before their bytes are compared. Bit 5 is set in every byte, so that letter
+/// case does not matter. There is no table of digests, so collisions cannot be used for an attack.
 struct FieldDigest {
     var value: UInt32 = 0
 

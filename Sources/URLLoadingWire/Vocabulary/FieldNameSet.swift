@@ -1,4 +1,4 @@
-/// Names of fields that are looked for together: most of what is not among them shows that by one bit.
+/// A set of field names for a joint search: one bit excludes most other names.
 package struct FieldNameSet: Sendable {
     let names: [FieldName]
     private let mask: UInt64
@@ -16,10 +16,11 @@ package struct FieldNameSet: Sendable {
 }
 
 extension Headers {
-    /// What goes may stay unseen in the block of bytes it came in: sharing that costs nothing, copying the rest does.
+    /// Removed fields up to this size stay in the shared block of bytes, because sharing it is cheaper than copying the
+    /// rest.
     private static let mostUnseen = 64
 
-    /// Without the fields of these names.
+    /// Returns the fields except those with these names.
     package func leavingOut(_ names: FieldNameSet) -> Headers {
         var gone = 0
         var count = 0

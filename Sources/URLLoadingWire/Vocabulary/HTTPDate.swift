@@ -1,23 +1,23 @@
-/// A moment as HTTP writes it (RFC 9110 5.6.7), to the second.
+/// A date in HTTP's format (RFC 9110 §5.6.7), with a resolution of one second.
 ///
 /// ```swift
 /// HTTPDate("Sun, 06 Nov 1994 08:49:37 GMT")?.secondsSince1970   // 784111777
 /// HTTPDate(secondsSince1970: 0).description                     // "Thu, 01 Jan 1970 00:00:00 GMT"
 /// ```
 public struct HTTPDate: Sendable, Hashable, Comparable, CustomStringConvertible {
-    /// Seconds since 1970-01-01T00:00:00Z, leap seconds not counted.
+    /// Seconds since 1970-01-01T00:00:00Z, without leap seconds.
     public let secondsSince1970: Int64
 
-    /// A moment of its seconds since 1970.
+    /// Creates a date from seconds since 1970.
     public init(secondsSince1970: Int64) { self.secondsSince1970 = secondsSince1970 }
 
-    /// Earlier before later.
+    /// Compares chronologically.
     public static func < (left: HTTPDate, right: HTTPDate) -> Bool {
         left.secondsSince1970 < right.secondsSince1970
     }
 
-    /// The preferred format, IMF-fixdate. Moments outside the years 0000 to 9999 are drawn as the
-    /// nearest one inside, since the format has four digits for the year.
+    /// The date in the preferred format, IMF-fixdate. Dates outside the years 0000 to 9999 are replaced by the nearest
+    /// one inside, because the format has four digits for the year.
     public var description: String {
         let seconds = min(max(secondsSince1970, Self.earliest), Self.latest)
         let days = Calendar.floorDivide(seconds, 86400)
@@ -34,13 +34,13 @@ public struct HTTPDate: Sendable, Hashable, Comparable, CustomStringConvertible 
     private func two(_ number: Int64) -> String { number < 10 ? "0\(number)" : "\(number)" }
 }
 
-/// The proleptic Gregorian calendar in whole days, after the well-known era arithmetic: a year that
-/// starts in March makes the leap day the last one.
+/// The proleptic Gregorian calendar in whole days. The arithmetic uses years that start in March, so that the leap day
+/// is the last one.
 enum Calendar {
     static let weekdays = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"]
     static let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 
-    /// Days since 1970-01-01 of a date of small numbers.
+    /// Returns the days from 1970-01-01 to a date.
     static func days(year: Int64, month: Int64, day: Int64) -> Int64 {
         let shifted = month <= 2 ? year - 1 : year
         let era = floorDivide(shifted, 400)
@@ -49,7 +49,7 @@ enum Calendar {
         return era * 146_097 + yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear - 719_468
     }
 
-    /// The date of a number of days since 1970-01-01.
+    /// Returns the date that is a number of days after 1970-01-01.
     static func civil(fromDays days: Int64) -> (year: Int64, month: Int64, day: Int64) {
         let shifted = days + 719_468
         let era = floorDivide(shifted, 146_097)

@@ -1,11 +1,11 @@
-/// The version of HTTP a message was sent in (RFC 9110 2.5).
+/// The HTTP version of a message (RFC 9110 §2.5).
 public struct HTTPVersion: Sendable, Hashable, Comparable, CustomStringConvertible {
-    /// The part that changes the syntax of messages.
+    /// The major version, which determines the message syntax.
     public let major: UInt8
-    /// The part that adds to it.
+    /// The minor version, which stands for compatible additions.
     public let minor: UInt8
 
-    /// A version of its two numbers.
+    /// Creates a version from its two numbers.
     public init(major: UInt8, minor: UInt8) {
         self.major = major
         self.minor = minor
@@ -20,11 +20,11 @@ public struct HTTPVersion: Sendable, Hashable, Comparable, CustomStringConvertib
     /// HTTP/3 (RFC 9114).
     public static let http3 = HTTPVersion(major: 3, minor: 0)
 
-    /// Older before newer.
+    /// Compares by age.
     public static func < (left: HTTPVersion, right: HTTPVersion) -> Bool {
         (left.major, left.minor) < (right.major, right.minor)
     }
 
-    /// As in a status line: `HTTP/1.1`; `HTTP/2` and later have no minor part.
+    /// The version as in a status line: `HTTP/1.1`; `HTTP/2` and later have no minor part.
     public var description: String { major >= 2 ? "HTTP/\(major)" : "HTTP/\(major).\(minor)" }
 }

@@ -1,6 +1,6 @@
 extension Headers: Hashable {
-    /// Equal by meaning: the same values in the same order for each name; the order of different
-    /// names and the case of names do not matter (RFC 9110 5.3).
+    /// Compares by meaning: for each name the same values in the same order. The order of different names and the
+    /// letter case of names are irrelevant (RFC 9110 §5.3).
     public static func == (left: Headers, right: Headers) -> Bool {
         guard left.count == right.count else { return false }
         return left.entries.indices.allSatisfy { index in
@@ -10,7 +10,7 @@ extension Headers: Hashable {
         }
     }
 
-    /// Feeds what equality looks at: a sum over the fields, which no order changes.
+    /// Hashes the parts that equality compares: a sum over the fields, independent of their order.
     public func hash(into hasher: inout Hasher) {
         var sum = 0
         for index in entries.indices {
@@ -39,22 +39,22 @@ extension Headers: Hashable {
 }
 
 extension Headers: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    /// One line for each field. Credentials and cookies are hidden, and so are the passwords and tokens of URLs, since this
-    /// ends up in logs.
+    /// One line for each field. Credentials, cookies, and the passwords and tokens in URLs are hidden, because
+    /// descriptions end up in logs.
     public var description: String {
         map { field in
             "\(field.name): \(field.name.isSecret ? "<hidden>" : Secrets.hidden(in: field.value))"
         }.joined(separator: "\n")
     }
 
-    /// The same as ``description``.
+    /// Same as ``description``.
     public var debugDescription: String { description }
 
-    /// Shows what ``description`` shows, so that `dump` reveals no more.
+    /// Shows the same as ``description``, so that `dump` reveals no more.
     public var customMirror: Mirror { Mirror(self, children: ["fields": description]) }
 }
 
 extension FieldName {
-    /// Whether values of this field are not shown to people: see ``Secrets``.
+    /// Whether values of this field are hidden in descriptions and logs: see ``Secrets``.
     package var isSecret: Bool { Secrets.hidesField(description) }
 }

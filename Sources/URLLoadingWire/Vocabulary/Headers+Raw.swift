@@ -1,13 +1,13 @@
-// Access without Strings, for the code that reads and writes messages.
+// Access to fields as bytes, for the parsers and writers of messages.
 
 extension Headers {
-    /// Makes room for `count` more fields of `byteCount` bytes in all.
+    /// Reserves space for `count` more fields with `byteCount` bytes in total.
     package mutating func reserve(fields count: Int, bytes byteCount: Int) {
         entries.reserveCapacity(entries.count + count)
         bytes.reserveCapacity(bytes.count + byteCount)
     }
 
-    /// Adds a field of bytes after the others, without the blanks around the value.
+    /// Appends a field given as bytes, trimming blanks around the value.
     package mutating func appendRaw(name: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer) {
         let trimmed = value.trimmed(0..<value.count)
         let start = bytes.count
@@ -25,8 +25,8 @@ extension Headers {
                 valueLength: Int32(trimmed.count), digest: digest.value))
     }
 
-    /// Calls `body` with the bytes of the first value of `name`; `nil` without such a field. The
-    /// bytes are valid during the call only.
+    /// Calls `body` with the bytes of the first value of `name`; returns `nil` if there is no such field. The bytes are
+    /// valid only during the call.
     package func withValueBytes<Result>(
         of name: FieldName, _ body: (UnsafeRawBufferPointer) -> Result
     ) -> Result? {
@@ -34,21 +34,21 @@ extension Headers {
         return withField(at: index) { body($1) }
     }
 
-    /// Calls `body` with name and value of each field in order. Valid during the call only.
+    /// Calls `body` with name and value of each field in order. The bytes are valid only during the call.
     package func forEachRaw(_ body: (_ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) -> Void) {
         bytes.withUnsafeBytes { bytes in
             for entry in entries { body(bytes.name(of: entry), bytes.value(of: entry)) }
         }
     }
 
-    /// Calls `body` with name and value of the field at `index`. Valid during the call only.
+    /// Calls `body` with name and value of the field at `index`. The bytes are valid only during the call.
     package func withField<Result>(
         at index: Int, _ body: (_ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) -> Result
     ) -> Result {
         bytes.withUnsafeBytes { body($0.name(of: entries[index]), $0.value(of: entries[index])) }
     }
 
-    /// The number of fields of that name.
+    /// Returns the number of fields of that name.
     package func count(of name: FieldName) -> Int {
         entries.indices.count { has(name, at: $0) }
     }

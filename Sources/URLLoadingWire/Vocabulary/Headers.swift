@@ -1,4 +1,4 @@
-/// Header or trailer fields in the order and case they came in, duplicates kept (RFC 9110 5).
+/// Header or trailer fields in their original order and letter case, including duplicates (RFC 9110 §5).
 ///
 /// ```swift
 /// var fields: Headers = [.accept: "text/html", "X-Trace": "1"]
@@ -8,11 +8,11 @@
 /// fields[.accept] = nil
 /// ```
 ///
-/// A value is bytes without blanks at its ends. As a `String` it is decoded as UTF-8 if it is that,
-/// as Latin-1 otherwise; a `String` put in is sent as UTF-8. Nothing is checked here: a name or
-/// value that HTTP does not allow is refused when it is written.
+/// A value is stored as bytes without blanks at its ends. As a `String` it is decoded as UTF-8 if valid, as Latin-1
+/// otherwise; a `String` that is set is sent as UTF-8. Nothing is checked here: a name or value that HTTP forbids is
+/// refused when the message is sent.
 ///
-/// It does not parse values: see ``MediaType`` and ``HTTPDate``.
+/// Values are not parsed: see ``MediaType`` and ``HTTPDate``.
 public struct Headers: Sendable {
     /// One field, as `String`s.
     public struct Field: Sendable, Hashable {
@@ -21,15 +21,15 @@ public struct Headers: Sendable {
         /// The value, without blanks at its ends.
         public var value: String
 
-        /// A field of a name and a value.
+        /// Creates a field from a name and a value.
         public init(name: FieldName, value: String) {
             self.name = name
             self.value = value
         }
     }
 
-    /// Where a field lies in `bytes`. Small on purpose: a whole received head is one block of bytes
-    /// and one block of these.
+    /// The position of a field in `bytes`. Deliberately small: a received head is one block of bytes and one block of
+    /// entries.
     struct Entry: Sendable {
         var name: Int32
         var nameLength: Int32
@@ -40,16 +40,17 @@ public struct Headers: Sendable {
 
     var bytes: [UInt8] = []
     var entries: [Entry] = []
-    /// Set when a field did not fit the 2 GiB an entry can point into; such fields are never sent.
+    /// True if a field exceeded the 2 GiB that entries can address; such fields are never sent.
     var isOverfull = false
 
-    /// No fields.
+    /// Creates an empty collection.
     public init() {}
 
-    /// All values of `name`, joined with ", " (RFC 9110 5.3), for Cookie with "; " (RFC 9113
-    /// 8.2.3); for Set-Cookie, which cannot be joined, the first. `nil` without such a field.
+    /// The values of `name`, joined with ", " (RFC 9110 §5.3), for Cookie with "; " (RFC 9113 §8.2.3). For Set-Cookie,
+    /// whose values cannot be joined, only the first. `nil` without such a field.
     ///
-    /// Setting replaces every field of that name by one, at the place of the first; `nil` removes.
+    /// Setting a value replaces all fields of that name with one, at the place of the first; setting `nil` removes
+    /// them.
     public subscript(_ name: FieldName) -> String? {
         get {
             guard let first = index(of: name, from: 0) else { return nil }
@@ -67,15 +68,15 @@ public struct Headers: Sendable {
         }
     }
 
-    /// The values of `name`, one for each field, in order.
+    /// Returns the values of `name`, one for each field, in order.
     public func values(of name: FieldName) -> [String] {
         entries.indices.filter { has(name, at: $0) }.map { value(at: $0) }
     }
 
-    /// Whether there is a field of that name.
+    /// Returns whether there is a field of that name.
     public func contains(_ name: FieldName) -> Bool { index(of: name, from: 0) != nil }
 
-    /// Adds a field after the others. Blanks at the ends of `value` are no part of it (RFC 9110 5.5).
+    /// Appends a field. Blanks at the ends of `value` are removed (RFC 9110 §5.5).
     public mutating func append(_ name: FieldName, _ value: String) {
         var name = name.description
         var value = value
@@ -119,14 +120,14 @@ extension Headers: RandomAccessCollection {
     public var startIndex: Int { 0 }
     /// One past the last field.
     public var endIndex: Int { entries.count }
-    /// The field at a position in order.
+    /// The field at a position.
     public subscript(position: Int) -> Field {
         Field(name: name(at: position), value: value(at: position))
     }
 }
 
 extension Headers: ExpressibleByDictionaryLiteral {
-    /// The fields of a literal, in its order; a name may appear several times.
+    /// Creates the fields of a literal, in its order; a name may appear several times.
     public init(dictionaryLiteral elements: (FieldName, String)...) {
         for (name, value) in elements { append(name, value) }
     }

@@ -1,6 +1,6 @@
 extension Origin {
-    /// A host in normal form: the one spelling used for DNS, TLS, the Host field, cookies, HSTS and
-    /// the connection pool, so that two parts of the library can never disagree about who is meant.
+    /// A host in normal form: the single spelling used for DNS, TLS, the Host field, cookies, HSTS and the connection
+    /// pool, so that all parts of the library agree on its identity.
     ///
     /// ```swift
     /// try Origin.Host("BÜCHER.example").description       // "xn--bcher-kva.example"
@@ -8,26 +8,26 @@ extension Origin {
     /// try Origin.Host("[2001:DB8::0:1]").description      // "[2001:db8::1]"
     /// ```
     ///
-    /// It does not resolve anything.
+    /// A host is not resolved here.
     public struct Host: Sendable, Hashable, CustomStringConvertible {
-        /// The three kinds of host. Only ``Host`` makes them, so a name is always in normal form.
+        /// The three kinds of host. Only ``Host`` creates them, so a name is always in normal form.
         public enum Kind: Sendable, Hashable {
-            /// A DNS name: lower-case ASCII, at most 253 bytes, perhaps with one dot at the end.
+            /// A DNS name: lower-case ASCII, at most 253 bytes, with an optional trailing dot.
             case name(String)
-            /// Four bytes in network order.
+            /// An IPv4 address: four bytes in network order.
             case ipv4([UInt8])
-            /// Sixteen bytes in network order, and the zone of RFC 6874, decoded.
+            /// An IPv6 address: sixteen bytes in network order, with the zone of RFC 6874, decoded.
             case ipv6([UInt8], zone: String?)
         }
 
-        /// What kind of host it is.
+        /// The kind of host.
         public let kind: Kind
 
-        /// Normalises the host part of a URL, IPv6 addresses in brackets.
+        /// Normalises the host part of a URL; IPv6 addresses are in brackets.
         ///
-        /// Percent-encoded, Unicode and punycode spellings of a name come to one form (UTS 46,
-        /// non-transitional). Throws `invalidHost` for anything that is no legal name or address,
-        /// among them `1.2.3`, `0x7f.1` and `127.1`, which some readers take for addresses.
+        /// Percent-encoded, Unicode and Punycode spellings of a name have one normal form (UTS 46, non-transitional).
+        /// Throws `invalidHost` for anything that is not a legal name or address, including `1.2.3`, `0x7f.1` and
+        /// `127.1`, which some parsers take for addresses.
         public init(_ text: String) throws(WireViolation) {
             kind = try HostParser.parse(Array(text.utf8))
         }
@@ -36,7 +36,7 @@ extension Origin {
             kind = try HostParser.parse(bytes)
         }
 
-        /// An address of four bytes (IPv4) or sixteen (IPv6) in network order; `nil` for another count.
+        /// Creates an address from four bytes (IPv4) or sixteen (IPv6) in network order; `nil` for another count.
         public init?(address: [UInt8], zone: String? = nil) {
             switch address.count {
             case 4 where zone == nil: kind = .ipv4(address)
@@ -45,7 +45,7 @@ extension Origin {
             }
         }
 
-        /// As in a URL: an IPv6 address in brackets, its zone after `%25` (RFC 6874).
+        /// The host as in a URL: an IPv6 address in brackets, its zone after `%25` (RFC 6874).
         public var description: String {
             switch kind {
             case .name(let name): name
@@ -55,20 +55,20 @@ extension Origin {
             }
         }
 
-        /// As in a Host field: a zone means nothing to the peer and is left out (RFC 6874 1).
+        /// The host as in a Host field, without a zone, which means nothing to the peer (RFC 6874 §1).
         public var authority: String {
             if case .ipv6(let bytes, _) = kind { return "[\(IPv6Text.format(bytes))]" }
             return description
         }
 
-        /// The name for DNS and for TLS server name indication, without the dot at the end (RFC
-        /// 6066 3); `nil` for an address.
+        /// The name for DNS and for TLS server name indication, without a trailing dot (RFC 6066 §3); `nil` for an
+        /// address.
         public var dnsName: String? {
             guard case .name(let name) = kind else { return nil }
             return name.utf8.last == UInt8(ascii: ".") ? String(name.dropLast()) : name
         }
 
-        /// Whether it is an address, which is verified against addresses only (security 33).
+        /// Whether the host is an IP address. A certificate for it must contain the address, not a name.
         public var isAddress: Bool { dnsName == nil }
     }
 }

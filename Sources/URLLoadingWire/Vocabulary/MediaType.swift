@@ -1,4 +1,4 @@
-/// A media type with its parameters (RFC 9110 8.3.1).
+/// A media type with its parameters (RFC 9110 §8.3.1).
 ///
 /// ```swift
 /// let type = MediaType("Text/HTML; Charset=\"utf-8\"")
@@ -6,7 +6,7 @@
 /// type?.charset   // "utf-8"
 /// ```
 public struct MediaType: Sendable, Hashable, CustomStringConvertible {
-    /// One parameter. Its name is in lower case, its value as given, unquoted.
+    /// One parameter: the name in lower case, the value unquoted.
     public struct Parameter: Sendable, Hashable {
         /// The name, in lower case.
         public let name: String
@@ -18,11 +18,11 @@ public struct MediaType: Sendable, Hashable, CustomStringConvertible {
     public let type: String
     /// The subtype, in lower case.
     public let subtype: String
-    /// The parameters in order; of two with one name the first counts.
+    /// The parameters in order; the first of equal names counts.
     public let parameters: [Parameter]
 
-    /// Reads the value of a Content-Type field as browsers do (WHATWG MIME Sniffing, "parse a MIME type"): a parameter that
-    /// is not in the grammar is left out. `nil` if type or subtype is not in it.
+    /// Parses a Content-Type field as browsers do (WHATWG MIME Sniffing, "parse a MIME type"): a parameter that
+    /// violates the grammar is skipped. `nil` if type or subtype violates it.
     public init?(_ text: String) {
         var scanner = ParameterScanner(text)
         guard let (type, subtype) = scanner.essence() else { return nil }
@@ -36,7 +36,7 @@ public struct MediaType: Sendable, Hashable, CustomStringConvertible {
         self.init(type, subtype, parameters)
     }
 
-    /// Parses a value that is to be sent; `nil` unless all of it is in the grammar (RFC 9110 8.3.1).
+    /// Parses a value that is to be sent; `nil` unless all of it conforms to the grammar (RFC 9110 §8.3.1).
     package init?(strict text: String) {
         var scanner = ParameterScanner(text)
         guard let (type, subtype) = scanner.essence() else { return nil }
@@ -44,7 +44,7 @@ public struct MediaType: Sendable, Hashable, CustomStringConvertible {
         while !scanner.isAtEnd {
             guard scanner.take(";") else { return nil }
             scanner.skipBlanks()
-            // RFC 9110 5.6.6 lets a parameter be missing between two semicolons.
+            // RFC 9110 §5.6.6 permits an empty parameter between two semicolons.
             guard let name = scanner.token() else { continue }
             guard scanner.take("="), let value = scanner.tokenOrQuoted() else { return nil }
             parameters.append(Parameter(name: name.lowercasedASCII, value: value))
@@ -62,16 +62,16 @@ public struct MediaType: Sendable, Hashable, CustomStringConvertible {
     /// Type and subtype: `text/html`.
     public var essence: String { "\(type)/\(subtype)" }
 
-    /// The `charset` parameter, in lower case (RFC 9110 8.3.2: case does not matter).
+    /// The `charset` parameter in lower case; it is case-insensitive (RFC 9110 §8.3.2).
     public var charset: String? { self["charset"]?.lowercasedASCII }
 
-    /// The value of the first parameter of that name, case aside.
+    /// The value of the first parameter of that name, ignoring letter case.
     public subscript(_ name: String) -> String? {
         let wanted = name.lowercasedASCII
         return parameters.first { $0.name == wanted }?.value
     }
 
-    /// The type as it is sent, values quoted where they are no token.
+    /// The media type as sent, with values quoted unless they are tokens.
     public var description: String {
         parameters.reduce(into: essence) { text, parameter in
             text += "; \(parameter.name)=\(parameter.value.quotedUnlessToken)"
@@ -80,14 +80,15 @@ public struct MediaType: Sendable, Hashable, CustomStringConvertible {
 }
 
 extension ParameterScanner {
-    /// Type and subtype, with the blanks behind them.
+    /// Reads type and subtype, and skips the blanks after them.
     fileprivate mutating func essence() -> (type: String, subtype: String)? {
         guard let type = token(), take("/"), let subtype = token() else { return nil }
         skipBlanks()
         return (type, subtype)
     }
 
-    /// The parameter up to the next semicolon; `nil` if it is not in the grammar. The semicolon before it has been taken.
+    /// Reads the parameter up to the next semicolon; `nil` if it violates the grammar. The semicolon before it has been
+    /// consumed.
     fileprivate mutating func lenientParameter() -> (name: String, value: String)? {
         skipBlanks()
         let name = token()
@@ -103,13 +104,13 @@ extension ParameterScanner {
 }
 
 extension String {
-    /// A-Z to a-z and nothing else.
+    /// The text with A-Z mapped to a-z and nothing else changed.
     var lowercasedASCII: String {
         guard utf8.contains(where: { $0 != $0.lowered }) else { return self }
         return String(decoding: utf8.map(\.lowered), as: UTF8.self)
     }
 
-    /// The text as a token, or as a quoted-string (RFC 9110 5.6.4).
+    /// The text as a token if possible, otherwise as a quoted string (RFC 9110 §5.6.4).
     var quotedUnlessToken: String {
         if !isEmpty, utf8.allSatisfy({ ByteSet.token.contains($0) }) { return self }
         let escaped = unicodeScalars.map { $0 == "\"" || $0 == "\\" ? "\\\($0)" : "\($0)" }

@@ -1,20 +1,20 @@
-/// What a request asks to be done (RFC 9110 9). Case matters: `get` is not `GET`.
+/// A request method (RFC 9110 §9). Case-sensitive: `get` is not `GET`.
 ///
 /// ```swift
 /// let report: Method = "REPORT"
 /// Method.get.isSafe              // true
 /// ```
 public struct Method: RawRepresentable, Sendable, Hashable, ExpressibleByStringLiteral, CustomStringConvertible {
-    /// The method as it is sent.
+    /// The method as sent.
     public let rawValue: String
 
-    /// A method of any text; one that is no token is refused when it is written.
+    /// Creates a method from any text; one that is not a token is refused when the request is sent.
     public init(rawValue: String) { self.rawValue = rawValue }
 
-    /// A method of any text; one that is no token is refused when it is written.
+    /// Creates a method from any text; one that is not a token is refused when the request is sent.
     public init(_ name: String) { rawValue = name }
 
-    /// A method of a literal. Never traps.
+    /// Creates a method from a literal. Never traps.
     public init(stringLiteral name: String) { rawValue = name }
 
     /// RFC 9110 9.3.1.
@@ -41,17 +41,17 @@ public struct Method: RawRepresentable, Sendable, Hashable, ExpressibleByStringL
         !rawValue.isEmpty && rawValue.utf8.allSatisfy { ByteSet.token.contains($0) }
     }
 
-    /// Whether it only reads (RFC 9110 9.2.1). Unknown methods are not safe.
+    /// Whether the method is read-only (RFC 9110 §9.2.1). Unknown methods are not safe.
     public var isSafe: Bool {
         self == .get || self == .head || self == .options || self == .trace
     }
 
-    /// Whether doing it twice is doing it once (RFC 9110 9.2.2), so that it may be retried.
+    /// Whether repeating a request has the effect of a single one (RFC 9110 §9.2.2), so that it may be retried.
     public var isIdempotent: Bool { isSafe || self == .put || self == .delete }
 
-    /// Whether a request without content still says `Content-Length: 0` (RFC 9110 8.6).
+    /// Whether a request without content sends `Content-Length: 0` (RFC 9110 §8.6).
     package var anticipatesContent: Bool { self == .post || self == .put || self == .patch }
 
-    /// The method as it is sent.
+    /// The method as sent.
     public var description: String { rawValue }
 }

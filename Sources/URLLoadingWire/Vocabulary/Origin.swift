@@ -1,4 +1,4 @@
-/// Scheme, host and port: who answers (RFC 6454 4).
+/// An origin: scheme, host and port (RFC 6454 §4).
 ///
 /// ```swift
 /// let origin = try Origin(scheme: "HTTPS", host: Origin.Host("example.com"))
@@ -10,11 +10,11 @@ public struct Origin: Sendable, Hashable, CustomStringConvertible {
     public let scheme: String
     /// The host, in normal form.
     public let host: Host
-    /// The port, given or the scheme's own.
+    /// The port, explicit or the scheme's default.
     public let port: UInt16
 
-    /// An origin. Without `port` the scheme must be one whose port is known: `http`, `https`, `ws`,
-    /// `wss`, `ftp` or `ftps`; otherwise `unsupportedScheme` is thrown, `invalidURL` for what is no scheme.
+    /// Creates an origin. Without `port` the scheme must have a known default: `http`, `https`, `ws`, `wss`, `ftp` or
+    /// `ftps`; otherwise throws `unsupportedScheme`. Throws `invalidURL` if the scheme is not a legal one.
     public init(scheme: String, host: Host, port: UInt16? = nil) throws(WireViolation) {
         let lowered = scheme.lowercasedASCII
         guard let first = lowered.utf8.first, first.isAlpha, lowered.utf8.allSatisfy({ ByteSet.scheme.contains($0) })
@@ -27,7 +27,7 @@ public struct Origin: Sendable, Hashable, CustomStringConvertible {
         self.port = port
     }
 
-    /// The port a scheme has when none is written: 80 or 443, 21 or 990; `nil` for other schemes.
+    /// Returns the default port of a scheme: 80 or 443, 21 or 990; `nil` for other schemes.
     public static func defaultPort(of scheme: String) -> UInt16? {
         switch scheme {
         case "http", "ws": 80
@@ -38,16 +38,16 @@ public struct Origin: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// Whether the port is the scheme's own, so that it is not written.
+    /// Whether the port is the scheme's default, which is then omitted.
     public var hasDefaultPort: Bool { Self.defaultPort(of: scheme) == port }
 
-    /// Whether the scheme asks for TLS.
+    /// Whether the scheme requires TLS.
     public var isSecure: Bool { scheme == "https" || scheme == "wss" || scheme == "ftps" }
 
-    /// The value of a Host field (RFC 9110 7.2): the port only when it is not the scheme's own.
+    /// The value of a Host field (RFC 9110 §7.2), with the port only if it is not the scheme's default.
     public var authority: String { hasDefaultPort ? host.authority : "\(host.authority):\(port)" }
 
-    /// As a URL without a path.
+    /// The origin as a URL without a path.
     public var description: String {
         "\(scheme)://\(host)\(hasDefaultPort ? "" : ":\(port)")"
     }

@@ -1,4 +1,4 @@
-// The registered codes (RFC 9110 15, 6585, 7725, 8297, 8470) and their phrases.
+// The registered status codes (RFC 9110 §15, RFC 6585, 7725, 8297, 8470) and their reason phrases.
 
 extension Status {
     /// 100 Continue.
@@ -106,7 +106,7 @@ extension Status {
     /// 511 Network Authentication Required.
     public static let networkAuthenticationRequired = Status(known: 511)
 
-    /// The registered phrase of the code; empty for others. Never compared with what a peer sends.
+    /// The registered reason phrase; empty for other codes. Never compared with a peer's phrase.
     public var reasonPhrase: String {
         switch code {
         case 100: "Continue"

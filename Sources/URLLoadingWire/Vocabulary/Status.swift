@@ -1,4 +1,4 @@
-/// The three digits that say how a request went (RFC 9110 15).
+/// A three-digit response status code (RFC 9110 §15).
 ///
 /// ```swift
 /// switch response.status.kind {
@@ -8,7 +8,7 @@
 /// }
 /// ```
 public struct Status: Sendable, Hashable, Comparable, CustomStringConvertible {
-    /// The class of a status, told by its first digit.
+    /// The class of a status code, given by its first digit.
     public enum Kind: Sendable, Hashable {
         /// 1xx: an interim response.
         case informational
@@ -22,10 +22,10 @@ public struct Status: Sendable, Hashable, Comparable, CustomStringConvertible {
         case serverError
     }
 
-    /// The number, 100...999.
+    /// The status code, 100...999.
     public let code: Int
 
-    /// A status of a number; `nil` outside 100...999, the codes of three digits a peer can send.
+    /// Creates a status; `nil` outside 100...999, the codes that a peer can send.
     public init?(_ code: Int) {
         guard (100...999).contains(code) else { return nil }
         self.code = code
@@ -44,13 +44,13 @@ public struct Status: Sendable, Hashable, Comparable, CustomStringConvertible {
         }
     }
 
-    /// Whether a response with it never has content (RFC 9110 6.4.1), whatever its fields say.
+    /// Whether a response with this status never has content (RFC 9110 §6.4.1), whatever its fields state.
     package var forbidsContent: Bool { code < 200 || code == 204 || code == 304 }
 
-    /// By number.
+    /// Compares by code.
     public static func < (left: Status, right: Status) -> Bool { left.code < right.code }
 
-    /// The number and its registered phrase: `404 Not Found`.
+    /// The code and its registered reason phrase: `404 Not Found`.
     public var description: String {
         reasonPhrase.isEmpty ? "\(code)" : "\(code) \(reasonPhrase)"
     }

@@ -1,31 +1,31 @@
 import URLLoadingCZlib
 
-/// permessage-deflate (RFC 7692): what the two sides agreed upon.
+/// The negotiated parameters of permessage-deflate (RFC 7692).
 package struct MessageDeflate: Sendable, Hashable, CustomStringConvertible {
-    /// Bits of the window, 8 to 15, that each side's compressor may use.
+    /// The window size in bits, 8 to 15, that each side's compressor may use.
     package var serverWindowBits = 15
     package var clientWindowBits = 15
-    /// Each message is compressed by itself.
+    /// Whether each side compresses every message independently ("no context takeover").
     package var serverForgets = false
     package var clientForgets = false
 
     package init() {}
 
-    /// What a client offers.
-    /// - Parameter forgets: neither side keeps its window between messages: worse compression, less memory.
+    /// Returns the client's offer.
+    /// - Parameter forgets: whether neither side keeps its window between messages: worse compression, less memory.
     package static func offer(forgets: Bool) -> String {
         "permessage-deflate; client_max_window_bits"
             + (forgets ? "; server_no_context_takeover; client_no_context_takeover" : "")
     }
 
-    /// A server's answer to that offer, as the value of Sec-WebSocket-Extensions (§7.1); `nil` if it holds something that
-    /// was not offered or is out of grammar.
+    /// Parses the server's response to the offer, the value of Sec-WebSocket-Extensions (§7.1); `nil` if it contains
+    /// something that was not offered or violates the grammar.
     package static func accepted(_ value: String, forgets: Bool) -> MessageDeflate? {
         var scanner = ParameterScanner(value)
         scanner.skipBlanks()
         guard scanner.token()?.lowercasedASCII == "permessage-deflate" else { return nil }
         var agreed = MessageDeflate()
-        // What a client promised by itself it may do in any case.
+        // The client may always drop its own window as it offered, whatever the server answers.
         agreed.clientForgets = forgets
         var seen: Set<String> = []
         while true {
@@ -43,7 +43,7 @@ package struct MessageDeflate: Sendable, Hashable, CustomStringConvertible {
             }
             guard agreed.take(name, text) else { return nil }
         }
-        // An offer that asks the server to forget is declined if it does not say that it will (§7.1.1.1).
+        // §7.1.1.1: a server that accepts an offer with server_no_context_takeover must confirm it.
         return forgets && !agreed.serverForgets ? nil : agreed
     }
 
@@ -74,15 +74,17 @@ package struct MessageDeflate: Sendable, Hashable, CustomStringConvertible {
     }
 }
 
-/// What every block of deflate that was flushed ends with, and no message of RFC 7692 does (§7.2.1).
+/// The end of a flushed deflate block, which messages of RFC 7692 omit (§7.2.1).
 private let flushMark: [UInt8] = [0x00, 0x00, 0xFF, 0xFF]
 
-/// Compresses messages (§7.2.1). Takes about 260 KB with a window of 15 bits: made when there is something to compress.
+/// Compresses messages (§7.2.1). Takes about 260 KB with a window of 15 bits, so it is created only when there is
+/// something to compress.
 package final class MessageDeflater: @unchecked Sendable {
     private let stream = UnsafeMutablePointer<z_stream>.allocate(capacity: 1)
     private let forgets: Bool
 
-    /// `nil` if zlib cannot: it has no raw window of 8 bits. Then messages go as they are.
+    /// Creates a compressor; `nil` if zlib does not support the window: it has no raw window of 8 bits. Messages are
+    /// then sent uncompressed.
     package init?(windowBits: Int, forgets: Bool, level: Int32 = 6) {
         stream.initialize(to: z_stream())
         self.forgets = forgets
@@ -98,7 +100,7 @@ package final class MessageDeflater: @unchecked Sendable {
         stream.deallocate()
     }
 
-    /// One message, whole, as it goes into frames.
+    /// Compresses a complete message for its frames.
     package func deflate(_ message: UnsafeRawBufferPointer) throws(WireViolation) -> [UInt8] {
         var output: [UInt8] = []
         var offset = 0
@@ -137,12 +139,12 @@ package final class MessageDeflater: @unchecked Sendable {
     }
 }
 
-/// Undoes the compression of messages, piece by piece (§7.2.2). Takes about 40 KB once it was used.
+/// Decompresses messages, piece by piece (§7.2.2). Takes about 40 KB once used.
 package final class MessageInflater: @unchecked Sendable {
     private let stream = UnsafeMutablePointer<z_stream>.allocate(capacity: 1)
     private let forgets: Bool
     private static let room = 16 * 1024
-    /// Nothing was inflated since the last message, or since the last block of a deflate stream.
+    /// True if nothing was decompressed since the last message, or since the final block of a deflate stream.
     private var isBetweenStreams = true
 
     package init?(windowBits: Int, forgets: Bool) {
@@ -158,7 +160,7 @@ package final class MessageInflater: @unchecked Sendable {
         stream.deallocate()
     }
 
-    /// Gives `sink` what a piece of the payload expands to.
+    /// Decompresses a piece of the payload and passes the output to `sink`.
     package func inflate(
         _ piece: UnsafeRawBufferPointer, _ sink: (UnsafeRawBufferPointer) throws(WireViolation) -> Void
     ) throws(WireViolation) {
@@ -173,8 +175,8 @@ package final class MessageInflater: @unchecked Sendable {
         }
     }
 
-    /// Ends a message: puts back the empty block that its sender left out (§7.2.2). A message of no bytes, and one
-    /// that ends with the last block of a deflate stream, is whole without that block: some senders produce them.
+    /// Ends a message: adds the empty block that its sender omitted (§7.2.2). A message without bytes, or one that ends
+    /// with the final block of a deflate stream, is complete without that block: some senders produce them.
     /// - Throws: `contentDecodingFailed` for a message that ends within a block.
     package func end(_ sink: (UnsafeRawBufferPointer) throws(WireViolation) -> Void) throws(WireViolation) {
         if !isBetweenStreams {
@@ -187,8 +189,8 @@ package final class MessageInflater: @unchecked Sendable {
         if forgets { inflateReset(stream) }
     }
 
-    /// The last block has ended, and with a whole byte. In `data_type` zlib reports the end of a block as 128, and the
-    /// count of unused bits below 64.
+    /// Whether the last block has ended, on a byte boundary. In `data_type`, zlib reports the end of a block as 128,
+    /// and the number of unused bits below 64.
     private var isAtBlock: Bool { stream.pointee.data_type & 0xBF == 128 }
 
     private func run(_ sink: (UnsafeRawBufferPointer) throws(WireViolation) -> Void) throws(WireViolation) {
@@ -203,7 +205,7 @@ package final class MessageInflater: @unchecked Sendable {
             switch result {
             case Z_OK: break
             case Z_BUF_ERROR: return
-            // A block marked as the last ends a stream of deflate, not the message (§7.2.3.4).
+            // A block marked as final ends a deflate stream, not the message (§7.2.3.4).
             case Z_STREAM_END:
                 inflateReset(stream)
                 isBetweenStreams = stream.pointee.avail_in == 0

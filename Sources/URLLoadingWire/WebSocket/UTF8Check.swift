@@ -1,6 +1,6 @@
-/// Whether bytes that come in pieces are UTF-8 (RFC 3629), said at the first byte that cannot be.
+/// Validates UTF-8 that arrives in pieces (RFC 3629), and fails at the first impossible byte.
 struct UTF8Check: Sendable {
-    /// Bytes that must follow, and what the next one may be.
+    /// The number of continuation bytes still required, and the range of the next one.
     private var missing = 0
     private var allowed: ClosedRange<UInt8> = 0x80...0xBF
 
@@ -30,7 +30,7 @@ struct UTF8Check: Sendable {
             allowed = 0x80...0xBF
             return true
         }
-        // RFC 3629 4: no longer forms than needed, no surrogates, nothing above U+10FFFF.
+        // RFC 3629 §4: no overlong forms, no surrogates, nothing above U+10FFFF.
         switch byte {
         case ...0x7F: return true
         case 0xC2...0xDF: missing = 1

@@ -1,7 +1,7 @@
-// What must live here: frames, the messages they make up, and the closing of both directions, for both roles. What
-// this file does not know: the handshake, compression, text, randomness, time.
+// Frames, the messages composed of them, and the closing of both directions, for either role. Handshake, compression,
+// text, randomness and time are handled elsewhere.
 
-/// WebSocket frames as bytes and events (RFC 6455 5), without input or output.
+/// WebSocket frames as bytes and events (RFC 6455 §5), without I/O.
 ///
 /// ```swift
 /// var codec = WebSocketCodec(role: .client, allowsCompression: false)
@@ -9,8 +9,8 @@
 /// var consumed = 0
 /// while let event = try codec.next(input, consumed: &consumed) { …; drop `consumed` bytes }
 /// ```
-/// A payload is handed out as ranges of the input, unmasked where it lies; what was not consumed must be at the front of
-/// the next input (at most a head, or a control frame: 139 bytes).
+/// A payload is returned as ranges of the input, unmasked in place. Unconsumed bytes must be at the front of the next
+/// input (at most a frame header, or a control frame: 139 bytes).
 package struct WebSocketCodec: Sendable, CustomStringConvertible {
     package enum Role: Sendable, Hashable { case client, server }
     package enum Kind: Sendable, Hashable { case text, binary }
@@ -18,20 +18,21 @@ package struct WebSocketCodec: Sendable, CustomStringConvertible {
     package enum Event: Sendable, Equatable {
         /// A message begins.
         case message(Kind, isCompressed: Bool)
-        /// A part of its payload: where it lies in the input of this call.
+        /// A part of the message's payload: its range in the input of this call.
         case data(Range<Int>)
-        /// The message is whole.
+        /// The message is complete.
         case end
-        /// To be answered by a pong with the same bytes (RFC 6455 5.5.2).
+        /// A ping; the caller must answer with a pong of the same bytes (RFC 6455 §5.5.2).
         case ping([UInt8])
         case pong([UInt8])
-        /// The peer sends nothing more; `nil` if it gave no reason. To be answered by the same unless one was sent.
+        /// The peer sends nothing more; `nil` if it gave no status. The caller must answer with the same status unless
+        /// a close frame was sent.
         case close(WebSocketClose?)
     }
 
     private enum Receiving: Sendable, Equatable {
         case head
-        /// So many bytes of a frame's payload are still to come.
+        /// The number of bytes of the current frame's payload still to be received.
         case payload(UInt64, isFinal: Bool)
         case closed
         case failed
@@ -42,19 +43,19 @@ package struct WebSocketCodec: Sendable, CustomStringConvertible {
     private let frameFlood: Int
     private var receiving = Receiving.head
     private var mask: WebSocketMask?
-    /// A message has begun and not ended.
+    /// True if a message has begun and not ended.
     private var isInMessage = false
-    /// Fragments without a byte of payload since the last frame with one.
+    /// The number of empty fragments since the last frame with content.
     private var emptyFrames = 0
-    /// Nothing may be sent behind a close frame.
+    /// True once a close frame was sent; nothing may be sent after it.
     package private(set) var hasSentClose = false
     package var hasReceivedClose: Bool { receiving == .closed }
-    /// What is still to come of the frame that is being received, by its own word.
+    /// The bytes of the current frame still to be received, according to its header.
     package var remaining: UInt64 { if case .payload(let missing, _) = receiving { missing } else { 0 } }
 
     /// - Parameters:
-    ///   - allowsCompression: permessage-deflate was agreed upon.
-    ///   - frameFlood: how many fragments without content may follow each other, at least 1.
+    ///   - allowsCompression: whether permessage-deflate was negotiated.
+    ///   - frameFlood: the maximum number of consecutive empty fragments, at least 1.
     package init(role: Role, allowsCompression: Bool, frameFlood: Int = 1_000) {
         self.role = role
         self.allowsCompression = allowsCompression
@@ -63,7 +64,8 @@ package struct WebSocketCodec: Sendable, CustomStringConvertible {
 
     // MARK: Receiving
 
-    /// The next event in the input; `nil` if more is needed, and after a close. What follows a close is ignored.
+    /// Returns the next event in the input; `nil` if more input is needed, and after a close frame. Data after a close
+    /// frame is ignored.
     package mutating func next(
         _ input: UnsafeMutableRawBufferPointer, consumed: inout Int
     ) throws(WireViolation) -> Event? {
@@ -99,7 +101,7 @@ package struct WebSocketCodec: Sendable, CustomStringConvertible {
         }
     }
 
-    /// - Returns: `nil` if more is needed; `.some(nil)` if the frame is no event by itself.
+    /// - Returns: `nil` if more input is needed; `.some(nil)` if the frame alone is not an event.
     private mutating func head(
         _ rest: UnsafeMutableRawBufferPointer, _ consumed: inout Int
     ) throws(WireViolation) -> Event?? {
@@ -127,10 +129,11 @@ package struct WebSocketCodec: Sendable, CustomStringConvertible {
         return .message(frame.opcode == .text ? .text : .binary, isCompressed: frame.isCompressed)
     }
 
-    /// Pings keep a silent connection alive for days: whoever answers them sees to it that they do not pile up.
+    /// Limits empty fragments. Control frames do not count: pings keep an idle connection alive for days, and the code
+    /// that answers them keeps them from piling up.
     private mutating func count(_ frame: WebSocketFrame) throws(WireViolation) {
         guard !frame.opcode.isControl else { return }
-        // A whole empty message is content: it has a receiver.
+        // A complete empty message counts as content, because it is delivered.
         let isContent = frame.length > 0 || (frame.opcode != .continuation && frame.isFinal)
         emptyFrames = isContent ? 0 : emptyFrames + 1
         guard emptyFrames <= frameFlood else { throw .remote(.webSocketFlood, "RFC 6455 10.4") }
@@ -147,7 +150,7 @@ package struct WebSocketCodec: Sendable, CustomStringConvertible {
         }
     }
 
-    /// RFC 6455 5.5.1.
+    /// Parses the payload of a close frame (RFC 6455 §5.5.1).
     private static func close(_ payload: [UInt8]) throws(WireViolation) -> WebSocketClose? {
         guard !payload.isEmpty else { return nil }
         guard payload.count >= 2 else { throw WebSocketFrame.malformed("RFC 6455 5.5.1") }
@@ -161,10 +164,10 @@ package struct WebSocketCodec: Sendable, CustomStringConvertible {
 
     // MARK: Sending
 
-    /// Writes a message, or one piece of it, as a frame.
+    /// Writes a message, or a piece of one, as a frame.
     /// - Parameters:
-    ///   - isFirst, isLast: where the piece stands; control frames must not come between by this call's doing.
-    ///   - mask: a client's, unpredictable and new for every frame (RFC 6455 5.3); ignored for servers.
+    ///   - isFirst, isLast: the position of the piece in its message.
+    ///   - mask: for clients, unpredictable and new for every frame (RFC 6455 §5.3); ignored for servers.
     /// - Throws: `illegalState` once a close frame was sent.
     package mutating func send(
         _ kind: Kind, _ payload: UnsafeRawBufferPointer, isFirst: Bool = true, isLast: Bool = true,
@@ -186,7 +189,7 @@ package struct WebSocketCodec: Sendable, CustomStringConvertible {
         try control(.pong, payload, mask, &output)
     }
 
-    /// Writes a close frame; a second one is not written. A code that may not be sent goes without.
+    /// Writes a close frame, only once. A code that must not be sent is omitted.
     package mutating func sendClose(_ close: WebSocketClose?, mask: UInt32, into output: inout [UInt8]) {
         guard !hasSentClose else { return }
         var payload: [UInt8] = []

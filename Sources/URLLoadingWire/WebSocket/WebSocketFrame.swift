@@ -1,4 +1,4 @@
-/// The head of a frame (RFC 6455 5.2).
+/// The header of a frame (RFC 6455 §5.2).
 struct WebSocketFrame: Sendable, Equatable {
     enum Opcode: UInt8, Sendable {
         case continuation = 0
@@ -17,13 +17,13 @@ struct WebSocketFrame: Sendable, Equatable {
     var mask: UInt32?
     var length: UInt64
 
-    /// RFC 6455 5.5.
+    /// The maximum payload of a control frame (RFC 6455 §5.5).
     static let mostControlBytes = 125
-    /// A head never has more bytes.
+    /// The maximum size of a header.
     static let mostHeadBytes = 14
 
-    /// The head at the front of `bytes` and how many bytes it has; `nil` if it is not whole yet. What the first byte
-    /// breaks is said as soon as that is there.
+    /// Parses the header at the front of `bytes` and returns it with its size; `nil` if it is incomplete. Errors in the
+    /// first byte are thrown as soon as it has arrived.
     static func parse(_ bytes: UnsafeRawBufferPointer) throws(WireViolation) -> (WebSocketFrame, size: Int)? {
         guard let first = bytes.first else { return nil }
         guard let opcode = Opcode(rawValue: first & 0x0F) else { throw malformed("RFC 6455 5.2, opcode") }
@@ -41,7 +41,7 @@ struct WebSocketFrame: Sendable, Equatable {
         var length = UInt64(short)
         if lengthSize > 0 {
             length = bytes[2..<2 + lengthSize].reduce(0) { $0 << 8 | UInt64($1) }
-            // The shortest form is a must, and the first bit no part of a length.
+            // The shortest encoding is required, and the first bit is not part of the length.
             guard length > (lengthSize == 2 ? 125 : 0xFFFF), length <= UInt64(Int64.max) else {
                 throw malformed("RFC 6455 5.2, payload length")
             }

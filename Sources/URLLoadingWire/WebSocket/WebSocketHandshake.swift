@@ -1,17 +1,19 @@
-// The opening of a WebSocket (RFC 6455 4, RFC 8441 5). What hashes and what is random comes from outside.
+// The opening handshake of a WebSocket (RFC 6455 §4, RFC 8441 §5). The caller supplies the hash function and the random
+// bytes.
 
 package struct WebSocketHandshake: Sendable, Hashable {
     /// Base64 of 16 random bytes, new for every handshake.
     package let key: String
-    /// Subprotocols, best first.
+    /// The offered subprotocols, in order of preference.
     package let protocols: [String]
-    /// permessage-deflate is offered.
+    /// Whether permessage-deflate is offered.
     package let offersDeflate: Bool
-    /// With no window kept between messages.
+    /// Whether it is offered without keeping the window between messages.
     package let forgets: Bool
 
+    /// Creates a handshake.
     /// - Parameter random: 16 bytes.
-    /// - Throws: `local` if a subprotocol is no token, or named twice.
+    /// - Throws: `local` if a subprotocol is not a token, or is listed twice.
     package init(
         random: [UInt8], protocols: [String] = [], offersDeflate: Bool = false, forgets: Bool = false
     ) throws(WireViolation) {
@@ -27,7 +29,8 @@ package struct WebSocketHandshake: Sendable, Hashable {
         self.forgets = forgets
     }
 
-    /// The fields of the request, beside those of any request. Over HTTP/2 there is no key and no upgrade (RFC 8441 5).
+    /// Returns the fields of the request, besides those of any request. Over HTTP/2 there is no key and no Upgrade (RFC
+    /// 8441 §5).
     package func fields(isHTTP2: Bool) -> Headers {
         var fields = Headers()
         if !isHTTP2 {
@@ -41,14 +44,15 @@ package struct WebSocketHandshake: Sendable, Hashable {
         return fields
     }
 
-    /// What a server agreed to.
+    /// The parameters that the server agreed to.
     package struct Agreement: Sendable, Hashable {
         package var subprotocol: String?
         package var deflate: MessageDeflate?
     }
 
-    /// Checks the answer: 101 by then, or 2xx over HTTP/2 (RFC 6455 4.1; RFC 8441 5).
-    /// - Parameter sha1: of bytes.
+    /// Checks the response, whose status must already have been verified: 101, or 2xx over HTTP/2 (RFC 6455 §4.1; RFC
+    /// 8441 §5).
+    /// - Parameter sha1: returns the SHA-1 of bytes.
     package func agreement(
         _ headers: Headers, isHTTP2: Bool, sha1: ([UInt8]) -> [UInt8]
     ) throws(WireViolation) -> Agreement {
@@ -78,7 +82,7 @@ package struct WebSocketHandshake: Sendable, Hashable {
         return agreement
     }
 
-    /// The value of Sec-WebSocket-Accept (RFC 6455 4.2.2).
+    /// Returns the value of Sec-WebSocket-Accept (RFC 6455 §4.2.2).
     package static func accept(_ key: String, sha1: ([UInt8]) -> [UInt8]) -> String {
         Base64.encode(sha1(Array((key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11").utf8)))
     }

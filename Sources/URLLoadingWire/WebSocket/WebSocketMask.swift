@@ -1,6 +1,6 @@
-/// The mask of a frame's payload (RFC 6455 5.3), while the payload passes piece by piece.
+/// The mask of a frame's payload (RFC 6455 §5.3), applied piece by piece.
 struct WebSocketMask: Sendable {
-    /// The key's bytes, the next one to use first in memory, twice over.
+    /// The bytes of the key twice in a row, the next one to use first in memory.
     private var key: UInt64
 
     init(_ key: UInt32) {
@@ -8,7 +8,7 @@ struct WebSocketMask: Sendable {
         self.key = bytes | bytes << 32
     }
 
-    /// Masks or unmasks bytes where they lie.
+    /// Masks or unmasks bytes in place.
     mutating func apply(to bytes: UnsafeMutableRawBufferPointer) {
         var offset = 0
         while bytes.count - offset >= 8 {
@@ -22,7 +22,7 @@ struct WebSocketMask: Sendable {
         rotate(by: bytes.count)
     }
 
-    /// So many bytes have passed: the next one is masked by another byte of the key.
+    /// Rotates the key after `count` bytes, so that the next byte uses the right byte of the key.
     private mutating func rotate(by count: Int) {
         let bits = UInt64(8 * (count & 3))
         if bits > 0 { key = key >> bits | key << (64 - bits) }
@@ -30,6 +30,6 @@ struct WebSocketMask: Sendable {
 }
 
 extension UInt64 {
-    /// A number whose lowest byte is the first one in memory.
+    /// The number with its lowest byte first in memory.
     fileprivate var littleEndianBits: UInt64 { UInt64(littleEndian: self) }
 }

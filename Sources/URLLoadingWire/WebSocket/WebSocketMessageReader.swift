@@ -1,7 +1,7 @@
-// What must live here: how a message's payload becomes what its receiver gets: inflated, within its limit, and text only
-// if it is UTF-8. What this file does not know: frames, and where messages are kept.
+// Turns the payload of messages into content: decompressed, limited in size, and valid UTF-8 if it is text. Frames and
+// the storage of messages are handled elsewhere.
 
-/// The payload of one message after the other.
+/// Reads the payload of one message after another.
 ///
 /// ```swift
 /// case .message(let kind, let isCompressed): reader.begin(kind, isCompressed: isCompressed)
@@ -10,7 +10,7 @@
 /// case nil: try reader.expect(codec.remaining)   // …and read on
 /// ```
 package struct WebSocketMessageReader: Sendable {
-    /// Bytes that a message may have, expanded; at least 0.
+    /// The maximum size of a message in bytes, decompressed; at least 0.
     package var limit: Int
     private let agreed: MessageDeflate?
     private let role: WebSocketCodec.Role
@@ -19,7 +19,7 @@ package struct WebSocketMessageReader: Sendable {
     private var text: UTF8Check?
     private var count = 0
 
-    /// - Parameter limit: bytes that a message may have, expanded; at least 0.
+    /// - Parameter limit: the maximum size of a message in bytes, decompressed; at least 0.
     package init(role: WebSocketCodec.Role, limit: Int, deflate agreed: MessageDeflate?) {
         self.role = role
         self.limit = max(0, limit)
@@ -46,9 +46,9 @@ package struct WebSocketMessageReader: Sendable {
         try inflater.inflate(payload) { (piece) throws(WireViolation) in try check(piece, sink) }
     }
 
-    /// Refuses a message whose frame announces more than the limit. A compressed frame is not refused: it does not
-    /// announce what it expands to.
-    /// - Parameter remaining: bytes of the frame that are still to come.
+    /// Refuses a message whose frame announces more than the limit. Compressed frames pass, because they do not
+    /// announce their decompressed size.
+    /// - Parameter remaining: the bytes of the frame still to be received.
     package func expect(_ remaining: UInt64) throws(WireViolation) {
         guard isCompressed || remaining <= UInt64(max(0, limit - count)) else {
             throw .remote(.messageTooLarge, "RFC 6455 10.4")

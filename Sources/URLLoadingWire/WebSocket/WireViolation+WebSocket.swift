@@ -1,13 +1,13 @@
 extension WireViolation.Code {
-    /// A WebSocket frame that breaks RFC 6455 5: reserved bits or opcodes, masks where none may be or none where one
-    /// must, lengths, fragments out of place.
+    /// A WebSocket frame violates RFC 6455 §5: reserved bits or opcodes, a forbidden or missing mask, an illegal
+    /// length, a misplaced fragment.
     public static let malformedFrame = Self(rawValue: "malformedFrame")
-    /// A message beyond the limit in bytes.
+    /// A message exceeds the limit in bytes.
     public static let messageTooLarge = Self(rawValue: "messageTooLarge")
-    /// Text that is no UTF-8 (RFC 6455 8.1).
+    /// Text is not valid UTF-8 (RFC 6455 §8.1).
     public static let invalidText = Self(rawValue: "invalidText")
-    /// Frames without content beyond the limit.
+    /// The number of frames without content exceeds the limit.
     public static let webSocketFlood = Self(rawValue: "webSocketFlood")
-    /// An answer to a WebSocket handshake that does not fit what was asked (RFC 6455 4.1).
+    /// The response to a WebSocket handshake does not match the request (RFC 6455 §4.1).
     public static let malformedWebSocketHandshake = Self(rawValue: "malformedWebSocketHandshake")
 }

@@ -1,4 +1,4 @@
-// Field blocks that are wrong, or small on the wire and large behind it (RFC 7541 7.3).
+// Field blocks that are malformed, or small on the wire and large after decompression (RFC 7541 §7.3).
 
 extension HTTP2Fault {
     /// Faults of HPACK.
@@ -19,16 +19,16 @@ extension HTTP2Fault {
             block("Huffman code with too much padding", status + huffmanField([0x1F, 0xFF])),
         ]
 
-    /// Small on the wire, large for who reads them.
+    /// Blocks that are small on the wire and large after decompression.
     static let bombs: [HTTP2Fault] = [indexBomb, hugeField, manyFields, quadraticHuffman, tableSizeFlood]
 
-    /// A field of 4,000 bytes in the table, and 16,000 times its index: 16 KB that say 64 MB.
+    /// A field of 4,000 bytes in the dynamic table, referenced 16,000 times: 16 KB that decompress to 64 MB.
     public static let indexBomb = section("HPACK index bomb", .streamFails()) {
         status + HPACK.field(.init("x", String(repeating: "a", count: 4_000), .indexing))
             + HPACK.indexed(62, times: 16_000)
     }
 
-    /// One field of a megabyte.
+    /// One field of 1 MiB.
     public static let hugeField = section("a field of 1 MiB", .streamFails()) {
         status + HPACK.field(.init("x", String(repeating: "a", count: 1 << 20)))
     }
@@ -39,17 +39,17 @@ extension HTTP2Fault {
         return status + (0..<100_000).flatMap { _ in field }
     }
 
-    /// One Huffman string of 60,000 bytes in CONTINUATIONs of a few bytes each: whoever begins anew with each of them
-    /// works the square of it (CVE-2022-41723).
+    /// One Huffman string of 60,000 bytes, in CONTINUATIONs of a few bytes each: a decoder that restarts with each
+    /// frame needs quadratic time (CVE-2022-41723).
     public static let quadraticHuffman = instead("quadratic Huffman", .streamFails()) { peer, stream in
-        // Twelve thousand times eight letters of five bits.
+        // Twelve thousand groups of eight letters of five bits.
         let code = (0..<12_000).flatMap { _ in [0x18, 0xC6, 0x31, 0x8C, 0x63] as [UInt8] }
         let block = status + huffmanField(code)
         try await peer.headers(stream, block: block, splitInto: 6_000)
         try await peer.data(stream, answer, endStream: true)
     }
 
-    /// Ten thousand changes of the table's size in one block: two may make sense (RFC 7541 4.2).
+    /// Ten thousand table size updates in one block; at most two are legitimate (RFC 7541 §4.2).
     public static let tableSizeFlood = section("a flood of table sizes", .ends) {
         (0..<10_000).flatMap { HPACK.tableSize($0 % 2 == 0 ? 0 : 4_096) } + status
     }
@@ -64,7 +64,7 @@ extension HTTP2Fault {
         section(name, .connectionFails([.compressionError])) { block }
     }
 
-    /// A block in as many frames as it needs, then the body.
+    /// Sends a block in as many frames as required, then the body.
     private static func section(_ name: String, _ outcome: Outcome, _ block: @escaping @Sendable () -> [UInt8])
         -> HTTP2Fault
     {

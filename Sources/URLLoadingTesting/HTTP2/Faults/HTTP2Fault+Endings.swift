@@ -1,9 +1,9 @@
-// The end of a stream or of the connection, at every point and for every reason (RFC 9113 5.4, 6.4, 6.8, 8.7).
+// Ends of a stream or of the connection, at every point and for every reason (RFC 9113 §5.4, §6.4, §6.8, §8.7).
 
 import URLLoadingWire
 
 extension HTTP2Fault {
-    /// Endings. Those that are retried want a route for the second connection.
+    /// All faults that end a stream or connection. Those with outcome `retries` need a route for the second connection.
     public static let endings: [HTTP2Fault] = goAways + resets + closings
 
     /// GOAWAY at every point.
@@ -52,7 +52,7 @@ extension HTTP2Fault {
         before("GOAWAY for streams of the server's", .ends) { peer, stream in try await peer.goAway(last: stream + 1) },
     ]
 
-    /// RST_STREAM, and statuses that mean "elsewhere".
+    /// RST_STREAM, and statuses that ask for a retry on another connection.
     public static let resets: [HTTP2Fault] = [
         instead("REFUSED_STREAM", .retries) { peer, stream in try await peer.reset(stream, .refusedStream) },
         HTTP2Fault("REFUSED_STREAM always", .streamFails()) { peer in
@@ -85,7 +85,7 @@ extension HTTP2Fault {
         instead("421", .retries) { peer, stream in try await peer.respond(to: stream, .misdirectedRequest) },
     ]
 
-    /// The connection ends, or nothing happens any more.
+    /// A connection that closes or stalls.
     public static let closings: [HTTP2Fault] = [
         HTTP2Fault("closed at once", .ends) { _ in },
         HTTP2Fault("reset at once", .ends) { peer in peer.abort() },
@@ -125,7 +125,7 @@ extension HTTP2Fault {
             try await peer.start()
             let request = try await peer.expectRequest()
             try await act(peer, request.stream)
-            // Closing with unread input could destroy what was sent.
+            // Closing with unread input could destroy data that was sent.
             peer.finish()
             await peer.untilClosed()
         }

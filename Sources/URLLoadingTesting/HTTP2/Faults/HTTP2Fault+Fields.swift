@@ -1,7 +1,7 @@
-// Messages that are malformed: stream errors of type PROTOCOL_ERROR (RFC 9113 8.1.1).
+// Malformed messages: stream errors of type PROTOCOL_ERROR (RFC 9113 §8.1.1).
 
 extension HTTP2Fault {
-    /// Fields that no message may have (8.2, 8.3).
+    /// Fields that are forbidden in every message (§8.2, §8.3).
     public static let fields: [HTTP2Fault] = [
         head("an upper-case name", [":status": "200", "Upper": "x"]),
         head("a name with a blank", [":status": "200", "a b": "x"]),
@@ -36,7 +36,7 @@ extension HTTP2Fault {
         head("a negative length", [":status": "200", "content-length": "-2"]),
     ]
 
-    /// Messages that are put together wrongly (8.1, 8.6).
+    /// Messages with a wrong structure (§8.1, §8.6).
     public static let messages: [HTTP2Fault] = [
         message("101", [.headers(stream: 0, HTTP2Fields([.init(":status", "101"), .init("x", "y")]).encoded())]),
         message("a length of more than there is", [head([":status": "200", "content-length": "3"]), body]),
@@ -63,7 +63,7 @@ extension HTTP2Fault {
         message(name, [head(fields), body])
     }
 
-    /// These frames, on the stream of the request.
+    /// Sends these frames on the stream of the request.
     private static func message(_ name: String, _ frames: [HTTP2Frame]) -> HTTP2Fault {
         instead(name, .streamFails([.protocolError])) { peer, stream in
             try await peer.send(

@@ -1,7 +1,7 @@
-// Frames that are wrong in themselves, or where they come.
+// Frames that are malformed, or sent in a forbidden place.
 
 extension HTTP2Fault {
-    /// Frames of a wrong length or form (RFC 9113 4.2, 6).
+    /// Frames of a wrong length or form (RFC 9113 §4.2, §6).
     public static let frames: [HTTP2Fault] = [
         frames("SETTINGS of 5 bytes", size) { _ in [HTTP2Frame(.settings, payload: [0, 3, 0, 0, 0])] },
         frames("SETTINGS with ACK and a payload", size) { _ in
@@ -47,7 +47,7 @@ extension HTTP2Fault {
         },
     ]
 
-    /// Frames on streams where they must not be (RFC 9113 5.1, 6).
+    /// Frames on streams where they are forbidden (RFC 9113 §5.1, §6).
     public static let streams: [HTTP2Fault] = [
         frames("DATA on stream 0", violation) { _ in [.data(stream: 0, answer)] },
         frames("HEADERS on stream 0", violation) { _ in [.headers(stream: 0, status)] },
@@ -98,7 +98,7 @@ extension HTTP2Fault {
         return fields.encoded()
     }()
 
-    /// One byte more than the client takes.
+    /// Sends a frame one byte larger than the client's limit.
     private static func tooLarge(
         _ name: String, _ outcome: Outcome, _ make: @escaping @Sendable (Int, [UInt8]) -> HTTP2Frame
     ) -> HTTP2Fault {
@@ -113,7 +113,7 @@ extension HTTP2Fault {
         }
     }
 
-    /// The answer in full, then what must not come any more.
+    /// Sends the complete response, then frames that are forbidden after it.
     private static func after(_ name: String, _ make: @escaping @Sendable (Int) -> [HTTP2Frame]) -> HTTP2Fault {
         instead(name, .ends) { peer, stream in
             try await peer.respond(to: stream, body: answer)

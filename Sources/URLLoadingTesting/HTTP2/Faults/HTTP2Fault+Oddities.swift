@@ -1,18 +1,18 @@
-// What is allowed, though few servers do it.
+// Unusual but legal behaviour.
 
 import URLLoadingWire
 
 extension HTTP2Fault {
-    /// Nothing is wrong with these: each answer is 200 with `ok`.
+    /// Legal frames that few servers send: each response is 200 with `ok`.
     public static let oddities: [HTTP2Fault] = [
-        frames("frames nobody knows", .succeeds) {
+        frames("unknown frames", .succeeds) {
             [
                 HTTP2Frame(.init(rawValue: 0xFA), flags: .init(rawValue: 0xFF), stream: $0, payload: [1, 2, 3]),
                 HTTP2Frame(.init(rawValue: 0xBE)),
             ]
         },
-        frames("settings nobody knows", .succeeds) { _ in [.settings(.init(0xFFFF, 1), .init(0x0A0A, 0))] },
-        frames("flags nobody knows", .succeeds) { _ in
+        frames("unknown settings", .succeeds) { _ in [.settings(.init(0xFFFF, 1), .init(0x0A0A, 0))] },
+        frames("undefined flags", .succeeds) { _ in
             [HTTP2Frame(.ping, flags: .init(rawValue: 0xFE), payload: [UInt8](repeating: 0, count: 8))]
         },
         frames("PRIORITY", .succeeds) { [.priority(stream: $0), .priority(stream: $0 + 98)] },

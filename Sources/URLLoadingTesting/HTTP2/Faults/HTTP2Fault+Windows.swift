@@ -1,10 +1,10 @@
-// Flow control and SETTINGS: wrong, mean, or only sudden (RFC 9113 5.2, 6.5, 6.9).
+// Flow control and SETTINGS: illegal, obstructive, or abrupt (RFC 9113 §5.2, §6.5, §6.9).
 
 import Synchronization
 import URLLoadingIO
 
 extension HTTP2Fault {
-    /// Faults of flow control. Those about uploads want a request with a body, and answer others as if nothing were.
+    /// Faults of flow control. Those about uploads require a request with a body, and answer other requests normally.
     public static let windows: [HTTP2Fault] = [
         frames("WINDOW_UPDATE of 0", violation) { _ in [.windowUpdate(0)] },
         frames("WINDOW_UPDATE of 0 on a stream", .streamFails([.protocolError])) { [.windowUpdate(stream: $0, 0)] },
@@ -15,8 +15,8 @@ extension HTTP2Fault {
         dataBeyondWindow, windowNeverOpens, windowShrinks, windowByByte,
     ]
 
-    /// DATA without regard to the client's windows, four times what its stream may hold. A client that reads all along may
-    /// take it; one that does not must fail it, with FLOW_CONTROL_ERROR.
+    /// DATA that ignores the client's windows, four times the stream's window. A client that reads all the time may
+    /// accept it; otherwise it must fail with FLOW_CONTROL_ERROR.
     public static let dataBeyondWindow = instead("DATA beyond the window", .ends) { peer, stream in
         try await peer.respond(to: stream, endStream: false)
         let theirs = max(65_535, peer.input.withLock { $0.windows.initial })
@@ -24,7 +24,7 @@ extension HTTP2Fault {
         try await peer.send(.data(stream: stream, answer, endStream: true))
     }
 
-    /// Uploads: a stream has no window, and never gets one. Only what was sent before the client knew is answered.
+    /// Uploads: a stream whose window is 0 and stays so. Only requests sent before the client knew that are answered.
     public static let windowNeverOpens = HTTP2Fault("a window that never opens", .stalls) { peer in
         try await peer.start(.initialWindowSize(0))
         while true {
@@ -38,8 +38,8 @@ extension HTTP2Fault {
         }
     }
 
-    /// Uploads of more than 65,535 bytes: when the window is used up, it shrinks by SETTINGS to less than nothing, and
-    /// is then given back. A client that sends meanwhile is complained of.
+    /// Uploads of more than 65,535 bytes: when the window is used up, SETTINGS shrink it below zero, and later it is
+    /// restored. A complaint is recorded if the client sends data meanwhile.
     public static let windowShrinks = upload("a window that shrinks") { peer, stream in
         var received = 0
         while received < 65_535 {
@@ -47,7 +47,7 @@ extension HTTP2Fault {
             received += frame.payload.count
             if frame.endsStream { return }
         }
-        // Used up: with 1 in place of 65,535 it is at 1 - 65,535, and half of that is no room.
+        // Used up: with 1 in place of 65,535 the window is at 1 - 65,535, and half of that is still below zero.
         try await peer.send(
             .settings(.initialWindowSize(1)), .windowUpdate(1 << 24), .windowUpdate(stream: stream, 32_000), .ping())
         while true {
@@ -60,9 +60,9 @@ extension HTTP2Fault {
         _ = try await peer.expectBody(of: stream)
     }
 
-    /// Uploads: the window opens by one byte at a time for the first ten, then wide.
+    /// Uploads: the window opens by one byte at a time for the first ten bytes, then widely.
     public static let windowByByte = upload("a window of one byte", settings: [.initialWindowSize(1)]) { peer, stream in
-        // What was sent before the client knew may have used up the connection's window.
+        // Data sent before the client knew of the window may have used up the connection's window.
         try await peer.windowUpdate(1 << 20)
         var used = 0
         var given = 1
@@ -77,7 +77,7 @@ extension HTTP2Fault {
                 }
                 if frame.endsStream { return }
                 guard used >= given else { continue }
-                // What was sent before the client knew of the window has been given as well.
+                // Data sent before the client knew of the window is credited too.
                 try await peer.windowUpdate(stream: stream, used + 1 - given)
                 given = used + 1
                 grants += 1
@@ -88,7 +88,7 @@ extension HTTP2Fault {
         _ = try await peer.expectBody(of: stream)
     }
 
-    /// `receive` takes the body of a request that has one; then the answer.
+    /// `receive` consumes the body of a request that has one; then the response is sent.
     private static func upload(
         _ name: String, settings: [HTTP2Frame.Setting] = [],
         _ receive: @escaping @Sendable (HTTP2Peer, Int) async throws -> Void
@@ -102,7 +102,7 @@ extension HTTP2Fault {
         }
     }
 
-    /// SETTINGS that are wrong, late or sudden.
+    /// SETTINGS that are illegal, late or abrupt.
     public static let settings: [HTTP2Fault] = [
         frames("ENABLE_PUSH 1 of a server", violation) { _ in [.settings(.enablePush(1))] },
         frames("ENABLE_PUSH 2", violation) { _ in [.settings(.enablePush(2))] },
@@ -135,7 +135,7 @@ extension HTTP2Fault {
         try await peer.start(.maxConcurrentStreams(0))
         try await peer.send(.ping())
         while true {
-            // A request sent before the SETTINGS were read is none of the client's faults.
+            // A request sent before the SETTINGS were read is not a fault of the client.
             let arrival = try await peer.arrival()
             if arrival.fields != nil { try await peer.respond(to: arrival.frame.stream, body: answer) }
             if arrival.frame.kind == .ping, arrival.frame.isAck { break }
@@ -145,8 +145,8 @@ extension HTTP2Fault {
         try await peer.serveOn()
     }
 
-    /// MAX_CONCURRENT_STREAMS is 1: a request that comes while another is open, after the client has acknowledged it, is
-    /// complained of.
+    /// MAX_CONCURRENT_STREAMS is 1: a complaint is recorded if, after the client's acknowledgement, a request arrives
+    /// while another is open.
     public static let oneStreamAtATime = HTTP2Fault("one stream at a time", .succeeds) { peer in
         try await peer.start(.maxConcurrentStreams(1))
         var open: [Int] = []
@@ -154,7 +154,7 @@ extension HTTP2Fault {
             let arrival = try await peer.arrival()
             if arrival.fields != nil {
                 if !open.isEmpty, arrival.acknowledged > 0 { throw peer.complain("\(arrival.frame) beside another") }
-                // Whatever the client says before it sees the answer is here with the PING.
+                // All that the client sends before it sees the response arrives before the reply to this PING.
                 if open.isEmpty { try await peer.send(.ping()) }
                 open.append(arrival.frame.stream)
             }

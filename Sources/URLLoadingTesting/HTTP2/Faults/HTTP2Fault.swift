@@ -1,7 +1,6 @@
-// Misbehaviours with names. What must live here: what a fault is and how most of them are played. The faults themselves
-// are in the files beside this one, sorted by what goes wrong.
+// Defines faults and the common ways to play them. The faults themselves are in the neighbouring files, by topic.
 
-/// A way to misbehave on an HTTP/2 connection, with a name and with what a good client makes of it.
+/// A named fault of an HTTP/2 server, with the outcome that a correct client produces.
 ///
 /// ```swift
 /// @Test(arguments: HTTP2Fault.floods + HTTP2Fault.compression)
@@ -15,57 +14,58 @@
 /// server.misbehave(HTTP2Fault("mute", .stalls) { peer in try await peer.hold() })
 /// ```
 ///
-/// Each waits for one request (a GET unless its documentation says otherwise), misbehaves, and answers further requests
-/// of the connection with 200 and the body `ok`. One that a client may put up with answers that one too, so a client
-/// that notices nothing is seen to succeed. Faults that end a connection need another one to be retried on: give them
-/// connection 1 alone, and a route to the others.
+/// Each fault waits for one request (a GET unless its documentation says otherwise), misbehaves, and answers further
+/// requests on the connection with 200 and the body `ok`. Faults that a client may tolerate answer the first request
+/// too, so that a tolerant client succeeds. Faults that end a connection need another one for the retry: apply them to
+/// connection 1 only, and add a route for the others.
 public struct HTTP2Fault: Sendable, CustomStringConvertible {
-    /// In a few words.
+    /// A short description, which identifies the fault.
     public let name: String
-    /// What a good client makes of it.
+    /// The outcome that a correct client produces.
     public let outcome: Outcome
-    /// What the server does.
+    /// The script that the server runs.
     public let script: HTTP2TestServer.Script
 
-    /// What becomes of the request, for a client that keeps to RFC 9113 and defends itself.
+    /// The outcome of the request for a client that conforms to RFC 9113 and defends itself.
     public enum Outcome: Sendable, Hashable {
-        /// The answer comes as if nothing were wrong: 200 with `ok`.
+        /// The request succeeds as if nothing were wrong: 200 with `ok`.
         case succeeds
-        /// The request fails, and the connection ends with a GOAWAY of one of these codes; any, if there are none.
+        /// The request fails, and the client ends the connection with a GOAWAY of one of these codes; an empty list
+        /// permits any.
         case connectionFails([HTTP2Frame.ErrorCode] = [])
-        /// The request fails, with RST_STREAM of one of these codes or as by ``connectionFails(_:)``; a stream error may
-        /// always be treated as one of the connection (5.4.2). No codes: any, or silently.
+        /// The request fails, with RST_STREAM of one of these codes, or as in ``connectionFails(_:)``: a stream error
+        /// may always be treated as a connection error (§5.4.2). An empty list permits any code, or none.
         case streamFails([HTTP2Frame.ErrorCode] = [])
-        /// The request was not processed, so it is sent again, on this connection or on another.
+        /// The request was not processed, so the client retries it, on this connection or another.
         case retries
-        /// Nothing more comes: it ends by a time-out or by its caller.
+        /// No response arrives; the load ends with a timeout or cancellation.
         case stalls
-        /// Well or badly, but soon and without much memory.
+        /// The load succeeds or fails, but soon and without much memory.
         case ends
     }
 
-    /// A fault of one's own.
+    /// Creates a fault of your own.
     public init(_ name: String, _ outcome: Outcome, script: @escaping HTTP2TestServer.Script) {
         self.name = name
         self.outcome = outcome
         self.script = script
     }
 
-    /// Its name.
+    /// The fault's name.
     public var description: String { name }
 
-    /// All that are here, to be run one by one.
+    /// All faults of this library, to be run one by one.
     public static let all =
         floods + compression + fields + messages + frames + streams + windows + settings + endings + oddities
 
-    /// The one of that name; `nil` if there is none.
+    /// Returns the fault of that name; `nil` if there is none.
     public static func named(_ name: String) -> HTTP2Fault? { all.first { $0.name == name } }
 }
 
 extension HTTP2Fault {
     static let answer = Array("ok".utf8)
 
-    /// Misbehaves after the request, and answers it all the same.
+    /// Misbehaves after the request, and then answers it.
     static func before(
         _ name: String, _ outcome: Outcome, _ act: @escaping @Sendable (HTTP2Peer, Int) async throws -> Void
     ) -> HTTP2Fault {
@@ -75,7 +75,7 @@ extension HTTP2Fault {
         }
     }
 
-    /// Misbehaves in place of an answer.
+    /// Misbehaves instead of answering.
     static func instead(
         _ name: String, _ outcome: Outcome, _ act: @escaping @Sendable (HTTP2Peer, Int) async throws -> Void
     ) -> HTTP2Fault {
@@ -87,7 +87,7 @@ extension HTTP2Fault {
         }
     }
 
-    /// Sends these frames after the request, and answers it all the same.
+    /// Sends these frames after the request, and then answers it.
     static func frames(_ name: String, _ outcome: Outcome, _ make: @escaping @Sendable (Int) -> [HTTP2Frame])
         -> HTTP2Fault
     {
@@ -96,7 +96,7 @@ extension HTTP2Fault {
 }
 
 extension HTTP2Peer {
-    /// Answers whatever else comes with `ok`, gives windows back, and returns when the client has left.
+    /// Answers all further requests with `ok`, returns flow-control credit, and ends when the client has closed.
     func serveOn(from first: Request? = nil) async throws(Failure) {
         var answered = first.map { Set([$0.stream]) } ?? []
         while true {
@@ -113,7 +113,7 @@ extension HTTP2Peer {
         }
     }
 
-    /// The same frames over and over, in writes of some kilobytes.
+    /// Sends the same frames `count` times, in writes of some kilobytes.
     func flood(_ count: Int, _ frames: [HTTP2Frame]) async throws(Failure) {
         let once = frames.flatMap(\.bytes)
         let atATime = max(1, 32 * 1024 / max(1, once.count))

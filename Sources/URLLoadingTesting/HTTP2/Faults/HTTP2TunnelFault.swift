@@ -1,9 +1,9 @@
-// What a server can do wrong around a WebSocket that goes over one of its streams (RFC 8441).
+// Faults of a server around a WebSocket over an HTTP/2 stream (RFC 8441).
 
 public import URLLoading
 import URLLoadingWire
 
-/// A way to misbehave as a server of WebSockets over HTTP/2, by name, and what a good client makes of it.
+/// A named fault of a server of WebSockets over HTTP/2, with the outcome that a correct client produces.
 ///
 /// ```swift
 /// for fault in HTTP2TunnelFault.all {
@@ -12,18 +12,18 @@ import URLLoadingWire
 /// }
 /// ```
 public struct HTTP2TunnelFault: Sendable, CustomStringConvertible {
-    /// In a few words.
+    /// A short description, which identifies the fault.
     public let name: String
-    /// What a good client makes of it.
+    /// The outcome that a correct client produces.
     public let outcome: Outcome
-    /// What the server does.
+    /// The script that the server runs.
     public let script: HTTP2TestServer.Script
 
-    /// What becomes of the WebSocket.
+    /// The outcome for the WebSocket.
     public enum Outcome: Sendable, Hashable {
-        /// Its calls fail with one of these.
+        /// The WebSocket's calls fail with one of these reasons.
         case fails([LoadError.Reason])
-        /// A message with this text comes.
+        /// The WebSocket receives a message with this text.
         case says(String)
     }
 
@@ -33,7 +33,7 @@ public struct HTTP2TunnelFault: Sendable, CustomStringConvertible {
         (self.name, self.outcome, self.script) = (name, outcome, script)
     }
 
-    /// After an answer that opens the stream, or in its place.
+    /// Misbehaves after a response that opens the stream, or instead of it.
     private init(
         _ name: String, _ outcome: Outcome, opens: Bool = true,
         _ act: @escaping @Sendable (HTTP2Peer, Int) async throws -> Void
@@ -47,10 +47,10 @@ public struct HTTP2TunnelFault: Sendable, CustomStringConvertible {
         }
     }
 
-    /// A frame of text.
+    /// Returns a text frame.
     private static func text(_ text: String) -> [UInt8] { [0x81, UInt8(text.utf8.count)] + Array(text.utf8) }
 
-    /// Every one.
+    /// All faults of this kind.
     public static let all: [HTTP2TunnelFault] = settings + answers + opened + tolerable
 
     private static let settings: [HTTP2TunnelFault] = [
@@ -66,7 +66,7 @@ public struct HTTP2TunnelFault: Sendable, CustomStringConvertible {
             try await peer.start(.enableConnectProtocol(2))
             await peer.untilClosed()
         },
-        // RFC 8441 3: once it was said it stays so.
+        // RFC 8441 §3: the setting must not be withdrawn.
         HTTP2TunnelFault("the setting is taken back", .fails([.http2Violation])) { peer, _ in
             try await peer.settings(.enableConnectProtocol(0))
         },
@@ -131,7 +131,7 @@ public struct HTTP2TunnelFault: Sendable, CustomStringConvertible {
             try await peer.settings(.initialWindowSize(0))
             try await peer.data(stream, text("drop"), endStream: false)
             var said: [UInt8] = []
-            // A masked close with a code.
+            // A masked close frame with a code.
             while said.count < 8 {
                 try await peer.windowUpdate(stream: stream, 1)
                 said += try await peer.expect(.data, stream: stream).payload
@@ -145,7 +145,7 @@ public struct HTTP2TunnelFault: Sendable, CustomStringConvertible {
         },
     ]
 
-    /// The server's part in a close that both want.
+    /// Performs the server's part of a normal closing handshake.
     private static func leave(_ peer: HTTP2Peer, _ stream: Int, hearsClose: Bool = true) async throws {
         if hearsClose { _ = try await peer.expect(.data, stream: stream) }
         try await peer.data(stream, [0x88, 0x02, 0x03, 0xE8], endStream: true)

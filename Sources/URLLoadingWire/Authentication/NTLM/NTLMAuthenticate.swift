@@ -1,7 +1,7 @@
-// The third message, the proof that the password is known: NTLMv2 and nothing older (MS-NLMP §2.2.1.3, §3.3.2). What
-// hashes, what is random and what time it is comes from outside.
+// The third NTLM message, which proves knowledge of the password: NTLMv2 only (MS-NLMP §2.2.1.3, §3.3.2). The caller
+// supplies hash functions, random values and the time.
 
-/// MD4 and MD5, as 16 bytes each.
+/// MD4 and MD5; each returns 16 bytes.
 package struct NTLMHashes: Sendable {
     package let md4: @Sendable ([UInt8]) -> [UInt8]
     package let md5: @Sendable ([UInt8]) -> [UInt8]
@@ -11,7 +11,7 @@ package struct NTLMHashes: Sendable {
         self.md5 = md5
     }
 
-    /// HMAC-MD5 (RFC 2104).
+    /// Computes HMAC-MD5 (RFC 2104).
     func hmac(_ key: [UInt8], _ message: [UInt8]) -> [UInt8] {
         var block = key.count > 64 ? md5(key) : key
         block += [UInt8](repeating: 0, count: 64 - block.count)
@@ -21,12 +21,12 @@ package struct NTLMHashes: Sendable {
 
 package struct NTLMAuthenticate {
     package let user: String
-    /// Empty for a user who says his own, as `ada@example.org`.
+    /// The user's domain; empty for a user name that includes its own, as `ada@example.org`.
     package let domain: String
     package let password: String
     package let hashes: NTLMHashes
 
-    /// - Parameter user: `DOMAIN\user`, `DOMAIN/user`, or a user alone.
+    /// - Parameter user: `DOMAIN\user`, `DOMAIN/user`, or a user name alone.
     package init(user: String, password: String, hashes: NTLMHashes) {
         let parts = user.split(maxSplits: 1, omittingEmptySubsequences: false) { $0 == "\\" || $0 == "/" }
         self.user = String(parts.last ?? "")
@@ -35,15 +35,16 @@ package struct NTLMAuthenticate {
         self.hashes = hashes
     }
 
-    /// What is new for each proof.
+    /// The values that are new for each authentication.
     package struct Circumstances: Sendable {
         /// Eight random bytes.
         package var nonce: [UInt8]
-        /// Tenths of microseconds since 1601; where the server says his time, that counts.
+        /// Tenths of microseconds since 1601; used unless the server states its time.
         package var time: UInt64
-        /// Who we think that we speak to, such as `HTTP/example.org`.
+        /// The service name of the intended server, such as `HTTP/example.org`.
         package var service: String?
-        /// RFC 5929 §4: `tls-server-end-point:` and a hash of the server's certificate; empty without TLS. `nil` says nothing.
+        /// The channel binding (RFC 5929 §4): `tls-server-end-point:` and a hash of the server's certificate; empty
+        /// without TLS. `nil` leaves it out.
         package var channel: [UInt8]?
 
         package init(nonce: [UInt8], time: UInt64, service: String? = nil, channel: [UInt8]? = nil) {
@@ -54,9 +55,9 @@ package struct NTLMAuthenticate {
         }
     }
 
-    /// The message; `nil` if user, domain or what the server says are too long for it.
+    /// Returns the message; `nil` if user, domain or the server's target information are too long.
     package func bytes(_ challenge: NTLMChallenge, _ circumstances: Circumstances) -> [UInt8]? {
-        // Names may have a few hundred characters in Windows; what is far longer is a mistake.
+        // Windows allows names of a few hundred characters; a far longer one is a mistake.
         guard user.utf16.count <= 4096, domain.utf16.count <= 4096 else { return nil }
         let proof = proof(challenge, circumstances)
         let message = { (code: [UInt8]) -> [UInt8]? in
@@ -81,16 +82,17 @@ package struct NTLMAuthenticate {
         var long: [UInt8]
         /// SessionBaseKey.
         var key: [UInt8]
-        /// All three messages are covered by a code.
+        /// True if a message integrity code covers all three messages.
         var isCovered: Bool
     }
 
-    /// §3.3.2: NTOWFv2.
+    /// The NTOWFv2 key of the password (§3.3.2).
     var passwordKey: [UInt8] {
         hashes.hmac(hashes.md4(password.ntlmBytes), (user.ntlmUppercased + domain).ntlmBytes)
     }
 
-    /// §3.3.2: ComputeResponse, with what §3.1.5.1.2 adds to what the server says.
+    /// Computes the responses (ComputeResponse, §3.3.2), with the additions of §3.1.5.1.2 to the server's target
+    /// information.
     func proof(_ challenge: NTLMChallenge, _ circumstances: Circumstances) -> Proof {
         var target = challenge.target
         let theirs = target[NTLMTargetInformation.timestamp]
@@ -106,7 +108,7 @@ package struct NTLMAuthenticate {
         let key = passwordKey
         let temporary = [1, 1, 0, 0] + none + time + circumstances.nonce + none + target.bytes + none
         let code = hashes.hmac(key, challenge.nonce + temporary)
-        // §3.1.5.1.2: nothing in its place where the server says his time.
+        // §3.1.5.1.2: zeros replace the LM response if the server states its time.
         let short =
             theirs == nil
             ? hashes.hmac(key, challenge.nonce + circumstances.nonce) + circumstances.nonce
@@ -114,7 +116,7 @@ package struct NTLMAuthenticate {
         return Proof(short: short, long: code + temporary, key: hashes.hmac(key, code), isCovered: theirs != nil)
     }
 
-    /// RFC 2744 §3.11, with no addresses: what is hashed of a channel.
+    /// Returns the channel bindings structure of RFC 2744 §3.11 without addresses, which is then hashed.
     private static func bindings(_ data: [UInt8]) -> [UInt8] {
         [UInt8](repeating: 0, count: 16) + UInt32(truncatingIfNeeded: data.count).littleEndianBytes + data
     }

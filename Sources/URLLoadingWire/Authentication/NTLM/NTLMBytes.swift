@@ -1,7 +1,8 @@
-// How the messages of NTLM are laid out (MS-NLMP §2.2): little endian, and what varies in length behind a fixed part, where
-// "fields" of a length and an offset say.
+// The layout of NTLM messages (MS-NLMP §2.2): little endian, a fixed part followed by a variable part, to which
+// "fields" of length and offset point.
 
-/// Reads nothing that is not there: whatever lengths and offsets say comes from the peer (security 64).
+/// Reads numbers and slices; returns `nil` beyond the end of the message, because lengths and offsets come from the
+/// peer.
 struct NTLMReader {
     let bytes: [UInt8]
 
@@ -20,14 +21,15 @@ struct NTLMReader {
         return Array(bytes[offset..<offset + count])
     }
 
-    /// What the fields at an offset refer to; empty where they say so, wherever they point to then.
+    /// Returns the bytes that the fields at an offset refer to. A length of 0 yields an empty array, whatever its
+    /// offset.
     func payload(_ offset: Int) -> [UInt8]? {
         guard let count = number16(at: offset), let place = number32(at: offset + 4) else { return nil }
         return count == 0 ? [] : slice(Int(place), count)
     }
 }
 
-/// A message with its signature and type: a fixed part first, and what its fields refer to behind it.
+/// Writes a message with its signature and type: the fixed part first, then the bytes that its fields refer to.
 struct NTLMWriter {
     private var fixed: [UInt8]
     private var payload: [UInt8] = []
@@ -45,7 +47,7 @@ struct NTLMWriter {
     mutating func number(_ value: UInt32) { fixed += value.littleEndianBytes }
     mutating func append(_ bytes: [UInt8]) { fixed += bytes }
 
-    /// Returns false if it is too long to be said.
+    /// Appends fields; returns false if the bytes are too long for them.
     mutating func fields(_ bytes: [UInt8]) -> Bool {
         guard let count = UInt16(exactly: bytes.count) else { return false }
         fixed += count.littleEndianBytes + count.littleEndianBytes
@@ -62,10 +64,10 @@ extension FixedWidthInteger {
 }
 
 extension String {
-    /// UTF-16, little endian: what NTLM calls Unicode.
+    /// UTF-16, little endian; NTLM calls it Unicode.
     var ntlmBytes: [UInt8] { utf16.flatMap { $0.littleEndianBytes } }
 
-    /// One character for each, as the servers that compare it have it: "ß" stays what it is.
+    /// The text in upper case, character by character, as servers compare it: "ß" stays unchanged.
     var ntlmUppercased: String {
         var text = ""
         for scalar in unicodeScalars {

@@ -1,17 +1,18 @@
-// The second message, the server's (MS-NLMP §2.2.1.2).
+// The second NTLM message, from the server (MS-NLMP §2.2.1.2).
 
 package struct NTLMChallenge: Sendable, Hashable {
     package let flags: NTLMFlags
     /// Eight bytes.
     package let nonce: [UInt8]
     package let target: NTLMTargetInformation
-    /// As it came: the proof of the last message covers it.
+    /// The message as received; the integrity code of the last message covers it.
     package let bytes: [UInt8]
 
-    /// More than a head can hold, and than any server says.
+    /// Larger than a header section can hold, and than any server's message.
     private static let largest = 64 * 1024
 
-    /// `nil` if it is none, or one that cannot be answered: a length or an offset beyond its end, no Unicode.
+    /// Parses a message; `nil` if it is not a challenge or cannot be answered: a length or offset beyond its end, or no
+    /// Unicode.
     package init?(_ bytes: [UInt8]) {
         let reader = NTLMReader(bytes: bytes)
         guard bytes.count <= Self.largest, reader.slice(0, 8) == NTLMWriter.signature, reader.number32(at: 8) == 2,
@@ -20,7 +21,7 @@ package struct NTLMChallenge: Sendable, Hashable {
         self.flags = NTLMFlags(rawValue: flags)
         guard self.flags.contains(.unicode) else { return nil }
         self.nonce = nonce
-        // Older servers end here.
+        // Messages of older servers end here.
         let information = bytes.count >= 48 ? reader.payload(40) : []
         guard let information, let target = NTLMTargetInformation(information) else { return nil }
         guard target[NTLMTargetInformation.timestamp].map({ $0.count == 8 }) ?? true else { return nil }
@@ -29,7 +30,8 @@ package struct NTLMChallenge: Sendable, Hashable {
     }
 }
 
-/// Names and values that the server says of itself, and we add to (MS-NLMP §2.2.2.1).
+/// The server's target information, a list of attribute-value pairs to which the client adds its own (MS-NLMP
+/// §2.2.2.1).
 package struct NTLMTargetInformation: Sendable, Hashable {
     package struct Pair: Sendable, Hashable {
         package let kind: UInt16
@@ -42,10 +44,11 @@ package struct NTLMTargetInformation: Sendable, Hashable {
     static let targetName: UInt16 = 9
     static let channelBindings: UInt16 = 10
 
-    /// There are about ten kinds.
+    /// About ten kinds are defined.
     private static let mostPairs = 64
 
-    /// `nil` if its lengths are wrong, a name occurs twice, or there are too many. Empty is right.
+    /// Parses the pairs; `nil` if lengths are wrong, a kind occurs twice, or there are too many pairs. Empty input is
+    /// valid.
     init?(_ bytes: [UInt8]) {
         let reader = NTLMReader(bytes: bytes)
         var position = 0
@@ -63,7 +66,7 @@ package struct NTLMTargetInformation: Sendable, Hashable {
             pairs.append(Pair(kind: kind, value: value))
             position += 4 + count
         }
-        // What is not ended is cut.
+        // A list without its terminator was cut off.
         guard bytes.isEmpty else { return nil }
     }
 
