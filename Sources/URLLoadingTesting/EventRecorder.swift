@@ -84,7 +84,7 @@ public final class EventRecorder: LoadObserver, CustomStringConvertible {
     @discardableResult
     public nonisolated(nonsending) func wait(
         for kind: Kind, of id: UInt64? = nil, count: Int = 1,
-        within limit: Duration = WaitTimedOut.usualLimit,
+        timeout limit: Duration = WaitTimedOut.usualLimit,
         file: StaticString = #fileID, line: UInt = #line
     ) async throws -> LoadEvent {
         let (number, place) = (count > 1 ? "\(count) events" : "an event", id.map { " of load \($0)" } ?? "")
@@ -105,7 +105,7 @@ public final class EventRecorder: LoadObserver, CustomStringConvertible {
     /// - Throws: ``WaitTimedOut`` at the limit; `CancellationError` if the calling task is cancelled first.
     @discardableResult
     public nonisolated(nonsending) func wait<R: Sendable>(
-        within limit: Duration = WaitTimedOut.usualLimit,
+        timeout limit: Duration = WaitTimedOut.usualLimit,
         file: StaticString = #fileID, line: UInt = #line,
         until condition: @Sendable ([Record]) -> R?
     ) async throws -> R {

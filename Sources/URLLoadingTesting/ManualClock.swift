@@ -20,7 +20,7 @@ package import URLLoadingIO
 /// ```
 /// A session uses it for ``Configuration/idleTimeout`` and ``Configuration/resourceTimeout``, deadlines of decisions,
 /// the lifetime of idle connections, and the timing of a ``ReplayHandler``. An origin uses
-/// ``TestOrigin/Configuration/clock`` for the pauses and delays of its responses. Measurements for logs and spans, and
+/// ``HTTPTestServer/Configuration/clock`` for the pauses and delays of its responses. Measurements for logs and spans, and
 /// the pacing of connection attempts, use the system's clock.
 ///
 /// It conforms to `Clock`, so a test's handlers and decisions can sleep on it too.
@@ -50,7 +50,7 @@ public final class ManualClock: Clock, Sendable {
     ///   - limit: the longest time to wait, by the system's clock.
     /// - Throws: ``WaitTimedOut`` at the limit; `CancellationError` if the calling task is cancelled first.
     public nonisolated(nonsending) func untilWaiting(
-        _ count: Int = 1, within limit: Duration = WaitTimedOut.usualLimit,
+        _ count: Int = 1, timeout limit: Duration = WaitTimedOut.usualLimit,
         file: StaticString = #fileID, line: UInt = #line
     ) async throws {
         let expected = count == 1 ? "a load that waits for its peer" : "\(count) loads that wait for their peers"
@@ -82,7 +82,7 @@ public final class ManualClock: Clock, Sendable {
     ///   - limit: the longest time to wait, by the system's clock.
     /// - Throws: ``WaitTimedOut`` at the limit; `CancellationError` if the calling task is cancelled first.
     public nonisolated(nonsending) func untilSleeping(
-        _ count: Int = 1, within limit: Duration = WaitTimedOut.usualLimit,
+        _ count: Int = 1, timeout limit: Duration = WaitTimedOut.usualLimit,
         file: StaticString = #fileID, line: UInt = #line
     ) async throws {
         let expected = count == 1 ? "a task that sleeps" : "\(count) tasks that sleep"

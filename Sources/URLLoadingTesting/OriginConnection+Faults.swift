@@ -6,7 +6,7 @@ import URLLoadingIO
 extension OriginConnection {
     /// Applies the faults of a point, or of all points that `isMeant` accepts.
     func meet(
-        _ point: TestOrigin.Fault.Point, where isMeant: ((TestOrigin.Fault.Point) -> Bool)? = nil
+        _ point: HTTPTestServer.Fault.Point, where isMeant: ((HTTPTestServer.Fault.Point) -> Bool)? = nil
     ) async throws(Ending) {
         guard !faults.isEmpty else { return }
         while let index = faults.firstIndex(where: { isMeant?($0.point) ?? ($0.point == point) }) {
@@ -14,7 +14,7 @@ extension OriginConnection {
         }
     }
 
-    func strike(_ fault: TestOrigin.Fault) async throws(Ending) {
+    func strike(_ fault: HTTPTestServer.Fault) async throws(Ending) {
         origin.change { $0.counts.faults += 1 }
         try await flush()
         switch fault.effect {

@@ -6,7 +6,7 @@ import URLLoadingWire
 extension OriginConnection {
     private static let blockSize = 64 * 1024
 
-    func send(_ answer: TestOrigin.Answer, to request: TestOrigin.RecordedRequest) async throws(Ending) {
+    func send(_ answer: HTTPTestServer.Response, to request: HTTPTestServer.RecordedRequest) async throws(Ending) {
         for interim in answer.interim { try await sendInterim(interim) }
         if let script = answer.script { return try await play(script) }
         let hasBody = request.method != .head && !answer.status.forbidsContent
@@ -22,7 +22,7 @@ extension OriginConnection {
         section = .none
     }
 
-    func sendInterim(_ interim: TestOrigin.Answer.Interim) async throws(Ending) {
+    func sendInterim(_ interim: HTTPTestServer.Response.Interim) async throws(Ending) {
         try await write(.none) { codec, output throws(WireViolation) in
             try codec.sendResponse(status: interim.status, headers: interim.headers, into: &output)
         }
@@ -30,7 +30,7 @@ extension OriginConnection {
         try await pause(interim.pause)
     }
 
-    private func send(_ body: TestOrigin.Answer.Body) async throws(Ending) {
+    private func send(_ body: HTTPTestServer.Response.Body) async throws(Ending) {
         switch body {
         case .none: try await end()
         case .bytes(let bytes):
@@ -61,7 +61,7 @@ extension OriginConnection {
     }
 
     /// Sends scripted bytes; returns only if another request may follow.
-    func play(_ script: TestOrigin.Answer.Script) async throws(Ending) {
+    func play(_ script: HTTPTestServer.Response.Script) async throws(Ending) {
         try await enter(.body)
         for piece in script.pieces {
             switch piece {
@@ -83,7 +83,7 @@ extension OriginConnection {
         output = []
     }
 
-    private func data(_ pieces: [TestOrigin.Answer.Piece]) async throws(Ending) {
+    private func data(_ pieces: [HTTPTestServer.Response.Piece]) async throws(Ending) {
         for piece in pieces {
             switch piece {
             case .bytes(let bytes): try await data(bytes)
@@ -185,7 +185,7 @@ extension OriginConnection {
     }
 }
 
-extension TestOrigin.Answer {
+extension HTTPTestServer.Response {
     fileprivate var framing: HTTP1BodyFraming {
         switch body {
         case .none: .none
@@ -198,7 +198,7 @@ extension TestOrigin.Answer {
     }
 }
 
-extension TestOrigin.Fault.Point {
+extension HTTPTestServer.Fault.Point {
     fileprivate func place(in section: OriginConnection.Section) -> Int64? {
         switch (self, section) {
         case (.responseHead(let after), .head): Int64(after)

@@ -18,17 +18,17 @@ protocol OriginReceiver: AnyObject, Sendable {
 
 /// An action in the middle of a request.
 enum OriginStep: Sendable {
-    case interim(TestOrigin.Answer.Interim)
-    case fault(TestOrigin.Fault.Effect)
+    case interim(HTTPTestServer.Response.Interim)
+    case fault(HTTPTestServer.Fault.Effect)
     /// The last step: the rest of the body is not awaited.
-    case answer(TestOrigin.Answer)
+    case answer(HTTPTestServer.Response)
 }
 
 extension OriginConnection {
     /// Returns the response, and whether a part of the body was left unread.
     func receive(
-        _ request: inout TestOrigin.RecordedRequest, _ receiver: any OriginReceiver
-    ) async throws(Ending) -> (TestOrigin.Answer, leavesBody: Bool) {
+        _ request: inout HTTPTestServer.RecordedRequest, _ receiver: any OriginReceiver
+    ) async throws(Ending) -> (HTTPTestServer.Response, leavesBody: Bool) {
         defer { receiver.end() }
         if let answer = try await take(receiver.begin()) { return try early(answer) }
         try await expectation(request)
@@ -54,7 +54,7 @@ extension OriginConnection {
     }
 
     /// Prepares a response that did not wait for the end of the request.
-    private func early(_ answer: TestOrigin.Answer) throws(Ending) -> (TestOrigin.Answer, leavesBody: Bool) {
+    private func early(_ answer: HTTPTestServer.Response) throws(Ending) -> (HTTPTestServer.Response, leavesBody: Bool) {
         // For a request without content, or with all of it received, only the end event is missing.
         if codec.remainingLength == 0 { _ = try event() }
         guard !codec.isReceiveComplete else { return (answer, false) }
@@ -64,11 +64,11 @@ extension OriginConnection {
         return (answer, true)
     }
 
-    private func take(_ steps: [OriginStep]) async throws(Ending) -> TestOrigin.Answer? {
+    private func take(_ steps: [OriginStep]) async throws(Ending) -> HTTPTestServer.Response? {
         for step in steps {
             switch step {
             case .interim(let interim): try await sendInterim(interim)
-            case .fault(let effect): try await strike(TestOrigin.Fault(.requestHead, effect))
+            case .fault(let effect): try await strike(HTTPTestServer.Fault(.requestHead, effect))
             case .answer(let answer): return answer
             }
         }

@@ -8,19 +8,19 @@ import URLLoadingWire
 final class OriginConnection: ServedConnection, @unchecked Sendable {
     // Unchecked: everything except `token`, `socket` and `isReleased` is accessed only by the serving task.
     let number: Int
-    let origin: TestOrigin
+    let origin: HTTPTestServer
     let socket: SocketTransport
     let token = StopToken()
     private let isReleased = Atomic<Bool>(false)
 
     var transport: any Transport
-    private(set) var tls: TestOrigin.TLSInfo?
+    private(set) var tls: HTTPTestServer.TLSInfo?
     var codec = HTTP1Codec(role: .server)
     var exchange = 0
     var input = OriginInput()
     var output: [UInt8] = []
     /// Faults that have not been applied yet.
-    var faults: [TestOrigin.Fault] = []
+    var faults: [HTTPTestServer.Fault] = []
     /// The number of bytes sent of the current section of the response.
     var sent: Int64 = 0
     var section = Section.none
@@ -34,7 +34,7 @@ final class OriginConnection: ServedConnection, @unchecked Sendable {
         case gone
     }
 
-    init(_ socket: SocketTransport, number: Int, _ origin: TestOrigin) {
+    init(_ socket: SocketTransport, number: Int, _ origin: HTTPTestServer) {
         self.socket = socket
         self.number = number
         self.origin = origin
@@ -81,7 +81,7 @@ final class OriginConnection: ServedConnection, @unchecked Sendable {
             let secured = try TLSTransport(server: context, over: socket)
             transport = secured
             try await secured.handshake(token)
-            tls = secured.negotiated.map { TestOrigin.TLSInfo($0) }
+            tls = secured.negotiated.map { HTTPTestServer.TLSInfo($0) }
         } catch { throw .close }
     }
 
@@ -90,7 +90,7 @@ final class OriginConnection: ServedConnection, @unchecked Sendable {
     private func serveExchange() async throws(Ending) {
         guard let head = try await requestHead() else { throw .close }
         exchange += 1
-        var request = TestOrigin.RecordedRequest(
+        var request = HTTPTestServer.RecordedRequest(
             method: head.method, target: head.target, version: head.version, headers: head.headers,
             connection: number, exchange: exchange, tls: tls)
         let route = origin.change { state in
@@ -105,7 +105,7 @@ final class OriginConnection: ServedConnection, @unchecked Sendable {
             try await takeover(request, self)
             throw .close
         }
-        var answer: TestOrigin.Answer?
+        var answer: HTTPTestServer.Response?
         var leavesBody = !route.readsBody
         if let receiver = route.receiver?(request, self) {
             (answer, leavesBody) = try await receive(&request, receiver)
@@ -127,21 +127,21 @@ final class OriginConnection: ServedConnection, @unchecked Sendable {
         try await meet(.idle)
     }
 
-    private func answer(to request: TestOrigin.RecordedRequest, _ route: TestOrigin.Route) async -> TestOrigin.Answer {
+    private func answer(to request: HTTPTestServer.RecordedRequest, _ route: HTTPTestServer.Route) async -> HTTPTestServer.Response {
         do { return try await route.handler(request) } catch {
             return .status(.internalServerError, body: .bytes(Array("\(error)".utf8)))
         }
     }
 
     /// Sends 100 Continue if the request expects it (RFC 9110 §10.1.1).
-    func expectation(_ request: TestOrigin.RecordedRequest) async throws(Ending) {
+    func expectation(_ request: HTTPTestServer.RecordedRequest) async throws(Ending) {
         guard request.headers[.expect]?.lowercased() == "100-continue", request.version >= .http11,
             !codec.isReceiveComplete
         else { return }
         try await sendInterim(.init(.continue))
     }
 
-    private func readBody(_ request: inout TestOrigin.RecordedRequest) async throws(Ending) {
+    private func readBody(_ request: inout HTTPTestServer.RecordedRequest) async throws(Ending) {
         let limit = origin.configuration.recordedBodySize
         try await meet(.requestBody(after: 0)) { $0.isRequestBody(upTo: 0) }
         while true {
@@ -161,7 +161,7 @@ final class OriginConnection: ServedConnection, @unchecked Sendable {
     }
 }
 
-extension TestOrigin.Fault.Point {
+extension HTTPTestServer.Fault.Point {
     func isRequestBody(upTo count: Int64) -> Bool {
         if case .requestBody(let after) = self { after <= count } else { false }
     }

@@ -3,11 +3,11 @@
 import URLLoadingIO
 
 struct OriginState: ServerState {
-    var routes: [String: TestOrigin.Route] = [:]
-    var faults: [(connection: Int?, fault: TestOrigin.Fault)] = []
-    var schedule: TestOrigin.FaultSchedule?
-    var counts = TestOrigin.Counts()
-    var requests: Newest<TestOrigin.RecordedRequest>
+    var routes: [String: HTTPTestServer.Route] = [:]
+    var faults: [(connection: Int?, fault: HTTPTestServer.Fault)] = []
+    var schedule: HTTPTestServer.FaultSchedule?
+    var counts = HTTPTestServer.Counts()
+    var requests: Newest<HTTPTestServer.RecordedRequest>
     var connections: [Int: OriginConnection] = [:]
     var isStopped = false
     var watchers: [PollSlot] = []
@@ -15,7 +15,7 @@ struct OriginState: ServerState {
     init(recordedRequests: Int) { requests = Newest(recordedRequests) }
 
     /// Returns the faults that apply to a connection (`exchange` 0) or to one of its exchanges (from 1).
-    func faults(connection: Int, exchange: Int) -> [TestOrigin.Fault] {
+    func faults(connection: Int, exchange: Int) -> [HTTPTestServer.Fault] {
         var met = faults.filter { $0.connection == nil || $0.connection == connection }.map(\.fault)
         if let scheduled = schedule?.fault(connection: connection, exchange: exchange) { met.append(scheduled) }
         return met.filter { $0.point.isOfConnection == (exchange == 0) }

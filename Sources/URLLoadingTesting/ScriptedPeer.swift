@@ -21,11 +21,11 @@ import URLLoadingWire
 /// by themselves: the client's reads wait at a step that consumes data, its writes at one that sends data, and both at
 /// ``Step/hold``.
 ///
-/// Prefer a ``TestOrigin`` for everything that it supports: it frames messages, keeps connections alive and counts.
+/// Prefer an ``HTTPTestServer`` for everything that it supports: it frames messages, keeps connections alive and counts.
 public final class ScriptedPeer: Sendable {
     /// One step of a connection.
     public enum Step: Sendable {
-        /// The client must write exactly these bytes; otherwise its connection fails, and ``ScriptedPeer/complaints``
+        /// The client must write exactly these bytes; otherwise its connection fails, and ``ScriptedPeer/failures``
         /// reports what it wrote.
         case expect(String)
         /// Consumes this number of bytes from the client, more than 0.
@@ -72,19 +72,19 @@ public final class ScriptedPeer: Sendable {
     ///   - limit: the longest time to wait.
     /// - Throws: ``WaitTimedOut`` at the limit; `CancellationError` if the calling task is cancelled first.
     public nonisolated(nonsending) func untilHeld(
-        connection: Int = 1, within limit: Duration = WaitTimedOut.usualLimit,
+        connection: Int = 1, timeout limit: Duration = WaitTimedOut.usualLimit,
         file: StaticString = #fileID, line: UInt = #line
     ) async throws {
         try await WaitLimit(limit, "a hold of connection \(connection)", file, line).poll {
             transport(connection)?.isHeld == true
         } seen: {
-            "\(connections) connections made; \(complaints.shown())"
+            "\(connections) connections made; \(failures.shown())"
         }
     }
 
     /// Deviations from the scripts: one line for each connection that was not made, on which other data was written, or
     /// with steps left. Empty if everything went as scripted.
-    public var complaints: [String] {
+    public var failures: [String] {
         let (left, transports) = state.withLock { ($0.scripts.count, $0.transports) }
         let ofTransports = transports.enumerated().compactMap { index, transport -> String? in
             if let wrong = transport.mismatch {
@@ -116,7 +116,7 @@ extension Configuration {
     /// Makes sessions created with this configuration connect to `peer`, for any host, ignoring the environment's
     /// proxies. If proxies are set afterwards, the peer takes the place of the first one.
     public mutating func connect(to peer: ScriptedPeer) {
-        proxies = .none
+        proxyPolicy = .none
         dial = { (origin, token) throws(IOFailure) in try peer.dial(origin, token) }
     }
 }

@@ -14,9 +14,9 @@ protocol ConnectionCounts: Sendable {
 protocol ServerState: Sendable {
     associatedtype Counts: ConnectionCounts
     associatedtype Connection: Sendable
-    var routes: [String: TestOrigin.Route] { get }
+    var routes: [String: HTTPTestServer.Route] { get }
     var counts: Counts { get set }
-    var requests: Newest<TestOrigin.RecordedRequest> { get set }
+    var requests: Newest<HTTPTestServer.RecordedRequest> { get set }
     /// The open connections by number, from 1 in order of acceptance.
     var connections: [Int: Connection] { get set }
     var isStopped: Bool { get set }
@@ -48,7 +48,7 @@ extension ServerState {
     }
 
     /// Returns the route for a path: an exact one, or the longest matching prefix with a `*`.
-    func route(for path: String) -> TestOrigin.Route {
+    func route(for path: String) -> HTTPTestServer.Route {
         if let exact = routes[path] { return exact }
         let fitting = routes.keys.filter { $0.hasSuffix("*") && path.hasPrefix($0.dropLast()) }
         return fitting.max { $0.utf8.count < $1.utf8.count }.flatMap { routes[$0] } ?? .missing

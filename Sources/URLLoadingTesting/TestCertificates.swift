@@ -73,7 +73,7 @@ public struct TestCertificateAuthority: Sendable {
     /// Returns an OCSP response in DER for a certificate issued by this authority, to be stapled (RFC 6960).
     ///
     /// ```swift
-    /// tls.stapledStatus = try authority.status(of: identity, .revoked)
+    /// tls.ocspStapling = try authority.status(of: identity, .revoked)
     /// ```
     public func status(of identity: TestIdentity, _ status: Status) throws -> [UInt8] {
         try TestStatusMaking.bytes(status, of: identity.certificate, certificate, key)

@@ -6,10 +6,10 @@ import URLLoadingIO
 /// Thrown by a wait that reached its time limit before its condition became true.
 ///
 /// ```swift
-/// try await origin.wait(within: .seconds(5)) { $0.requests == 2 }
+/// try await origin.wait(timeout: .seconds(5)) { $0.requests == 2 }
 /// // waited 5.0 seconds for the counts of the origin (AppTests/FeedTests.swift:12), and saw: Counts(accepted: 1, …
 /// ```
-/// Every wait has its limit as `within:`, by the system's clock, whatever clock the session has. The default is
+/// Every wait has its limit as `timeout:`, by the system's clock, whatever clock the session has. The default is
 /// ``usualLimit``. The condition is checked at least once, even if the limit is zero.
 public struct WaitTimedOut: Error, Sendable, Hashable, CustomStringConvertible {
     /// One minute, enough for a machine that runs many tests at once.

@@ -9,9 +9,9 @@ enum Demonstration {
         do {
             let authority = try TestCertificateAuthority(commonName: "urlload demonstration")
             let identity = try authority.issue(.init(names: ["localhost"]))
-            let secure = TestOrigin.TLS(certificatePEM: identity.certificatePEM, keyPEM: identity.keyPEM)
-            try await withTestOrigin { plain in
-                try await withTestOrigin(.init(tls: secure)) { origin in
+            let secure = HTTPTestServer.TLS(certificatePEM: identity.certificatePEM, keyPEM: identity.keyPEM)
+            try await withHTTPTestServer { plain in
+                try await withHTTPTestServer(.init(tls: secure)) { origin in
                     prepare(plain)
                     prepare(origin)
                     try await show(plain, origin, String(decoding: authority.pem, as: UTF8.self))
@@ -24,7 +24,7 @@ enum Demonstration {
         }
     }
 
-    private static func prepare(_ origin: TestOrigin) {
+    private static func prepare(_ origin: HTTPTestServer) {
         origin.route("/hello") { _ in
             .ok("Hello from an origin in this very process.\n", headers: [.contentType: "text/plain"])
         }
@@ -40,7 +40,7 @@ enum Demonstration {
         origin.route("/cut") { _ in .ok(.declared(100, bytes: Array("only this\n".utf8))) }
     }
 
-    private static func show(_ plain: TestOrigin, _ secure: TestOrigin, _ roots: String) async throws {
+    private static func show(_ plain: HTTPTestServer, _ secure: HTTPTestServer, _ roots: String) async throws {
         try say(
             "urlload without arguments demonstrates itself; urlload tour shows the library, urlload --help tells what it can do."
         )

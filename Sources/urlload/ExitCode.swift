@@ -84,14 +84,14 @@ extension ExitCode {
         self =
             switch (code, error.url?.scheme?.lowercased()) {
             case (.read, "file"): .file
-            case (.read, "ftp"), (.read, "ftps"): error.party == .peer ? .remoteFile : code
+            case (.read, "ftp"), (.read, "ftps"): error.party == .remote ? .remoteFile : code
             default: code
             }
     }
 
     /// What went wrong once the proxy was there.
     private static func ofProxy(_ error: LoadError) -> ExitCode? {
-        guard let failure = error.proxyFailure, error.party == .peer, error.phase != .securing,
+        guard let failure = error.proxyFailure, error.party == .remote, error.phase != .securing,
             ofReason[error.reason] != .connect,
             ofReason[error.reason] != .timeout
         else { return nil }
@@ -101,7 +101,7 @@ extension ExitCode {
     /// Reasons without an entry are broken messages: the peer's, or a request that cannot be sent.
     private static func byParty(_ error: LoadError) -> ExitCode {
         switch error.party {
-        case .peer: .protocolViolation
+        case .remote: .protocolViolation
         case .local: error.code == LoadError.Reason.badRequest.code ? .usage : .other
         case .system: .other
         }
@@ -119,7 +119,7 @@ extension ExitCode {
         .secureConnectionFailed: .handshake, .notTLS: .handshake, .noCommonTLSVersion: .handshake,
         .clientCertificateRequired: .handshake, .clientCertificateRefused: .handshake,
         .badClientIdentity: .identity, .wrongPassphrase: .identity,
-        .certificateSelfSigned: .certificate, .certificateForged: .certificate, .certificateWeak: .certificate,
+        .certificateSelfSigned: .certificate, .certificateSignatureInvalid: .certificate, .certificateWeak: .certificate,
         .certificatePinMismatch: .certificate, .certificateStatusMissing: .certificate,
         .certificateRefused: .certificate,
         .certificateNameMismatch: .certificate, .certificateUntrusted: .certificate, .certificateExpired: .certificate,
@@ -127,17 +127,17 @@ extension ExitCode {
         .trustRootsUnavailable: .roots,
         .tooManyRedirects: .redirect, .badRedirect: .redirect, .redirectRefused: .redirect,
         .contentDecodingFailed: .contentCoding, .contentTooLarge: .tooLarge, .bodyTooLarge: .tooLarge,
-        .uploadTooLarge: .tooLarge, .uploadRefused: .httpError, .uploadForgotten: .httpError,
+        .uploadTooLarge: .tooLarge, .uploadRefused: .httpError, .uploadNotFound: .httpError,
         .uploadSourceChanged: .read,
         .headTooLarge: .tooLarge, .eventLineTooLong: .tooLarge, .eventTooLarge: .tooLarge, .requestBodyFailed: .read,
-        .unacceptableStatus: .httpError, .userAuthenticationRequired: .login, .storeRefused: .upload,
-        .storageFull: .remoteFull,
-        .serviceUnavailable: .connect,
+        .unacceptableStatus: .httpError, .userAuthenticationRequired: .login, .ftpStoreRefused: .upload,
+        .ftpStorageFull: .remoteFull,
+        .ftpServiceUnavailable: .connect,
         .webSocketRefused: .httpError, .webSocketClosed: .connectionLost,
         .pingTimeout: .timeout, .closeTimeout: .timeout, .messageTooLarge: .tooLarge,
         .fileNotFound: .read, .fileIsDirectory: .read, .noPermission: .read, .cannotReadFile: .read,
         .fileChanged: .read,
-        .cannotCreateFile: .write, .cannotWriteFile: .write, .cannotMoveFile: .write, .resumeTokenRefused: .usage,
+        .cannotCreateFile: .write, .cannotWriteFile: .write, .cannotMoveFile: .write, .invalidResumeToken: .usage,
         .addressRefused: .connect, .notAllowedOnCellularNetwork: .connect, .notAllowedOnExpensiveNetwork: .connect,
         .notAllowedOnConstrainedNetwork: .connect, .rangeNotSatisfiable: .range, .resumeMismatch: .range,
     ]

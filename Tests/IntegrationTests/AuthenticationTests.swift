@@ -13,8 +13,8 @@ struct AuthenticationTests {
         var decisions = Decisions()
         decisions.challenge = Decision { challenge in
             // Over TLS the certificate is asked about as well.
-            guard challenge.space.method != .serverTrust else { return .performDefaultHandling }
-            asked.add(challenge.space)
+            guard challenge.protectionSpace.method != .serverTrust else { return .performDefaultHandling }
+            asked.add(challenge.protectionSpace)
             return challenge.previousFailureCount == 0
                 ? .use(Credential(user: "u", password: password)) : .performDefaultHandling
         }
@@ -59,7 +59,7 @@ struct AuthenticationTests {
     @Test(arguments: ["NGINX", "NGINX_TLS"]) func `squid, asked and answered`(_ origin: String) async throws {
         let asked = AskedSpaces()
         var configuration = Servers.configuration
-        configuration.proxies = .fixed([try Proxy(Servers.text("SQUID_CLOSED", ""))])
+        configuration.proxyPolicy = .fixed([try Proxy(Servers.text("SQUID_CLOSED", ""))])
         let session = Session(configuration, decisions: Self.decisions(asked))
         for _ in 0..<2 {
             let (data, _) = try await session.data(from: try ProxyTests.renamed(origin, "/1k.txt"))

@@ -26,7 +26,7 @@ struct CacheTests {
         ])
     func validation(_ server: String, _ path: String) async throws {
         var configuration = Servers.configuration
-        configuration.keepsResponses = true
+        configuration.cachesInMemory = true
         configuration.cache = ResponseCache(memoryCapacity: 64 << 20)
         try await withSession(configuration) { session in
             var request = Request(url: try Servers.url(server, path))
@@ -38,7 +38,7 @@ struct CacheTests {
             let forgets = server == "APACHE" && second.types == ["network 200"]
             #expect(forgets || second.types == ["network 304", "cache 200"])
             #expect(second.body == first.body)
-            request.cachePolicy = .storedOnly
+            request.cachePolicy = .onlyIfCached
             let third = try await types(session, request)
             #expect(third.types == ["cache 200"] && third.body == first.body)
         }
@@ -47,7 +47,7 @@ struct CacheTests {
     @Test("RFC 9111 3.3, 3.4: a beginning is completed by a range", arguments: ["NGINX", "APACHE"])
     func completion(_ server: String) async throws {
         var configuration = Servers.configuration
-        configuration.keepsResponses = true
+        configuration.cachesInMemory = true
         configuration.cache = ResponseCache(memoryCapacity: 64 << 20)
         // A large one must not come in one piece.
         configuration.acceptEncoding = nil
@@ -71,7 +71,7 @@ struct CacheTests {
     @Test("checklist 92: redirects that are for good, from a real server")
     func redirect() async throws {
         var configuration = Servers.configuration
-        configuration.keepsResponses = true
+        configuration.cachesInMemory = true
         configuration.cache = ResponseCache(memoryCapacity: 64 << 20)
         try await withSession(configuration) { session in
             let request = Request(url: try Servers.url("NGINX", "/r301"))
@@ -99,7 +99,7 @@ struct CacheTests {
             #expect(first.body == whole && first.types == [varies ? "network 200" : "cache 200"])
             for request in [decoded, plain] {
                 var offline = request
-                offline.cachePolicy = .storedOnly
+                offline.cachePolicy = .onlyIfCached
                 let again = try await types(session, offline)
                 #expect(again.body == whole && again.types == ["cache 200"])
             }

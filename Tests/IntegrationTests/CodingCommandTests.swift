@@ -16,7 +16,7 @@ struct CodingCommandTests {
 
     @Test("a file keeps the bytes as they were sent, unless --compressed")
     func files() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/a") { _ in .ok(.bytes(Self.coded), headers: [.contentEncoding: "gzip"]) }
             let target = origin.url("/a").absoluteString
             let cases = [
@@ -40,7 +40,7 @@ struct CodingCommandTests {
     @Test("--connect-timeout ends an attempt with exit code 28 and a sentence")
     func connectTimeout() async throws {
         let authority = try TestCertificateAuthority(commonName: "Test root")
-        try await withTestOrigin(.init(tls: .init(try authority.issue()))) { origin in
+        try await withHTTPTestServer(.init(tls: .init(try authority.issue()))) { origin in
             origin.inject(.init(.handshake, .stall))
             let result = try await Running.urlload(["--connect-timeout", "0.2", origin.url().absoluteString])
             #expect(result.code == 28)
@@ -52,7 +52,7 @@ struct CodingCommandTests {
 
     @Test("what ends a WebSocket is told with its URL")
     func webSocket() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .status(.forbidden) }
             let target = "ws://\(origin.url().host() ?? ""):\(origin.port)/"
             let result = try await Running.urlload(["ws", "--wait=60", target])

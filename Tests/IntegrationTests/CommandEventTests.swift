@@ -12,7 +12,7 @@ struct CommandEventTests {
 
     @Test("events are printed until the server wants nobody to come back")
     func events() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { request in
                 guard request.headers["Last-Event-ID"] == nil else { return .status(.noContent) }
                 return .ok("retry: 0\nid: 1\nevent: a\ndata: x\ndata: y\n\ndata: z\n\n", headers: Self.type)
@@ -32,7 +32,7 @@ struct CommandEventTests {
         "what is no stream of events has an exit code",
         arguments: [("/404", 22), ("/html", 8), ("/silent", 28)] as [(String, Int32)])
     func refused(_ path: String, _ code: Int32) async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/html") { _ in .ok("<p>", headers: [.contentType: "text/html"]) }
             origin.route("/silent", faults: [.init(.responseHead(after: 0), .stall)]) { _ in .ok("") }
             let limit = code == 28 ? ["-m", "1"] : []
@@ -45,7 +45,7 @@ struct CommandEventTests {
 
     @Test("an interrupt ends a stream of events")
     func interrupted() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/", faults: [.init(.responseBody(after: 9), .stall)]) { _ in
                 .ok("data: a\n\ndata: b\n\n", headers: Self.type)
             }
@@ -62,7 +62,7 @@ struct CommandEventTests {
     func form() async throws {
         let folder = try TemporaryFolder()
         try Data("content".utf8).write(to: URL(filePath: folder.path + "/a;b.txt"))
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { request in .ok(.bytes(request.body)) }
             let result = try await Running.urlload(
                 ["-F", "t=1", "-F", "f=@\"a;b.txt\";type=x/y", "-F", "s=<-", origin.url().absoluteString], input: "in",

@@ -6,9 +6,9 @@ import URLLoadingTesting
 /// What `urlload` says on standard error, and where it saves what.
 @Suite(.timeLimit(.minutes(4)))
 struct CommandMessageTests {
-    private func withPages(_ use: (TestOrigin, TemporaryFolder) async throws -> Void) async throws {
+    private func withPages(_ use: (HTTPTestServer, TemporaryFolder) async throws -> Void) async throws {
         let folder = try TemporaryFolder()
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/*") { request in .ok("page \(request.path)") }
             origin.route("/missing") { _ in .status(.notFound, body: .bytes(Array("no such page".utf8))) }
             try await use(origin, folder)
@@ -32,7 +32,7 @@ struct CommandMessageTests {
         let folder = try TemporaryFolder()
         try Data("no certificate\n".utf8).write(to: URL(filePath: folder.path + "/text.pem"))
         let path = name.isEmpty ? folder.path : folder.path + "/" + name
-        try await withTestOrigin(.init(tls: .init(try authority.issue()))) { origin in
+        try await withHTTPTestServer(.init(tls: .init(try authority.issue()))) { origin in
             let result = try await Running.urlload(["--cacert", path, origin.url().absoluteString])
             #expect(result.code == 77 && result.errors.hasSuffix(": \(path): \(words)\n"), "\(result.errors)")
         }

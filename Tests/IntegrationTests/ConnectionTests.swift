@@ -79,7 +79,7 @@ struct ConnectionTests {
         try await withSession(Servers.configuration) { session in
             let error = try await failure(session, Request(url: Servers.url("ORIGIN", path)))
             #expect(error.reason == reason)
-            #expect(error.party == .peer)
+            #expect(error.party == .remote)
         }
     }
 

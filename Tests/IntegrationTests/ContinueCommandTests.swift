@@ -24,10 +24,10 @@ struct ContinueCommandTests {
     }
 
     /// A file of which the first answer is cut off in the middle, and a folder.
-    static func with(_ use: (TestOrigin, TemporaryFolder, Server) async throws -> Void) async throws {
+    static func with(_ use: (HTTPTestServer, TemporaryFolder, Server) async throws -> Void) async throws {
         let server = Server()
         let folder = try TemporaryFolder()
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             for path in ["/file", "/other"] {
                 origin.route(path) { request in
                     let headers: Headers = [.etag: "\"\(path)\""]
@@ -51,14 +51,14 @@ struct ContinueCommandTests {
         }
     }
 
-    static func run(_ origin: TestOrigin, _ folder: TemporaryFolder, _ name: String = "file", path: String = "/file")
+    static func run(_ origin: HTTPTestServer, _ folder: TemporaryFolder, _ name: String = "file", path: String = "/file")
         async throws -> Running.Result
     {
         try await Running.urlload(["-C", "-o", name, origin.url(path).absoluteString], in: folder)
     }
 
     /// The first run, which is cut off.
-    static func begin(_ origin: TestOrigin, _ folder: TemporaryFolder, _ server: Server, _ name: String = "file")
+    static func begin(_ origin: HTTPTestServer, _ folder: TemporaryFolder, _ server: Server, _ name: String = "file")
         async throws
     {
         let first = try await run(origin, folder, name)

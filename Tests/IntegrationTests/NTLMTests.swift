@@ -11,7 +11,7 @@ struct NTLMTests {
     private func session(_ user: String, _ password: String) -> Session {
         var decisions = Decisions()
         decisions.challenge = Decision { challenge in
-            guard challenge.space.method == .ntlm, challenge.previousFailureCount == 0 else {
+            guard challenge.protectionSpace.method == .ntlm, challenge.previousFailureCount == 0 else {
                 return .performDefaultHandling
             }
             return .use(Credential(user: user, password: password))
@@ -61,10 +61,10 @@ struct NTLMTests {
     @Test(arguments: ["NTLM_PROXY", "NTLM_PROXY_TLS"]) func `checklist 88: a proxy`(_ server: String) async throws {
         let address = try Proxy(Servers.text(server, ""))
         var configuration = Servers.configuration
-        configuration.proxies = .fixed([address])
+        configuration.proxyPolicy = .fixed([address])
         var decisions = Decisions()
         decisions.challenge = Decision { challenge in
-            guard challenge.space.isProxy, challenge.previousFailureCount == 0 else { return .performDefaultHandling }
+            guard challenge.protectionSpace.isProxy, challenge.previousFailureCount == 0 else { return .performDefaultHandling }
             return .use(Credential(user: "DOM\\alice", password: "s3cret"))
         }
         let session = Session(configuration, decisions: decisions)
@@ -89,7 +89,7 @@ struct NTLMTests {
     private static var wrong: Decisions {
         var decisions = Decisions()
         decisions.challenge = Decision { challenge in
-            guard challenge.space.isProxy, challenge.previousFailureCount == 0 else { return .performDefaultHandling }
+            guard challenge.protectionSpace.isProxy, challenge.previousFailureCount == 0 else { return .performDefaultHandling }
             return .use(Credential(user: "DOM\\alice", password: "no"))
         }
         return decisions

@@ -20,7 +20,7 @@ struct PipedUploadTests {
     @Test("the request goes out before the input has ended, chunked")
     func streams() async throws {
         let folder = try TemporaryFolder()
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("done") }
             let running = try Self.piped("-T -", origin.url(), in: folder)
             try await origin.wait { $0.requests == 1 }
@@ -46,14 +46,14 @@ struct PipedUploadTests {
             Self.go(folder)
             let result = try await running.wait()
             #expect(result.code == 0 && result.text == "onetwo", "\(result.errors)")
-            #expect(server.complaints.isEmpty)
+            #expect(server.failures.isEmpty)
         }
     }
 
     @Test("a pipe by its name, a file as standard input")
     func others() async throws {
         let folder = try TemporaryFolder()
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("done") }
             let script = "mkfifo pipe; printf piped >pipe & exec \"$0\" -T pipe \"$1\""
             let named = try await Running.command(
@@ -72,7 +72,7 @@ struct PipedUploadTests {
     func expectation() async throws {
         let folder = try TemporaryFolder()
         Self.go(folder)
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/moved", readsBody: false) { _ in .redirect("/", status: .temporaryRedirect) }
             origin.route("/closed", readsBody: false) { request in
                 request.headers[.authorization] == nil
@@ -94,7 +94,7 @@ struct PipedUploadTests {
     func again() async throws {
         let folder = try TemporaryFolder()
         Self.go(folder)
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/moved") { _ in .redirect("/", status: .temporaryRedirect) }
             origin.route("/") { _ in .ok("done") }
             let result = try await Self.piped("-T -", origin.url("/moved"), in: folder).wait()
@@ -107,7 +107,7 @@ struct PipedUploadTests {
 
     @Test("the end of a load does not wait for an input that never ends")
     func anEarlyEnd() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/", readsBody: false, faults: [.init(.responseHead(), .close)]) { _ in .ok("") }
             let script =
                 "exec 3< <(exec sleep 30); input=$!; \"$0\" -s -T - \"$1\" <&3; code=$?; kill -KILL $input; exit $code"

@@ -10,7 +10,7 @@ struct ProxyCommandTests {
     static func run(_ words: String...) async throws -> Running.Result { try await Running.urlload(["-s"] + words) }
 
     @Test func throughEachKind() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("here") }
             let target = "http://origin.test:\(origin.port)/"
             try await withTestProxy(.init(.http, user: "u", password: "pw")) { proxy in
@@ -25,19 +25,19 @@ struct ProxyCommandTests {
                 #expect(result.code == 22)
                 let direct = try await Self.run(
                     "-x", "127.0.0.1:\(proxy.port)", "--noproxy", "127.0.0.1", origin.url().absoluteString)
-                #expect(direct.text == "here" && proxy.asked.count == 3)
+                #expect(direct.text == "here" && proxy.requests.count == 3)
             }
             try await withTestProxy(.init(.socks)) { proxy in
                 for option in ["--socks5-hostname", "--socks4a"] {
                     let result = try await Self.run(option, "127.0.0.1:\(proxy.port)", target)
                     #expect(
-                        result.text == "here" && proxy.asked.last?.target == "origin.test:\(origin.port)",
+                        result.text == "here" && proxy.requests.last?.target == "origin.test:\(origin.port)",
                         "\(result.errors)")
                 }
                 try await withTestProxy { second in
                     let result = try await Self.run(
                         "--preproxy", "socks5h://127.0.0.1:\(proxy.port)", "-x", "127.0.0.1:\(second.port)", target)
-                    #expect(result.text == "here" && second.asked.last?.target == target)
+                    #expect(result.text == "here" && second.requests.last?.target == target)
                 }
             }
         }
@@ -89,7 +89,7 @@ struct ProxyCommandTests {
     }
 
     @Test func theEnvironmentAndTheOptions() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("here") }
             let target = "http://origin.test:\(origin.port)/"
             let here = origin.url().absoluteString
@@ -101,13 +101,13 @@ struct ProxyCommandTests {
                 let own = try await Self.withEnvironment(
                     ["http_proxy=http://u:pw@127.0.0.1:\(proxy.port)"], ["-U", "other:no", target])
                 #expect(own.text == "here")
-                #expect(proxy.asked.count == 2)
+                #expect(proxy.requests.count == 2)
                 // no_proxy is for -x too, as curl has it; --noproxy takes its place.
                 let passed = try await Self.withEnvironment(["no_proxy=127.0.0.1"], ["-x", address, here])
-                #expect(passed.text == "here" && proxy.asked.count == 2)
+                #expect(passed.text == "here" && proxy.requests.count == 2)
                 let again = try await Self.withEnvironment(
                     ["NO_PROXY=127.0.0.1"], ["-x", address, "-U", "u:pw", "--noproxy", "", here])
-                #expect(again.text == "here" && proxy.asked.count == 3, "\(again.errors)")
+                #expect(again.text == "here" && proxy.requests.count == 3, "\(again.errors)")
                 let refused = try await Self.withEnvironment([], ["-x", address, "https://origin.test/"])
                 #expect(
                     refused.code == 56 && refused.errors.contains("at the proxy \(address): it did not let us in"),
@@ -119,18 +119,18 @@ struct ProxyCommandTests {
                     let outer = "socks5h://127.0.0.1:\(first.port)"
                     let both = try await Self.withEnvironment(
                         ["http_proxy=127.0.0.1:\(second.port)"], ["--preproxy", outer, target])
-                    #expect(both.text == "here" && first.asked.count == 1 && second.asked.count == 1, "\(both.errors)")
+                    #expect(both.text == "here" && first.requests.count == 1 && second.requests.count == 1, "\(both.errors)")
                     let alone = try await Self.withEnvironment([], ["--preproxy", outer, target])
                     #expect(
-                        alone.text == "here" && first.asked.last?.target == "origin.test:\(origin.port)"
-                            && second.asked.count == 1, "\(alone.errors)")
+                        alone.text == "here" && first.requests.last?.target == "origin.test:\(origin.port)"
+                            && second.requests.count == 1, "\(alone.errors)")
                 }
             }
         }
     }
 
     @Test func `names are looked up where the option says`() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("here") }
             try await withTestProxy(.init(.socks)) { proxy in
                 let (address, there) = ("127.0.0.1:\(proxy.port)", "a.test:\(origin.port)")
@@ -143,7 +143,7 @@ struct ProxyCommandTests {
                     let result = try await Running.urlload(
                         option + ["--resolve", there + ":127.0.0.1", "http://\(there)/"])
                     #expect(
-                        result.text == "here" && proxy.asked.last?.target == "\(target):\(origin.port)",
+                        result.text == "here" && proxy.requests.last?.target == "\(target):\(origin.port)",
                         "\(option): \(result.errors)")
                 }
             }
@@ -151,14 +151,14 @@ struct ProxyCommandTests {
     }
 
     @Test func `another place through an HTTP proxy`() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("here") }
             try await withTestProxy { proxy in
                 let result = try await Self.run(
                     "-x", "127.0.0.1:\(proxy.port)", "--connect-to", "a.test:80:b.test:\(origin.port)", "http://a.test/"
                 )
                 #expect(
-                    result.text == "here" && proxy.asked.first?.method == "CONNECT"
+                    result.text == "here" && proxy.requests.first?.method == "CONNECT"
                         && origin.requests.first?.headers[.host] == "a.test")
             }
         }
@@ -169,14 +169,14 @@ struct ProxyCommandTests {
             path: "urlload-\(UInt64.random(in: 0 ... .max)).sock"
         ).path()
         defer { try? FileManager.default.removeItem(atPath: path) }
-        var server = TestOrigin.Configuration()
+        var server = HTTPTestServer.Configuration()
         server.address = .unix(path)
-        try await withTestOrigin(server) { origin in
+        try await withHTTPTestServer(server) { origin in
             origin.route("/info") { _ in .ok("socket") }
             let result = try await Self.run("--unix-socket", path, "http://docker/info")
             #expect(result.text == "socket" && origin.requests.first?.headers[.host] == "docker")
         }
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("here") }
             for words in [
                 ["--resolve", "a.test:\(origin.port):127.0.0.1", "http://a.test:\(origin.port)/"],

@@ -62,10 +62,10 @@ struct ProxyLibraryTests {
         guard let library = try await Self.library(folder) else { return }
         for host in ["fail.test", "none.test"] {
             let error = await #expect(throws: LoadError.self) { try await Self.ways(library, "http://\(host)/") }
-            #expect(error?.reason == .proxiesUnknown && error?.phase == .preparing && error?.party == .system)
+            #expect(error?.reason == .proxyResolutionFailed && error?.phase == .preparing && error?.party == .system)
             let load = LoadHandle(idle: nil, resource: nil)
             let ways = try await DesktopProxies.chains(
-                to: try Target("http://\(host)/").origin, otherwise: [.direct], load, library)
+                to: try Target("http://\(host)/").origin, fallback: [.direct], load, library)
             #expect(ways == [.direct])
         }
     }

@@ -9,7 +9,7 @@ struct ProxyTests {
     static func session(_ server: String, user: String? = nil, _ password: String? = nil) throws -> Session {
         let address = try Proxy(Servers.text(server, ""))
         var configuration = Servers.configuration
-        configuration.proxies = .fixed([
+        configuration.proxyPolicy = .fixed([
             try Proxy(address.kind, host: "\(address.host)", port: address.port, user: user, password: password)
         ])
         return Session(configuration)
@@ -99,7 +99,7 @@ struct ProxyTests {
     @Test func aChainOfThree() async throws {
         var configuration = Servers.configuration
         let gate = try Proxy(Servers.text("MICROSOCKS", ""))
-        configuration.proxies = .fixed([
+        configuration.proxyPolicy = .fixed([
             try Proxy(Servers.text("MICROSOCKS_OPEN", "")),
             try Proxy(.socks5, host: "\(gate.host)", port: gate.port, user: "u", password: "pw"),
             try Proxy(Servers.text("SQUID_TLS", "")),

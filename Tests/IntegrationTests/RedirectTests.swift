@@ -35,13 +35,13 @@ struct RedirectTests {
     @Test func circlesEnd() async throws {
         try await withSession(Servers.configuration) { session in
             let error = try await failure(session, Request(url: Servers.url("NGINX", "/loop")))
-            #expect(error.reason == .tooManyRedirects && error.party == .peer)
+            #expect(error.reason == .tooManyRedirects && error.party == .remote)
         }
     }
 
     @Test func aDecisionMayTakeTheRedirectItself() async throws {
         var decisions = Decisions()
-        decisions.redirect = Decision { _ in .deliver }
+        decisions.redirect = Decision { _ in .doNotFollow }
         try await withSession(Servers.configuration, decisions: decisions) { session in
             let (_, response) = try await session.data(from: Servers.url("NGINX", "/r302"))
             #expect(response.http?.status.code == 302)

@@ -18,7 +18,7 @@ struct RememberingTests {
     func ephemeral() async throws {
         let strace = try #require(Self.strace)
         let folder = try TemporaryFolder()
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/*") { request in
                 guard request.headers.contains(.authorization) else {
                     return .status(.unauthorized, headers: [.wwwAuthenticate: "Basic realm=\"x\""])
@@ -58,7 +58,7 @@ struct RememberingTests {
     @Test("--cookies: over runs, in a file of one's own")
     func cookies() async throws {
         let folder = try TemporaryFolder()
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { .ok($0.headers[.cookie] ?? "none", headers: [.setCookie: "a=1; Max-Age=600"]) }
             let words = ["--cookies", folder.path + "/jar", origin.url("/").absoluteString]
             let first = try await Running.urlload(words)
@@ -69,10 +69,10 @@ struct RememberingTests {
         }
     }
 
-    @Test("--cache and --policy: over runs, without a network where that is wanted")
+    @Test("--cache and --cache-policy: over runs, without a network where that is wanted")
     func cache() async throws {
         let folder = try TemporaryFolder()
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { request in
                 request.headers.contains(.ifNoneMatch)
                     ? .status(.notModified, headers: [.etag: "\"1\"", .cacheControl: "max-age=600"])
@@ -80,7 +80,7 @@ struct RememberingTests {
             }
             func run(_ policy: String, _ url: URL) async throws -> String {
                 let result = try await Running.urlload([
-                    "-v", "--cache", folder.path + "/c", "--policy", policy, url.absoluteString,
+                    "-v", "--cache", folder.path + "/c", "--cache-policy", policy, url.absoluteString,
                 ])
                 let plan =
                     result.errors.split(separator: "\n").first { $0.contains("cache: ") }.map(String.init)
@@ -108,7 +108,7 @@ struct RememberingTests {
     @Test("--hsts: who is known there is asked by https alone")
     func strictTransport() async throws {
         let folder = try TemporaryFolder()
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("plain") }
             let url = "http://localhost:\(origin.port)/"
             let before = try await Running.urlload(["--hsts", folder.path + "/hsts", url])

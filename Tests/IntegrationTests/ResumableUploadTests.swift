@@ -21,7 +21,7 @@ struct ResumableUploadTests {
         let folder = try TemporaryFolder()
         try Self.content.write(to: URL(filePath: folder.path + "/film"))
         let server = ResumableUploadServer()
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             server.serve("/files", on: origin)
             let arguments = ["-T", "film", origin.url("/files").absoluteString, "--resumable", "state"]
             for (index, place) in places.enumerated() {
@@ -58,7 +58,7 @@ struct ResumableUploadTests {
         let file = URL(filePath: folder.path + "/film")
         try Self.content.write(to: file)
         let server = ResumableUploadServer()
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             server.serve("/files", on: origin)
             let arguments = ["-v", "-T", "film", origin.url("/files").absoluteString, "--resumable", "state"]
             server.inject(.init(.received(3_000_000), .reset))
@@ -90,7 +90,7 @@ struct ResumableUploadTests {
     @Test func plainUploads() async throws {
         let folder = try TemporaryFolder()
         try Data("hello".utf8).write(to: URL(filePath: folder.path + "/a"))
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") {
                 .ok("\($0.method) \(String(decoding: $0.body, as: UTF8.self)) \($0.headers[.contentType] ?? "-")")
             }

@@ -15,7 +15,7 @@ struct RetryCommandTests {
             (["-s", "--retry", "2"], 3, "3", 0), (["--retry", "2", "-d", "x"], 3, "3", 0),
         ] as [([String], Int, String, Int32)])
     func statuses(_ options: [String], _ count: Int, _ output: String, _ code: Int32) async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { [weak origin] _ in
                 let number = origin?.requests.count ?? 0
                 return .status(number < 3 ? .serviceUnavailable : .ok, body: .bytes(Array("\(number)".utf8)))

@@ -30,7 +30,7 @@ struct SecretCommandTests {
 
     @Test("-v and --trace hide the password and the token of a Location")
     func redirect() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in
                 .status(.found, headers: [.location: "http://ada:s3cret@127.0.0.1:1/?access_token=s3cret"])
             }
@@ -48,7 +48,7 @@ struct SecretCommandTests {
 
     @Test("a netrc file that others may read gets a warning, and is read")
     func netrc() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { request in
                 request.headers[.authorization] == nil
                     ? .status(.unauthorized, headers: [.wwwAuthenticate: "Basic realm=x"]) : .ok("in")
@@ -67,7 +67,7 @@ struct SecretCommandTests {
 
     @Test("a listing of a cache hides tokens of queries")
     func listing() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/a") { _ in .ok("here", headers: [.cacheControl: "max-age=1000"]) }
             let folder = try TemporaryFolder()
             let target = "http://ada:s3cret@127.0.0.1:\(origin.port)/a?access_token=s3cret&page=2"
@@ -89,7 +89,7 @@ struct SecretCommandTests {
     /// More servers than descriptors: idle connections give up theirs.
     @Test("more servers than there are descriptors")
     func descriptors() async throws {
-        let origins = try (0..<60).map { _ in try TestOrigin() }
+        let origins = try (0..<60).map { _ in try HTTPTestServer() }
         for origin in origins {
             origin.route("/") { _ in .ok("here") }
             origin.start()

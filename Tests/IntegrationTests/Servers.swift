@@ -47,8 +47,8 @@ enum Servers {
         var configuration = Configuration.ephemeral
         configuration.idleTimeout = .seconds(20)
         // Each load is to reach its server; tests of the cache say otherwise.
-        configuration.keepsResponses = false
-        if let path = variable("CA") { configuration.tls.roots = .file(path) }
+        configuration.cachesInMemory = false
+        if let path = variable("CA") { configuration.tls.trustRoots = .file(path) }
         return configuration
     }
 

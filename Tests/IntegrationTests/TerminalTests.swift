@@ -18,7 +18,7 @@ struct TerminalTests {
     }
 
     private func withDoor(_ use: (String) async throws -> Void) async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { request in
                 let right = "Basic " + Data("ada:päss".utf8).base64EncodedString()
                 guard request.headers[.authorization] == right else {

@@ -16,7 +16,7 @@ struct TrustTests {
     @Test("checklist 80: nginx and s_server learn who we are", arguments: [true, false])
     func clients(_ packed: Bool) async throws {
         var configuration = Servers.configuration
-        configuration.tls.identities = [try .init("localhost", try await identity(packed: packed))]
+        configuration.tls.clientIdentities = [try .init("localhost", try await identity(packed: packed))]
         try await withSession(configuration) { session in
             let (data, _) = try await session.data(from: Servers.url("NGINX_CLIENTS", "/"))
             #expect(String(decoding: data, as: UTF8.self) == "CN=ada")
@@ -62,7 +62,7 @@ struct TrustTests {
             let (_, response) = try await session.data(from: url)
             #expect(response.http?.status.code == 403)
         }
-        configuration.tls.identities = [try .init("localhost", try await identity(packed: false))]
+        configuration.tls.clientIdentities = [try .init("localhost", try await identity(packed: false))]
         try await withSession(configuration) { session in
             for _ in 1...2 {
                 let (data, _) = try await session.data(from: url)
@@ -84,7 +84,7 @@ struct TrustTests {
         for gives in [true, false] {
             var decisions = Decisions()
             decisions.challenge = Decision { challenge in
-                guard challenge.space.method == .clientCertificate else { return .performDefaultHandling }
+                guard challenge.protectionSpace.method == .clientCertificate else { return .performDefaultHandling }
                 asked.withLock { $0 += 1 }
                 return gives ? .present(identity) : .rejectProtectionSpace
             }
@@ -109,7 +109,7 @@ struct TrustTests {
     @Test("security 38: stapled statuses of OpenSSL's making")
     func staples() async throws {
         var configuration = Servers.configuration
-        configuration.tls.stapledStatus = .required
+        configuration.tls.ocspStapling = .required
         try await withSession(configuration) { session in
             _ = try await session.data(from: Servers.url("SSERVER_GOOD", "/"))
             let revoked = try await failure(session, Request(url: Servers.url("SSERVER_REVOKED", "/")))

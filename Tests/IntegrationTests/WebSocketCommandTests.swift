@@ -7,8 +7,8 @@ import URLLoadingWire
 /// `urlload ws` in pipes, on a terminal, and interrupted.
 @Suite(.timeLimit(.minutes(4)))
 struct WebSocketCommandTests {
-    private func withEcho(_ use: (TestOrigin, String) async throws -> Void) async throws {
-        try await withTestOrigin { origin in
+    private func withEcho(_ use: (HTTPTestServer, String) async throws -> Void) async throws {
+        try await withHTTPTestServer { origin in
             origin.webSocket("/", .echo)
             try await use(origin, origin.url().absoluteString.replacingOccurrences(of: "http:", with: "ws:"))
         }
@@ -24,7 +24,7 @@ struct WebSocketCommandTests {
     }
 
     @Test func `at the end of the input it closes with 1000`() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.webSocket("/") { socket in
                 _ = try await socket.receive()
                 let close = try await socket.untilClose()
@@ -36,7 +36,7 @@ struct WebSocketCommandTests {
     }
 
     @Test func `an input that ends before the socket is open closes the socket once it is open`() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             // The input is empty, so it has ended long before the server answers the handshake.
             origin.inject(.init(.requestHead, .delay(.milliseconds(300))))
             origin.webSocket("/") { socket in
@@ -49,7 +49,7 @@ struct WebSocketCommandTests {
     }
 
     @Test func `waits for what the server still says, until it closes`() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.webSocket("/") { socket in
                 _ = try await socket.receive()
                 for number in 1...3 {
@@ -75,7 +75,7 @@ struct WebSocketCommandTests {
     }
 
     @Test func `exit codes say how it ended`() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/refused") { _ in .status(.forbidden) }
             origin.webSocket("/bad") { socket in try await socket.close(WebSocketClose(.internalError, reason: "sorry"))
             }
@@ -102,7 +102,7 @@ struct WebSocketCommandTests {
 
     @Test(arguments: [SIGINT, SIGTERM])
     func `an interruption ends it, and the server hears of it`(_ signal: Int32) async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.webSocket("/") { socket in
                 try await socket.send(.text("hello"))
                 _ = try await socket.untilClose()

@@ -19,7 +19,7 @@ struct WebSocketTests {
 
     private static func options(_ isCompressed: Bool) -> WebSocketOptions {
         var options = WebSocketOptions()
-        if isCompressed { options.compression = .deflate(atLeast: 1) }
+        if isCompressed { options.compression = .deflate(minimumSize: 1) }
         return options
     }
 

@@ -24,7 +24,7 @@ struct ClassicGuideTests {
 
     @Test("guide: a delegate that collects")
     func delegate() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("hello") }
             let url = origin.url()
             let results = Box<(Data, (any Error)?)>()
@@ -43,7 +43,7 @@ struct ClassicGuideTests {
 
     @Test("URLSession, URLRequest, URLSessionConfiguration: the examples of their comments; the error beneath")
     func comments() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { .ok("\($0.method) \($0.bodyCount)") }
             let url = origin.url()
             let shown = Box<Data>()
@@ -100,7 +100,7 @@ struct ClassicGuideTests {
 
     @Test("guide: an async form of a delegate's method; bytes, lines")
     func asyncForms() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("one\n\ntwo\n") }
             let url = origin.url()
             let asker = Asker()
@@ -135,7 +135,7 @@ struct ClassicGuideTests {
 
     @Test("guide: an upload goes on after an interruption")
     func interruption() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             let server = ResumableUploadServer()
             server.serve("/films", on: origin)
             let content = Data((0..<200_000).map { UInt8(truncatingIfNeeded: $0) })
@@ -171,7 +171,7 @@ struct ClassicGuideTests {
 
     @Test("guide: WebSockets, and connections without a session")
     func conversations() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.webSocket("/chat", .echo)
             origin.route("/") { _ in .ok("hello") }
             let session = URLSession(configuration: .ephemeral)
@@ -248,7 +248,7 @@ extension ClassicGuideTests {
     func keeping() async throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("ClassicGuide-\(UUID().uuidString)")
         defer { try? FileManager.default.removeItem(at: folder) }
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("hello", headers: ["Cache-Control": "max-age=60"]) }
             let url = origin.url()
             let configuration = URLSessionConfiguration.ephemeral

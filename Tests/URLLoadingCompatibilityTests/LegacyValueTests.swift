@@ -46,7 +46,7 @@ struct LegacyValueTests {
 
     @Test("a POST with an empty body says no Content-Type; one with bytes is a form", arguments: [0, 1])
     func emptyBody(_ count: Int) async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { .ok("\($0.headers["Content-Type"] ?? "-") \($0.headers["Content-Length"] ?? "-")") }
             let session = URLSession(configuration: .ephemeral)
             var post = URLRequest(url: origin.url())

@@ -35,11 +35,11 @@ struct MailboxTests {
     @Test("counts of a body sent are put together, and begin anew when it is sent again")
     func sent() {
         var mailbox = Mailbox(.delegate)
-        mailbox.put(sent: ByteCount(count: 10, total: 10, expected: 20))
-        mailbox.put(sent: ByteCount(count: 10, total: 20, expected: 20))
+        mailbox.put(sent: TransferProgress(count: 10, total: 10, expected: 20))
+        mailbox.put(sent: TransferProgress(count: 10, total: 20, expected: 20))
         #expect(Self.words(&mailbox) == ["+20 20/20"])
-        mailbox.put(sent: ByteCount(count: 10, total: 10, expected: 20))
-        mailbox.put(sent: ByteCount(count: 5, total: 5, expected: 20))
+        mailbox.put(sent: TransferProgress(count: 10, total: 10, expected: 20))
+        mailbox.put(sent: TransferProgress(count: 5, total: 5, expected: 20))
         #expect(Self.words(&mailbox) == ["+5 5/20"])
     }
 
@@ -63,7 +63,7 @@ struct MailboxTests {
     @Test("what fails is heard of no more but its end, also if the load had succeeded", arguments: [false, true])
     func failed(_ hasEnded: Bool) {
         var mailbox = Mailbox(.delegate)
-        mailbox.put(sent: ByteCount(count: 1, total: 1, expected: 1))
+        mailbox.put(sent: TransferProgress(count: 1, total: 1, expected: 1))
         mailbox.put(Self.response, isHeard: true)
         if hasEnded { mailbox.finish(nil) }
         _ = mailbox.fail(Self.failure)
@@ -76,8 +76,8 @@ struct MailboxTests {
     func nothingAfterFailure() {
         var mailbox = Mailbox(.delegate)
         _ = mailbox.fail(Self.failure)
-        mailbox.put(sent: ByteCount(count: 1, total: 1, expected: 1))
-        mailbox.put(written: ByteCount(count: 1, total: 1, expected: 1))
+        mailbox.put(sent: TransferProgress(count: 1, total: 1, expected: 1))
+        mailbox.put(written: TransferProgress(count: 1, total: 1, expected: 1))
         mailbox.put(said: .readClosed)
         mailbox.putWaiting()
         _ = mailbox.fail(LoadError(.bodyTooLarge, phase: .deciding, party: .local))

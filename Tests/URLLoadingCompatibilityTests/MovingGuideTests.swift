@@ -19,7 +19,7 @@ struct MovingGuideTests {
 
     @Test("guide: a classic task's events as a sequence, to its end and to its error")
     func sequence() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok(.repeated(count: 3_000_000)) }
             origin.route("/cut") { _ in .ok(.declared(100, bytes: Array("half".utf8))) }
             let session = URLSession(configuration: .ephemeral)
@@ -81,7 +81,7 @@ struct MovingGuideTests {
 
     @Test("guide: an async session behind a classic delegate, which is called on the queue it was promised")
     func behindDelegate() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("hello") }
             let loader = Loader()
             let screen = Screen()

@@ -23,7 +23,7 @@ struct TLSEndTests {
     func `Row 39: an end without close_notify is a cut`(_ version: TLSVersion) async throws {
         let rig = try TLSRig(server: {
             $0.maximumVersion = version
-            $0.leavesWithoutNotice = true
+            $0.omitsCloseNotify = true
         })
         let pair = try await rig.connect()
         try await send(Array("last".utf8), on: pair.server)
@@ -127,7 +127,7 @@ struct TLSEndTests {
 
     @Test(arguments: [false, true])
     func `An end makes an idle connection dirty`(_ withoutNotice: Bool) async throws {
-        let pair = try await TLSRig(server: { $0.leavesWithoutNotice = withoutNotice }).connect()
+        let pair = try await TLSRig(server: { $0.omitsCloseNotify = withoutNotice }).connect()
         pair.server.close()
         try await becomesDirty(pair.client)
     }

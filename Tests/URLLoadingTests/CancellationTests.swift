@@ -47,7 +47,7 @@ import URLLoadingWire
     // MARK: On sockets
 
     @Test(arguments: Waits.points, Ending.allCases)
-    func everyStall(point: TestOrigin.Fault.Point, ending: Ending) async throws {
+    func everyStall(point: HTTPTestServer.Fault.Point, ending: Ending) async throws {
         for verb in Verb.allCases { try await Waits.stalled(at: point, ending, verb) }
     }
 

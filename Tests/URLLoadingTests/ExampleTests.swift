@@ -10,7 +10,7 @@ import URLLoadingTesting
 struct ExampleTests {
     @Test("README: load something, stream something, fail with a reason")
     func readme() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("hello") }
             let url = origin.url()
 
@@ -40,7 +40,7 @@ struct ExampleTests {
 
     @Test("Configuration, withSession and decisions")
     func configuring() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .redirect("/next") }
             origin.route("/next") { request in .ok(request.headers[.acceptLanguage] ?? "-") }
             let url = origin.url()
@@ -55,7 +55,7 @@ struct ExampleTests {
 
             var decisions = Decisions()
             decisions.redirect = Decision { redirect in
-                redirect.request.url.host() == "example.org" ? .follow : .deliver
+                redirect.request.url.host() == "example.org" ? .follow : .doNotFollow
             }
             try await withSession(.ephemeral) { session in
                 let (_, response) = try await session.data(for: Request(url: url), decisions: decisions)
@@ -66,7 +66,7 @@ struct ExampleTests {
 
     @Test("Request and its body")
     func posting() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { request in .ok("\(request.method) \(request.body.count)") }
             let json = Data(#"{"a":1}"#.utf8)
             let lines = AsyncStream<String> { continuation in
@@ -89,10 +89,10 @@ struct ExampleTests {
 
     @Test("the loop's executor")
     func executor() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("x") }
             let session = Session(.ephemeral)
-            await withTaskExecutorPreference(loopExecutor) {
+            await withTaskExecutorPreference(eventLoopExecutor) {
                 let loaded = try? await session.data(from: origin.url())
                 #expect(loaded?.0.count == 1)
             }

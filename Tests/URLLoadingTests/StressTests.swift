@@ -18,20 +18,20 @@ import URLLoadingWire
 
     static func cancelRandomly(_ count: Int, isSecure: Bool) async throws {
         let authority = try TestCertificateAuthority(commonName: "Test root")
-        let tls = isSecure ? TestOrigin.TLS(try authority.issue()) : nil
-        var setUp = TestOrigin.Configuration()
+        let tls = isSecure ? HTTPTestServer.TLS(try authority.issue()) : nil
+        var setUp = HTTPTestServer.Configuration()
         setUp.tls = tls
         setUp.recordedRequests = 0
-        try await withTestOrigin(setUp) { origin in
+        try await withHTTPTestServer(setUp) { origin in
             Self.addRoutes(to: origin)
             origin.setSchedule(
                 .init(
                     seed: 7, probability: 0.3,
-                    faults: TestOrigin.FaultSchedule.usual + [
+                    faults: HTTPTestServer.FaultSchedule.usual + [
                         .init(.accept, .stall), .init(.requestHead, .stall), .init(.responseBody(after: 7), .stall),
                     ]))
             var configuration = Configuration.ephemeral
-            configuration.tls.roots = .pem(String(decoding: authority.pem, as: UTF8.self))
+            configuration.tls.trustRoots = .pem(String(decoding: authority.pem, as: UTF8.self))
             configuration.maximumConnectionsPerHost = 16
             configuration.idleTimeout = .milliseconds(200)
             let session = Session(configuration)
@@ -58,7 +58,7 @@ import URLLoadingWire
 
     /// Sessions that end while their loads go on.
     @Test func randomInvalidations() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             Self.addRoutes(to: origin)
             let urls = Self.paths.map { origin.url($0) }
             await Self.inParallel(Self.isLong ? 1000 : 100, width: 8) { number in
@@ -75,7 +75,7 @@ import URLLoadingWire
 
     @Test func manyLoadsOverFewConnections() async throws {
         let count = Self.isLong ? 5000 : 1000
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { .ok(.bytes(Array($0.target.utf8))) }
             var configuration = Configuration.patient
             configuration.maximumConnectionsPerHost = 64
@@ -100,7 +100,7 @@ import URLLoadingWire
         var limit = rlimit()
         getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
         let count = min(5000, Int(limit.rlim_cur) / 2 - 200)
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/", faults: [.init(.requestHead, .stall)]) { _ in .ok("") }
             var configuration = Configuration.patient
             configuration.maximumConnectionsPerHost = count
@@ -117,7 +117,7 @@ import URLLoadingWire
 
     static let paths = ["/small", "/large", "/chunks", "/echo", "/close", "/redirect", "/slow"]
 
-    static func addRoutes(to origin: TestOrigin) {
+    static func addRoutes(to origin: HTTPTestServer) {
         origin.route("/small") { _ in .ok("small") }
         origin.route("/large") { _ in .ok(.repeated(count: 300_000)) }
         origin.route("/chunks") { _ in .ok(.chunks(["one", "two", "three"], trailers: ["Sum": "3"])) }

@@ -9,7 +9,7 @@ import URLLoadingWire
 
 /// The waits of a load, each ended once.
 enum Waits {
-    static let points: [TestOrigin.Fault.Point] = [
+    static let points: [HTTPTestServer.Fault.Point] = [
         .accept, .requestHead, .responseHead(after: 0), .responseHead(after: 9), .responseBody(after: 0),
         .responseBody(after: 10),
     ]
@@ -85,10 +85,10 @@ enum Waits {
     /// Of the handshake, the origin reads nothing.
     static func securing(_ ending: Ending) async throws {
         let authority = try TestCertificateAuthority(commonName: "Test root")
-        try await withTestOrigin(.init(tls: .init(try authority.issue()))) { origin in
+        try await withHTTPTestServer(.init(tls: .init(try authority.issue()))) { origin in
             origin.inject(.init(.handshake, .stall))
             var configuration = Configuration.patient
-            configuration.tls.roots = .pem(String(decoding: authority.pem, as: UTF8.self))
+            configuration.tls.trustRoots = .pem(String(decoding: authority.pem, as: UTF8.self))
             let session = Session(configuration)
             let load = RunningLoad(session, ending.applied(to: Request(url: origin.url())))
             try await strike(ending, load, session, origin)
@@ -99,7 +99,7 @@ enum Waits {
     }
 
     static func waitingForAConnection(_ ending: Ending) async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/", faults: [.init(.requestHead, .stall)]) { _ in .ok("") }
             var configuration = Configuration.patient
             configuration.maximumConnectionsPerHost = 1
@@ -123,9 +123,9 @@ enum Waits {
 
     // MARK: On sockets
 
-    static func stalled(at point: TestOrigin.Fault.Point, _ ending: Ending, _ verb: Verb) async throws {
-        try await withTestOrigin { origin in
-            let fault = TestOrigin.Fault(point, .stall)
+    static func stalled(at point: HTTPTestServer.Fault.Point, _ ending: Ending, _ verb: Verb) async throws {
+        try await withHTTPTestServer { origin in
+            let fault = HTTPTestServer.Fault(point, .stall)
             if point == .accept { origin.inject(fault) }
             origin.route("/", faults: [fault]) { _ in .ok(.repeated(count: 1000)) }
             let session = Session(.patient)
@@ -139,7 +139,7 @@ enum Waits {
 
     /// More than the buffers of two sockets hold.
     static func sendingALargeBody(_ ending: Ending) async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/", faults: [.init(.requestBody(after: 1), .stall)]) { _ in .ok("") }
             let session = Session(.patient)
             let request = Request(url: origin.url(), method: .post, body: .data(Data(count: 16 << 20)))
@@ -153,7 +153,7 @@ enum Waits {
     }
 
     /// Time-outs may be over before the origin has noticed anything.
-    private static func strike(_ ending: Ending, _ load: RunningLoad, _ session: Session, _ origin: TestOrigin)
+    private static func strike(_ ending: Ending, _ load: RunningLoad, _ session: Session, _ origin: HTTPTestServer)
         async throws
     {
         if !ending.isTimeout { try await origin.wait { $0.stalled == 1 } }
@@ -163,7 +163,7 @@ enum Waits {
     // MARK: In the caller's own code
 
     static func decidingWithCancellation() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .redirect("/next") }
             let isAsked = Flag()
             var decisions = Decisions()
@@ -185,7 +185,7 @@ enum Waits {
 
     /// The pieces of a request's body come from the caller's own code, too.
     static func producingABody() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("") }
             let session = Session(.patient)
             let isAsked = Flag()
@@ -200,14 +200,14 @@ enum Waits {
     }
 
     static func decidingTooLate(_ ending: Ending, _ delivers: Bool) async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .redirect("/next") }
             let (isAsked, mayAnswer) = (Flag(), Flag())
             var decisions = Decisions()
             decisions.redirect = Decision { _ in
                 isAsked.raise()
                 await mayAnswer.wait()
-                return delivers ? .deliver : .follow
+                return delivers ? .doNotFollow : .follow
             }
             let session = Session(.patient)
             let load = RunningLoad(session, ending.applied(to: Request(url: origin.url())), decisions: decisions)

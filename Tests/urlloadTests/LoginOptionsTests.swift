@@ -16,7 +16,7 @@ import URLLoading
         #expect(try parse("-uada").needsPassword)
         #expect(try parse("-u", "ada:").password == "")
         let url = try #require(URL(string: "http://A.test/x"))
-        let store = try #require(login.settings([url]).credentials)
+        let store = try #require(login.settings([url]).credentialStore)
         #expect(store.all.count == 1)
         let space = ProtectionSpace(host: "a.test", port: 80, scheme: "http", realm: "r", method: .digest)
         #expect(store.credential(for: space)?.password == "p:w")

@@ -42,19 +42,19 @@ struct ReportTests {
         let proxy = try Proxy("http://u:SECRET@p.example:3128")
         func words(_ error: LoadError) -> String { ErrorWords.make(Report.Failure(error.at(proxy))) }
         #expect(
-            words(LoadError(.connectionRefused, phase: .connecting, party: .peer, detail: "192.0.2.1"))
+            words(LoadError(.connectionRefused, phase: .connecting, party: .remote, detail: "192.0.2.1"))
                 == "at the proxy http://p.example:3128: nothing listens there (connectionRefused, connecting)")
         #expect(
             words(LoadError(.hostNotFound, phase: .resolving, party: .system, detail: "p.example"))
                 == "at the proxy http://p.example:3128: there is no host of this name (proxyNotFound, resolving)")
         #expect(
-            words(LoadError(.proxyRefused, phase: .connecting, party: .peer, detail: "it answered 403 Forbidden"))
+            words(LoadError(.proxyRefused, phase: .connecting, party: .remote, detail: "it answered 403 Forbidden"))
                 == "at the proxy http://p.example:3128: it would not connect (proxyRefused, connecting): it answered 403 Forbidden"
         )
         #expect(
-            words(LoadError(.connectionLost, phase: .waiting, party: .peer))
+            words(LoadError(.connectionLost, phase: .waiting, party: .remote))
                 == "at the proxy http://p.example:3128: it closed the connection (connectionLost, waiting)")
-        let json = Report.Failure(LoadError(.connectionLost, phase: .waiting, party: .peer).at(proxy)).json.description
+        let json = Report.Failure(LoadError(.connectionLost, phase: .waiting, party: .remote).at(proxy)).json.description
         #expect(json.contains(#""proxy":"http://p.example:3128""#) && !json.contains("SECRET"))
     }
 
@@ -90,7 +90,7 @@ struct ExitCodeTests {
         (.contentTooLarge, .tooLarge),
     ])
     func everyReasonHasACode(_ reason: LoadError.Reason, _ code: ExitCode) {
-        #expect(ExitCode(LoadError(reason, phase: .receiving, party: .peer)) == code)
+        #expect(ExitCode(LoadError(reason, phase: .receiving, party: .remote)) == code)
     }
 
     @Test func aRequestThatCannotBeSentIsAUsageError() {

@@ -22,8 +22,8 @@ struct RetryTests {
         #expect(policy.maximumAttempts == 4)
         #expect(policy.statuses == RetryPolicy.transientStatuses)
         #expect(policy.reasons == [.idleTimeout, .connectTimeout, .lookupFailed, .hostNotFound])
-        #expect(policy.includesNonIdempotent)
-        #expect(policy.backOff == .exponential(base: .seconds(1), cap: .seconds(600)))
+        #expect(policy.retriesNonIdempotent)
+        #expect(policy.backoff == .exponential(base: .seconds(1), cap: .seconds(600)))
         #expect(policy.maximumDuration == nil && policy.maximumRetryAfter == .seconds(600))
     }
 
@@ -31,7 +31,7 @@ struct RetryTests {
         let policy = try #require(
             try policy("--retry=1", "--retry-connrefused", "--retry-delay", "0.5", "--retry-max-time", "30"))
         #expect(policy.reasons.contains(.connectionRefused))
-        #expect(policy.backOff == .constant(.milliseconds(500)))
+        #expect(policy.backoff == .constant(.milliseconds(500)))
         #expect(policy.maximumDuration == .seconds(30))
     }
 

@@ -121,7 +121,7 @@ final class Hops: Sendable {
 
     init(_ connections: Int, count: Int) {
         var configuration = Configuration.ephemeral
-        configuration.keepsResponses = false
+        configuration.cachesInMemory = false
         configuration.maximumConnectionsPerHost = connections
         (session, self.connections, self.count) = (Session(configuration), connections, count)
         queue = OperationQueue()

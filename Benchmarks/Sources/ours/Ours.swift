@@ -88,18 +88,18 @@ struct Ours {
         let folder = caching?.isOnDisk == true ? Self.folder() : nil
         defer { folder.map { try? FileManager.default.removeItem(at: $0) } }
         configuration.cache = caching?.cache(folder)
-        configuration.keepsResponses = false
-        if caching?.hits == true { configuration.cachePolicy = .storedElseLoad }
+        configuration.cachesInMemory = false
+        if caching?.hits == true { configuration.cachePolicy = .cacheElseLoad }
         // The server of the HTTP/2 scenarios speaks nothing else; all requests share one connection.
         if Self.variable("BENCH_HTTP2") == "1", !url.hasPrefix("https:") {
             configuration.httpVersions = .http2PriorKnowledge
         }
         if getenv("OURS_HTTP1") != nil { configuration.httpVersions = .http1Only }
-        if getenv("OURS_PROXY") != nil { configuration.proxies = .fixed([try Proxy(Self.variable("BENCH_PROXY"))]) }
+        if getenv("OURS_PROXY") != nil { configuration.proxyPolicy = .fixed([try Proxy(Self.variable("BENCH_PROXY"))]) }
         if let cafile = options.cafile {
             let path = String(cString: cafile)
             // The system's roots too, as in `rawc`.
-            configuration.tls.roots =
+            configuration.tls.trustRoots =
                 getenv("BENCH_BUNDLE") == nil
                 ? .file(path) : .systemAnd(pem: try String(contentsOfFile: path, encoding: .utf8))
         }
@@ -121,7 +121,7 @@ struct Ours {
             cache: configuration.cache)
 
         if getenv("OURS_EXECUTOR") != nil {
-            try await withTaskExecutorPreference(URLLoading.loopExecutor) {
+            try await withTaskExecutorPreference(URLLoading.eventLoopExecutor) {
                 try await ours.measure(url, requests, warmURL, warm)
             }
         } else {

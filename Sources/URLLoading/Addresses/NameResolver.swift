@@ -32,7 +32,7 @@ private struct CallersResolver: Resolver {
         guard let load = token as? LoadHandle else { throw IOFailure(.lookupFailed("nobody to ask for"), .resolve) }
         let lookUp = lookUp
         let timeLeft = load.attempt.map { Duration.nanoseconds($0.timeLeft) }
-        let answer = await Interruption<Result<[String], any Error>>.run(load, within: timeLeft) {
+        let answer = await Interruption<Result<[String], any Error>>.run(load, timeout: timeLeft) {
             do { return .success(try await lookUp(name)) } catch { return .failure(error) }
         }
         let result: Result<[String], any Error>

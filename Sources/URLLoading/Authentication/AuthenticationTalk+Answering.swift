@@ -88,14 +88,14 @@ extension AuthenticationTalk {
                 if asks {
                     decision = try await load.decide(
                         Challenge(
-                            space: space, proposedCredential: proposed,
+                            protectionSpace: space, proposedCredential: proposed,
                             previousFailureCount: side.failures[space.realm] ?? 0,
                             failureResponse: response, error: failure))
                 }
                 switch decision {
                 case .cancel: throw LoadError(.cancelled, phase: .deciding, party: .local)
                 case .rejectProtectionSpace: break asking
-                case .goOnWithout: return nil
+                case .continueWithoutCredential: return nil
                 case .accept, .present:
                     throw LoadError(.badDecision, phase: .deciding, party: .local, detail: "a credential is wanted")
                 case .performDefaultHandling:

@@ -24,14 +24,14 @@ extension AuthenticationTalk {
         }
         let decision = try await load.decide(
             Challenge(
-                space: space, proposedCredential: stored, previousFailureCount: side.failures[space.realm] ?? 0,
+                protectionSpace: space, proposedCredential: stored, previousFailureCount: side.failures[space.realm] ?? 0,
                 failureResponse: response))
         switch decision {
         case .cancel: throw LoadError(.cancelled, phase: .deciding, party: .local)
         case .accept, .present:
             throw LoadError(.badDecision, phase: .deciding, party: .local, detail: "a credential is wanted")
         case .rejectProtectionSpace: return nil
-        case .goOnWithout:
+        case .continueWithoutCredential:
             side.goesOnWithout = true
             return nil
         // Without a decision the next way would follow, and so it does: with a question of its own.
@@ -59,7 +59,7 @@ extension AuthenticationTalk {
     private func ticket(_ login: Login?) async throws(LoadError) -> Login? {
         guard let login else { return nil }
         let begun = await TicketProof.begin(
-            login.space.host, login.ticketCredential, channel.binding, within: authenticator.settings.ticketTimeout,
+            login.space.host, login.ticketCredential, channel.binding, timeout: authenticator.settings.kerberosTimeout,
             load.handle)
         if let reason = load.stopReason { throw LoadError(reason, phase: .deciding) }
         guard let begun else { return nil }

@@ -159,7 +159,7 @@ final class AuthenticationTalk: @unchecked Sendable {
         }
         request.identity = Route.Identity(login: login, speaksHTTP1: login.takesLegs)
         // What is said depends on the connection: see `HTTPExchange+Legs`.
-        legs = ProofLegs(login, within: authenticator.settings.ticketTimeout)
+        legs = ProofLegs(login, timeout: authenticator.settings.kerberosTimeout)
         request.legs = legs
         request.setAuthorization(nil)
     }

@@ -66,9 +66,9 @@ final class Authenticator: Sendable {
 
     init(_ configuration: Configuration) {
         settings = configuration.authentication
-        memory = settings.credentials ?? CredentialStore()
-        let isUsual = settings.credentials == nil && !configuration.isEphemeral
-        permanent = isUsual ? SharedStores.of(configuration)?.credentials ?? .standard : nil
+        memory = settings.credentialStore ?? CredentialStore()
+        let isUsual = settings.credentialStore == nil && !configuration.isEphemeral
+        permanent = isUsual ? SharedStores.of(configuration)?.credentials ?? .shared : nil
         netrc = settings.netrc.map { NetrcReader($0) }
         bearer = settings.bearer.map { BearerKeeper($0) }
         flag = Atomic(settings.bearer != nil)
@@ -85,7 +85,7 @@ final class Authenticator: Sendable {
     func end() {
         forgetAll()
         known.withLock { $0.logins = [:] }
-        if settings.credentials == nil { memory.removeAll() }
+        if settings.credentialStore == nil { memory.removeAll() }
     }
 
     // MARK: Logins

@@ -6,7 +6,7 @@ extension Configuration {
     /// (``Decisions/challenge``), and which ways to authenticate may be gone.
     ///
     /// ```swift
-    /// configuration.authentication.credentials = CredentialStore()
+    /// configuration.authentication.credentialStore = CredentialStore()
     /// configuration.authentication.methods = [.digest, .negotiate]   // never a password in the clear
     /// configuration.authentication.netrc = .standard
     /// ```
@@ -14,8 +14,8 @@ extension Configuration {
     /// 401 to it is its response.
     public struct Authentication: Sendable {
         /// Where credentials are looked for, and kept. `nil`, the default: in the session's memory, and, unless it is
-        /// ephemeral, in ``CredentialStore/standard``.
-        public var credentials: CredentialStore?
+        /// ephemeral, in ``CredentialStore/shared``.
+        public var credentialStore: CredentialStore?
         /// The ways that may be gone; `nil` for all that are known.
         public var methods: Set<Challenge.Method>?
         /// The ways that may be gone with proxies; `nil`, the default, for those of ``methods``.
@@ -41,7 +41,7 @@ extension Configuration {
         ///
         /// 10 s by default: a KDC that is there answers in milliseconds, and the library's own patience with one that is
         /// not lasts, with several KDCs, for minutes.
-        public var ticketTimeout: Duration = .seconds(10)
+        public var kerberosTimeout: Duration = .seconds(10)
 
         public init() {}
 

@@ -9,7 +9,7 @@ import URLLoadingIO
 /// let store = CredentialStore()
 /// store.set(Credential(user: "ada", password: "secret"), for: ProtectionSpace(
 ///     host: "example.org", port: 443, scheme: "https", realm: "staff", method: .digest))
-/// configuration.authentication.credentials = store
+/// configuration.authentication.credentialStore = store
 /// ```
 /// A load looks for a credential of the very space that asks; then for one of the same server and realm for
 /// ``Challenge/Method/any``; then for one of the same server for any method and without a realm. All calls are
@@ -21,7 +21,7 @@ import URLLoadingIO
 public final class CredentialStore: Sendable, CustomStringConvertible {
     /// Of this user and this program: `credentials.json` in `$XDG_STATE_HOME/<program>`, or in `~/.local/state/<program>`. Not made
     /// before there is something to keep.
-    public static let standard = CredentialStore(file: CredentialFile.standardURL)
+    public static let shared = CredentialStore(file: CredentialFile.standardURL)
 
     private let memory = Lock(CredentialTable())
     private let file: CredentialFile?

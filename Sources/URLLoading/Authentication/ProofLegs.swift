@@ -22,11 +22,11 @@ final class ProofLegs: @unchecked Sendable {
 
     /// `nil` for what needs no connection of its own.
     /// - Parameter limit: how long one step of a ticket may take.
-    init?(_ login: Login, within limit: Duration) {
+    init?(_ login: Login, timeout limit: Duration) {
         guard login.opensConnections else { return nil }
         self.login = login
         isProxy = login.space.isProxy
-        scheme = login.isTicket ? .negotiate(TicketProof(login, within: limit)) : .ntlm(login.credential)
+        scheme = login.isTicket ? .negotiate(TicketProof(login, timeout: limit)) : .ntlm(login.credential)
     }
 
     /// `nil` if there is nothing to say: the ticket there was is good no more.

@@ -18,7 +18,7 @@ final class TicketProof: @unchecked Sendable {
         let isComplete: Bool
     }
 
-    init(_ login: Login, within limit: Duration) {
+    init(_ login: Login, timeout limit: Duration) {
         self.login = login
         self.limit = limit
     }
@@ -30,7 +30,7 @@ final class TicketProof: @unchecked Sendable {
     func begin(_ binding: [UInt8]?, _ load: LoadHandle) async -> Begun? {
         var begun = login.takeBegunTicket()
         if begun == nil || begun?.context.binding != binding {
-            begun = await Self.begin(login.space.host, login.ticketCredential, binding, within: limit, load)
+            begun = await Self.begin(login.space.host, login.ticketCredential, binding, timeout: limit, load)
         }
         context = begun?.context
         return begun
@@ -38,7 +38,7 @@ final class TicketProof: @unchecked Sendable {
 
     /// - Returns: `nil` if there is no ticket, no name to get one for, no library, or no answer in time.
     static func begin(
-        _ host: String, _ credential: TicketCredential?, _ binding: [UInt8]?, within limit: Duration,
+        _ host: String, _ credential: TicketCredential?, _ binding: [UInt8]?, timeout limit: Duration,
         _ load: LoadHandle
     ) async -> Begun? {
         guard let context = TicketLibrary.shared?.context(for: "HTTP", on: host, as: credential, bound: binding),

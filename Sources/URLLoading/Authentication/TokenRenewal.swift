@@ -54,7 +54,7 @@ extension ProtocolClient.Next {
     /// The same as `load`, told of the tokens that are renewed behind this handler.
     package func load(
         _ request: Request, renewals: @escaping @Sendable (TokenRenewal) -> Void
-    ) async throws(LoadError) -> ProtocolAnswer {
+    ) async throws(LoadError) -> ProtocolResponse {
         var hop = client.hop(for: request)
         let outer = hop.renewals
         hop.renewals = { renewal in

@@ -14,7 +14,7 @@ struct CacheLine: Sendable {
 
     /// Sessions that keep nothing find nothing.
     static func checkWithout(_ hop: Hop, _ core: Core) throws(LoadError) {
-        guard (hop.request.cachePolicy ?? core.configuration.cachePolicy) == .storedOnly else { return }
+        guard (hop.request.cachePolicy ?? core.configuration.cachePolicy) == .onlyIfCached else { return }
         throw .notInCache(hop.request, "no cache")
     }
 
@@ -33,7 +33,7 @@ struct CacheLine: Sendable {
         if case .stored(let stored, _) = plan, cache.storage.isInMemory(stored), let body = cache.storage.body(stored) {
             return line.serve(stored, body)
         }
-        if case .network(_, nil) = plan, !cache.sharesEqualFetches {
+        if case .network(_, nil) = plan, !cache.coalescesIdenticalRequests {
             let begun = cache.begin(line.key)
             let exchange = try await HTTPHandler.exchange(hop, for: load)
             guard let tee = line.tee(exchange, begun, nil) else { return exchange }
@@ -107,14 +107,14 @@ struct CacheLine: Sendable {
             return serve(stored, body)
         case .refused(let reason): throw .notInCache(hop.request, "\(reason)")
         case .network, .validate, .complete:
-            if cache.sharesEqualFetches, !query.isHead { return try await share(plan) }
+            if cache.coalescesIdenticalRequests, !query.isHead { return try await share(plan) }
             return try await fetch(plan, nil)
         }
     }
 
     /// It was there a moment ago.
     private func gone() async throws(LoadError) -> any Exchange {
-        if query.policy == .storedOnly || query.control.flags.contains(.onlyIfCached) {
+        if query.policy == .onlyIfCached || query.control.flags.contains(.onlyIfCached) {
             throw .notInCache(hop.request, "it is gone")
         }
         return try await fetch(.network(.gone), nil)

@@ -45,11 +45,11 @@ enum CacheOwner {
     static func trust(_ configuration: Configuration) -> String? {
         let tls = configuration.tls
         var words: [String] = []
-        if tls.roots != .system { words.append("roots \(tls.roots)") }
+        if tls.trustRoots != .system { words.append("roots \(tls.trustRoots)") }
         if !tls.pins.isEmpty { words.append("pins \(tls.pins)") }
         if tls.minimumVersion != .tls12 { words.append("from \(tls.minimumVersion)") }
-        if tls.strength != .bits112 { words.append("strength \(tls.strength)") }
-        if tls.stapledStatus != .ignored { words.append("status \(tls.stapledStatus)") }
+        if tls.minimumStrength != .bits112 { words.append("strength \(tls.minimumStrength)") }
+        if tls.ocspStapling != .ignored { words.append("status \(tls.ocspStapling)") }
         if tls.unsafelySkipsVerification { words.append("none") }
         if configuration.addressOverrides != [] { words.append("at \(configuration.addressOverrides)") }
         if let own = configuration.networkInterface { words.append("from \(own)") }

@@ -19,12 +19,12 @@ enum CachePlan: Sendable {
 
     static func make(_ query: CacheQuery, _ variants: [StoredResponse], now: Double) -> CachePlan {
         let control = query.control
-        let isOffline = query.policy == .storedOnly || control.flags.contains(.onlyIfCached)
+        let isOffline = query.policy == .onlyIfCached || control.flags.contains(.onlyIfCached)
         func without(_ reason: CacheReason) -> CachePlan { isOffline ? .refused(reason) : .network(reason) }
 
         switch query.policy {
         case .reload, .reloadIgnoringCaches: return without(.policy(query.policy))
-        case .useProtocol, .revalidate, .storedElseLoad, .storedOnly: break
+        case .useProtocol, .revalidate, .cacheElseLoad, .onlyIfCached: break
         }
         guard query.request.method == .get || query.isHead, query.request.body == nil else { return without(.method) }
         if query.isConditional { return without(.conditional) }
@@ -36,7 +36,7 @@ enum CachePlan: Sendable {
         case .success(let stored): found = stored
         }
         if let reason = unfit(found, query) { return without(reason) }
-        if query.policy == .storedElseLoad || query.policy == .storedOnly {
+        if query.policy == .cacheElseLoad || query.policy == .onlyIfCached {
             return found.isWhole
                 ? .stored(found, .policy(query.policy)) : isOffline ? .refused(.beginning) : rest(of: found)
         }

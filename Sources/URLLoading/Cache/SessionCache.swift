@@ -10,7 +10,7 @@ final class SessionCache: Sendable {
     let storage: any CacheStorage
     /// The most bytes a decision about an entry is asked with.
     let maximumEntrySize: Int
-    let sharesEqualFetches: Bool
+    let coalescesIdenticalRequests: Bool
     /// By which checks servers are believed (`CacheOwner.trust`).
     let trust: String?
     private let clock: (@Sendable () -> Double)?
@@ -34,7 +34,7 @@ final class SessionCache: Sendable {
     static func make(_ configuration: Configuration) -> SessionCache? {
         if let foreign = configuration.foreignCache { return SessionCache(foreign, configuration) }
         if let cache = configuration.cache { return SessionCache(cache, isOwn: false, configuration) }
-        guard configuration.isEphemeral, configuration.keepsResponses else { return nil }
+        guard configuration.isEphemeral, configuration.cachesInMemory else { return nil }
         return SessionCache(ResponseCache(), isOwn: true, configuration)
     }
 
@@ -42,13 +42,13 @@ final class SessionCache: Sendable {
         storage = ForeignStorage(foreign, Request(url: URL(filePath: "/")), nil, CacheRemovals())
         trust = CacheOwner.trust(configuration)
         maximumEntrySize = foreign.largestEntry
-        (isOwn, sharesEqualFetches, clock, self.foreign) = (false, false, configuration.wallClock, foreign)
+        (isOwn, coalescesIdenticalRequests, clock, self.foreign) = (false, false, configuration.wallClock, foreign)
     }
 
     /// Another's, with the answer of its foreign cache to one request.
     init(of other: SessionCache, _ storage: ForeignStorage) {
         self.storage = storage
-        (maximumEntrySize, isOwn, sharesEqualFetches) = (other.maximumEntrySize, false, false)
+        (maximumEntrySize, isOwn, coalescesIdenticalRequests) = (other.maximumEntrySize, false, false)
         (clock, trust, foreign) = (other.clock, other.trust, nil)
     }
 
@@ -59,7 +59,7 @@ final class SessionCache: Sendable {
         let capacity = max(Int64(cache.memoryCapacity), cache.directory == nil ? 0 : cache.diskCapacity)
         maximumEntrySize = Int(clamping: min(capacity, cache.maximumEntrySize ?? max(capacity / 20, 64 << 10)))
         self.isOwn = isOwn
-        sharesEqualFetches = configuration.sharesEqualFetches
+        coalescesIdenticalRequests = configuration.coalescesIdenticalRequests
         clock = configuration.wallClock
         trust = CacheOwner.trust(configuration)
     }

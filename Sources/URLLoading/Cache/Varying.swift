@@ -101,7 +101,7 @@ struct CacheQuery: Sendable {
         identity = Self.identity(hop.request, hop.isForeign ? nil : core.configuration.headers)
         ownCookie = Varying.ownCookie(hop.request.headers) ?? (hop.isForeign ? nil : core.defaultFields.ownCookie)
         host = Self.host(hop.request, hop.isForeign ? nil : core.defaultFields.host)
-        if policy != .storedOnly, !control.flags.contains(.onlyIfCached) { believed = Self.believed(hop, load) }
+        if policy != .onlyIfCached, !control.flags.contains(.onlyIfCached) { believed = Self.believed(hop, load) }
         // What the store of cookies will add is known when the request is sent, and may be another's by then.
         guard ownCookie == nil, let jar = core.cookies, jar.mayAttach(to: hop.request) else { return }
         (knowsCookies, cookies) = (false, jar.store.mark)

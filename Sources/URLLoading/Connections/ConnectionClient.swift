@@ -26,7 +26,7 @@ protocol ConnectionClient: AnyObject, Sendable {
     /// An interim response has arrived (RFC 9110 §15.2).
     func informed(_ head: HTTP1ResponseHead)
     /// A part of a request's body has been sent.
-    func sent(_ bytes: ByteCount)
+    func sent(_ bytes: TransferProgress)
     /// The load's connection gives its place in the pool away while the load is suspended, or takes it again.
     func setResting(_ isResting: Bool, _ route: Route)
 }
@@ -36,7 +36,7 @@ extension ConnectionClient {
     func forbidsTrust(in host: String) async -> Bool { false }
     func trusted(_ trust: TLSTrust, _ peer: TLSPeer) {}
     func informed(_ head: HTTP1ResponseHead) {}
-    func sent(_ bytes: ByteCount) {}
+    func sent(_ bytes: TransferProgress) {}
     func setResting(_ isResting: Bool, _ route: Route) {}
 
     /// Puts a question to the caller, and waits for the answer, its deadline, or the end of the load.

@@ -63,7 +63,7 @@ struct Connector: Sendable {
         case .http2PriorKnowledge:
             transport.close()
             throw LoadError(
-                .notHTTP2, phase: .securing, party: .peer, detail: "the server chose \(chosen ?? "no protocol")")
+                .notHTTP2, phase: .securing, party: .remote, detail: "the server chose \(chosen ?? "no protocol")")
         case .automatic, .http1Only: return .own(HTTP1Connection(transport, route, identifier, configuration))
         }
         do throws(WireViolation) {

@@ -153,7 +153,7 @@ extension HTTP1Connection {
     /// Waits for the word to go on, but not for ever: many servers never give it.
     private func mayContinue(_ client: any ConnectionClient) async throws(LoadError) -> Bool {
         sending.expectsContinue = false
-        let deadline = client.clock.now() &+ LoadHandle.nanoseconds(continueTimeout)
+        let deadline = client.clock.now() &+ LoadHandle.nanoseconds(expectContinueTimeout)
         client.clock.schedule(transport.slot, at: deadline)
         while true {
             if client.isSuspended { await pause(client) }
@@ -277,7 +277,7 @@ extension HTTP1Connection {
         sending.outputSent = 0
         if sending.unreported > 0 {
             traffic.content += Int64(sending.unreported)
-            client.sent(ByteCount(count: sending.unreported, total: traffic.content, expected: sending.length))
+            client.sent(TransferProgress(count: sending.unreported, total: traffic.content, expected: sending.length))
         }
         sending.unreported = 0
         return nil
@@ -302,13 +302,13 @@ extension HTTP1Connection {
             traffic.sent += Int64(moved)
             if isBody, moved > 0 {
                 traffic.content += Int64(moved)
-                client.sent(ByteCount(count: moved, total: traffic.content, expected: sending.length))
+                client.sent(TransferProgress(count: moved, total: traffic.content, expected: sending.length))
             }
             return true
         case .success(.blocked(let interest)):
             blockedOnWrite = interest
             return false
-        case .success(.end): throw LoadError(.connectionLost, phase: .sending, party: .peer)
+        case .success(.end): throw LoadError(.connectionLost, phase: .sending, party: .remote)
         case .failure(let failure):
             // A peer that refuses the rest of a body says why before it closes, or has answered already.
             let hasBegun = phase == .receiving || answer != nil

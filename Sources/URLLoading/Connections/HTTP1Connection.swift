@@ -57,7 +57,7 @@ final class HTTP1Connection: @unchecked Sendable {
         self.identifier = identifier
         codec = HTTP1Codec(role: .client, limits: HTTP1Limits(configuration.limits))
         tap = configuration.wireTap
-        continueTimeout = configuration.continueTimeout
+        expectContinueTimeout = configuration.expectContinueTimeout
     }
 
     func close() {
@@ -125,7 +125,7 @@ final class HTTP1Connection: @unchecked Sendable {
                 phase = .receiving
                 return head
             case .data?, .end?, .request?, .upgraded?:
-                throw LoadError(.unexpectedUpgrade, phase: .waiting, party: .peer)
+                throw LoadError(.unexpectedUpgrade, phase: .waiting, party: .remote)
             case nil: return nil
             }
         }
@@ -142,7 +142,7 @@ final class HTTP1Connection: @unchecked Sendable {
             self.trailers = trailers
             return .end
         case .request?, .informational?, .response?, .upgraded?:
-            throw LoadError(.notHTTP, phase: .receiving, party: .peer)
+            throw LoadError(.notHTTP, phase: .receiving, party: .remote)
         case nil: return nil
         }
     }
@@ -157,7 +157,7 @@ final class HTTP1Connection: @unchecked Sendable {
                 answer = head
                 return true
             case .informational(let head)?: client.informed(head)
-            case .some: throw LoadError(.unexpectedUpgrade, phase: .sending, party: .peer)
+            case .some: throw LoadError(.unexpectedUpgrade, phase: .sending, party: .remote)
             case nil: if try !read() { return false }
             }
         }
@@ -173,7 +173,7 @@ final class HTTP1Connection: @unchecked Sendable {
             case .informational(let head)?:
                 client.informed(head)
                 if head.status == .continue { return true }
-            case .some: throw LoadError(.unexpectedUpgrade, phase: .sending, party: .peer)
+            case .some: throw LoadError(.unexpectedUpgrade, phase: .sending, party: .remote)
             case nil: if try !read() { return nil }
             }
         }
@@ -205,7 +205,7 @@ final class HTTP1Connection: @unchecked Sendable {
         } catch {
             throw LoadError(error, phase)
         }
-        throw LoadError(.connectionLost, phase: .waiting, party: .peer, detail: "closed without an answer")
+        throw LoadError(.connectionLost, phase: .waiting, party: .remote, detail: "closed without an answer")
     }
 
     /// Waits until something was received. What is still to be sent goes out meanwhile.
@@ -261,7 +261,7 @@ final class HTTP1Connection: @unchecked Sendable {
     private var blockedOn = PollSlot.Interest.read
     var blockedOnWrite = PollSlot.Interest.write
     /// How long a body waits for a 100.
-    let continueTimeout: Duration
+    let expectContinueTimeout: Duration
 
     /// Returns false if nothing is there.
     private func read(atMost most: Int = .max) throws(LoadError) -> Bool {

@@ -20,7 +20,7 @@ struct HandshakeAsking {
 
     private func trust(_ found: TLSTrust, _ asking: HandshakeDecision) async throws(LoadError) {
         let trust = ServerTrust(found)
-        var challenge = Challenge(space: space(.serverTrust))
+        var challenge = Challenge(protectionSpace: space(.serverTrust))
         challenge.serverTrust = trust
         client.challenged(challenge)
         switch try await client.ask(asking.decision, challenge) {
@@ -35,7 +35,7 @@ struct HandshakeAsking {
             guard trust.isTrusted || !trust.isResumed else { throw refusal(found) }
             if trust.isTrusted { client.trusted(found, peer) }
             transport.answer(trusts: trust.isTrusted)
-        case .rejectProtectionSpace, .goOnWithout:
+        case .rejectProtectionSpace, .continueWithoutCredential:
             throw LoadError(
                 .certificateRefused, phase: .securing, party: .local, detail: trust.host,
                 underlying: TrustFailure(trust: trust))
@@ -64,7 +64,7 @@ struct HandshakeAsking {
 
     private func identify(_ issuers: [[UInt8]], _ asking: HandshakeDecision) async throws(LoadError) {
         let proposed = transport.proposedIdentity
-        var challenge = Challenge(space: space(.clientCertificate))
+        var challenge = Challenge(protectionSpace: space(.clientCertificate))
         challenge.clientCertificate = ClientCertificateRequest(
             issuers: issuers, proposed: proposed.map { ClientIdentity($0) })
         client.challenged(challenge)
@@ -72,7 +72,7 @@ struct HandshakeAsking {
         case .present(let identity): transport.answer(identity: identity.identity)
         case .performDefaultHandling, .use: transport.answer(identity: proposed)
         // The server may do without.
-        case .rejectProtectionSpace, .goOnWithout: transport.answer(identity: nil)
+        case .rejectProtectionSpace, .continueWithoutCredential: transport.answer(identity: nil)
         case .cancel: throw LoadError(.cancelled, phase: .deciding, party: .local)
         case .accept: throw .badAnswer("trust, where an identity is wanted")
         }

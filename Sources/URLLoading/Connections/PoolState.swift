@@ -329,7 +329,7 @@ struct Route: Hashable, Sendable, CustomStringConvertible {
     var isProven: Bool { origin.isSecure || way.proxies.contains { $0.kind == .https } }
 
     /// How its connections are marked.
-    var traffic = TrafficClass.ordinary
+    var traffic = TrafficClass.default
 
     /// Another place than the URL's is connected to: a proxy, which would go by the URL, is asked for a tunnel there.
     var isMoved = false

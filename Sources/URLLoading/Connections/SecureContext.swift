@@ -56,7 +56,7 @@ final class SecureContext: Sendable {
         guard transport.negotiated?.isResumed == true || transport.peerChain.first == other.peerChain.first else {
             transport.close()
             throw LoadError(
-                .secureConnectionFailed, phase: .securing, party: .peer,
+                .secureConnectionFailed, phase: .securing, party: .remote,
                 detail: "another server than on the first connection")
         }
         return transport
@@ -131,7 +131,7 @@ final class SecureContext: Sendable {
 
 extension Configuration.TLS {
     fileprivate var rootsFile: String? {
-        if case .file(let path) = roots { path } else { nil }
+        if case .file(let path) = trustRoots { path } else { nil }
     }
 }
 
@@ -143,19 +143,19 @@ extension TLSConfiguration {
         verification = settings.unsafelySkipsVerification ? .unsafeNone : .full
         applicationProtocols = ["http/1.1"]
         roots =
-            switch settings.roots {
+            switch settings.trustRoots {
             case .system: .system
             case .file(let path): .file(path)
             case .pem(let text): .pem(Array(text.utf8))
             case .systemAnd(let text): .systemAnd(Array(text.utf8))
             }
         pins = settings.pins.map(\.rule)
-        identities = settings.identities.map(\.rule)
-        securityLevel = Int32(settings.strength.rawValue)
+        identities = settings.clientIdentities.map(\.rule)
+        securityLevel = Int32(settings.minimumStrength.rawValue)
         staples =
-            switch settings.stapledStatus {
+            switch settings.ocspStapling {
             case .ignored: .ignored
-            case .heard: .heard
+            case .ifPresent: .ifPresent
             case .required: .required
             }
     }

@@ -6,7 +6,7 @@ extension Configuration {
     /// configuration.cookies.acceptPolicy = .never             // send what is there, take nothing new
     /// ```
     public struct Cookies: Sendable {
-        /// Where they are kept: by default in ``CookieStore/standard``, and of an ephemeral session in a store of its own.
+        /// Where they are kept: by default in ``CookieStore/shared``, and of an ephemeral session in a store of its own.
         /// ``Session/cookies`` is that store.
         public var storage = Storage.automatic
         /// Which cookies of servers are taken; `nil`, the default, leaves it to the store
@@ -18,13 +18,13 @@ extension Configuration {
         public var sendsCookies = true
         /// Bytes of a Cookie field, at least 0. Servers commonly refuse more than 8 KiB of fields; cookies that do not fit are
         /// left out, the more general first.
-        public var fieldSize = 8 * 1024
+        public var maximumFieldSize = 8 * 1024
 
         public init() {}
 
         /// Where cookies are kept.
         public enum Storage: Sendable {
-            /// In ``CookieStore/standard``; of an ephemeral session in memory, until it is invalidated.
+            /// In ``CookieStore/shared``; of an ephemeral session in memory, until it is invalidated.
             case automatic
             /// In this one.
             case store(CookieStore)
@@ -47,7 +47,7 @@ struct CookieJar: Sendable {
         case .none: return nil
         case .store(let store): (self.store, isOwn) = (store, false)
         case .automatic where configuration.isEphemeral: (store, isOwn) = (CookieStore(), true)
-        case .automatic: (store, isOwn) = (.standard, false)
+        case .automatic: (store, isOwn) = (.shared, false)
         }
     }
 
@@ -61,7 +61,7 @@ struct CookieJar: Sendable {
         guard settings.sendsCookies, request.request.handlesCookies, !request.hasOwnCookies else { return }
         guard store.hasCookies else { return request.setCookies(nil) }
         let context = CookieContext(request.destination.target, request.request.mainDocumentURL)
-        request.setCookies(store.field(for: context, most: settings.fieldSize))
+        request.setCookies(store.field(for: context, most: settings.maximumFieldSize))
     }
 
     /// Takes those of an answer.

@@ -28,9 +28,9 @@ public struct Cookie: Sendable, Hashable, CustomStringConvertible, CustomDebugSt
     /// To whose requests it is added; `nil` if nothing was said, which is ``SameSite/lax``.
     public let sameSite: SameSite?
     /// When it was first set.
-    public internal(set) var creation: Date
+    public internal(set) var creationDate: Date
     /// When it was last sent, or set.
-    public internal(set) var lastAccess: Date
+    public internal(set) var lastAccessDate: Date
 
     /// To whose requests a cookie is added (RFC 6265bis §5.6.7): see ``Request/mainDocumentURL``.
     public enum SameSite: String, Sendable, Hashable {
@@ -87,8 +87,8 @@ public struct Cookie: Sendable, Hashable, CustomStringConvertible, CustomDebugSt
         self.isSecure = isSecure
         self.isHTTPOnly = isHTTPOnly
         self.sameSite = sameSite
-        self.creation = creation
-        self.lastAccess = lastAccess
+        self.creationDate = creation
+        self.lastAccessDate = lastAccess
     }
 
     /// Between 1970 and the last second of the year 9999, which files and fields can say. What is no moment has passed.

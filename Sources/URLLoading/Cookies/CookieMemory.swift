@@ -36,13 +36,13 @@ final class CookieMemory: StateMemory {
             var stale: [Cookie] = []
             state.table.forEach(for: context, now: now) { cookie in
                 guard use(cookie) else { return false }
-                if hasFile, cookie.expires != nil, now.timeIntervalSince(cookie.lastAccess) > Self.accessGrain {
+                if hasFile, cookie.expires != nil, now.timeIntervalSince(cookie.lastAccessDate) > Self.accessGrain {
                     stale.append(cookie)
                 }
                 return true
             }
             for var cookie in stale {
-                cookie.lastAccess = now
+                cookie.lastAccessDate = now
                 state.pending.note(cookie, for: cookie.key)
             }
             return !stale.isEmpty
@@ -84,7 +84,7 @@ final class CookieMemory: StateMemory {
 
     func removeAll(since moment: Date) {
         let listeners = state.withLock { state in
-            let removed = state.table.remove { $0.creation >= moment }
+            let removed = state.table.remove { $0.creationDate >= moment }
             if hasFile {
                 for cookie in removed { state.pending.set(nil, for: cookie.key) }
                 state.pending.clear(since: moment.timeIntervalSinceReferenceDate)
@@ -124,7 +124,7 @@ final class CookieMemory: StateMemory {
             let before = state.table.persistent
             var rows = rows
             if let moment = state.pending.clearedSince {
-                rows.removeAll { $0.creation.timeIntervalSinceReferenceDate >= moment }
+                rows.removeAll { $0.creationDate.timeIntervalSinceReferenceDate >= moment }
             }
             if !state.pending.rows.isEmpty { rows.removeAll { state.pending.rows[$0.key] != nil } }
             rows += state.pending.rows.values.compactMap(\.self)

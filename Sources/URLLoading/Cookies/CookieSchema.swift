@@ -65,8 +65,8 @@ enum CookieSchema: StateSchema {
             .text(cookie.name), .text(cookie.value), .text(cookie.domain), .init(cookie.isHostOnly), .text(cookie.path),
             .real(expires.timeIntervalSinceReferenceDate), .init(cookie.isSecure), .init(cookie.isHTTPOnly),
             .init(cookie.sameSite?.rawValue),
-            .real(cookie.creation.timeIntervalSinceReferenceDate),
-            .real(cookie.lastAccess.timeIntervalSinceReferenceDate))
+            .real(cookie.creationDate.timeIntervalSinceReferenceDate),
+            .real(cookie.lastAccessDate.timeIntervalSinceReferenceDate))
     }
 
     static func note(_ cookie: Cookie, _ database: Database) throws(DatabaseFailure) {
@@ -75,9 +75,9 @@ enum CookieSchema: StateSchema {
             UPDATE cookie SET last_access = ? WHERE domain = ? AND name = ? AND path = ? AND host_only = ? AND value = ? AND creation = ?
             """
         ).run(
-            .real(cookie.lastAccess.timeIntervalSinceReferenceDate), .text(cookie.domain), .text(cookie.name),
+            .real(cookie.lastAccessDate.timeIntervalSinceReferenceDate), .text(cookie.domain), .text(cookie.name),
             .text(cookie.path),
-            .init(cookie.isHostOnly), .text(cookie.value), .real(cookie.creation.timeIntervalSinceReferenceDate))
+            .init(cookie.isHostOnly), .text(cookie.value), .real(cookie.creationDate.timeIntervalSinceReferenceDate))
     }
 
     static func remove(_ key: Cookie.Key, _ database: Database) throws(DatabaseFailure) {

@@ -21,7 +21,7 @@ public import URLLoadingWire
 public final class CookieStore: Sendable, CustomStringConvertible {
     /// Of this user and this program: in `$XDG_STATE_HOME/<program>`, or `~/.local/state/<program>`. Nothing is made before
     /// there is something to keep.
-    public static let standard = CookieStore(path: StorageFolders.state, limits: Limits())
+    public static let shared = CookieStore(path: StorageFolders.state, limits: Limits())
 
     let memory: CookieMemory
     private let disk: StateDisk<CookieMemory>?
@@ -34,10 +34,10 @@ public final class CookieStore: Sendable, CustomStringConvertible {
     public convenience init(limits: Limits = Limits()) { self.init(path: nil, limits: limits) }
 
     /// With a file.
-    /// - Parameter folder: a `file` URL; made when it is needed. If it cannot be, or the file cannot be written,
+    /// - Parameter directory: a `file` URL; made when it is needed. If it cannot be, or the file cannot be written,
     ///   everything stays in memory: ``problem`` says so.
-    public convenience init(folder: URL, limits: Limits = Limits()) {
-        self.init(path: folder.path(percentEncoded: false), limits: limits)
+    public convenience init(directory: URL, limits: Limits = Limits()) {
+        self.init(path: directory.path(percentEncoded: false), limits: limits)
     }
 
     private init(path: String?, limits: Limits) {

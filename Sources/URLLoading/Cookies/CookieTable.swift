@@ -35,7 +35,7 @@ struct CookieTable: Sendable {
     /// Longer paths first, among equals the older (RFC 6265bis §5.8.3).
     private static func goesBefore(_ a: Cookie, _ b: Cookie) -> Bool {
         let (left, right) = (a.path.utf8.count, b.path.utf8.count)
-        return left != right ? left > right : a.creation < b.creation
+        return left != right ? left > right : a.creationDate < b.creationDate
     }
 
     // MARK: What goes to a request
@@ -62,7 +62,7 @@ struct CookieTable: Sendable {
         buckets.values[index].withUnsafeMutableBufferPointer { bucket in
             for place in bucket.indices {
                 guard Self.matches(bucket[place], context, path, now), use(bucket[place]) else { continue }
-                bucket[place].lastAccess = now
+                bucket[place].lastAccessDate = now
             }
         }
     }
@@ -70,7 +70,7 @@ struct CookieTable: Sendable {
     private mutating func touch(_ cookie: Cookie, _ now: Date) {
         let owner = Self.owner(of: cookie.domain)
         guard let place = buckets[owner]?.firstIndex(where: { $0.isSame(cookie) }) else { return }
-        buckets[owner]?[place].lastAccess = now
+        buckets[owner]?[place].lastAccessDate = now
     }
 
     /// The host and every domain it lies in, each as a key.
@@ -121,7 +121,7 @@ struct CookieTable: Sendable {
         var change = Change()
         if let place = bucket.firstIndex(where: { $0.isSame(cookie) }) {
             // The cookie takes the place of the one before in the order.
-            cookie.creation = bucket[place].creation
+            cookie.creationDate = bucket[place].creationDate
             if cookie.isExpired(now) {
                 change.removed = [bucket.remove(at: place)]
                 count -= 1
@@ -130,7 +130,7 @@ struct CookieTable: Sendable {
                 change.stored = cookie
             }
         } else if !cookie.isExpired(now) {
-            cookie.creation = Self.unique(cookie.creation, in: bucket)
+            cookie.creationDate = Self.unique(cookie.creationDate, in: bucket)
             bucket.insert(cookie, at: bucket.firstIndex { Self.goesBefore(cookie, $0) } ?? bucket.count)
             count += 1
             change.stored = cookie
@@ -144,7 +144,7 @@ struct CookieTable: Sendable {
     /// their order, in the file as well.
     private static func unique(_ creation: Date, in bucket: [Cookie]) -> Date {
         var seconds = creation.timeIntervalSinceReferenceDate
-        while seconds.isFinite, bucket.contains(where: { $0.creation.timeIntervalSinceReferenceDate == seconds }) {
+        while seconds.isFinite, bucket.contains(where: { $0.creationDate.timeIntervalSinceReferenceDate == seconds }) {
             seconds = seconds.nextUp
         }
         return Date(timeIntervalSinceReferenceDate: seconds)
@@ -177,10 +177,10 @@ struct CookieTable: Sendable {
     /// - Returns: what is too much of them, and so not here: others may have set as many as we.
     mutating func replacePersistent(with cookies: [Cookie], now: Date) -> [Cookie] {
         var used: [Cookie.Key: Date] = [:]
-        for cookie in remove(where: { $0.expires != nil }) { used[cookie.key] = cookie.lastAccess }
+        for cookie in remove(where: { $0.expires != nil }) { used[cookie.key] = cookie.lastAccessDate }
         for cookie in cookies where !cookie.isExpired(now) {
             var cookie = cookie
-            if let date = used[cookie.key] { cookie.lastAccess = max(date, cookie.lastAccess) }
+            if let date = used[cookie.key] { cookie.lastAccessDate = max(date, cookie.lastAccessDate) }
             let owner = Self.owner(of: cookie.domain)
             if let place = buckets[owner]?.firstIndex(where: { $0.isSame(cookie) }) {
                 buckets[owner]?.remove(at: place)
@@ -224,7 +224,7 @@ struct CookieTable: Sendable {
         guard expired.count < least else { return expired }
         func comesFirst(_ a: Cookie, _ b: Cookie) -> Bool {
             if sparesSecure, a.isSecure != b.isSecure { return !a.isSecure }
-            return a.lastAccess != b.lastAccess ? a.lastAccess < b.lastAccess : a.creation < b.creation
+            return a.lastAccessDate != b.lastAccessDate ? a.lastAccessDate < b.lastAccessDate : a.creationDate < b.creationDate
         }
         return expired + cookies.filter { !$0.isExpired(now) }.sorted(by: comesFirst).prefix(least - expired.count)
     }

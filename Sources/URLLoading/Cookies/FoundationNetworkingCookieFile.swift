@@ -10,7 +10,7 @@ extension CookieStore {
     ///
     /// ```swift
     /// let old = URL(filePath: "/home/ada/.local/share/bin/.cookies.shared")
-    /// let count = try CookieStore.standard.importing(foundationNetworkingFile: old)
+    /// let count = try CookieStore.shared.importCookies(foundationNetworkingFile: old)
     /// ```
     /// The file is `$XDG_DATA_HOME/<folder>/.cookies.shared`, or `~/.local/share/<folder>/.cookies.shared`, where the folder has
     /// the name of the one that the program's file is in. It is read and not changed, and never without this call. Cookies
@@ -22,7 +22,7 @@ extension CookieStore {
     /// - Throws: ``LoadError/Reason/fileNotFound``, ``LoadError/Reason/noPermission``;
     ///   ``LoadError/Reason/cannotReadFile`` for a file of another format.
     @discardableResult
-    public func importing(foundationNetworkingFile file: URL) throws(LoadError) -> Int {
+    public func importCookies(foundationNetworkingFile file: URL) throws(LoadError) -> Int {
         let cookies: [Cookie]
         do throws(LoadError) {
             cookies = try FoundationNetworkingCookieFile.cookies(in: try FoundationNetworkingCookieFile.read(file))

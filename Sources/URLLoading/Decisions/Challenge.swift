@@ -7,12 +7,12 @@
 /// ```swift
 /// decisions.challenge = Decision { challenge in
 ///     guard challenge.previousFailureCount == 0 else { return .performDefaultHandling }
-///     return .use(Credential(user: "ada", password: try await vault.password(of: challenge.space.host)))
+///     return .use(Credential(user: "ada", password: try await vault.password(of: challenge.protectionSpace.host)))
 /// }
 /// ```
 public struct Challenge: Sendable {
     /// What is protected, and how.
-    public let space: ProtectionSpace
+    public let protectionSpace: ProtectionSpace
     /// What the server has shown, if the method is `ServerTrust`: whether it is to be trusted.
     public internal(set) var serverTrust: ServerTrust?
     /// What the server wants to know, if the method is `ClientCertificate`: who we are.
@@ -28,10 +28,10 @@ public struct Challenge: Sendable {
     public let error: LoadError?
 
     public init(
-        space: ProtectionSpace, proposedCredential: Credential? = nil, previousFailureCount: Int = 0,
+        protectionSpace: ProtectionSpace, proposedCredential: Credential? = nil, previousFailureCount: Int = 0,
         failureResponse: Response? = nil, error: LoadError? = nil
     ) {
-        self.space = space
+        self.protectionSpace = protectionSpace
         self.proposedCredential = proposedCredential
         self.previousFailureCount = previousFailureCount
         self.failureResponse = failureResponse
@@ -90,7 +90,7 @@ public enum ChallengeDecision: Sendable {
     case rejectProtectionSpace
     /// No credential, whatever else the response offers: it is the result (checklist 84). For ``Challenge/serverTrust`` and
     /// ``Challenge/clientCertificate`` the same as ``rejectProtectionSpace``.
-    case goOnWithout
+    case continueWithoutCredential
     /// End the load as cancelled.
     case cancel
 }

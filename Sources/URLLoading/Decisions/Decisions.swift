@@ -3,7 +3,7 @@
 /// The load waits for the answer. Whoever answers over a network, or asks a person, sets a deadline:
 ///
 /// ```swift
-/// decisions.redirect = Decision(within: .seconds(2), otherwise: .deliver) { redirect in
+/// decisions.redirect = Decision(timeout: .seconds(2), fallback: .doNotFollow) { redirect in
 ///     try await policy.allows(redirect.request.url) ? .follow : .cancel
 /// }
 /// ```
@@ -11,7 +11,7 @@
 /// every actor unless it names one. It may throw: that ends the load with
 /// ``LoadError/Reason/decisionFailed``, the error in ``LoadError/underlying``. When the load ends or the
 /// deadline passes, the closure is cancelled and no longer waited for: what it answers then reaches
-/// nobody (``Session/abandonedClosures`` counts those that go on nevertheless).
+/// nobody (``Session/leakedClosures`` counts those that go on nevertheless).
 public struct Decision<Question: Sendable, Answer: Sendable>: Sendable {
     let deadline: Duration?
     let fallback: Answer?
@@ -26,7 +26,7 @@ public struct Decision<Question: Sendable, Answer: Sendable>: Sendable {
     ///     ``LoadError/Reason/decisionTimeout``.
     ///   - decide: answers the question.
     public init(
-        within deadline: Duration? = nil, otherwise fallback: Answer? = nil,
+        timeout deadline: Duration? = nil, fallback: Answer? = nil,
         _ decide: @escaping @Sendable (Question) async throws -> Answer
     ) {
         self.deadline = deadline
@@ -42,7 +42,7 @@ public struct Decision<Question: Sendable, Answer: Sendable>: Sendable {
 /// ```swift
 /// var decisions = Decisions()
 /// decisions.redirect = Decision { redirect in
-///     redirect.request.url.host() == "example.org" ? .follow : .deliver
+///     redirect.request.url.host() == "example.org" ? .follow : .doNotFollow
 /// }
 /// decisions.response = Decision { response in
 ///     response.mediaType?.type == "image" ? .allow : .cancel
@@ -68,14 +68,14 @@ public struct Decisions: Sendable {
     /// ```
     /// The body is held in memory for it; of what is larger than an entry may be nothing is kept, and nothing asked.
     public var cache: Decision<CachedResponse, CacheDecision>?
-    /// Asked for the body of a request whose body is ``RequestBody/demanded``: when it is sent, and again
+    /// Asked for the body of a request whose body is ``RequestBody/provided``: when it is sent, and again
     /// each time it is sent again. Without one such a request is refused when it is made.
     ///
     /// ```swift
-    /// request.body = .demanded
-    /// decisions.newBody = Decision { demand in .file(try await spool.latest()) }
+    /// request.body = .provided
+    /// decisions.bodyProvider = Decision { demand in .file(try await spool.latest()) }
     /// ```
-    public var newBody: Decision<BodyDemand, RequestBody>?
+    public var bodyProvider: Decision<BodyProviderContext, RequestBody>?
 
     public init() {}
 }
@@ -92,7 +92,7 @@ public enum CacheDecision: Sendable {
 }
 
 /// A body is needed.
-public struct BodyDemand: Sendable {
+public struct BodyProviderContext: Sendable {
     /// Why.
     public enum Cause: Sendable, Hashable {
         /// The request is sent for the first time.
@@ -132,7 +132,7 @@ public enum RedirectDecision: Sendable {
     /// Send this request instead. It is sent as it is: nothing is removed from it.
     case instead(Request)
     /// Take the redirect response and its body as the result. This is no error.
-    case deliver
+    case doNotFollow
     /// End the load as cancelled.
     case cancel
 }

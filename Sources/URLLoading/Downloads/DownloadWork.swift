@@ -232,7 +232,7 @@ final class DownloadWork: Sendable {
                         guard Int64(piece.count) <= (end ?? .max) - offset - Int64(saved.count) else {
                             saved.isTooLong = true
                             saved.error = LoadError(
-                                .rangeNotSatisfiable, phase: .receiving, party: .peer,
+                                .rangeNotSatisfiable, phase: .receiving, party: .remote,
                                 detail: "more bytes than its Content-Range says")
                             return saved
                         }
@@ -258,7 +258,7 @@ final class DownloadWork: Sendable {
             (result.isEnd, result.error) = (
                 false,
                 LoadError(
-                    .truncated, phase: .receiving, party: .peer, detail: "fewer bytes than its Content-Range says")
+                    .truncated, phase: .receiving, party: .remote, detail: "fewer bytes than its Content-Range says")
             )
         }
         state.withLock { state in
@@ -312,7 +312,7 @@ final class DownloadWork: Sendable {
             let moved = await BlockingThreads.files.call(.never) { () -> Result<Void, LoadError> in
                 Result { () throws(LoadError) in
                     try complete.move(
-                        to: destination, replacing: options.replaces, permissions: options.permissions,
+                        to: destination, overwriting: options.overwrites, permissions: options.permissions,
                         synchronizing: options.synchronizes)
                 }
             }
@@ -349,7 +349,7 @@ final class DownloadWork: Sendable {
     /// With what the download can go on after an error. Before its answer took a file, the token it was resumed with is as
     /// good as it was.
     func resumeToken(after error: LoadError) -> ResumeToken? {
-        guard error.reason != .resumeTokenRefused else { return nil }
+        guard error.reason != .invalidResumeToken else { return nil }
         return state.withLock { $0.hasContent } || token == nil ? resumeToken(isEarly: false) : token
     }
 

@@ -17,7 +17,7 @@ public struct DownloadOptions: Sendable {
     public var destination: URL?
     /// Whether a file that is there already is replaced; otherwise the load ends with
     /// ``LoadError/Reason/cannotMoveFile``.
-    public var replaces = true
+    public var overwrites = true
     /// Whether content and name are on the disk when the load completes (`fsync`): for what must survive a
     /// loss of power.
     public var synchronizes = false
@@ -25,7 +25,7 @@ public struct DownloadOptions: Sendable {
     /// those of the file it replaces, or those of other new files: `0o666` without the bits of the process's umask. File
     /// systems without permissions ignore them.
     ///
-    /// Until it is at its ``destination``, the file is readable by its owner alone. ``DownloadedFile/move(to:replacing:permissions:synchronizing:)``
+    /// Until it is at its ``destination``, the file is readable by its owner alone. ``DownloadedFile/move(to:overwriting:permissions:synchronizing:)``
     /// has a parameter of its own.
     public var permissions: UInt16?
     /// Whether the load ends with ``LoadError/Reason/unacceptableStatus`` unless the status is 2xx; the error carries the
@@ -34,9 +34,9 @@ public struct DownloadOptions: Sendable {
     public var requiresSuccess = false
 
     /// Options; what is not named here is set afterwards.
-    public init(destination: URL? = nil, replaces: Bool = true, synchronizes: Bool = false) {
+    public init(destination: URL? = nil, overwrites: Bool = true, synchronizes: Bool = false) {
         self.destination = destination
-        self.replaces = replaces
+        self.overwrites = overwrites
         self.synchronizes = synchronizes
     }
 }
@@ -76,13 +76,13 @@ public final class DownloadedFile: Sendable, CustomStringConvertible {
     /// file.
     /// - Parameters:
     ///   - destination: a `file` URL; its folder must exist.
-    ///   - replacing: whether a file that is there already is replaced.
+    ///   - overwriting: whether a file that is there already is replaced.
     ///   - permissions: see ``DownloadOptions/permissions``. With `nil`, a file that was moved before keeps its own, unless it
     ///     replaces another.
     ///   - synchronizing: whether content and name are on the disk when this returns.
     /// - Throws: ``LoadError/Reason/cannotMoveFile``; the file is still where it was.
     public func move(
-        to destination: URL, replacing: Bool = true, permissions: UInt16? = nil, synchronizing: Bool = false
+        to destination: URL, overwriting: Bool = true, permissions: UInt16? = nil, synchronizing: Bool = false
     ) throws(LoadError) {
         let path = destination.path(percentEncoded: false)
         let permissions = permissions.map(FileWriter.Permissions.exactly) ?? .usual
@@ -90,13 +90,13 @@ public final class DownloadedFile: Sendable, CustomStringConvertible {
             let current = url.path(percentEncoded: false)
             do throws(IOFailure) {
                 try file.move(
-                    from: current, to: path, replacing: replacing, permissions: permissions, synchronizes: synchronizing
+                    from: current, to: path, replacing: overwriting, permissions: permissions, synchronizes: synchronizing
                 )
             } catch {
                 guard error.isAcrossFileSystems else { throw error }
                 let copy = try file.copy(to: DownloadWork.folder(of: path), prefix: ResumeToken.prefix)
                 try copy.move(
-                    from: copy.path, to: path, replacing: replacing, permissions: permissions,
+                    from: copy.path, to: path, replacing: overwriting, permissions: permissions,
                     synchronizes: synchronizing)
                 file.remove(at: current)
             }

@@ -73,7 +73,7 @@ public struct ResumeToken: Sendable, CustomStringConvertible {
 
     /// Reads what ``data`` or ``dataWithContent()`` gave. The file it may name is looked at when the download
     /// is resumed.
-    /// - Throws: ``LoadError/Reason/resumeTokenRefused`` if it is damaged, of a later version, or no token.
+    /// - Throws: ``LoadError/Reason/invalidResumeToken`` if it is damaged, of a later version, or no token.
     public init(_ data: Data) throws(LoadError) {
         let lines = data.split(separator: UInt8(ascii: "\n"), maxSplits: 2, omittingEmptySubsequences: false)
         guard lines.count == 3, lines[0].elementsEqual(Self.version.utf8) else {
@@ -90,7 +90,7 @@ public struct ResumeToken: Sendable, CustomStringConvertible {
     private static let version = "URLLoading-Resume/1"
 
     static func refused(_ detail: String) -> LoadError {
-        LoadError(.resumeTokenRefused, phase: .preparing, party: .local, detail: detail)
+        LoadError(.invalidResumeToken, phase: .preparing, party: .local, detail: detail)
     }
 
     /// What is loaded.

@@ -64,7 +64,7 @@ final class FTPConnection: @unchecked Sendable {
     /// (RFC 4217 §15, CVE-2011-0411).
     func secure(_ securing: (any Transport) async throws(LoadError) -> any Transport) async throws(LoadError) {
         guard unread.isEmpty, !parser.isInReply, !transport.hasPendingInput(askingKernel: true) else {
-            throw LoadError(.unexpectedPlaintext, phase: .securing, party: .peer)
+            throw LoadError(.unexpectedPlaintext, phase: .securing, party: .remote)
         }
         transport = try await securing(transport)
         tap?(.connected(transport.description, connection: identifier))
@@ -80,7 +80,7 @@ final class FTPConnection: @unchecked Sendable {
             }
             switch try progress.translated(.sending) {
             case .moved(let count): rest = rest.dropFirst(count)
-            case .end: throw LoadError(.connectionLost, phase: .sending, party: .peer)
+            case .end: throw LoadError(.connectionLost, phase: .sending, party: .remote)
             case .blocked(let interest): await Poller.shared.park(transport.slot, interest, load.handle)
             }
         }
@@ -99,7 +99,7 @@ final class FTPConnection: @unchecked Sendable {
             try await load.handle.goesOn(.waiting)
             if !sawEnd, try !readNow() { await Poller.shared.park(transport.slot, blockedOn, load.handle) }
             if sawEnd {
-                throw LoadError(.connectionLost, phase: .waiting, party: .peer, detail: "the control connection ended")
+                throw LoadError(.connectionLost, phase: .waiting, party: .remote, detail: "the control connection ended")
             }
         }
     }

@@ -128,7 +128,7 @@ final class FTPExchange: Exchange, @unchecked Sendable {
         record?.traffic.receivedBody += Int64(count)
         if let length = bounds.length, received > length {
             throw LoadError(
-                .fileChanged, phase: .receiving, party: .peer,
+                .fileChanged, phase: .receiving, party: .remote,
                 detail: "longer than the \(length) bytes the server spoke of")
         }
         let kept = bounds.isText ? text.convert(storage.room(from: 0), 1..<count + 1) : count
@@ -143,7 +143,7 @@ final class FTPExchange: Exchange, @unchecked Sendable {
             // What the server has to say of it is worth more.
             try connection.listen()
             throw LoadError(
-                .truncated, phase: .receiving, party: .peer, detail: "\(length - received) bytes are missing")
+                .truncated, phase: .receiving, party: .remote, detail: "\(length - received) bytes are missing")
         }
         if bounds.isText, let rest = text.finish() { pending.chunk = rest }
         closeData()

@@ -9,7 +9,7 @@ extension FTPHandler {
     /// One try after the other.
     @inline(never)
     func tries(_ hop: Hop, _ policy: RetryPolicy, for load: LoadContext) async throws(LoadError) -> any Exchange {
-        var plan = BackOffPlan(hop.request, policy, now: load.clock.now())
+        var plan = BackoffPlan(hop.request, policy, now: load.clock.now())
         while true {
             let retry: Retry
             do throws(LoadError) {
@@ -21,7 +21,7 @@ extension FTPHandler {
                 retry = next
             }
             do throws(LoadError) {
-                try await load.backOff(retry, hearsPaths: policy.retriesOnPathChange)
+                try await load.backoff(retry, hearsPaths: policy.retriesOnNetworkChange)
             } catch { throw error.at(hop.request.url) }
         }
     }

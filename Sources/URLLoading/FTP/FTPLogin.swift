@@ -57,13 +57,13 @@ struct FTPLogin {
         if !wasAnonymous { refused.append(credential) }
         let decision = try await load.decide(
             Challenge(
-                space: space, proposedCredential: wasAnonymous ? nil : credential, previousFailureCount: refused.count,
+                protectionSpace: space, proposedCredential: wasAnonymous ? nil : credential, previousFailureCount: refused.count,
                 error: refusal))
         switch decision {
         case .use(let answer):
             guard answer.token == nil else { throw Self.badAnswer("ftp knows no tokens") }
             (credential, isAnswer) = (answer, true)
-        case .performDefaultHandling, .rejectProtectionSpace, .goOnWithout: throw refusal
+        case .performDefaultHandling, .rejectProtectionSpace, .continueWithoutCredential: throw refusal
         case .cancel: throw LoadError(.cancelled, phase: .deciding, party: .local)
         case .accept, .present: throw Self.badAnswer("a credential is wanted")
         }

@@ -78,7 +78,7 @@ struct FTPPlan: Sendable {
         case .span(let first, let last): return Part(offset: first, end: last + 1, isCut: true)
         case .last:
             throw LoadError(
-                .rangeNotSatisfiable, phase: .waiting, party: .peer,
+                .rangeNotSatisfiable, phase: .waiting, party: .remote,
                 detail: "the server does not say how long the file is")
         }
     }

@@ -82,7 +82,7 @@ final class FTPSending {
             case .success(.blocked(let interest)):
                 try connection.listen()
                 await Poller.shared.park(data.slot, interest, load.handle)
-            case .success(.end): try await lost(LoadError(.connectionLost, phase: .sending, party: .peer))
+            case .success(.end): try await lost(LoadError(.connectionLost, phase: .sending, party: .remote))
             case .failure(let failure): try await lost(LoadError(failure, .sending))
             }
         }
@@ -90,7 +90,7 @@ final class FTPSending {
 
     private func count(_ moved: Int) {
         sent += Int64(moved)
-        if moved > 0 { load.sent(ByteCount(count: moved, total: sent, expected: length)) }
+        if moved > 0 { load.sent(TransferProgress(count: moved, total: sent, expected: length)) }
     }
 
     /// A server that closes the data connection says why on the control connection.

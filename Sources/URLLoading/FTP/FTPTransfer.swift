@@ -43,7 +43,7 @@ final class FTPTransfer: @unchecked Sendable {
     /// Nothing of the file has moved, and the connection had been kept too long: that is nobody's fault.
     func failedStale(_ error: LoadError) -> Bool {
         isReused && !hasMoved && load.stopReason == nil
-            && [.connectionLost, .truncated, .serviceUnavailable].contains(error.reason)
+            && [.connectionLost, .truncated, .ftpServiceUnavailable].contains(error.reason)
     }
 
     func fail(_ error: LoadError) {
@@ -51,7 +51,7 @@ final class FTPTransfer: @unchecked Sendable {
         // A refusal of a file leaves a connection as good as it was.
         let isGood =
             connection.isReusable && load.stopReason == nil
-            && [.fileNotFound, .storeRefused, .commandRefused, .storageFull, .rangeNotSatisfiable].contains(
+            && [.fileNotFound, .ftpStoreRefused, .ftpCommandRefused, .ftpStorageFull, .rangeNotSatisfiable].contains(
                 error.reason)
         record?.error = error
         endRecord()
@@ -116,7 +116,7 @@ final class FTPTransfer: @unchecked Sendable {
             case .reply:
                 let reply = try await connection.reply(load)
                 if reply.kind == .preliminary { preliminaries += 1 }
-                guard preliminaries < 32 else { throw LoadError(.unexpectedFTPReply, phase: .waiting, party: .peer) }
+                guard preliminaries < 32 else { throw LoadError(.unexpectedFTPReply, phase: .waiting, party: .remote) }
                 try connection.take(reply)
             case .send(let line):
                 try await connection.say(line, load)
@@ -170,9 +170,9 @@ final class FTPTransfer: @unchecked Sendable {
     private func store() async throws(LoadError) {
         guard var body = request.body, let socket, let data else {
             throw LoadError(
-                .unexpectedFTPReply, phase: .sending, party: .peer, detail: "stored before anything was sent")
+                .unexpectedFTPReply, phase: .sending, party: .remote, detail: "stored before anything was sent")
         }
-        if case .demanded = body.content {
+        if case .provided = body.content {
             body = try await load.demandBody(Hop(request: request), isReused ? nil : .first)
         }
         let opened = try await OutgoingBody.open(body, load.handle)
@@ -230,7 +230,7 @@ extension FTPConnection {
         while conversation.step != .idle {
             let reply = try await reply(load)
             if reply.kind == .preliminary { preliminaries += 1 }
-            guard preliminaries < 32 else { throw LoadError(.unexpectedFTPReply, phase: .receiving, party: .peer) }
+            guard preliminaries < 32 else { throw LoadError(.unexpectedFTPReply, phase: .receiving, party: .remote) }
             try take(reply)
         }
     }

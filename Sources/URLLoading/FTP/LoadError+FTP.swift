@@ -7,13 +7,13 @@ extension LoadError.Reason {
     /// might know better. (Over http a 401 is a response.)
     public static let userAuthenticationRequired = Self("userAuthenticationRequired", -1013)
     /// The server ends its service (421), or has not begun it: too many are connected, or it shuts down.
-    public static let serviceUnavailable = Self("serviceUnavailable", -1004)
+    public static let ftpServiceUnavailable = Self("ftpServiceUnavailable", -1004)
     /// The server has no room for what is stored (452, 552).
-    public static let storageFull = Self("storageFull", -1011)
+    public static let ftpStorageFull = Self("ftpStorageFull", -1011)
     /// The server does not store it there (532, 550, 553).
-    public static let storeRefused = Self("storeRefused", -1102)
+    public static let ftpStoreRefused = Self("ftpStoreRefused", -1102)
     /// A command was refused; the detail says which, and with which number.
-    public static let commandRefused = Self("commandRefused", -1011)
+    public static let ftpCommandRefused = Self("ftpCommandRefused", -1011)
     /// A reply out of the grammar of FTP (RFC 959 §4.2): what answered is none.
     public static let malformedFTPReply = Self(.malformedFTPReply)
     /// A reply without end.
@@ -28,25 +28,25 @@ extension LoadError {
     init(_ refusal: FTPConversation.Refusal) {
         let (reason, phase): (Reason, Phase) =
             switch (refusal.reason, refusal.code) {
-            case (.closing, _): (.serviceUnavailable, .waiting)
-            case (.refused, _) where refusal.command.isEmpty: (.serviceUnavailable, .waiting)
+            case (.closing, _): (.ftpServiceUnavailable, .waiting)
+            case (.refused, _) where refusal.command.isEmpty: (.ftpServiceUnavailable, .waiting)
             case (.login, _): (.userAuthenticationRequired, .connecting)
             case (_, 425): (.cannotConnect, .connecting)
             case (_, 530): (.userAuthenticationRequired, .waiting)
-            case (.cannotStore, 452), (.cannotStore, 552): (.storageFull, .sending)
-            case (.cannotStore, _): (.storeRefused, .sending)
+            case (.cannotStore, 452), (.cannotStore, 552): (.ftpStorageFull, .sending)
+            case (.cannotStore, _): (.ftpStoreRefused, .sending)
             case (.unavailable, 550): (.fileNotFound, .waiting)
             case (.insecure, _): (.secureConnectionFailed, .securing)
             case (.cannotResume, _): (.rangeNotSatisfiable, .waiting)
             case (.aborted, _): (.truncated, .receiving)
             case (.unexpected, _): (.unexpectedFTPReply, .waiting)
-            case (.refused, _), (.unavailable, _): (.commandRefused, .waiting)
+            case (.refused, _), (.unavailable, _): (.ftpCommandRefused, .waiting)
             }
         // The server's own words may repeat what was said to it.
         let said =
             refusal.command.isEmpty
             ? "the greeting was \(refusal.code)" : "\(refusal.command) was answered \(refusal.code)"
-        self.init(reason, phase: phase, party: .peer, detail: said)
+        self.init(reason, phase: phase, party: .remote, detail: said)
     }
 
     /// What a machine of the wire threw: a refusal, or a violation.
@@ -56,7 +56,7 @@ extension LoadError {
             case let refusal as FTPConversation.Refusal: LoadError(refusal)
             case let violation as WireViolation: LoadError(violation, phase)
             case let error as LoadError: error
-            default: LoadError(.unexpectedFTPReply, phase: phase, party: .peer)
+            default: LoadError(.unexpectedFTPReply, phase: phase, party: .remote)
             }
     }
 }

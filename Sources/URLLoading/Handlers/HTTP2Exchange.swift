@@ -167,7 +167,7 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
             sending.queued -= inbox.sent
             traffic.sent += Int64(inbox.sent)
             traffic.content += Int64(inbox.sent)
-            owner.sent(ByteCount(count: inbox.sent, total: traffic.content, expected: sending.length))
+            owner.sent(TransferProgress(count: inbox.sent, total: traffic.content, expected: sending.length))
         }
         if inbox.hasSentAll {
             sending.hasEnded = true
@@ -198,7 +198,7 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
     /// Waits for the word to go on, but not for ever: many servers never give it.
     private func mayContinue() async throws(LoadError) -> Bool {
         phase = .waiting
-        let deadline = owner.clock.now() &+ LoadHandle.nanoseconds(connection.continueTimeout)
+        let deadline = owner.clock.now() &+ LoadHandle.nanoseconds(connection.expectContinueTimeout)
         owner.clock.schedule(stream.slot, at: deadline)
         owner.clock.schedule(connection.transport.slot, at: deadline)
         while true {
@@ -295,7 +295,7 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
         }
         guard connection.places.takesTunnels else {
             throw LoadError(
-                .webSocketRefused, phase: .waiting, party: .peer,
+                .webSocketRefused, phase: .waiting, party: .remote,
                 detail: "no WebSockets over HTTP/2: SETTINGS_ENABLE_CONNECT_PROTOCOL is not set")
         }
     }

@@ -11,10 +11,10 @@ extension HTTPExchange {
 
     /// The request, with what opens its connection for whoever sends it.
     func open(_ request: PreparedRequest) async throws(LoadError) {
-        let limit = owner.core.configuration.authentication.ticketTimeout
+        let limit = owner.core.configuration.authentication.kerberosTimeout
         // Not both: a connection is the origin's, or the proxy's that stands in its place. One that is nobody's stays so.
         let own = connection.route.identity == nil ? nil : request.legs
-        guard let legs = own ?? connection.forwarder?.login.flatMap({ ProofLegs($0, within: limit) }) else {
+        guard let legs = own ?? connection.forwarder?.login.flatMap({ ProofLegs($0, timeout: limit) }) else {
             return try await send(request)
         }
         let binding = binding(toProxy: legs.isProxy)
@@ -129,6 +129,6 @@ extension HTTPHead {
 
 extension LoadError {
     static func proofBroken(_ words: String) -> LoadError {
-        LoadError(.authenticationFailed, phase: .waiting, party: .peer, detail: words)
+        LoadError(.authenticationFailed, phase: .waiting, party: .remote, detail: words)
     }
 }

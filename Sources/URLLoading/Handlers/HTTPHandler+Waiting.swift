@@ -10,7 +10,7 @@ extension HTTPHandler {
     @inline(never)
     static func tries(_ hop: Hop, for load: LoadContext) async throws(LoadError) -> any NetworkExchange {
         let policy = hop.request.retryPolicy ?? load.core.configuration.retryPolicy ?? .never
-        var plan = BackOffPlan(hop.request, policy, now: load.clock.now())
+        var plan = BackoffPlan(hop.request, policy, now: load.clock.now())
         while true {
             let retry: Retry
             let hearsPaths: Bool
@@ -23,9 +23,9 @@ extension HTTPHandler {
                 guard let next = plan.retry(after: error, now: load.clock.now(), roll: .random(in: 0..<1)),
                     load.mayTryAgain()
                 else { throw error }
-                (retry, hearsPaths) = (next, policy.retriesOnPathChange)
+                (retry, hearsPaths) = (next, policy.retriesOnNetworkChange)
             }
-            do throws(LoadError) { try await load.backOff(retry, hearsPaths: hearsPaths) } catch {
+            do throws(LoadError) { try await load.backoff(retry, hearsPaths: hearsPaths) } catch {
                 throw error.at(hop.request.url)
             }
         }
@@ -46,7 +46,7 @@ extension HTTPHandler {
     }
 }
 
-extension BackOffPlan {
+extension BackoffPlan {
     fileprivate mutating func retry(after head: HTTPHead, _ load: LoadContext) -> Retry? {
         let date = HTTPDate(secondsSince1970: Int64(Date.now.timeIntervalSince1970))
         return retry(after: head, now: load.clock.now(), date: date, roll: .random(in: 0..<1))

@@ -102,7 +102,7 @@ struct HTTPHandler: DirectHandler {
         _ body: RequestBody, _ hop: Hop, for load: LoadContext, _ retries: RetryPlan
     ) async throws(LoadError) -> PreparedRequest {
         var body = body
-        if case .demanded = body.content {
+        if case .provided = body.content {
             try await connect(hop, for: load)
             body = try await load.demandBody(hop, retries.cause)
         }

@@ -106,7 +106,7 @@ extension HandlerLine {
         _ handler: any ProtocolHandler, _ client: ProtocolClient
     ) async throws(LoadError) -> any Exchange {
         let (load, request) = (client.load, client.hop.request)
-        let ending = await Interruption.run(load.handle) { () -> Result<ProtocolAnswer, any Error> in
+        let ending = await Interruption.run(load.handle) { () -> Result<ProtocolResponse, any Error> in
             do { return .success(try await handler.load(request, client: client)) } catch { return .failure(error) }
         }
         switch ending {

@@ -10,7 +10,7 @@ extension ProtocolClient {
     package var clock: LoopClock { load.clock }
 }
 
-extension ProtocolAnswer {
+extension ProtocolResponse {
     /// Where another handler wants the load to go on.
     package var redirect: Request? { exchange.redirect }
 
@@ -19,11 +19,11 @@ extension ProtocolAnswer {
     ///   go of together with the body.
     package func with<S: AsyncSequence & Sendable>(
         body: S, trailers: @escaping @Sendable () -> Headers
-    ) -> ProtocolAnswer where S.Element: ContiguousBytes {
+    ) -> ProtocolResponse where S.Element: ContiguousBytes {
         let pieces = AnyChunkIterator(body)
         let exchange = HandlerExchange(response, pieces, redirect: redirect, trailers: trailers)
         exchange.isForwarded = true
-        return ProtocolAnswer(exchange)
+        return ProtocolResponse(exchange)
     }
 }
 
@@ -38,7 +38,7 @@ extension RequestBody {
         return URL(filePath: path)
     }
     /// A decision is asked for it.
-    package var isDemanded: Bool { if case .demanded = content { true } else { false } }
+    package var isDemanded: Bool { if case .provided = content { true } else { false } }
 
     /// Lends each piece in turn. A body of a sequence asks for a fresh one.
     package func forEachPiece(_ use: (UnsafeRawBufferPointer) -> Void) async throws {
@@ -49,7 +49,7 @@ extension RequestBody {
         case .stream(_, _, let make):
             let pieces = make()
             while let piece = try await pieces.next() { piece.withUnsafeBytes(use) }
-        case .demanded: break
+        case .provided: break
         }
     }
 
@@ -65,7 +65,7 @@ extension RequestBody {
             begin()
             data.withUnsafeBytes(piece)
             return self
-        case .demanded: return self
+        case .provided: return self
         case .parts(let parts):
             let length = parts.map(\.currentLength).reduce(0 as Int64?) { sum, length in
                 length.flatMap { l in sum.map { $0 + l } }

@@ -8,7 +8,7 @@ import URLLoadingIO
 /// ```swift
 /// struct Greeting: ProtocolHandler {
 ///     func canHandle(_ request: Request) -> Bool { request.url.scheme == "greet" }
-///     func load(_ request: Request, client: ProtocolClient) async throws -> ProtocolAnswer {
+///     func load(_ request: Request, client: ProtocolClient) async throws -> ProtocolResponse {
 ///         .response(Response(url: request.url, mediaType: MediaType("text/plain")), data: Data("hello".utf8))
 ///     }
 /// }
@@ -17,7 +17,7 @@ import URLLoadingIO
 /// A handler that changes what others answer forwards with ``ProtocolClient/next``:
 ///
 /// ```swift
-/// func load(_ request: Request, client: ProtocolClient) async throws -> ProtocolAnswer {
+/// func load(_ request: Request, client: ProtocolClient) async throws -> ProtocolResponse {
 ///     var request = request
 ///     request.headers[.authorization] = "Bearer \(try await tokens.current())"
 ///     return try await client.next.load(request)
@@ -42,7 +42,7 @@ public protocol ProtocolHandler: Sendable {
     ///   - client: the load that is answered.
     /// - Throws: a ``LoadError`` ends the load as it is; any other error, with
     ///   ``LoadError/Reason/handlerFailed``, the error in ``LoadError/underlying``.
-    func load(_ request: Request, client: ProtocolClient) async throws -> ProtocolAnswer
+    func load(_ request: Request, client: ProtocolClient) async throws -> ProtocolResponse
 }
 
 extension ProtocolHandler {
@@ -55,7 +55,7 @@ protocol DirectHandler: ProtocolHandler {
 }
 
 extension DirectHandler {
-    public func load(_ request: Request, client: ProtocolClient) async throws -> ProtocolAnswer {
+    public func load(_ request: Request, client: ProtocolClient) async throws -> ProtocolResponse {
         try await client.answer(request, from: self)
     }
 }
@@ -86,7 +86,7 @@ public struct ProtocolClient: Sendable {
         /// discarded with its answer. The request may be another than the one that was asked for; a
         /// session's own credentials still go to the origin the caller named only.
         /// - Throws: the ``LoadError`` of who answered; ``LoadError/Reason/cancelled`` once the load is over.
-        public func load(_ request: Request) async throws(LoadError) -> ProtocolAnswer {
+        public func load(_ request: Request) async throws(LoadError) -> ProtocolResponse {
             try await client.forward(client.hop(for: request))
         }
     }
@@ -101,7 +101,7 @@ public struct ProtocolClient: Sendable {
         // What the handler makes of an identity is not seen here.
         switch decision {
         case .use, .present: gathered.add(.unstorable)
-        case .performDefaultHandling, .rejectProtectionSpace, .goOnWithout, .cancel, .accept: break
+        case .performDefaultHandling, .rejectProtectionSpace, .continueWithoutCredential, .cancel, .accept: break
         }
         return decision
     }
@@ -114,17 +114,17 @@ public struct ProtocolClient: Sendable {
         return hop
     }
 
-    func forward(_ hop: Hop) async throws(LoadError) -> ProtocolAnswer {
+    func forward(_ hop: Hop) async throws(LoadError) -> ProtocolResponse {
         try enter()
         var exchange: (any Exchange)?
         defer { scope.leave(with: exchange) }
         let answered = try await HandlerLine.answer(hop, for: load, from: line, after: position, gathered)
         exchange = answered
         note(answered, hop)
-        return ProtocolAnswer(answered)
+        return ProtocolResponse(answered)
     }
 
-    func answer(_ request: Request, from handler: any DirectHandler) async throws(LoadError) -> ProtocolAnswer {
+    func answer(_ request: Request, from handler: any DirectHandler) async throws(LoadError) -> ProtocolResponse {
         var hop = hop
         hop.request = request
         try enter()
@@ -133,7 +133,7 @@ public struct ProtocolClient: Sendable {
         let answered = try await handler.exchange(hop, for: load)
         exchange = answered
         note(answered, hop)
-        return ProtocolAnswer(answered)
+        return ProtocolResponse(answered)
     }
 
     private func note(_ exchange: any Exchange, _ hop: Hop) {
@@ -149,7 +149,7 @@ public struct ProtocolClient: Sendable {
 }
 
 /// What a handler answers: a response with its body, or a redirect.
-public struct ProtocolAnswer: Sendable {
+public struct ProtocolResponse: Sendable {
     let exchange: any Exchange
     /// What is answered, before the body.
     public var response: Response { exchange.response }
@@ -163,8 +163,8 @@ public struct ProtocolAnswer: Sendable {
     }
 
     /// A response and all of its body.
-    public static func response(_ response: Response, data: Data = Data()) -> ProtocolAnswer {
-        ProtocolAnswer(HandlerExchange(response, data.isEmpty ? nil : AnyChunkIterator(OneChunk(data))))
+    public static func response(_ response: Response, data: Data = Data()) -> ProtocolResponse {
+        ProtocolResponse(HandlerExchange(response, data.isEmpty ? nil : AnyChunkIterator(OneChunk(data))))
     }
 
     /// A response and a body in pieces, pulled no faster than the caller reads. The sequence is iterated in
@@ -174,14 +174,14 @@ public struct ProtocolAnswer: Sendable {
     /// ``LoadError/Reason/handlerFailed``.
     public static func response<S: AsyncSequence & Sendable>(
         _ response: Response, body: S
-    ) -> ProtocolAnswer where S.Element: ContiguousBytes {
-        ProtocolAnswer(HandlerExchange(response, AnyChunkIterator(body)))
+    ) -> ProtocolResponse where S.Element: ContiguousBytes {
+        ProtocolResponse(HandlerExchange(response, AnyChunkIterator(body)))
     }
 
     /// A redirect: the caller's decision is asked, then the request is sent as it is. `file` and `data` are
     /// reached only from themselves.
-    public static func redirect(_ response: Response, to request: Request) -> ProtocolAnswer {
-        ProtocolAnswer(HandlerExchange(response, nil, redirect: request))
+    public static func redirect(_ response: Response, to request: Request) -> ProtocolResponse {
+        ProtocolResponse(HandlerExchange(response, nil, redirect: request))
     }
 }
 

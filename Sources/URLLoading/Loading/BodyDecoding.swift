@@ -61,7 +61,7 @@ final class BodyDecoding {
 extension ContentDecodingLimits {
     fileprivate init(_ limits: Configuration.Limits) {
         self.init()
-        ratio = limits.expansionRatio
-        outputSize = limits.expandedSize
+        ratio = limits.decompressionRatio
+        outputSize = limits.decompressedSize
     }
 }

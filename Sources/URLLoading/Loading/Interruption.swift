@@ -20,7 +20,7 @@ extension Interruption {
     ///   - limit: how long to wait; nil for as long as the load lives.
     ///   - work: inherits priority and task-local values.
     static func run(
-        _ handle: LoadHandle, within limit: Duration? = nil, _ work: @escaping @Sendable () async -> Answer
+        _ handle: LoadHandle, timeout limit: Duration? = nil, _ work: @escaping @Sendable () async -> Answer
     ) async -> Interruption {
         let slot = Poller.shared.borrowSlot()
         handle.attach(slot)
@@ -59,7 +59,7 @@ extension LoadHandle {
         let attempt = attempt
         let paused = attempt?.pause()
         defer { attempt?.go(on: paused) }
-        let ending = await Interruption.run(self, within: decision.deadline) { () -> Result<Answer, any Error> in
+        let ending = await Interruption.run(self, timeout: decision.deadline) { () -> Result<Answer, any Error> in
             do {
                 guard let asker else { return .success(try await decision.decide(question)) }
                 return .success(try await asker.asking { try await decision.decide(question) })

@@ -113,7 +113,7 @@ struct Load: Sendable {
         case .instead(let request):
             context.emit(.redirected(redirect.to(request)))
             return hop.next(request)
-        case .deliver: return nil
+        case .doNotFollow: return nil
         case .cancel: throw LoadError(.cancelled, phase: .deciding, party: .local)
         }
     }

@@ -6,7 +6,7 @@ import URLLoadingIO
 extension LoadContext {
     /// Waits before another try.
     /// - Parameter hearsPaths: another network ends the wait.
-    func backOff(_ retry: Retry, hearsPaths: Bool) async throws(LoadError) {
+    func backoff(_ retry: Retry, hearsPaths: Bool) async throws(LoadError) {
         emit(.retrying(retry))
         let moment = retry.delay > .zero ? clock.now() &+ LoadHandle.nanoseconds(retry.delay) : 0
         do throws(IOFailure) {

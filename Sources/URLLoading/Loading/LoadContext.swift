@@ -103,7 +103,7 @@ final class LoadContext: ConnectionClient {
     var decisions: Decisions? { replaced.load()?.decisions ?? given }
     var responseDecision: Decision<Response, ResponseDisposition>? { decisions?.response ?? core.decisions?.response }
     var redirectDecision: Decision<Redirect, RedirectDecision>? { decisions?.redirect ?? core.decisions?.redirect }
-    var bodyDecision: Decision<BodyDemand, RequestBody>? { decisions?.newBody ?? core.decisions?.newBody }
+    var bodyDecision: Decision<BodyProviderContext, RequestBody>? { decisions?.bodyProvider ?? core.decisions?.bodyProvider }
 
     /// The decision about what is stored. It is for data and uploads, not for downloads.
     var cacheDecision: Decision<CachedResponse, CacheDecision>? {
@@ -128,7 +128,7 @@ final class LoadContext: ConnectionClient {
 
     func decide(_ challenge: Challenge) async throws(LoadError) -> ChallengeDecision {
         let (own, shared) = (decisions?.challenge, core.decisions?.challenge)
-        guard let decision = challenge.space.method.isForSession ? shared ?? own : own ?? shared
+        guard let decision = challenge.protectionSpace.method.isForSession ? shared ?? own : own ?? shared
         else { return .performDefaultHandling }
         challenged(challenge)
         return try await ask(decision, challenge)
@@ -136,9 +136,9 @@ final class LoadContext: ConnectionClient {
 
     /// The body of a request that has none of its own.
     @inline(never)
-    func demandBody(_ hop: Hop, _ cause: BodyDemand.Cause?) async throws(LoadError) -> RequestBody {
+    func demandBody(_ hop: Hop, _ cause: BodyProviderContext.Cause?) async throws(LoadError) -> RequestBody {
         guard let decision = bodyDecision else { throw .noBody(hop.request.url) }
-        let demand = BodyDemand(request: hop.request, cause: cause ?? (hop.followed > 0 ? .redirect : .first))
+        let demand = BodyProviderContext(request: hop.request, cause: cause ?? (hop.followed > 0 ? .redirect : .first))
         return try await ask(decision, demand)
     }
 
@@ -169,7 +169,7 @@ final class LoadContext: ConnectionClient {
         if let events { events.received(count, isAlone: handlerScope?.haveOverlapped != true) }
     }
 
-    func sent(_ bytes: ByteCount) { emit(.bodySent(bytes)) }
+    func sent(_ bytes: TransferProgress) { emit(.bodySent(bytes)) }
     func challenged(_ challenge: Challenge) { emit(.challenged(challenge)) }
     func informed(_ head: HTTP1ResponseHead) { emit(.informational(HTTPHead(head))) }
     func setResting(_ isResting: Bool, _ route: Route) { core.pool.setResting(isResting, route) }
@@ -185,6 +185,6 @@ extension LoadError {
     static func noBody(_ url: URL) -> LoadError {
         LoadError(
             .badRequest, phase: .preparing, party: .local, url: url,
-            detail: "its body is demanded, and no decision newBody gives one")
+            detail: "its body is demanded, and no decision bodyProvider gives one")
     }
 }

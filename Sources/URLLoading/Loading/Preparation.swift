@@ -102,7 +102,7 @@ struct PreparedRequest: Sendable {
         switch policy {
         case .revalidate: directive = "max-age=0"
         case .reloadIgnoringCaches: directive = "no-cache"
-        case .useProtocol, .reload, .storedElseLoad, .storedOnly: return
+        case .useProtocol, .reload, .cacheElseLoad, .onlyIfCached: return
         }
         let given = headers
         if !given.contains(.cacheControl) { set([.cacheControl: directive]) }

@@ -27,9 +27,9 @@ enum ReconnectionPlan: Sendable {
         let giveUp = error.map { ReconnectionPlan.fail($0) } ?? .end
         if let error, !error.maySucceedLater { return giveUp }
         guard history.wasConnected || reconnection.retriesFirstConnection else { return giveUp }
-        if let attempts = reconnection.attempts, history.failures >= max(0, attempts) { return giveUp }
+        if let attempts = reconnection.maximumAttempts, history.failures >= max(0, attempts) { return giveUp }
         let wait = delay(history, reconnection, chance: chance)
-        if let time = reconnection.time, history.lostFor &+ wait > LoadHandle.nanoseconds(time) { return giveUp }
+        if let time = reconnection.maximumDuration, history.lostFor &+ wait > LoadHandle.nanoseconds(time) { return giveUp }
         return .connect(after: wait)
     }
 
@@ -37,8 +37,8 @@ enum ReconnectionPlan: Sendable {
     private static func delay(
         _ history: History, _ reconnection: ServerSentEvents.Reconnection, chance: Double
     ) -> Int64 {
-        let least = nanoseconds(reconnection.bounds.lowerBound)
-        let most = nanoseconds(reconnection.bounds.upperBound)
+        let least = nanoseconds(reconnection.delayBounds.lowerBound)
+        let most = nanoseconds(reconnection.delayBounds.upperBound)
         var delay = min(max(nanoseconds(history.retry ?? reconnection.delay), least), most)
         for _ in 0..<history.failures where delay > 0 && delay < most { delay = delay > most / 2 ? most : delay * 2 }
         let jitter = Double(delay) * max(0, reconnection.jitter.isFinite ? reconnection.jitter : 0) * chance

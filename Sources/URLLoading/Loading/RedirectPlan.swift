@@ -34,14 +34,14 @@ enum RedirectPlan {
     }
 
     private static func tooMany(_ followed: Int) -> LoadError {
-        LoadError(.tooManyRedirects, phase: .redirecting, party: .peer, detail: "\(followed) followed")
+        LoadError(.tooManyRedirects, phase: .redirecting, party: .remote, detail: "\(followed) followed")
     }
 
     static func make(_ head: HTTPHead, _ request: Request, followed: Int, maximum: Int) -> RedirectPlan {
         guard isRedirect(head.status), let location = head.headers.values(of: .location).first else { return .deliver }
         guard let next = resolve(location, request.url, isWebSocket: request.headers[.upgrade] == "websocket") else {
             return .refuse(
-                LoadError(.badRedirect, phase: .redirecting, party: .peer, detail: "Location is no URL reference"), nil)
+                LoadError(.badRedirect, phase: .redirecting, party: .remote, detail: "Location is no URL reference"), nil)
         }
         // A server must not turn a load of the web into one of this machine's files (security 58).
         let target: Destination
@@ -51,7 +51,7 @@ enum RedirectPlan {
             let isScheme = violation.code == .unsupportedScheme
             return .refuse(
                 LoadError(
-                    isScheme ? .redirectRefused : .badRedirect, phase: .redirecting, party: .peer,
+                    isScheme ? .redirectRefused : .badRedirect, phase: .redirecting, party: .remote,
                     detail: isScheme ? "only http and https may be redirected to" : violation.description), next)
         }
         // A request without a destination was never sent.

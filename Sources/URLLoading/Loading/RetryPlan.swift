@@ -1,5 +1,5 @@
 // Whether a request is sent again at once after a failure that is nobody's. Pure. What a policy says of other
-// failures is `BackOffPlan`'s.
+// failures is `BackoffPlan`'s.
 
 import URLLoadingWire
 
@@ -54,7 +54,7 @@ struct RetryPlan {
     }
 
     /// Why a body is made again; `nil` for the first time.
-    var cause: BodyDemand.Cause? {
+    var cause: BodyProviderContext.Cause? {
         isChallenged
             ? .challenge
             : dropsExpectation

@@ -19,7 +19,7 @@ public import URLLoadingWire
 /// network for is; there, a load that was stopped by its idle timeout stays stopped.
 public struct RetryPolicy: Sendable, Hashable {
     /// How long to wait before a try. All times are at least zero.
-    public enum BackOff: Sendable, Hashable {
+    public enum Backoff: Sendable, Hashable {
         /// A random time between zero and a bound: `base` before the second try, doubled for each that
         /// follows, at most `cap`. What was refused together does not come back together.
         case exponential(base: Duration, cap: Duration)
@@ -31,10 +31,10 @@ public struct RetryPolicy: Sendable, Hashable {
     /// ``LoadError/Reason/streamReset`` (by which a proxy that speaks HTTP/2 says that it has lost the connection behind it),
     /// ``LoadError/Reason/connectionRefused``, ``LoadError/Reason/unreachable``,
     /// ``LoadError/Reason/lookupFailed``, ``LoadError/Reason/idleTimeout``, ``LoadError/Reason/connectTimeout`` and, of
-    /// ftp, ``LoadError/Reason/serviceUnavailable``.
+    /// ftp, ``LoadError/Reason/ftpServiceUnavailable``.
     public static let transientReasons: Set<LoadError.Reason> = [
         .connectionLost, .truncated, .streamReset, .connectionRefused, .unreachable, .lookupFailed, .idleTimeout,
-        .connectTimeout, .serviceUnavailable,
+        .connectTimeout, .ftpServiceUnavailable,
     ]
     /// Statuses that may pass: 408, 429, 500, 502, 503 and 504.
     public static let transientStatuses: Set<Status> = [
@@ -54,16 +54,16 @@ public struct RetryPolicy: Sendable, Hashable {
     /// No further try begins later than so long after the first; `nil` for no limit.
     public var maximumDuration: Duration?
     /// How long to wait before a try.
-    public var backOff = BackOff.exponential(base: .seconds(1), cap: .seconds(60))
+    public var backoff = Backoff.exponential(base: .seconds(1), cap: .seconds(60))
     /// The longest wait a server may ask for with Retry-After (RFC 9110 §10.2.3). What it asks for is
-    /// waited in addition to ``backOff``; a response that asks for more is delivered, since coming back
+    /// waited in addition to ``backoff``; a response that asks for more is delivered, since coming back
     /// earlier is what it asked not to be done.
     public var maximumRetryAfter: Duration = .seconds(60)
     /// After an error, a network that comes, or is exchanged for another, ends the wait.
-    public var retriesOnPathChange = true
+    public var retriesOnNetworkChange = true
     /// Methods other than GET, HEAD, OPTIONS, TRACE, PUT and DELETE too. A request that failed may have been
     /// carried out all the same, and is then carried out twice (RFC 9110 §9.2.2): for servers that can tell.
-    public var includesNonIdempotent = false
+    public var retriesNonIdempotent = false
 
     public init(maximumAttempts: Int = 3) { self.maximumAttempts = maximumAttempts }
 }
@@ -73,7 +73,7 @@ public struct Retry: Sendable, CustomStringConvertible {
     /// Why the one before was not enough.
     public enum Cause: Sendable {
         case failed(LoadError)
-        case answered(Status)
+        case status(Status)
     }
     /// Why the one before was not enough.
     public let cause: Cause
@@ -87,7 +87,7 @@ public struct Retry: Sendable, CustomStringConvertible {
         let why =
             switch cause {
             case .failed(let error): "\(error)"
-            case .answered(let status): "\(status)"
+            case .status(let status): "\(status)"
             }
         let tenths = delay.components.seconds * 10 + delay.components.attoseconds / 100_000_000_000_000_000
         return "try \(attempt) in \(tenths / 10).\(tenths % 10) s after \(why)"

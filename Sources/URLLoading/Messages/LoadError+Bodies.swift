@@ -56,7 +56,7 @@ extension LoadError {
 
     init(refusing response: Response, _ reason: Reason, _ detail: String) {
         self.init(
-            reason, phase: .receiving, party: .peer, url: response.url, detail: detail,
+            reason, phase: .receiving, party: .remote, url: response.url, detail: detail,
             underlying: RefusedResponse(response: response))
     }
 }

@@ -9,7 +9,7 @@ extension LoadError.Reason {
     /// The proxy's own name does not exist.
     public static let proxyNotFound = Self("proxyNotFound", -1003)
     /// The desktop's settings could not be asked, so that nobody knows whether there is a proxy: libproxy failed.
-    public static let proxiesUnknown = Self("proxiesUnknown", -1006)
+    public static let proxyResolutionFailed = Self("proxyResolutionFailed", -1006)
     /// The proxy would not connect: it answered CONNECT with a status that is no success, or SOCKS with a refusal.
     public static let proxyRefused = Self("proxyRefused", -1004)
     /// The proxy wants credentials, or others (407, or SOCKS 5 in its own words). A 407 to a request for `http` is a

@@ -8,7 +8,7 @@ extension LoadError {
         let (why, party): (Reason, Party) =
             switch reason {
             case .cancelled, .invalidated: (.cancelled, .local)
-            case .idle: (.idleTimeout, .peer)
+            case .idle: (.idleTimeout, .remote)
             case .deadline: (.resourceTimeout, .local)
             }
         self.init(why, phase: phase, party: party)
@@ -28,7 +28,7 @@ extension LoadError {
         case .hostNotFound(let name): self.init(.hostNotFound, phase: phase, party: .system, detail: name)
         case .lookupFailed(let words): self.init(.lookupFailed, phase: phase, party: .system, detail: words)
         case .tls(let failure): self.init(failure, phase)
-        case .closedByPeer: self.init(.connectionLost, phase: phase, party: .peer)
+        case .closedByPeer: self.init(.connectionLost, phase: phase, party: .remote)
         case .cannotBind(let words): self.init(.interfaceUnavailable, phase: phase, party: .system, detail: words)
         case .invalidAddress(let words): self.init(.badURL, phase: phase, party: .local, detail: words)
         }
@@ -38,9 +38,9 @@ extension LoadError {
         let isConnecting = phase == .connecting
         let (reason, party): (Reason, Party) =
             switch SystemError.kind(number) {
-            case .refused: (.connectionRefused, .peer)
+            case .refused: (.connectionRefused, .remote)
             case .unreachable: (.unreachable, .system)
-            case .lost: (.connectionLost, .peer)
+            case .lost: (.connectionLost, .remote)
             case .timedOut: (isConnecting ? .unreachable : .connectionLost, .system)
             case .other where phase == .resolving: (.lookupFailed, .system)
             case .other: (isConnecting ? .cannotConnect : .connectionLost, .system)
@@ -56,13 +56,13 @@ extension LoadError {
             }
         let words = failure.name.map { "\($0): \(failure.detail)" } ?? failure.detail
         self.init(
-            Reason(failure.kind), phase: phase, party: isLocal ? .local : .peer, detail: words,
+            Reason(failure.kind), phase: phase, party: isLocal ? .local : .remote, detail: words,
             underlying: failure.trust.map { TrustFailure(trust: ServerTrust($0)) })
     }
 
     package init(_ violation: WireViolation, _ phase: Phase) {
         self.init(
-            Reason(violation), phase: phase, party: violation.party == .local ? .local : .peer,
+            Reason(violation), phase: phase, party: violation.party == .local ? .local : .remote,
             detail: violation.description)
     }
 

@@ -5,10 +5,10 @@ import URLLoadingIO
 extension LoadError.Reason {
     /// The server vouches for itself: nobody else does.
     public static let certificateSelfSigned = Self("certificateSelfSigned", -1202)
-    /// A key or a signature in the chain is weaker than ``Configuration/TLS/strength``.
+    /// A key or a signature in the chain is weaker than ``Configuration/TLS/minimumStrength``.
     public static let certificateWeak = Self("certificateWeak", -1202)
     /// A signature in the chain is not its issuer's.
-    public static let certificateForged = Self("certificateForged", -1202)
+    public static let certificateSignatureInvalid = Self("certificateSignatureInvalid", -1202)
     /// The chain holds none of the pins of this host.
     public static let certificatePinMismatch = Self("certificatePinMismatch", -1202)
     /// The status that must be stapled to the certificate is missing, or worth nothing.
@@ -34,7 +34,7 @@ extension LoadError.Reason {
             case .notYetValid: .certificateNotYetValid
             case .selfSigned: .certificateSelfSigned
             case .untrustedIssuer: .certificateUntrusted
-            case .badSignature: .certificateForged
+            case .badSignature: .certificateSignatureInvalid
             case .weakCryptography: .certificateWeak
             case .nameMismatch: .certificateNameMismatch
             case .wrongPurpose, .invalidChain: .certificateInvalid

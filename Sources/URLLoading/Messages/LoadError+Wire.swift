@@ -1,4 +1,4 @@
-// Broken messages, one reason each: what the peer sent wrong (`LoadError.party` is `.peer`), or what
+// Broken messages, one reason each: what the peer sent wrong (`LoadError.party` is `.remote`), or what
 // the caller asked to send (`.local`).
 
 import URLLoadingWire

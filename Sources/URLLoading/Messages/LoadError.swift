@@ -10,7 +10,7 @@ public import FoundationEssentials
 ///     let (data, _) = try await session.data(from: url)
 /// } catch where error.reason == .hostNotFound {
 ///     print("no such host: \(error)")
-/// } catch where error.party == .peer {
+/// } catch where error.party == .remote {
 ///     print("the server misbehaved: \(error)")
 /// }
 /// ```
@@ -60,7 +60,7 @@ public struct LoadError: Error, Sendable, CustomStringConvertible {
         /// This program: a request that cannot be sent, a limit it set, a cancellation.
         case local
         /// The server, or whoever answers in its place.
-        case peer
+        case remote
         /// The operating system or the network in between.
         case system
     }
@@ -181,7 +181,7 @@ extension LoadError.Reason {
     /// What was loaded cannot be given its name.
     public static let cannotMoveFile = Self("cannotMoveFile", -3005)
     /// With this token nothing can be resumed: it is damaged, or its file is not what was left.
-    public static let resumeTokenRefused = Self("resumeTokenRefused", -3001)
+    public static let invalidResumeToken = Self("invalidResumeToken", -3001)
     /// It has no such range of bytes.
     public static let rangeNotSatisfiable = Self("rangeNotSatisfiable", -1008)
 

@@ -12,7 +12,7 @@ public enum LoadEvent: Sendable {
     /// A handler brought the request into its canonical form (``ProtocolHandler/canonical(_:)``).
     case canonicalized(Request)
     /// A piece of the request's body was handed to the system. Counted anew for each request sent.
-    case bodySent(ByteCount)
+    case bodySent(TransferProgress)
     /// An interim (1xx) response came (RFC 9110 §15.2).
     case informational(HTTPHead)
     /// A try of the request failed, or was answered with a status that may pass, and another follows:
@@ -39,7 +39,7 @@ public enum LoadEvent: Sendable {
     case resumed(offset: Int64, expected: Int64?)
     /// A piece of the body was received, and decoded; of a download: was written to its file. The total of
     /// a resumed one counts from the beginning of the file.
-    case received(ByteCount)
+    case received(TransferProgress)
     /// What was loaded is in the cache now, whole, and will answer again or be asked about. Not told of what was
     /// there before.
     case stored
@@ -53,7 +53,7 @@ public enum LoadEvent: Sendable {
 }
 
 /// How many bytes one event is about, and how many there were up to now.
-public struct ByteCount: Sendable, Hashable, CustomStringConvertible {
+public struct TransferProgress: Sendable, Hashable, CustomStringConvertible {
     /// Since the last such event, at least 1.
     public let count: Int
     /// Since the beginning.
@@ -79,7 +79,7 @@ extension LoadEvent: CustomStringConvertible {
         case .informational(let head): "informational \(head.status.code)"
         case .retrying(let retry): "retrying \(retry)"
         case .waitingForConnectivity: "waitingForConnectivity"
-        case .challenged(let challenge): "challenged \(challenge.space)"
+        case .challenged(let challenge): "challenged \(challenge.protectionSpace)"
         case .redirected(let redirect): "redirected \(redirect.response.http.map { "\($0.status.code)" } ?? "-")"
         case .responded(let response): "responded \(response)"
         case .becameDownload: "becameDownload"

@@ -46,9 +46,9 @@ enum OutgoingBody: Sendable {
                 }
             }
             return .parts(opened)
-        case .demanded:
+        case .provided:
             // What a decision answers is not asked for again.
-            throw LoadError(.badRequest, phase: .preparing, party: .local, detail: "newBody demands a body itself")
+            throw LoadError(.badRequest, phase: .preparing, party: .local, detail: "bodyProvider demands a body itself")
         }
     }
 

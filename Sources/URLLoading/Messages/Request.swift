@@ -129,7 +129,7 @@ public struct Request: Sendable {
     /// what a request asks for besides, by Cache-Control, holds as well (RFC 9111 §5.2.1).
     ///
     /// ```swift
-    /// request.cachePolicy = .storedElseLoad
+    /// request.cachePolicy = .cacheElseLoad
     /// ```
     public enum CachePolicy: Sendable, Hashable {
         /// As HTTP says (RFC 9111): what is fresh answers, what is stale is asked about, what is missing is loaded.
@@ -143,9 +143,9 @@ public struct Request: Sendable {
         /// `Cache-Control: max-age=0` unless the request has a field of its own (RFC 9111 §5.2.1.1).
         case revalidate
         /// A stored response whatever its age; the network if there is none.
-        case storedElseLoad
+        case cacheElseLoad
         /// A stored response whatever its age, or ``LoadError/Reason/notInCache``: no traffic.
-        case storedOnly
+        case onlyIfCached
     }
 
     // MARK: Storage

@@ -19,7 +19,7 @@ public struct RequestBody: Sendable {
         /// One after the other.
         case parts([Part])
         case stream(length: Int64?, trailers: (@Sendable () -> Headers)?, @Sendable () -> AnyChunkIterator)
-        case demanded
+        case provided
     }
     enum Part: Sendable {
         case data(Data)
@@ -86,8 +86,8 @@ public struct RequestBody: Sendable {
             contentType: nil)
     }
 
-    /// A body that ``Decisions/newBody`` is asked for each time one is needed.
-    public static let demanded = RequestBody(.demanded, contentType: nil)
+    /// A body that ``Decisions/bodyProvider`` is asked for each time one is needed.
+    public static let provided = RequestBody(.provided, contentType: nil)
 
     /// The bytes that would be sent: for handlers and tests, which answer in a server's place. A body of a
     /// sequence is asked for anew; a demanded one cannot be known.
@@ -103,7 +103,7 @@ public struct RequestBody: Sendable {
         case .stream(_, _, let make):
             let pieces = make()
             while data.count <= limit, let piece = try await pieces.next() { data.append(piece) }
-        case .demanded:
+        case .provided:
             throw LoadError(.bodyUnavailable, phase: .preparing, party: .local, detail: "a decision is asked for it")
         }
         guard data.count <= limit else { throw LoadError.tooLarge(limit) }
@@ -120,7 +120,7 @@ public struct RequestBody: Sendable {
                 return sum + length
             }
         case .stream(let length, _, _): length
-        case .demanded: nil
+        case .provided: nil
         }
     }
 }

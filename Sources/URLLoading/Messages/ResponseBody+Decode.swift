@@ -49,7 +49,7 @@ extension Data {
             return try decoder.decode(type, from: self)
         } catch {
             throw LoadError(
-                .undecodableBody, phase: .decoding, party: .peer, url: response?.url,
+                .undecodableBody, phase: .decoding, party: .remote, url: response?.url,
                 detail: "no \(type)\(Self.words(error))", underlying: error)
         }
     }

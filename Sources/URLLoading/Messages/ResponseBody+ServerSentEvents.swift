@@ -2,7 +2,7 @@ public import URLLoadingWire
 
 extension ResponseBody {
     /// The body as server-sent events (WHATWG HTML 9.2), whatever its content type says. Takes the body, as
-    /// iterating it would, and does not connect again at its end: ``Session/events(for:decisions:reconnection:)``
+    /// iterating it would, and does not connect again at its end: ``Session/serverSentEvents(for:decisions:reconnection:)``
     /// does.
     ///
     /// ```swift
@@ -12,10 +12,10 @@ extension ResponseBody {
     /// }
     /// ```
     /// An event without the empty line after it is discarded, as it may be half.
-    public var serverSentEvents: EventsOfBody { EventsOfBody(body: self) }
+    public var serverSentEvents: Events { Events(body: self) }
 
     /// The server-sent events of one body.
-    public struct EventsOfBody: AsyncSequence, Sendable {
+    public struct Events: AsyncSequence, Sendable {
         public typealias Element = ServerSentEvent
         public typealias Failure = LoadError
 

@@ -67,7 +67,7 @@ final class EventEmitter: @unchecked Sendable {
         received.total += Int64(count)
         local?.decoded += Int64(count)
         emit(
-            .received(ByteCount(count: count, total: received.total, expected: received.expected)), isAlone: isAlone)
+            .received(TransferProgress(count: count, total: received.total, expected: received.expected)), isAlone: isAlone)
     }
 
     func emit(_ event: LoadEvent, isAlone: Bool) {
@@ -106,7 +106,7 @@ final class EventEmitter: @unchecked Sendable {
     private var storingEvent: LoadEvent? {
         switch Storing(rawValue: storing.load(ordering: .relaxed)) {
         case .stored?: .stored
-        case .refused?: .notStored(.notHeldInMemory)
+        case .refused?: .notStored(.memoryOnly)
         case .nothing?, nil: nil
         }
     }

@@ -14,7 +14,7 @@ import URLLoadingWire
 /// ```
 /// Called in the load's own task, where its task-local values can be read (a stop from outside may
 /// complete a load on the thread that stopped it). The load waits meanwhile: be quick, and never block.
-/// ``LoadLog``, ``LoadStatistics`` and ``LoadTracer`` are observers.
+/// ``LoadLogger``, ``LoadStatistics`` and ``LoadTracer`` are observers.
 public protocol LoadObserver: Sendable {
     /// A request of the load is about to be answered: the first, and one for each redirect. Fields may
     /// be added here, such as `traceparent`; the URL is not to be changed (handlers do that).

@@ -10,7 +10,7 @@ struct NetworkAccess: Sendable {
     var allowsExpensive = true
     var allowsConstrained = true
     /// How its packets are marked.
-    var traffic = TrafficClass.ordinary
+    var traffic = TrafficClass.default
     /// Where there is no network nothing is tried, for the load waits for one; `nil` if it does not.
     var pathNote: PathNote?
     var needsPath: Bool { pathNote != nil }

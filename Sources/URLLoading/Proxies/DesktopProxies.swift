@@ -7,7 +7,7 @@ enum DesktopProxies {
     static var isAvailable: Bool { ProxyLibrary.shared != nil }
 
     static func chains(
-        to origin: Origin, otherwise ways: [ProxyChain] = [], _ load: LoadHandle, _ library: ProxyLibrary? = .shared
+        to origin: Origin, fallback ways: [ProxyChain] = [], _ load: LoadHandle, _ library: ProxyLibrary? = .shared
     ) async throws(LoadError) -> [ProxyChain] {
         guard !origin.host.isThisMachine, let library else { return [.direct] }
         // A script is somebody else's program: it is told no path and no query.
@@ -18,7 +18,7 @@ enum DesktopProxies {
         // No way at all, not even a direct one.
         case .ways?, .failed?:
             guard ways.isEmpty else { return ways }
-            throw LoadError(.proxiesUnknown, phase: .preparing, party: .system, detail: "libproxy failed")
+            throw LoadError(.proxyResolutionFailed, phase: .preparing, party: .system, detail: "libproxy failed")
         }
     }
 

@@ -7,11 +7,11 @@ public import URLLoadingWire
 /// ```swift
 /// let proxy = try Proxy("http://user:password@proxy.example:3128")
 /// let gate = try Proxy(.socks5, host: "gate.example", port: 1080)
-/// configuration.proxies = .fixed([proxy])
+/// configuration.proxyPolicy = .fixed([proxy])
 /// ```
 /// What each kind is told: an HTTP proxy the whole URL of `http` and host and port of `https` and streams, a
 /// SOCKS proxy always host and port. The names of origins are looked up by the proxy and not here, but for
-/// ``looksUpNames``; that of the proxy is looked up here. User and password go to the proxy and to nobody else, and are
+/// ``resolvesHostNames``; that of the proxy is looked up here. User and password go to the proxy and to nobody else, and are
 /// in no description.
 public struct Proxy: Sendable, Hashable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
     /// Which protocol it speaks.
@@ -36,7 +36,7 @@ public struct Proxy: Sendable, Hashable, CustomStringConvertible, CustomDebugStr
     /// Whether it gets the names of origins as they are. If not they are looked up here, and a SOCKS proxy gets an
     /// address, of IPv4 where there is one: whoever serves names here then learns where loads go. HTTP proxies always get
     /// names.
-    public let looksUpNames: Bool
+    public let resolvesHostNames: Bool
     /// Who asks; `nil` for nobody in particular.
     public let user: String?
     let password: String?
@@ -47,14 +47,14 @@ public struct Proxy: Sendable, Hashable, CustomStringConvertible, CustomDebugStr
     ///   - host: a name or an address, IPv6 in brackets.
     ///   - port: without it 443 for ``Kind/https`` and 1080 for the others.
     ///   - user: for SOCKS 5 at most 255 bytes, and the password too; for HTTP without a colon (RFC 7617 §2).
-    ///   - looksUpNames: of SOCKS; see ``looksUpNames-swift.property``.
+    ///   - resolvesHostNames: of SOCKS; see ``resolvesHostNames-swift.property``.
     /// - Throws: ``LoadError/Reason/badProxy``; its detail says what is wrong and holds no password.
     public init(
         _ kind: Kind, host: String, port: UInt16? = nil, user: String? = nil, password: String? = nil,
-        looksUpNames: Bool = true
+        resolvesHostNames: Bool = true
     ) throws(LoadError) {
         do throws(WireViolation) {
-            self.init(kind, try Origin.Host(host), port, nil, user, password, looksUpNames)
+            self.init(kind, try Origin.Host(host), port, nil, user, password, resolvesHostNames)
         } catch { throw .badProxy("\(error)") }
         try check()
     }
@@ -66,13 +66,13 @@ public struct Proxy: Sendable, Hashable, CustomStringConvertible, CustomDebugStr
     /// ```
     /// - Parameters:
     ///   - path: less than 108 bytes, which is the system's limit.
-    ///   - looksUpNames: of SOCKS; see ``looksUpNames-swift.property``.
+    ///   - resolvesHostNames: of SOCKS; see ``resolvesHostNames-swift.property``.
     /// - Throws: ``LoadError/Reason/badProxy``.
     public init(
-        _ kind: Kind, unixSocket path: String, user: String? = nil, password: String? = nil, looksUpNames: Bool = true
+        _ kind: Kind, unixSocket path: String, user: String? = nil, password: String? = nil, resolvesHostNames: Bool = true
     ) throws(LoadError) {
         do throws(WireViolation) {
-            self.init(kind, try Origin.Host("localhost"), nil, path, user, password, looksUpNames)
+            self.init(kind, try Origin.Host("localhost"), nil, path, user, password, resolvesHostNames)
         } catch { throw .badProxy("\(error)") }
         try check()
     }
@@ -87,23 +87,23 @@ public struct Proxy: Sendable, Hashable, CustomStringConvertible, CustomDebugStr
     public init(_ text: String) throws(LoadError) {
         let address: ProxyAddress
         do throws(WireViolation) { address = try ProxyAddress(text) } catch { throw .badProxy("\(error)") }
-        let (kind, looksUpNames): (Kind, Bool)
+        let (kind, resolvesHostNames): (Kind, Bool)
         switch address.scheme {
-        case nil, "http": (kind, looksUpNames) = (.http, true)
-        case "https": (kind, looksUpNames) = (.https, true)
-        case "socks4a": (kind, looksUpNames) = (.socks4a, true)
-        case "socks5h", "socks": (kind, looksUpNames) = (.socks5, true)
-        case "socks5": (kind, looksUpNames) = (.socks5, false)
-        case "socks4": (kind, looksUpNames) = (.socks4a, false)
+        case nil, "http": (kind, resolvesHostNames) = (.http, true)
+        case "https": (kind, resolvesHostNames) = (.https, true)
+        case "socks4a": (kind, resolvesHostNames) = (.socks4a, true)
+        case "socks5h", "socks": (kind, resolvesHostNames) = (.socks5, true)
+        case "socks5": (kind, resolvesHostNames) = (.socks5, false)
+        case "socks4": (kind, resolvesHostNames) = (.socks4a, false)
         case let other?: throw .badProxy("no kind of proxy: \(other)")
         }
-        self.init(kind, address.host, address.port, address.socketPath, address.user, address.password, looksUpNames)
+        self.init(kind, address.host, address.port, address.socketPath, address.user, address.password, resolvesHostNames)
         try check()
     }
 
     private init(
         _ kind: Kind, _ host: Origin.Host, _ port: UInt16?, _ socketPath: String?, _ user: String?, _ password: String?,
-        _ looksUpNames: Bool
+        _ resolvesHostNames: Bool
     ) {
         self.kind = kind
         self.host = host
@@ -111,13 +111,13 @@ public struct Proxy: Sendable, Hashable, CustomStringConvertible, CustomDebugStr
         self.socketPath = socketPath
         self.user = user
         self.password = password
-        self.looksUpNames = looksUpNames || kind == .http || kind == .https
+        self.resolvesHostNames = resolvesHostNames || kind == .http || kind == .https
     }
 
     /// The same for somebody else, unless it says itself who asks.
     package func asked(byDefault user: String, _ password: String?) throws(LoadError) -> Proxy {
         guard self.user == nil else { return self }
-        let proxy = Proxy(kind, host, port, socketPath, user, password, looksUpNames)
+        let proxy = Proxy(kind, host, port, socketPath, user, password, resolvesHostNames)
         try proxy.check()
         return proxy
     }
@@ -169,8 +169,8 @@ public struct Proxy: Sendable, Hashable, CustomStringConvertible, CustomDebugStr
         let scheme =
             switch kind {
             case .http, .https: kind.rawValue
-            case .socks4a: looksUpNames ? "socks4a" : "socks4"
-            case .socks5: looksUpNames ? "socks5h" : "socks5"
+            case .socks4a: resolvesHostNames ? "socks4a" : "socks4"
+            case .socks5: resolvesHostNames ? "socks5h" : "socks5"
             }
         return "\(scheme)://" + (socketPath.map { "localhost" + $0 } ?? name)
     }

@@ -3,7 +3,7 @@ import URLLoadingWire
 /// Which hosts are reached without a proxy: what `no_proxy` says.
 ///
 /// ```swift
-/// configuration.proxies = .fixed([proxy], except: ["intern.example", "10.0.0.0/8", "localhost:8080"])
+/// configuration.proxyPolicy = .fixed([proxy], except: ["intern.example", "10.0.0.0/8", "localhost:8080"])
 /// ```
 /// An entry is
 /// - a name: that host and all below it, whether written `example.org`, `.example.org` or `*.example.org`

@@ -67,7 +67,7 @@ struct ProxyOpening {
         let authority = Array("\(host.authority):\(port)".utf8)
         if !isAgain, let tap { tap.tell(.connected(transport.description, connection: tap.connection)) }
         if proxy.authorization == nil, let login = proxy.login,
-            let legs = ProofLegs(login, within: configuration.authentication.ticketTimeout)
+            let legs = ProofLegs(login, timeout: configuration.authentication.kerberosTimeout)
         {
             return try await prove(legs, authority)
         }
@@ -127,7 +127,7 @@ struct ProxyOpening {
         guard head.status.kind != .successful else { return (head, nil) }
         let reason: LoadError.Reason =
             head.status == .proxyAuthenticationRequired ? .proxyAuthenticationRequired : .proxyRefused
-        let error = LoadError(reason, phase: .connecting, party: .peer, detail: "it answered \(head.status)").at(
+        let error = LoadError(reason, phase: .connecting, party: .remote, detail: "it answered \(head.status)").at(
             proxy, head: head)
         return (head, Refusal(error: error, codec: codec, input: input))
     }
@@ -187,7 +187,7 @@ struct ProxyOpening {
             let more = try await receive(missing)
             guard !more.isEmpty else {
                 throw LoadError(
-                    .connectionLost, phase: .connecting, party: .peer, detail: "closed without an answer to CONNECT")
+                    .connectionLost, phase: .connecting, party: .remote, detail: "closed without an answer to CONNECT")
             }
             input += more
             if let tap { tap.tell(.received(more, connection: tap.connection)) }
@@ -213,7 +213,7 @@ struct ProxyOpening {
             case .refused(let refusal):
                 throw LoadError(
                     refusal.wantsCredentials ? .proxyAuthenticationRequired : .proxyRefused, phase: .connecting,
-                    party: .peer,
+                    party: .remote,
                     detail: refusal.description
                 ).at(proxy, reply: refusal.code)
             case .needsBytes(let count):
@@ -236,7 +236,7 @@ struct ProxyOpening {
             switch try moved(progress) {
             case .moved(let count): sent += count
             case .blocked(let interest): try await wait(interest)
-            case .end: throw LoadError(.connectionLost, phase: .connecting, party: .peer)
+            case .end: throw LoadError(.connectionLost, phase: .connecting, party: .remote)
             }
         }
     }

@@ -8,7 +8,7 @@ final class ProxyPlan: Sendable {
     private enum Source: Sendable {
         case direct
         case environment(ProxyEnvironment)
-        case desktop(otherwise: [ProxyChain])
+        case desktop(fallback: [ProxyChain])
         case fixed(ProxyChain, ProxyBypass)
         case schemes(ProxySchemes, ProxyBypass)
         case decided(@Sendable (URL) async throws -> [ProxyChain])
@@ -42,7 +42,7 @@ final class ProxyPlan: Sendable {
             case .environment(let bypass): Self.source(environment().except(bypass), else: .direct)
             case .given(let environment): Self.source(environment, else: .direct)
             case .automatic(let ways):
-                Self.source(environment(), else: DesktopProxies.isAvailable ? .desktop(otherwise: ways) : .direct)
+                Self.source(environment(), else: DesktopProxies.isAvailable ? .desktop(fallback: ways) : .direct)
             }
         if case .direct = source { isDirect = true } else { isDirect = false }
         isConfigured =
@@ -67,7 +67,7 @@ final class ProxyPlan: Sendable {
         case .fixed(let chain, let bypass): return [bypass.contains(origin.host, origin.port) ? .direct : chain]
         case .schemes(let schemes, let bypass):
             return [bypass.contains(origin.host, origin.port) ? .direct : try schemes.chain(origin.scheme) ?? .direct]
-        case .desktop(let ways): return try await DesktopProxies.chains(to: origin, otherwise: ways, load)
+        case .desktop(let ways): return try await DesktopProxies.chains(to: origin, fallback: ways, load)
         case .decided(let decide):
             guard let url else { return [.direct] }
             return try await ask(decide, url, load)

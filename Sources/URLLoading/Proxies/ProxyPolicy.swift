@@ -3,9 +3,9 @@ public import FoundationEssentials
 /// Which requests go through a proxy, and through which.
 ///
 /// ```swift
-/// configuration.proxies = .none
-/// configuration.proxies = .fixed([try Proxy("socks5://gate.example:1080")], except: ["intern.example"])
-/// configuration.proxies = .decided { url in url.host() == "intern.example" ? [.direct] : [way, otherWay] }
+/// configuration.proxyPolicy = .none
+/// configuration.proxyPolicy = .fixed([try Proxy("socks5://gate.example:1080")], except: ["intern.example"])
+/// configuration.proxyPolicy = .custom { url in url.host() == "intern.example" ? [.direct] : [way, otherWay] }
 /// ```
 /// A redirect is a new request and decided anew. Requests that a handler answers, `file` and `data` URLs among
 /// them, go nowhere. Connections through different proxies, or with different credentials for one, are never
@@ -15,7 +15,7 @@ public struct ProxyPolicy: Sendable {
         case none
         case environment(ProxyBypass?)
         case given(ProxyEnvironment)
-        case automatic(otherwise: [ProxyChain])
+        case automatic(fallback: [ProxyChain])
         case fixed(ProxyChain, ProxyBypass)
         case schemes(ProxySchemes, ProxyBypass)
         case decided(@Sendable (URL) async throws -> [ProxyChain])
@@ -51,17 +51,17 @@ public struct ProxyPolicy: Sendable {
     ///
     /// The latter are known to libproxy, which is looked for at run time; where it is not installed there are none. It
     /// is told scheme, host and port of a URL and nothing more, and may take its time: a script is loaded by it. Where it
-    /// fails the load ends with ``LoadError/Reason/proxiesUnknown``: a proxy that somebody wants is not passed by.
-    public static let automatic = automatic(otherwise: [])
+    /// fails the load ends with ``LoadError/Reason/proxyResolutionFailed``: a proxy that somebody wants is not passed by.
+    public static let automatic = automatic(fallback: [])
 
     /// The same, with ways for when the desktop's settings cannot be asked.
     ///
     /// ```swift
-    /// configuration.proxies = .automatic(otherwise: [.direct])
+    /// configuration.proxyPolicy = .automatic(fallback: [.direct])
     /// ```
     /// - Parameter ways: to try in order; an empty list is the error.
-    public static func automatic(otherwise ways: [ProxyChain]) -> ProxyPolicy {
-        ProxyPolicy(choice: .automatic(otherwise: ways))
+    public static func automatic(fallback ways: [ProxyChain]) -> ProxyPolicy {
+        ProxyPolicy(choice: .automatic(fallback: ways))
     }
 
     /// Always the same way, but for some hosts.
@@ -86,7 +86,7 @@ public struct ProxyPolicy: Sendable {
     ///   next one is tried when a proxy of the one before could not be reached. A way is direct only if it says so, and
     ///   an empty list is ``LoadError/Reason/badDecision``. What it throws ends the load with
     ///   ``LoadError/Reason/decisionFailed``. It runs in a task of its own, which is cancelled with the load.
-    public static func decided(_ decide: @escaping @Sendable (URL) async throws -> [ProxyChain]) -> ProxyPolicy {
+    public static func custom(_ decide: @escaping @Sendable (URL) async throws -> [ProxyChain]) -> ProxyPolicy {
         ProxyPolicy(choice: .decided(decide))
     }
 }

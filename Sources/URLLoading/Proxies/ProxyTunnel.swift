@@ -99,7 +99,7 @@ extension Connector {
     private func address(
         of place: (host: Origin.Host, port: UInt16), for proxy: Proxy, _ request: ConnectionRequest
     ) async throws(LoadError) -> SOCKSAddress.Host? {
-        guard !proxy.looksUpNames, case .name = place.host.kind else { return nil }
+        guard !proxy.resolvesHostNames, case .name = place.host.kind else { return nil }
         let allowed = try await allowedAddresses(of: place.host, place.port, request)
         guard let best = allowed.first(where: { $0.family == .ipv4 }) ?? allowed.first else {
             throw LoadError(.hostNotFound, phase: .resolving, party: .system, detail: place.host.description)

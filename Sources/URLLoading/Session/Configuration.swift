@@ -60,12 +60,12 @@ public struct Configuration: Sendable {
 
     /// After how much silence an HTTP/2 connection is asked with a PING whether it is still there: when it is used
     /// after a rest, and while responses are awaited on it. More than zero; `nil` for never.
-    public var probeInterval: Duration? = .seconds(15)
+    public var http2PingInterval: Duration? = .seconds(15)
     /// How long the answer to that may take before the connection is given up. Its loads then end with
     /// ``LoadError/Reason/connectionLost`` or ``LoadError/Reason/truncated``, or are sent again if nothing speaks against
     /// it. Six times as long while a request's body goes out. The SETTINGS of a new connection must be acknowledged
-    /// within twice that. Nothing of this holds if ``probeInterval`` is `nil`.
-    public var probeTimeout: Duration = .seconds(5)
+    /// within twice that. Nothing of this holds if ``http2PingInterval`` is `nil`.
+    public var http2PingTimeout: Duration = .seconds(5)
 
     /// Which versions of HTTP are spoken.
     public var httpVersions = HTTPVersions.automatic
@@ -92,7 +92,7 @@ public struct Configuration: Sendable {
     }
 
     /// What its loads are for, as far as networks need to know. A request may have its own.
-    public var trafficClass = TrafficClass.ordinary
+    public var trafficClass = TrafficClass.default
 
     /// How `ftp` is spoken.
     public var ftp = FTP()
@@ -112,7 +112,7 @@ public struct Configuration: Sendable {
 
     /// How long a body waits for the server's 100 if its request has `Expect: 100-continue` (RFC 9110
     /// §10.1.1); then it is sent without. More than zero.
-    public var continueTimeout: Duration = .seconds(1)
+    public var expectContinueTimeout: Duration = .seconds(1)
 
     // MARK: Tasks
 
@@ -137,8 +137,8 @@ public struct Configuration: Sendable {
     ///
     /// `nil`, the default, is a place of this user's and this program's: the cache in `$XDG_CACHE_HOME/<executable>`, all
     /// else in `$XDG_STATE_HOME/<executable>` (`~/.cache`, `~/.local/state`). Programs that name the same directory share
-    /// what is in it. What was set explicitly (``cache``, ``Cookies/storage``, ``StrictTransport/storage``,
-    /// ``Authentication/credentials``) stays where it is; an ``ephemeral`` session keeps nothing in files.
+    /// what is in it. What was set explicitly (``cache``, ``Cookies/storage``, ``HSTS/storage``,
+    /// ``Authentication/credentialStore``) stays where it is; an ``ephemeral`` session keeps nothing in files.
     ///
     /// If it cannot be written, everything stays in memory: ``ResponseCache/problem``, ``CookieStore/problem`` and
     /// ``HSTSStore/problem`` say so. ``Session/configuration`` names the
@@ -149,25 +149,25 @@ public struct Configuration: Sendable {
 
     /// Where responses are kept, and answered from; `nil` for nowhere. Any number of sessions may share one.
     ///
-    /// ``default`` has the one of this user and program (``ResponseCache/standard``). In an ``ephemeral`` configuration
+    /// ``default`` has the one of this user and program (``ResponseCache/shared``). In an ``ephemeral`` configuration
     /// this is `nil`, and each session made of it has one of its own in memory, gone when the session is invalidated:
-    /// see ``keepsResponses``.
-    public var cache: ResponseCache? = .standard
+    /// see ``cachesInMemory``.
+    public var cache: ResponseCache? = .shared
     /// Whether an ephemeral session that is given no ``cache`` keeps responses, in memory and for itself.
-    public var keepsResponses = true
+    public var cachesInMemory = true
     /// Whether stored responses may answer requests that do not say so themselves.
     public var cachePolicy = Request.CachePolicy.useProtocol
     /// Whether loads of the same thing at the same time share one fetch: those that come second wait until the first has
     /// stored it. Only what is read to its end by the library is waited for (``Session/data(for:decisions:)``,
     /// downloads), and only where a stored response may answer; if it turns out not to be storable, all load it.
-    public var sharesEqualFetches = false
+    public var coalescesIdenticalRequests = false
 
     // MARK: Observers
 
     /// Hear of every load of the session, in this order.
     public var observers: [any LoadObserver] = []
 
-    // MARK: Tries
+    // MARK: Retries
 
     /// Which failures are worth another try. `nil`, the default: none; only a request that an idle connection lost
     /// before it was answered is sent again, at once and once (RFC 9112 §9.3.1), which no policy changes. A
@@ -215,9 +215,9 @@ public struct Configuration: Sendable {
         /// How many times its size compressed content may expand to, judged once 4 MiB came out. One
         /// layer of deflate cannot exceed 1032, so of gzip and deflate by default only layered bombs are
         /// refused. br and zstd have no such bound: content of almost nothing but zeros can exceed it.
-        public var expansionRatio = 1100
+        public var decompressionRatio = 1100
         /// Bytes that compressed content may expand to.
-        public var expandedSize = Int64.max
+        public var decompressedSize = Int64.max
         /// Bytes of the fields of one part of a multipart body. Its content has no limit: it is never held.
         public var partHeadSize = 16 * 1024
         /// Number of fields of one part.
@@ -266,7 +266,7 @@ public struct Configuration: Sendable {
     // MARK: Proxies
 
     /// Which requests go through a proxy: by default those that the environment says.
-    public var proxies = ProxyPolicy.environment
+    public var proxyPolicy = ProxyPolicy.environment
 
     // MARK: Authentication
 
@@ -281,7 +281,7 @@ public struct Configuration: Sendable {
     // MARK: Security
 
     /// Which servers are known to be spoken to over TLS alone, and where that is kept.
-    public var strictTransport = StrictTransport()
+    public var hsts = HSTS()
 
     /// What a secure connection must fulfil.
     public var tls = TLS()
@@ -295,7 +295,7 @@ public struct Configuration: Sendable {
             public static func < (a: Version, b: Version) -> Bool { a.rawValue < b.rawValue }
         }
         /// Which issuers are trusted.
-        public enum Roots: Sendable, Hashable {
+        public enum TrustRoots: Sendable, Hashable {
             /// Those of the system; `SSL_CERT_FILE` and `SSL_CERT_DIR` are honoured.
             case system
             /// Those in a PEM file, and no others.
@@ -310,17 +310,17 @@ public struct Configuration: Sendable {
         /// The highest version offered.
         public var maximumVersion = Version.tls13
         /// Which issuers are trusted.
-        public var roots = Roots.system
+        public var trustRoots = TrustRoots.system
         /// What the chains of some servers must hold besides being trusted; none by default.
         public var pins: [Pins] = []
         /// Every key and signature of a chain must be at least so strong.
-        public var strength = Strength.bits112
+        public var minimumStrength = Strength.bits112
         /// What is made of a certificate's status that its server brings along; nothing by default.
-        public var stapledStatus = StapledStatus.ignored
+        public var ocspStapling = OCSPStapling.ignored
         /// Who we are to servers that ask; the first that fits a host is given. Nobody by default. A decision
         /// (``Decisions/challenge``) may give another. Only where one fits may a server also ask later (RFC 8446
         /// §4.6.2).
-        public var identities: [Identity] = []
+        public var clientIdentities: [HostIdentity] = []
         /// Turns all verification off: whoever sits between can read and change everything.
         /// For experiments on a machine of your own.
         public var unsafelySkipsVerification = false

@@ -38,7 +38,7 @@ final class Core: Sendable {
         defaultFields = DefaultFields(configuration)
         handlers = HandlerLine(configuration)
         proxies = ProxyPlan(
-            configuration.proxies, configuration.addressOverrides,
+            configuration.proxyPolicy, configuration.addressOverrides,
             waitsForQuestions: configuration.authentication.waitsForProxyChallenge
                 || configuration.authentication.methods(isProxy: true)?.contains(.basic) == false)
         hasOwnResolver = !(configuration.resolver is SystemResolver)

@@ -5,7 +5,7 @@ extension Session {
     /// The events that a server sends (WHATWG HTML 9.2), over as many connections as it takes.
     ///
     /// ```swift
-    /// for try await event in session.events(for: Request(url: url)) {
+    /// for try await event in session.serverSentEvents(for: Request(url: url)) {
     ///     print(event.type, event.data)
     /// }
     /// ```
@@ -16,23 +16,23 @@ extension Session {
     ///     each connection, and its resource timeout for the whole; without them there is no limit, whatever
     ///     the configuration says: a server may be silent for hours.
     ///   - decisions: go before the session's own, on every connection.
-    ///   - reconnection: when to connect again; `nil` is ``ServerSentEvents/Reconnection/standard`` for methods
+    ///   - reconnection: when to connect again; `nil` is ``ServerSentEvents/Reconnection/default`` for methods
     ///     that may be repeated (RFC 9110 §9.2.2), ``ServerSentEvents/Reconnection/never`` for the others.
-    public nonisolated func events(
+    public nonisolated func serverSentEvents(
         for request: Request, decisions: Decisions? = nil, reconnection: ServerSentEvents.Reconnection? = nil
     ) -> ServerSentEvents {
         ServerSentEvents(
             session: self, request: request, decisions: decisions,
-            reconnection: reconnection ?? (request.method.isIdempotent ? .standard : .never))
+            reconnection: reconnection ?? (request.method.isIdempotent ? .default : .never))
     }
 
-    /// The events of a URL; see ``events(for:decisions:reconnection:)``.
-    public nonisolated func events(from url: URL) -> ServerSentEvents { events(for: Request(url: url)) }
+    /// The events of a URL; see ``serverSentEvents(for:decisions:reconnection:)``.
+    public nonisolated func serverSentEvents(from url: URL) -> ServerSentEvents { serverSentEvents(for: Request(url: url)) }
 }
 
 /// The events that a server sends, one after the other, however often the connection ends.
 ///
-/// Get it from ``Session/events(for:decisions:reconnection:)``. Each iteration has a connection of its own,
+/// Get it from ``Session/serverSentEvents(for:decisions:reconnection:)``. Each iteration has a connection of its own,
 /// and reads it as events are asked for: a slow reader slows the server. It takes one of
 /// ``Configuration/maximumConnectionsPerHost``.
 ///
@@ -75,38 +75,38 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
     /// When to connect again: a value.
     ///
     /// ```swift
-    /// var reconnection = ServerSentEvents.Reconnection.standard
-    /// reconnection.attempts = 5
-    /// reconnection.bounds = .milliseconds(200)...(.seconds(30))
+    /// var reconnection = ServerSentEvents.Reconnection.default
+    /// reconnection.maximumAttempts = 5
+    /// reconnection.delayBounds = .milliseconds(200)...(.seconds(30))
     /// ```
-    /// The wait is what the server has said (`retry`), or ``delay``, within ``bounds``; it doubles with every
+    /// The wait is what the server has said (`retry`), or ``delay``, within ``delayBounds``; it doubles with every
     /// attempt in a row that brought nothing, up to the upper bound, and is prolonged by chance.
     public struct Reconnection: Sendable, Hashable {
         /// For ever, after 3 seconds unless the server says otherwise.
-        public static let standard = Reconnection()
+        public static let `default` = Reconnection()
         /// Not at all: the sequence ends with the first connection.
         public static let never: Reconnection = {
             var reconnection = Reconnection()
-            reconnection.attempts = 0
+            reconnection.maximumAttempts = 0
             return reconnection
         }()
 
         /// The wait until the server names another. At least zero.
         public var delay: Duration = .seconds(3)
         /// The shortest and the longest wait, whatever the server says.
-        public var bounds: ClosedRange<Duration> = .seconds(1)...(.seconds(300))
+        public var delayBounds: ClosedRange<Duration> = .seconds(1)...(.seconds(300))
         /// The most by which a wait is prolonged by chance, in parts of it, at least 0: clients that lost their
         /// server at the same moment do not all come back at the same moment. 0 is for tests.
         public var jitter = 0.2
         /// The most attempts in a row that bring not one byte, at least 0; `nil` for any number.
-        public var attempts: Int?
+        public var maximumAttempts: Int?
         /// How long to try since the connection was lost; `nil` for ever. No attempt begins later.
-        public var time: Duration?
+        public var maximumDuration: Duration?
         /// Whether the first connection is tried again, too. If not, the sequence ends with its error at once:
         /// the address may be wrong.
         public var retriesFirstConnection = false
 
-        /// The standard; see ``standard``.
+        /// The standard; see ``default``.
         public init() {}
     }
 }

@@ -4,14 +4,14 @@ extension Session {
     ///
     /// ```swift
     /// var tls = session.configuration.tls
-    /// tls.identities = [try .init("api.example.org", renewed)]
-    /// session.renewTLS(tls)
+    /// tls.clientIdentities = [try .init("api.example.org", renewed)]
+    /// session.reloadTLS(tls)
     /// ```
-    /// A file of roots (``Configuration/TLS/Roots-swift.enum/file(_:)``) is looked at before each handshake, and read again when it has
+    /// A file of roots (``Configuration/TLS/TrustRoots-swift.enum/file(_:)``) is looked at before each handshake, and read again when it has
     /// changed, without this; ``configuration`` stays what it was.
     ///
     /// - Parameter settings: `nil` for the same. Roots are read again in both cases, the system's too.
-    public nonisolated func renewTLS(_ settings: Configuration.TLS? = nil) {
+    public nonisolated func reloadTLS(_ settings: Configuration.TLS? = nil) {
         core.pool.connector.secure.renew(settings)
         core.pool.closeIdle()
     }

@@ -27,7 +27,7 @@ extension Session {
     /// Makes a task that sends a body when it is resumed. It is a data task: what is answered comes the same
     /// way, and ``LoadEvent/bodySent(_:)`` tells how far it is.
     ///
-    /// A body that is ``RequestBody/demanded``, without a decision that gives one, makes a task that has
+    /// A body that is ``RequestBody/provided``, without a decision that gives one, makes a task that has
     /// failed with ``LoadError/Reason/badRequest`` (checklist 126).
     public nonisolated func uploadTask(
         _ request: Request, from body: RequestBody, decisions: Decisions? = nil
@@ -35,7 +35,7 @@ extension Session {
         var request = request
         request.body = body
         let load = TaskDriver(core, request, decisions)
-        if case .demanded = body.content, (decisions?.newBody ?? core.decisions?.newBody) == nil {
+        if case .provided = body.content, (decisions?.bodyProvider ?? core.decisions?.bodyProvider) == nil {
             load.refuse(.noBody(request.url))
         }
         return LoadTask(load, self)
@@ -73,7 +73,7 @@ extension Session {
     /// - Parameters:
     ///   - request: brings credentials that tokens do not hold, and must have the token's URL; `nil` for what
     ///     the token says.
-    /// - Throws: as ``download(_:to:synchronizing:decisions:)``; ``LoadError/Reason/resumeTokenRefused``,
+    /// - Throws: as ``download(_:to:synchronizing:decisions:)``; ``LoadError/Reason/invalidResumeToken``,
     ///   ``LoadError/Reason/unacceptableStatus``, ``LoadError/Reason/resumeMismatch``.
     @concurrent @discardableResult
     public nonisolated func download(
@@ -123,7 +123,7 @@ extension Session {
     /// ``LoadEvent/resumed(offset:expected:)`` before any ``LoadEvent/received(_:)``.
     /// - Parameter request: see ``download(resuming:request:to:synchronizing:decisions:)``. One with another
     ///   URL, a body or another method than GET makes a task that has failed with
-    ///   ``LoadError/Reason/resumeTokenRefused``.
+    ///   ``LoadError/Reason/invalidResumeToken``.
     public nonisolated func downloadTask(
         resuming token: ResumeToken, request: Request? = nil, options: DownloadOptions = DownloadOptions(),
         decisions: Decisions? = nil

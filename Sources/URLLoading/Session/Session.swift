@@ -52,7 +52,7 @@ public actor Session {
 
     /// How many of the caller's closures (decisions, body sequences, handlers) still run although their
     /// load has ended without them. More than a passing few: a closure ignores its cancellation.
-    public nonisolated var abandonedClosures: Int { core.leaked.value }
+    public nonisolated var leakedClosures: Int { core.leaked.value }
 
     /// One line about the connections, such as `https://example.org 0 connecting 1 leased 2 idle 0 waiting`,
     /// or `empty`.
@@ -93,8 +93,8 @@ nonisolated(nonsending) public func withSession<R>(
 /// Enter it once for a tree of tasks, not for each request, and do not compute for long on it.
 ///
 /// ```swift
-/// await withTaskExecutorPreference(loopExecutor) {
+/// await withTaskExecutorPreference(eventLoopExecutor) {
 ///     await crawl(session)
 /// }
 /// ```
-public var loopExecutor: any TaskExecutor { Poller.shared }
+public var eventLoopExecutor: any TaskExecutor { Poller.shared }

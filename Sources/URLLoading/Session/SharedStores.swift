@@ -12,8 +12,8 @@ final class SharedStores: Sendable {
 
     private init(_ directory: URL) {
         cache = ResponseCache(directory: directory)
-        cookies = CookieStore(folder: directory)
-        strictTransport = HSTSStore(folder: directory)
+        cookies = CookieStore(directory: directory)
+        strictTransport = HSTSStore(directory: directory)
         credentials = CredentialStore(file: directory.appending(path: "credentials.json", directoryHint: .notDirectory))
     }
 
@@ -38,10 +38,10 @@ extension Configuration {
     /// With stores in the place of the usual ones. What was set to something else stays.
     func keeping(in stores: SharedStores) -> Configuration {
         var configuration = self
-        if cache === ResponseCache.standard { configuration.cache = stores.cache }
+        if cache === ResponseCache.shared { configuration.cache = stores.cache }
         if case .automatic = cookies.storage { configuration.cookies.storage = .store(stores.cookies) }
-        if case .automatic = strictTransport.storage {
-            configuration.strictTransport.storage = .store(stores.strictTransport)
+        if case .automatic = hsts.storage {
+            configuration.hsts.storage = .store(stores.strictTransport)
         }
         return configuration
     }

@@ -8,7 +8,7 @@ extension ResponseCache {
             /// The directory cannot be made or written to; nothing is kept there.
             case unwritable
             /// The directory belongs to somebody else, others may write to it, or it is a link; nothing is kept there.
-            case notOurs
+            case unsafeDirectory
             /// No room on the disk, or the quota is used up. It is tried again later.
             case full
             /// The store was damaged. What could still be read was taken over into a new one, and the old one kept as
@@ -17,7 +17,7 @@ extension ResponseCache {
             /// A response belongs to one session, or to cookies that are in memory alone, so it must not be in a file;
             /// and the cache holds nothing in memory. A ``ResponseCache/memoryCapacity`` keeps it, or a ``CookieStore``
             /// with a file.
-            case notHeldInMemory
+            case memoryOnly
             /// Anything else.
             case other
         }
@@ -26,8 +26,8 @@ extension ResponseCache {
         /// For people: what the system said.
         public let detail: String
 
-        static let notHeldInMemory = Problem(
-            .notHeldInMemory,
+        static let memoryOnly = Problem(
+            .memoryOnly,
             "what belongs to one session or to cookies in memory is never written to disk, and memoryCapacity is 0")
 
         init(_ reason: Reason, _ detail: String) {
@@ -36,7 +36,7 @@ extension ResponseCache {
         }
 
         init(_ failure: IOFailure) {
-            let reason: Reason = failure.isFull ? .full : failure.isForeign ? .notOurs : .unwritable
+            let reason: Reason = failure.isFull ? .full : failure.isForeign ? .unsafeDirectory : .unwritable
             if case .system(let number) = failure.code {
                 self.init(reason, SystemError.words(number))
             } else {

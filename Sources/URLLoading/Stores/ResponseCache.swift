@@ -15,7 +15,7 @@ import URLLoadingIO
 /// for the disk, and no cancellation ends that wait.
 public final class ResponseCache: Sendable, CustomStringConvertible {
     /// Of this user and program: in `$XDG_CACHE_HOME/<program>`, or in `~/.cache/<program>`.
-    public static let standard = ResponseCache(
+    public static let shared = ResponseCache(
         directory: URL(filePath: StorageFolders.cache, directoryHint: .isDirectory))
 
     /// Where it keeps what must outlive the process; `nil` for nowhere.

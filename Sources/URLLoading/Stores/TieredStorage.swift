@@ -12,12 +12,12 @@ final class TieredStorage: CacheStorage {
     private let hasRefused = Atomic<Bool>(false)
 
     /// What keeps it from holding what it was given; the disk's own problems are another matter.
-    var problem: ResponseCache.Problem? { hasRefused.load(ordering: .relaxed) ? .notHeldInMemory : nil }
+    var problem: ResponseCache.Problem? { hasRefused.load(ordering: .relaxed) ? .memoryOnly : nil }
 
     func refusal(of response: StoredResponse) -> ResponseCache.Problem? {
         guard CacheOwner.isPassing(response.varying), memory.takesNothing else { return nil }
         hasRefused.store(true, ordering: .relaxed)
-        return .notHeldInMemory
+        return .memoryOnly
     }
 
     init(_ memory: MemoryStorage, _ disk: DiskStorage) {

@@ -49,7 +49,7 @@ enum HSTSSchema: StateSchema {
     static func write(_ host: HSTSHost, _ database: Database) throws(DatabaseFailure) {
         try database.statement("INSERT OR REPLACE INTO host VALUES (?, ?, ?, ?)").run(
             .text(host.name), .init(host.includesSubdomains), .real(host.expires.timeIntervalSinceReferenceDate),
-            .real(host.creation.timeIntervalSinceReferenceDate))
+            .real(host.creationDate.timeIntervalSinceReferenceDate))
     }
 
     static func remove(_ name: String, _ database: Database) throws(DatabaseFailure) {
@@ -131,7 +131,7 @@ final class HSTSMemory: StateMemory {
         change { state in
             var table = HSTSTable()
             for host in rows where host.expires > now {
-                if let moment = state.pending.clearedSince, host.creation.timeIntervalSinceReferenceDate >= moment {
+                if let moment = state.pending.clearedSince, host.creationDate.timeIntervalSinceReferenceDate >= moment {
                     continue
                 }
                 _ = table.set(host)

@@ -10,14 +10,14 @@ public import URLLoadingWire
 ///
 /// ```swift
 /// let store = HSTSStore()
-/// configuration.strictTransport.storage = .store(store)
+/// configuration.hsts.storage = .store(store)
 /// store.requiresTLS(url)
 /// ```
 /// All calls are synchronous, from any task; a store with a folder keeps `hsts.sqlite` there as ``CookieStore`` keeps its
 /// file, and like it may block at the first call. Nothing is known beforehand: there is no list of servers built in.
 public final class HSTSStore: Sendable, CustomStringConvertible {
-    /// Of this user and this program, beside ``CookieStore/standard``.
-    public static let standard = HSTSStore(path: StorageFolders.state)
+    /// Of this user and this program, beside ``CookieStore/shared``.
+    public static let shared = HSTSStore(path: StorageFolders.state)
 
     private let memory: HSTSMemory
     private let disk: StateDisk<HSTSMemory>?
@@ -26,8 +26,8 @@ public final class HSTSStore: Sendable, CustomStringConvertible {
     public convenience init() { self.init(path: nil) }
 
     /// With a file.
-    /// - Parameter folder: a `file` URL; made when it is needed.
-    public convenience init(folder: URL) { self.init(path: folder.path(percentEncoded: false)) }
+    /// - Parameter directory: a `file` URL; made when it is needed.
+    public convenience init(directory: URL) { self.init(path: directory.path(percentEncoded: false)) }
 
     private init(path: String?) {
         memory = HSTSMemory(hasFile: path != nil)

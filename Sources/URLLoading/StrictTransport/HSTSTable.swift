@@ -36,7 +36,7 @@ struct HSTSTable: Sendable {
 
     mutating func remove(since moment: Date) -> Int {
         let count = hosts.count
-        hosts = hosts.filter { $0.value.creation < moment }
+        hosts = hosts.filter { $0.value.creationDate < moment }
         return count - hosts.count
     }
 }
@@ -50,7 +50,7 @@ public struct HSTSHost: Sendable, Hashable, CustomStringConvertible {
     /// Until when.
     public let expires: Date
     /// When it was said last.
-    public let creation: Date
+    public let creationDate: Date
 
     /// `nil` for what is no name of a host: an address has no such policy (RFC 6797 §8.1.1).
     public init?(_ name: String, includesSubdomains: Bool = false, expires: Date) {
@@ -64,7 +64,7 @@ public struct HSTSHost: Sendable, Hashable, CustomStringConvertible {
         self.name = name
         self.includesSubdomains = includesSubdomains
         self.expires = expires
-        self.creation = creation
+        self.creationDate = creation
     }
 
     /// `example.org until 2030-01-01`, with a dot in front if it includes what lies below.

@@ -6,21 +6,21 @@ extension Configuration {
     /// Which servers are known to be spoken to over TLS alone, and where that is kept.
     ///
     /// ```swift
-    /// configuration.strictTransport.storage = .none   // http stays http
+    /// configuration.hsts.storage = .none   // http stays http
     /// ```
-    public struct StrictTransport: Sendable {
-        /// Where they are kept: by default in ``HSTSStore/standard``, and of an ephemeral session in a store of its own.
-        /// ``Session/strictTransport`` is that store.
+    public struct HSTS: Sendable {
+        /// Where they are kept: by default in ``HSTSStore/shared``, and of an ephemeral session in a store of its own.
+        /// ``Session/hsts`` is that store.
         public var storage = Storage.automatic
         /// Lets a decision trust a certificate that the checks refuse, although its server is known to want none of that
         /// (RFC 6797 §8.4, §12.1). For experiments on a machine of your own.
-        public var unsafelyAllowsUntrusted = false
+        public var unsafelyAllowsUntrustedCertificates = false
 
         public init() {}
 
         /// Where hosts are kept.
         public enum Storage: Sendable {
-            /// In ``HSTSStore/standard``; of an ephemeral session in memory, until it is invalidated.
+            /// In ``HSTSStore/shared``; of an ephemeral session in memory, until it is invalidated.
             case automatic
             /// In this one.
             case store(HSTSStore)
@@ -32,7 +32,7 @@ extension Configuration {
 
 extension Session {
     /// Where the session keeps which servers are to be spoken to over TLS alone; `nil` if it does not.
-    public nonisolated var strictTransport: HSTSStore? { core.strictTransport?.store }
+    public nonisolated var hsts: HSTSStore? { core.strictTransport?.store }
 }
 
 /// What a session knows of such servers, as its loads use it.
@@ -40,18 +40,18 @@ struct StrictTransportRules: Sendable {
     let store: HSTSStore
     /// Made for the session, and nobody else's.
     let isOwn: Bool
-    private let settings: Configuration.StrictTransport
+    private let settings: Configuration.HSTS
     /// Whoever does not check certificates learns nothing from what is said under them.
     private let notes: Bool
 
     init?(_ configuration: Configuration) {
-        settings = configuration.strictTransport
+        settings = configuration.hsts
         notes = !configuration.tls.unsafelySkipsVerification
         switch settings.storage {
         case .none: return nil
         case .store(let store): (self.store, isOwn) = (store, false)
         case .automatic where configuration.isEphemeral: (store, isOwn) = (HSTSStore(), true)
-        case .automatic: (store, isOwn) = (.standard, false)
+        case .automatic: (store, isOwn) = (.shared, false)
         }
     }
 
@@ -89,7 +89,7 @@ struct StrictTransportRules: Sendable {
 
     /// Whether nobody may be made to trust a server by another way than the checks; so it is while nobody knows.
     func forbidsTrust(in name: String, _ load: LoadHandle) async -> Bool {
-        guard !settings.unsafelyAllowsUntrusted, let host = try? Origin.Host(name) else { return false }
+        guard !settings.unsafelyAllowsUntrustedCertificates, let host = try? Origin.Host(name) else { return false }
         if !store.isReady { await store.load(for: load) }
         return !store.isLoaded || store.requiresTLS(host)
     }

@@ -126,8 +126,8 @@ extension LoadEvent {
     }
 }
 
-extension ByteCount {
-    fileprivate func joined(with next: ByteCount) -> ByteCount {
-        ByteCount(count: count + next.count, total: next.total, expected: next.expected)
+extension TransferProgress {
+    fileprivate func joined(with next: TransferProgress) -> TransferProgress {
+        TransferProgress(count: count + next.count, total: next.total, expected: next.expected)
     }
 }

@@ -9,7 +9,7 @@ final class StreamCall: StopToken, @unchecked Sendable {
     let side: StreamState.Side
     let deadline: Int64
 
-    init(_ side: StreamState.Side, within limit: Duration?, _ clock: LoopClock) {
+    init(_ side: StreamState.Side, timeout limit: Duration?, _ clock: LoopClock) {
         self.side = side
         deadline = limit.map { clock.now() &+ LoadHandle.nanoseconds($0) } ?? .max
         super.init(clock: clock)
@@ -27,11 +27,11 @@ enum StreamStep {
 extension StreamDriver {
     /// Attempts until it is done. Most are at once.
     func run(
-        _ side: StreamState.Side, within limit: Duration?, _ attempt: () throws(LoadError) -> StreamStep
+        _ side: StreamState.Side, timeout limit: Duration?, _ attempt: () throws(LoadError) -> StreamStep
     ) async throws(LoadError) {
         if Task.isCancelled { throw failure(.cancelled, side) }
         if case .done = try attempt() { return }
-        let call = StreamCall(side, within: limit, clock)
+        let call = StreamCall(side, timeout: limit, clock)
         let result: Result<Void, LoadError> = await withTaskCancellationHandler {
             do throws(LoadError) { return .success(try await wait(call, attempt)) } catch { return .failure(error) }
         } onCancel: {
@@ -104,6 +104,6 @@ extension StreamDriver {
     private func check(_ call: StreamCall) throws(LoadError) {
         if let error = ending(call.side) { throw error }
         if call.stopReason != nil { throw failure(.cancelled, call.side) }
-        if call.deadline != .max, clock.now() >= call.deadline { throw failure(.streamCallTimeout, call.side, .peer) }
+        if call.deadline != .max, clock.now() >= call.deadline { throw failure(.streamCallTimeout, call.side, .remote) }
     }
 }

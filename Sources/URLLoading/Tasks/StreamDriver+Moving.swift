@@ -7,12 +7,12 @@ import URLLoadingIO
 extension StreamDriver {
     // MARK: Reading
 
-    func read(atLeast: Int, atMost: Int, within limit: Duration?) async throws(LoadError) -> (Data, isEnd: Bool) {
+    func read(atLeast: Int, atMost: Int, timeout limit: Duration?) async throws(LoadError) -> (Data, isEnd: Bool) {
         try enter(.input)
         defer { leave(.input) }
         let least = max(0, atLeast)
         let most = max(1, least, atMost)
-        try await run(.input, within: limit) { () throws(LoadError) in try receive(least, most) }
+        try await run(.input, timeout: limit) { () throws(LoadError) in try receive(least, most) }
         try await giveWay()
         let data = buffer.take(atMost: most)
         return (data, buffer.isEmpty && hasEnded)
@@ -21,7 +21,7 @@ extension StreamDriver {
     func next() async throws(LoadError) -> Chunk? {
         try enter(.input)
         defer { leave(.input) }
-        try await run(.input, within: nil) { () throws(LoadError) in try receive(1, .max) }
+        try await run(.input, timeout: nil) { () throws(LoadError) in try receive(1, .max) }
         try await giveWay()
         return buffer.takeChunk()
     }
@@ -97,14 +97,14 @@ extension StreamDriver {
 
     // MARK: Writing
 
-    func write<Bytes: ContiguousBytes>(_ bytes: Bytes, within limit: Duration?) async throws(LoadError) {
+    func write<Bytes: ContiguousBytes>(_ bytes: Bytes, timeout limit: Duration?) async throws(LoadError) {
         try enter(.output)
         defer { leave(.output) }
         let count = bytes.withUnsafeBytes { $0.count }
         var sent = 0
         var isUnderWay = false
         do throws(LoadError) {
-            try await run(.output, within: limit) { () throws(LoadError) in
+            try await run(.output, timeout: limit) { () throws(LoadError) in
                 let transport: any Transport
                 switch try outlet() {
                 case .ready(let ready): transport = ready
@@ -138,7 +138,7 @@ extension StreamDriver {
         if case .closed = state.withLock({ $0.output }) { return }
         var isUnderWay = false
         do throws(LoadError) {
-            try await run(.output, within: nil) { () throws(LoadError) in
+            try await run(.output, timeout: nil) { () throws(LoadError) in
                 switch try outlet() {
                 case .step(let step): return step
                 case .ready(let transport):
@@ -183,7 +183,7 @@ extension StreamDriver {
 
     private func blocked(_ progress: Progress) throws(LoadError) -> StreamStep {
         if case .blocked(let interest) = progress { return .blocked(interest) }
-        throw failure(.connectionLost, .output, .peer)
+        throw failure(.connectionLost, .output, .remote)
     }
 
     private func abandon() {

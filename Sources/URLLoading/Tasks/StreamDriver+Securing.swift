@@ -14,7 +14,7 @@ extension StreamDriver {
         defer { leave(.input) }
         try enter(.output)
         defer { leave(.output) }
-        try await run(.output, within: nil) { () throws(LoadError) in
+        try await run(.output, timeout: nil) { () throws(LoadError) in
             if let error = ending(.output) { throw error }
             return state.withLock { $0.readyTransport } == nil ? .notReady : .done
         }
@@ -51,8 +51,8 @@ extension StreamDriver {
         }
         switch progress {
         case .blocked where buffer.isEmpty: return
-        case .end where buffer.isEmpty: throw LoadError(.connectionLost, phase: .securing, party: .peer)
-        default: throw LoadError(.unexpectedPlaintext, phase: .securing, party: .peer)
+        case .end where buffer.isEmpty: throw LoadError(.connectionLost, phase: .securing, party: .remote)
+        default: throw LoadError(.unexpectedPlaintext, phase: .securing, party: .remote)
         }
     }
 

@@ -114,7 +114,7 @@ final class StreamDriver: ConnectionClient, StopListener, @unchecked Sendable {
 
     func decide(_ challenge: Challenge) async throws(LoadError) -> ChallengeDecision {
         let (own, shared) = (own.withLock { $0?.challenge }, core.decisions?.challenge)
-        guard let decision = challenge.space.method.isForSession ? shared ?? own : own ?? shared
+        guard let decision = challenge.protectionSpace.method.isForSession ? shared ?? own : own ?? shared
         else { return .performDefaultHandling }
         return try await ask(decision, challenge)
     }

@@ -14,7 +14,7 @@ extension StreamTask {
 
 /// The bytes that the peer of a ``StreamTask`` sends, in chunks of whatever has come.
 ///
-/// Any number of iterators, and ``StreamTask/read(atLeast:atMost:within:)``, read from the same stream one
+/// Any number of iterators, and ``StreamTask/read(atLeast:atMost:timeout:)``, read from the same stream one
 /// after the other: each gets what the last has left. Two at a time get
 /// ``LoadError/Reason/streamBusy``. It holds the stream.
 ///
@@ -58,12 +58,12 @@ public struct StreamInput: AsyncSequence, Sendable {
 public struct StreamOutput: Sendable {
     let task: StreamTask
 
-    /// Writes bytes; see ``StreamTask/write(_:within:)``.
+    /// Writes bytes; see ``StreamTask/write(_:timeout:)``.
     @concurrent
     public func write<Bytes: ContiguousBytes & Sendable>(
-        _ bytes: Bytes, within limit: Duration? = nil
+        _ bytes: Bytes, timeout limit: Duration? = nil
     ) async throws(LoadError) {
-        try await task.write(bytes, within: limit)
+        try await task.write(bytes, timeout: limit)
     }
 
     /// Tells the peer that nothing more comes; see ``StreamTask/closeWrite()``.

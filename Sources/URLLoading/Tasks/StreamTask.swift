@@ -73,7 +73,7 @@ public final class StreamTask: Sendable, CustomStringConvertible {
     /// as a writer.
     @concurrent
     package func connected() async throws(LoadError) {
-        do throws(LoadError) { try await load.write(Data(), within: nil) } catch {
+        do throws(LoadError) { try await load.write(Data(), timeout: nil) } catch {
             let goesOn = load.state.withLock { $0.link != nil && $0.outcome == nil }
             guard goesOn else { throw error }
         }
@@ -112,7 +112,7 @@ public final class StreamTask: Sendable, CustomStringConvertible {
     /// Reads bytes. They come in order; what a call that failed has received is left to the next one.
     ///
     /// ```swift
-    /// let (head, _) = try await task.read(atLeast: 4, atMost: 4, within: .seconds(5))
+    /// let (head, _) = try await task.read(atLeast: 4, atMost: 4, timeout: .seconds(5))
     /// ```
     /// - Parameters:
     ///   - least: waits for so many bytes, or the end; at least 0. With 0 it waits for nothing.
@@ -129,9 +129,9 @@ public final class StreamTask: Sendable, CustomStringConvertible {
     ///   the call with ``LoadError/Reason/cancelled``.
     @concurrent
     public func read(
-        atLeast least: Int = 1, atMost most: Int = 64 * 1024, within limit: Duration? = nil
+        atLeast least: Int = 1, atMost most: Int = 64 * 1024, timeout limit: Duration? = nil
     ) async throws(LoadError) -> (Data, isEnd: Bool) {
-        try await load.read(atLeast: least, atMost: most, within: limit)
+        try await load.read(atLeast: least, atMost: most, timeout: limit)
     }
 
     /// Reads no more. A read that waits at this moment ends with ``LoadError/Reason/streamClosed``, as all
@@ -144,7 +144,7 @@ public final class StreamTask: Sendable, CustomStringConvertible {
     /// Writes bytes. Returns when the system has taken them all, which does not say that the peer has.
     ///
     /// ```swift
-    /// try await task.write(Data("EHLO example.org\r\n".utf8), within: .seconds(5))
+    /// try await task.write(Data("EHLO example.org\r\n".utf8), timeout: .seconds(5))
     /// ```
     /// - Parameters:
     ///   - bytes: `Data`, `[UInt8]`, a ``Chunk`` or another buffer.
@@ -157,16 +157,16 @@ public final class StreamTask: Sendable, CustomStringConvertible {
     ///   it: later writes get ``LoadError/Reason/writeIncomplete``. Reading goes on in any case.
     @concurrent
     public func write<Bytes: ContiguousBytes & Sendable>(
-        _ bytes: Bytes, within limit: Duration? = nil
+        _ bytes: Bytes, timeout limit: Duration? = nil
     ) async throws(LoadError) {
-        try await load.write(bytes, within: limit)
+        try await load.write(bytes, timeout: limit)
     }
 
     /// Tells the peer that nothing more comes (FIN; close_notify under TLS), behind all that was written.
     /// The other direction stays open. A second call does nothing.
     ///
     /// Peers that speak TLS 1.2 may take it for the end of both directions (RFC 5246 §7.2.1).
-    /// - Throws: ``LoadError``, as ``write(_:within:)``; it waits only for a socket that is full.
+    /// - Throws: ``LoadError``, as ``write(_:timeout:)``; it waits only for a socket that is full.
     @concurrent
     public func closeWrite() async throws(LoadError) { try await load.closeWrite() }
 

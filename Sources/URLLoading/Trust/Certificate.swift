@@ -5,7 +5,7 @@ package import URLLoadingIO
 ///
 /// ```swift
 /// for certificate in trust.certificates {
-///     print(certificate.subject, certificate.notAfter, certificate.key)
+///     print(certificate.subject, certificate.notAfter, certificate.publicKey)
 /// }
 /// ```
 /// Nothing here was checked: it is what somebody says of himself. ``ServerTrust/isTrusted`` tells what it is worth.
@@ -34,13 +34,13 @@ public struct Certificate: Sendable, Hashable, CustomStringConvertible {
     }
 
     /// Its public key: what kind, and how strong.
-    public struct Key: Sendable, Hashable, CustomStringConvertible {
+    public struct PublicKey: Sendable, Hashable, CustomStringConvertible {
         /// `RSA`, `EC prime256v1`, `Ed25519` or the name of another.
-        public let kind: String
+        public let algorithm: String
         /// Its size in bits: of RSA the modulus, of others the field.
         public let bits: Int
         /// `RSA 2048`, `EC prime256v1`.
-        public var description: String { kind.contains(" ") ? kind : "\(kind) \(bits)" }
+        public var description: String { algorithm.contains(" ") ? algorithm : "\(algorithm) \(bits)" }
     }
 
     /// - Parameter der: exactly one certificate; `nil` if it is none.
@@ -49,28 +49,28 @@ public struct Certificate: Sendable, Hashable, CustomStringConvertible {
         self.facts = facts
     }
 
-    /// Whose it is, such as `CN=example.org,O=Example`, as RFC 4514 writes it. What clients check is ``names``.
+    /// Whose it is, such as `CN=example.org,O=Example`, as RFC 4514 writes it. What clients check is ``subjectAlternativeNames``.
     public var subject: String { facts.subject.shown }
     /// Who vouches for it.
     public var issuer: String { facts.issuer.shown }
     /// The first common name of ``subject``. No name of a host is taken from it (RFC 9525).
     public var commonName: String? { facts.commonName?.shown }
     /// The hosts, addresses and others it is for.
-    public var names: [Name] { facts.names.map(Name.init) }
+    public var subjectAlternativeNames: [Name] { facts.names.map(Name.init) }
     /// It is not valid before.
     public var notBefore: Date { Date(timeIntervalSince1970: Double(facts.notBefore)) }
     /// It is not valid after.
     public var notAfter: Date { Date(timeIntervalSince1970: Double(facts.notAfter)) }
     /// Its number at its issuer, in hexadecimal.
     public var serialNumber: String { facts.serialNumber.hexadecimal }
-    public var key: Key {
+    public var publicKey: PublicKey {
         let key = facts.key
-        return Key(kind: key.kind.name, bits: key.bits)
+        return PublicKey(algorithm: key.kind.name, bits: key.bits)
     }
     /// How its issuer has signed it, such as `ecdsa-with-SHA256`.
     public var signatureAlgorithm: String { facts.signatureAlgorithm }
     /// Whether it says it may vouch for others.
-    public var isAuthority: Bool { facts.isAuthority }
+    public var isCertificateAuthority: Bool { facts.isAuthority }
     /// Whether it vouches for itself, by its names.
     public var isSelfIssued: Bool { facts.subject == facts.issuer }
 

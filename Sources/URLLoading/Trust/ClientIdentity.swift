@@ -5,7 +5,7 @@ import URLLoadingIO
 ///
 /// ```swift
 /// let identity = try await ClientIdentity.load(certificateFile: "me.pem", keyFile: "me.key") { try await vault.passphrase() }
-/// configuration.tls.identities = [try .init("*.intranet.example", identity)]
+/// configuration.tls.clientIdentities = [try .init("*.intranet.example", identity)]
 /// ```
 /// The key stays in memory and is never shown: not in descriptions, not in errors.
 public struct ClientIdentity: Sendable, Hashable, CustomStringConvertible {

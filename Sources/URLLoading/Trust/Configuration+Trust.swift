@@ -49,7 +49,7 @@ extension Configuration.TLS {
     }
 
     /// Who we are to some hosts.
-    public struct Identity: Sendable, Hashable {
+    public struct HostIdentity: Sendable, Hashable {
         let rule: TLSRule<TLSIdentity>
 
         /// - Parameter hosts: as for ``Pins``.
@@ -61,11 +61,11 @@ extension Configuration.TLS {
 
     /// What is made of the status of a certificate (OCSP) that its server brings along. No status is ever fetched from
     /// elsewhere.
-    public enum StapledStatus: Sendable, Hashable {
+    public enum OCSPStapling: Sendable, Hashable {
         /// None is asked for.
         case ignored
         /// One that says revoked ends the load; that there is none, or none that is worth anything, means nothing.
-        case heard
+        case ifPresent
         /// It must be there, signed, recent and good.
         case required
     }

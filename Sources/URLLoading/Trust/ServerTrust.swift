@@ -57,6 +57,6 @@ public struct ClientCertificateRequest: Sendable {
     /// Whose word the server takes, each a distinguished name in DER, to compare with the issuer of a certificate; empty if
     /// it does not say. At most 1024.
     public let issuers: [[UInt8]]
-    /// Who we are by the configuration (``Configuration/TLS/identities``), and by default; `nil` for nobody.
+    /// Who we are by the configuration (``Configuration/TLS/clientIdentities``), and by default; `nil` for nobody.
     public let proposed: ClientIdentity?
 }

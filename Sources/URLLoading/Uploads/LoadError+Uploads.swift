@@ -43,7 +43,7 @@ extension LoadError.Reason {
     /// What is to be sent is no longer what the upload began with.
     public static let uploadSourceChanged = Self("uploadSourceChanged", -3001)
     /// The server does not know the upload (any more): begin anew.
-    public static let uploadForgotten = Self("uploadForgotten", -1008)
+    public static let uploadNotFound = Self("uploadNotFound", -1008)
     /// The server takes no representation of this size, or no part that could be sent.
     public static let uploadTooLarge = Self("uploadTooLarge", -1103)
     /// The upload resource, or a request for the first of several parts, was refused with this status.
@@ -56,7 +56,7 @@ extension LoadError.Reason {
 
     fileprivate var leavesUploadUsable: Bool {
         switch self {
-        case .uploadTokenMismatch, .uploadForgotten, .uploadTooLarge, .uploadInconsistent, .uploadNotSupported: false
+        case .uploadTokenMismatch, .uploadNotFound, .uploadTooLarge, .uploadInconsistent, .uploadNotSupported: false
         default: true
         }
     }

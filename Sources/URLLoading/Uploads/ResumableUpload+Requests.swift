@@ -102,8 +102,8 @@ extension Decision where Question == Redirect, Answer == RedirectDecision {
                 for name in Request.uploadFields { next.headers.remove(name) }
                 return .instead(next)
             case .temporaryRedirect?, .permanentRedirect?:
-                return answer?.isComplete != true && redirect.request.goes(where: request) ? .follow : .deliver
-            default: return .deliver
+                return answer?.isComplete != true && redirect.request.goes(where: request) ? .follow : .doNotFollow
+            default: return .doNotFollow
             }
         }
     }

@@ -54,7 +54,7 @@ final class ResumableUpload {
             let (plan, answer) = try await take(step)
             switch plan {
             case .finish:
-                guard let answer else { throw LoadError(.uploadInconsistent, phase: .receiving, party: .peer) }
+                guard let answer else { throw LoadError(.uploadInconsistent, phase: .receiving, party: .remote) }
                 return answer
             case .recall: return try await recall(answer)
             case .ask: step = .ask
@@ -64,7 +64,7 @@ final class ResumableUpload {
                 } else if let sentFrom, offset <= sentFrom {
                     try await setBack(
                         LoadError(
-                            .uploadInconsistent, phase: .receiving, party: .peer,
+                            .uploadInconsistent, phase: .receiving, party: .remote,
                             detail: "nothing was taken of what was sent"))
                     try await pause(nil)
                 }
@@ -125,7 +125,7 @@ final class ResumableUpload {
             throw error
         } catch {}
         guard let answer = candidate ?? known else {
-            throw LoadError(.uploadInconsistent, phase: .receiving, party: .peer)
+            throw LoadError(.uploadInconsistent, phase: .receiving, party: .remote)
         }
         return answer
     }

@@ -13,7 +13,7 @@ public struct UploadOptions: Sendable {
     public var maximumAttempts = 8
     /// How long to wait before the first of these, at least zero; each further one waits twice as long. The
     /// true wait is a random part, from half to the whole, so that many clients do not come back as one.
-    public var firstDelay: Duration = .seconds(1)
+    public var initialDelay: Duration = .seconds(1)
     /// The longest wait, also where the server asks for more (`Retry-After`).
     public var maximumDelay: Duration = .seconds(60)
     /// The most bytes in one request; `nil` sends all in one, unless the server says that it takes less.
@@ -33,9 +33,9 @@ public struct UploadOptions: Sendable {
     ///   - share: from 0.5 to 1.
     func delay(_ attempt: Int, wish: Int64?, share: Double) -> Int64 {
         let longest = max(0, LoadHandle.nanoseconds(maximumDelay))
-        guard firstDelay > .zero else { return 0 }
+        guard initialDelay > .zero else { return 0 }
         let doublings = min(max(0, attempt - 1), 30)
-        let (grown, overflows) = LoadHandle.nanoseconds(firstDelay).multipliedReportingOverflow(by: 1 << doublings)
+        let (grown, overflows) = LoadHandle.nanoseconds(initialDelay).multipliedReportingOverflow(by: 1 << doublings)
         let wait = Int64(Double(min(overflows ? .max : grown, longest)) * share)
         let wished = wish.map { min($0, longest / 1_000_000_000) * 1_000_000_000 } ?? 0
         return max(wait, wished)

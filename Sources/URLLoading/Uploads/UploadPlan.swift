@@ -55,7 +55,7 @@ enum UploadPlan {
         guard situation.knowsResource else {
             return .fail(
                 LoadError(
-                    .uploadNotSupported, phase: .receiving, party: .peer, detail: "\(answer.status) without Location"))
+                    .uploadNotSupported, phase: .receiving, party: .remote, detail: "\(answer.status) without Location"))
         }
         if situation.isLast { return .ask }
         return appended(answer, situation)
@@ -108,7 +108,7 @@ enum UploadPlan {
     private static func refusal(_ answer: UploadAnswer, _ situation: Situation) -> UploadPlan? {
         switch answer.status {
         case .notFound, .gone:
-            return .fail(LoadError(.uploadForgotten, phase: .receiving, party: .peer, detail: "\(answer.status)"))
+            return .fail(LoadError(.uploadNotFound, phase: .receiving, party: .remote, detail: "\(answer.status)"))
         case .tooManyRequests, .requestTimeout: return .retry(refused(answer), seconds: wish(answer, situation))
         default: break
         }
@@ -118,7 +118,7 @@ enum UploadPlan {
         case .redirection:
             return .fail(
                 LoadError(
-                    .redirectRefused, phase: .redirecting, party: .peer,
+                    .redirectRefused, phase: .redirecting, party: .remote,
                     detail: "an upload follows 307 and 308 within its origin, not \(answer.status.code)"))
         case .clientError: return .fail(refused(answer))
         }
@@ -138,14 +138,14 @@ enum UploadPlan {
     }
 
     static func refused(_ answer: UploadAnswer) -> LoadError {
-        LoadError(.uploadRefused, phase: .receiving, party: .peer, detail: "\(answer.status)")
+        LoadError(.uploadRefused, phase: .receiving, party: .remote, detail: "\(answer.status)")
     }
 
     static func tooLarge(_ words: String) -> LoadError {
-        LoadError(.uploadTooLarge, phase: .receiving, party: .peer, detail: words)
+        LoadError(.uploadTooLarge, phase: .receiving, party: .remote, detail: words)
     }
 
     static func inconsistent(_ words: String) -> LoadError {
-        LoadError(.uploadInconsistent, phase: .receiving, party: .peer, detail: words)
+        LoadError(.uploadInconsistent, phase: .receiving, party: .remote, detail: words)
     }
 }

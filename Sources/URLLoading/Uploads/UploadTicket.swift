@@ -15,7 +15,7 @@ package struct UploadTicket: Sendable {
         /// Must still be what it was.
         case file(URL)
         /// Somebody is asked for it.
-        case demanded
+        case provided
     }
 
     /// Its method and URL, and over which networks and how it goes; of its fields those that cannot be secrets.
@@ -77,14 +77,14 @@ package struct UploadTicket: Sendable {
 
         init(_ request: Request) {
             idle = request.idleTimeout.map { LoadHandle.nanoseconds($0) / 1_000_000 }
-            (cookies, traffic) = (request.handlesCookies, request.trafficClass?.codePoint)
+            (cookies, traffic) = (request.handlesCookies, request.trafficClass?.dscp)
             (cellular, expensive) = (request.allowsCellularAccess, request.allowsExpensiveNetworkAccess)
             constrained = request.allowsConstrainedNetworkAccess
         }
 
         func apply(to request: inout Request) {
             request.idleTimeout = idle.map { .milliseconds(max(1, $0)) }
-            (request.handlesCookies, request.trafficClass) = (cookies, traffic.map { TrafficClass(codePoint: $0) })
+            (request.handlesCookies, request.trafficClass) = (cookies, traffic.map { TrafficClass(dscp: $0) })
             (request.allowsCellularAccess, request.allowsExpensiveNetworkAccess) = (cellular, expensive)
             request.allowsConstrainedNetworkAccess = constrained
         }
@@ -107,7 +107,7 @@ package struct UploadTicket: Sendable {
         return Data("\(Self.version)\n\(Self.check(line, content))\n".utf8) + line + Data("\n".utf8) + content
     }
 
-    /// - Throws: ``LoadError/Reason/resumeTokenRefused`` for what ``data`` did not give.
+    /// - Throws: ``LoadError/Reason/invalidResumeToken`` for what ``data`` did not give.
     package init(_ data: Data) throws(LoadError) {
         let lines = data.split(separator: UInt8(ascii: "\n"), maxSplits: 3, omittingEmptySubsequences: false)
         guard lines.count == 4, lines[0].elementsEqual(Self.version.utf8) else {
@@ -146,7 +146,7 @@ package struct UploadTicket: Sendable {
             source = .file(URL(filePath: path))
             identity = UploadIdentity(length: length, modified: record.modified, digest: ends, path: path)
         } else {
-            (source, identity) = (.demanded, nil)
+            (source, identity) = (.provided, nil)
         }
         self.init(request, source, place: place, length: record.length, identity: identity)
     }
@@ -168,7 +168,7 @@ extension UploadTicket.Source {
         switch self {
         case .data(let data): UploadSource.data(data).body(range)
         case .file(let url): UploadSource.file(url).body(range)
-        case .demanded: .demanded
+        case .provided: .provided
         }
     }
 

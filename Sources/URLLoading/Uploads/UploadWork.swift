@@ -130,9 +130,9 @@ package final class UploadWork: UploadSteps, Sendable {
     }
 
     /// Counted from the beginning of the whole.
-    func counted(_ bytes: ByteCount) -> ByteCount {
+    func counted(_ bytes: TransferProgress) -> TransferProgress {
         let (offset, length) = state.withLock { ($0.step.range.lowerBound, $0.length) }
-        return ByteCount(count: bytes.count, total: offset + bytes.total, expected: length ?? bytes.expected)
+        return TransferProgress(count: bytes.count, total: offset + bytes.total, expected: length ?? bytes.expected)
     }
 
     // MARK: What follows
@@ -214,7 +214,7 @@ package final class UploadWork: UploadSteps, Sendable {
     }
 
     /// A stream cannot be cut: nobody knows where its parts end.
-    private var mayPart: Bool { if case .demanded = source { false } else { true } }
+    private var mayPart: Bool { if case .provided = source { false } else { true } }
 
     // MARK: Requests
 
@@ -270,7 +270,7 @@ package final class UploadWork: UploadSteps, Sendable {
         addition.headers[.contentType] = ResumableUploads.mediaType
         addition.headers[.uploadOffset] = StructuredField.text(range.lowerBound)
         addition.headers[.uploadComplete] = StructuredField.text(range.upperBound == length ?? Self.unknown)
-        if case .demanded = source, let length, !range.isEmpty {
+        if case .provided = source, let length, !range.isEmpty {
             addition.headers[.contentLength] = "\(length - range.lowerBound)"
         }
         return addition
@@ -313,6 +313,6 @@ extension Request {
 
 extension LoadError {
     fileprivate var leavesUpload: Bool {
-        ![.uploadForgotten, .uploadTooLarge, .uploadInconsistent, .uploadNotSupported].contains(reason)
+        ![.uploadNotFound, .uploadTooLarge, .uploadInconsistent, .uploadNotSupported].contains(reason)
     }
 }

@@ -8,7 +8,7 @@ final class WebSocketCall: StopToken, @unchecked Sendable {
     /// Where it waits for others; lent for as long as it goes on.
     let slot: PollSlot
 
-    init(within limit: Duration?, _ clock: LoopClock) {
+    init(timeout limit: Duration?, _ clock: LoopClock) {
         slot = Poller.shared.borrowSlot()
         deadline = limit.map { clock.now() &+ LoadHandle.nanoseconds($0) } ?? .max
         super.init(clock: clock)

@@ -10,9 +10,9 @@ import URLLoadingWire
 extension WebSocketDriver {
     /// Runs what has to wait; cancelling the calling task ends the call, and not the socket.
     func calling<Value: Sendable>(
-        within limit: Duration? = nil, _ body: (WebSocketCall) async throws(LoadError) -> Value
+        timeout limit: Duration? = nil, _ body: (WebSocketCall) async throws(LoadError) -> Value
     ) async throws(LoadError) -> Value {
-        let call = WebSocketCall(within: limit, clock)
+        let call = WebSocketCall(timeout: limit, clock)
         defer { call.finish() }
         let result: Result<Value, LoadError> = await withTaskCancellationHandler {
             do throws(LoadError) { return .success(try await body(call)) } catch { return .failure(error) }
@@ -75,7 +75,7 @@ extension WebSocketDriver {
             }
             if let result { return try result.get() }
             if call.stopReason != nil { throw failure(.cancelled) }
-            if call.deadline != .max, clock.now() >= call.deadline { throw failure(late, .peer) }
+            if call.deadline != .max, clock.now() >= call.deadline { throw failure(late, .remote) }
             guard let transport = lead else {
                 await Poller.shared.park(call.slot, until: call)
                 continue
@@ -197,7 +197,7 @@ extension WebSocketDriver {
         let tunnel = state.withLock { $0.transport as? HTTP2Tunnel }
         let error =
             tunnel?.failure?.loadError(.receiving, hasBegun: false) ?? failure.map { LoadError($0, .receiving) }
-            ?? LoadError(.connectionLost, phase: .receiving, party: .peer, detail: "closed without a close frame")
+            ?? LoadError(.connectionLost, phase: .receiving, party: .remote, detail: "closed without a close frame")
         state.withLock { state in
             state.fail(error.at(url))
             state.stopLingering()

@@ -64,7 +64,7 @@ extension WebSocketDriver {
                 isAttached = true
             }
             if call.stopReason != nil { throw failure(.cancelled) }
-            if call.deadline != .max, clock.now() >= call.deadline { throw failure(late, .peer) }
+            if call.deadline != .max, clock.now() >= call.deadline { throw failure(late, .remote) }
             switch pumped {
             case .blocked(let interest): await Poller.shared.park(slot, interest, call, idleSince: nil)
             default: await Poller.shared.park(slot, .write, call, idleSince: nil)
@@ -198,9 +198,9 @@ extension WebSocketDriver {
 
     // MARK: Pings and the close
 
-    func ping(within limit: Duration) async throws(LoadError) -> Duration {
+    func ping(timeout limit: Duration) async throws(LoadError) -> Duration {
         if Task.isCancelled { throw failure(.cancelled) }
-        return try await calling(within: limit) { (call) throws(LoadError) in
+        return try await calling(timeout: limit) { (call) throws(LoadError) in
             try await wait(call, reading: false, late: .pingTimeout) { state -> Result<Void, LoadError>? in
                 if let outcome = state.outcome { return .failure(ended(outcome)) }
                 return state.transport == nil ? nil : .success(())
@@ -221,7 +221,7 @@ extension WebSocketDriver {
         let isOpen = state.withLock { $0.transport != nil || $0.isOver }
         if !isOpen { stop(.cancelled) }
         do throws(LoadError) {
-            try await calling(within: options.closeTimeout) { (call) throws(LoadError) in
+            try await calling(timeout: options.closeTimeout) { (call) throws(LoadError) in
                 // Behind what is being sent; not at all if it has ended.
                 if (try? await turn(of: call)) != nil {
                     defer { leaveTurn(call) }

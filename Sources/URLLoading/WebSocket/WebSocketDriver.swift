@@ -102,7 +102,7 @@ final class WebSocketDriver: LoadListener, StopListener, @unchecked Sendable {
         let isHTTP2 = network.isShared
         guard isHTTP2 ? head.status.kind == .successful : head.status == .switchingProtocols else {
             throw LoadError(
-                .webSocketRefused, phase: .waiting, party: .peer, detail: "\(head.status)",
+                .webSocketRefused, phase: .waiting, party: .remote, detail: "\(head.status)",
                 underlying: WebSocketRefusal(response: exchange.response))
         }
         let response = exchange.response
@@ -166,7 +166,7 @@ final class WebSocketDriver: LoadListener, StopListener, @unchecked Sendable {
         case .failed(let error): error
         case .closed(let close, _):
             LoadError(
-                .webSocketClosed, phase: .receiving, party: .peer, url: url, detail: close?.description,
+                .webSocketClosed, phase: .receiving, party: .remote, url: url, detail: close?.description,
                 underlying: WebSocketClosed(close: close ?? WebSocketClose(.noStatus)))
         }
     }

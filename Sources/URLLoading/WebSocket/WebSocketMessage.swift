@@ -37,12 +37,12 @@ public struct WebSocketEnding: Sendable, CustomStringConvertible {
     /// What the server's close frame said; ``WebSocketClose/Code/noStatus`` if it gave no reason, `nil` if none came.
     public let close: WebSocketClose?
     /// Whether the server closed first.
-    public let isByPeer: Bool
+    public let isClosedByServer: Bool
     /// What went wrong; `nil` if both sides took leave, whatever their reasons.
     public let error: LoadError?
 
     public var description: String {
         if let error { return "failed \(error)" }
-        return "closed by \(isByPeer ? "the peer" : "us")\(close.map { ", \($0)" } ?? "")"
+        return "closed by \(isClosedByServer ? "the peer" : "us")\(close.map { ", \($0)" } ?? "")"
     }
 }

@@ -29,7 +29,7 @@ public struct WebSocketOptions: Sendable, Hashable {
         /// Messages of at least so many bytes are sent compressed, if the server agrees; it may compress its own.
         /// - Parameter forgetting: neither side keeps what it has seen from one message to the next: less memory, and
         ///   messages tell nothing of each other, for larger ones.
-        case deflate(atLeast: Int = 1024, forgetting: Bool = false)
+        case deflate(minimumSize: Int = 1024, noContextTakeover: Bool = false)
     }
 }
 

@@ -31,7 +31,7 @@ extension WebSocketDriver {
             return true
         }
         guard isAnswered else {
-            let error = failure(.pingTimeout, .peer)
+            let error = failure(.pingTimeout, .remote)
             state.withLock { $0.fail(error) }
             return settle()
         }

@@ -97,8 +97,8 @@ public final class WebSocketTask: Sendable, CustomStringConvertible {
     /// - Parameter limit: how long to wait; more than zero.
     /// - Throws: ``LoadError``: ``LoadError/Reason/pingTimeout``, after which the socket goes on, or why it has ended.
     @concurrent @discardableResult
-    public func ping(within limit: Duration = .seconds(10)) async throws(LoadError) -> Duration {
-        try await load.ping(within: limit)
+    public func ping(timeout limit: Duration = .seconds(10)) async throws(LoadError) -> Duration {
+        try await load.ping(timeout: limit)
     }
 
     // MARK: The end
@@ -146,9 +146,9 @@ extension WebSocketDriver {
     var ending: WebSocketEnding {
         switch state.withLock({ $0.outcome }) {
         case .closed(let close, let byPeer)?:
-            WebSocketEnding(close: close ?? WebSocketClose(.noStatus), isByPeer: byPeer, error: nil)
-        case .failed(let error)?: WebSocketEnding(close: nil, isByPeer: error.party == .peer, error: error)
-        case nil: WebSocketEnding(close: nil, isByPeer: false, error: failure(.cancelled))
+            WebSocketEnding(close: close ?? WebSocketClose(.noStatus), isClosedByServer: byPeer, error: nil)
+        case .failed(let error)?: WebSocketEnding(close: nil, isClosedByServer: error.party == .remote, error: error)
+        case nil: WebSocketEnding(close: nil, isClosedByServer: false, error: failure(.cancelled))
         }
     }
 }

@@ -52,7 +52,7 @@ open class URLAuthenticationChallenge: NSObject, @unchecked Sendable {
     convenience init(_ challenge: Challenge, _ request: URLRequest, sender: any URLAuthenticationChallengeSender) {
         self.init(
             protectionSpace: URLProtectionSpace(
-                challenge.space, trust: challenge.serverTrust, issuers: challenge.clientCertificate?.issuers),
+                challenge.protectionSpace, trust: challenge.serverTrust, issuers: challenge.clientCertificate?.issuers),
             proposedCredential: challenge.proposedCredential.map { URLCredential($0) }
                 ?? challenge.clientCertificate?.proposed.map { URLCredential(identity: $0) },
             previousFailureCount: challenge.previousFailureCount,

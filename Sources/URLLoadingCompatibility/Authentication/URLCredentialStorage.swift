@@ -22,7 +22,7 @@ extension NSNotification.Name {
 /// ```
 /// A view of the core's `CredentialStore`, which says who looks for what.
 open class URLCredentialStorage: NSObject, @unchecked Sendable {
-    private static let standard = URLCredentialStorage(.standard)
+    private static let standard = URLCredentialStorage(.shared)
     /// The user's, with a file.
     open class var shared: URLCredentialStorage { standard }
 

@@ -23,7 +23,7 @@ extension Request {
         if let method = request.httpMethod, method != "GET" { made.method = Method(method) }
         if let fields = request.allHTTPHeaderFields, !fields.isEmpty { made.headers = Headers(fields) }
         if request.httpBodyStream != nil {
-            made.setBody(.demanded)
+            made.setBody(.provided)
         } else if let body = request.httpBody {
             made.setBody(.data(body))
         }
@@ -64,8 +64,8 @@ extension Request.CachePolicy {
             case .reloadIgnoringLocalCacheData: .reload
             case .reloadIgnoringLocalAndRemoteCacheData: .reloadIgnoringCaches
             case .reloadRevalidatingCacheData: .revalidate
-            case .returnCacheDataElseLoad: .storedElseLoad
-            case .returnCacheDataDontLoad: .storedOnly
+            case .returnCacheDataElseLoad: .cacheElseLoad
+            case .returnCacheDataDontLoad: .onlyIfCached
             }
     }
 }
@@ -102,7 +102,7 @@ extension URLResponse {
 extension Configuration {
     init(_ values: URLSessionConfiguration.Values) {
         self = values.isEphemeral ? .ephemeral : .default
-        keepsResponses = false
+        cachesInMemory = false
         cache = values.cache?.isPlain == true ? values.cache?.core : nil
         if !values.protocolClasses.isEmpty {
             let kinds = values.protocolClasses.compactMap { $0 as? URLProtocol.Type }
@@ -114,14 +114,14 @@ extension Configuration {
         maximumConnectionsPerHost = max(1, values.connectionsPerHost)
         let fields = (values.headers ?? [:]).map { ("\($0.key.base)", "\($0.value)") }
         headers = Headers(Dictionary(fields) { first, _ in first })
-        if let policy = ProxyPolicy(values.proxies) { proxies = policy }
+        if let policy = ProxyPolicy(values.proxies) { proxyPolicy = policy }
         (allowsCellularAccess, allowsExpensiveNetworkAccess) = (values.allowsCellular, values.allowsExpensive)
         allowsConstrainedNetworkAccess = values.allowsConstrained
         waitsForConnectivity = values.waitsForConnectivity
         trafficClass = TrafficClass(values.serviceType)
         tls.minimumVersion = values.minimumTLS == .TLSv13 ? .tls13 : .tls12
         tls.maximumVersion = values.maximumTLS == .TLSv12 ? .tls12 : .tls13
-        authentication.credentials = values.credentials?.store
+        authentication.credentialStore = values.credentials?.store
         cookies.storage = values.cookies.map { .store($0.store) } ?? .none
         cookies.acceptPolicy = values.acceptPolicy?.core
         cookies.fallbackPolicy = .onlyFromMainDocument
@@ -134,7 +134,7 @@ extension TrafficClass {
     init(_ type: URLRequest.NetworkServiceType) {
         self =
             switch type {
-            case .default: .ordinary
+            case .default: .default
             case .background: .background
             case .responsiveData: .responsive
             case .avStreaming: .streaming

@@ -106,18 +106,18 @@ struct Mailbox: Sendable {
         if course.isOpen { due.informational.append(response) }
     }
 
-    mutating func put(sent bytes: ByteCount) {
+    mutating func put(sent bytes: TransferProgress) {
         if course.isOpen { due.sent = Self.together(due.sent, bytes) }
     }
 
-    mutating func put(written bytes: ByteCount) {
+    mutating func put(written bytes: TransferProgress) {
         if course.isOpen { due.written = Self.together(due.written, bytes) }
     }
 
-    private static func together(_ before: ByteCount?, _ bytes: ByteCount) -> ByteCount {
+    private static func together(_ before: TransferProgress?, _ bytes: TransferProgress) -> TransferProgress {
         let restarted = bytes.total < before?.total ?? 0
         let count = bytes.count + (restarted ? 0 : before?.count ?? 0)
-        return ByteCount(count: count, total: bytes.total, expected: bytes.expected)
+        return TransferProgress(count: count, total: bytes.total, expected: bytes.expected)
     }
 
     mutating func put(resumedAt offset: Int64, expected: Int64?) {

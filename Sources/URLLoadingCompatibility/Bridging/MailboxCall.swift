@@ -6,7 +6,7 @@ extension Mailbox {
     enum Call: Sendable {
         case waiting
         case informational(HTTPURLResponse)
-        case sent(ByteCount)
+        case sent(TransferProgress)
         case question(any Question)
         case response(URLResponse)
         /// A data task is a download from here on.
@@ -15,7 +15,7 @@ extension Mailbox {
         case becameStream(URLSessionStreamTask)
         case resumed(offset: Int64, expected: Int64?)
         case data(Data)
-        case written(ByteCount)
+        case written(TransferProgress)
         /// The file is complete.
         case saved
         case opened(String?)
@@ -33,10 +33,10 @@ extension Mailbox {
     struct Due: Sendable {
         var isWaiting = false
         var informational: [HTTPURLResponse] = []
-        var sent: ByteCount?
+        var sent: TransferProgress?
         var turned: Call?
         var resumed: (offset: Int64, expected: Int64?)?
-        var written: ByteCount?
+        var written: TransferProgress?
         /// Calls of WebSockets and streams, in their order.
         var said: [Call] = []
     }

@@ -24,7 +24,7 @@ extension TaskBridge {
             return decisions
         }
         decisions.redirect = Decision { [self] redirect in try await decide(redirect) }
-        decisions.newBody = Decision { [self] demand in try await makeBody(demand) }
+        decisions.bodyProvider = Decision { [self] demand in try await makeBody(demand) }
         decisions.challenge = challengeDecision()
         decisions.cache = Self.cacheDecision
         if kind == .data, mayBecomeStream { decisions.response = Decision { [self] in try await judge($0) } }
@@ -36,7 +36,7 @@ extension TaskBridge {
     private static let ofDataTasks: Decisions = {
         var decisions = Decisions()
         decisions.redirect = Decision { redirect in try await TaskBridge.current?.decide(redirect) ?? .follow }
-        decisions.newBody = Decision { demand in
+        decisions.bodyProvider = Decision { demand in
             guard let bridge = TaskBridge.current else { throw NoStream() }
             return try await bridge.makeBody(demand)
         }
@@ -61,7 +61,7 @@ extension TaskBridge {
         switch outcome {
         case .withdrawn: return .cancel
         case .dropped: throw DroppedAnswer()
-        case .reply(nil): return .deliver
+        case .reply(nil): return .doNotFollow
         case .reply(let other?):
             if other == proposed { return .follow }
             var request = try Request.make(other).get()
@@ -76,7 +76,7 @@ extension TaskBridge {
     // MARK: Bodies
 
     /// The request's own stream is good for one sending.
-    private func makeBody(_ demand: BodyDemand) async throws -> RequestBody {
+    private func makeBody(_ demand: BodyProviderContext) async throws -> RequestBody {
         if let offset = UploadWork.offset(of: demand.request) { return try await makeBody(demand, from: offset) }
         let request = state.withLock { $0.current }
         let length = request.value(forHTTPHeaderField: "Content-Length").flatMap { Int64($0) }
@@ -94,7 +94,7 @@ extension TaskBridge {
     }
 
     /// What follows of an upload that is gone on with.
-    private func makeBody(_ demand: BodyDemand, from offset: Int64) async throws -> RequestBody {
+    private func makeBody(_ demand: BodyProviderContext, from offset: Int64) async throws -> RequestBody {
         let outcome: Inquiry<GivenStream>.Outcome = await inquire("needNewBodyStreamFrom") {
             [self] session, task, answer in
             guard let delegate = taskDelegate else { return answer.give(GivenStream(stream: nil)) }
@@ -123,7 +123,7 @@ extension TaskBridge {
     func decide(_ challenge: Challenge) async throws -> ChallengeDecision {
         guard sessionDelegate != nil || taskDelegate != nil else { return .performDefaultHandling }
         let request = state.withLock { $0.current }
-        let outcome = await ask(isConnections: challenge.space.method.isConnections) {
+        let outcome = await ask(isConnections: challenge.protectionSpace.method.isConnections) {
             URLAuthenticationChallenge(challenge, request, sender: $0)
         }
         switch outcome {
@@ -213,7 +213,7 @@ struct Verdict: Sendable {
     var decision: ChallengeDecision {
         switch disposition {
         // Without a credential the response that asked is the result, whatever else it offers (checklist 84).
-        case .useCredential: credential?.decision ?? .goOnWithout
+        case .useCredential: credential?.decision ?? .continueWithoutCredential
         case .performDefaultHandling: .performDefaultHandling
         case .cancelAuthenticationChallenge: .cancel
         case .rejectProtectionSpace: .rejectProtectionSpace

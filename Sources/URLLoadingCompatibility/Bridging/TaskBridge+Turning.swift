@@ -18,12 +18,12 @@ final class Spool: Sendable {
 
     init(_ file: BodyFile, expected: Int64?) { (self.file, self.expected) = (file, expected) }
 
-    func count(_ bytes: Int) -> ByteCount {
+    func count(_ bytes: Int) -> TransferProgress {
         let total = written.withLock { written in
             written += Int64(bytes)
             return written
         }
-        return ByteCount(count: bytes, total: total, expected: expected)
+        return TransferProgress(count: bytes, total: total, expected: expected)
     }
 }
 

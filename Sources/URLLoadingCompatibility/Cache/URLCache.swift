@@ -22,10 +22,10 @@ open class URLCache: NSObject, @unchecked Sendable {
         case notAllowed = 2
     }
 
-    private static let standard = Lock<URLCache>(URLCache(.standard))
+    private static let standard = Lock<URLCache>(URLCache(.shared))
     private static let isReplaced = Atomic<Bool>(false)
 
-    /// What ``URLSessionConfiguration/default`` has: the core's `ResponseCache.standard`, of this user and program, unless
+    /// What ``URLSessionConfiguration/default`` has: the core's `ResponseCache.shared`, of this user and program, unless
     /// another was set here. Sessions that are there already keep theirs.
     open class var shared: URLCache {
         get { standard.withLock { $0 } }

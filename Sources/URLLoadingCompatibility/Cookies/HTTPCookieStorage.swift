@@ -19,9 +19,9 @@ extension NSNotification.Name {
 /// for cookie in HTTPCookieStorage.shared.cookies(for: url) ?? [] { print(cookie.name) }
 /// ```
 /// A view of the core's `CookieStore`, which says what is taken (RFC 6265bis) and how it is kept: ``shared`` is
-/// `CookieStore.standard`, of this user and program. All of it may be used from any thread.
+/// `CookieStore.shared`, of this user and program. All of it may be used from any thread.
 open class HTTPCookieStorage: NSObject, @unchecked Sendable {
-    private static let standard = HTTPCookieStorage(.standard)
+    private static let standard = HTTPCookieStorage(.shared)
     private static let groups = Lock<[String: HTTPCookieStorage]>([:])
     private static let poster = DispatchQueue(label: "HTTPCookieStorage")
 
@@ -37,7 +37,7 @@ open class HTTPCookieStorage: NSObject, @unchecked Sendable {
             let folder = StorageFolders.state(sharedAs: isName ? name : "_" + name)
             let storage =
                 groups[folder]
-                ?? HTTPCookieStorage(CookieStore(folder: URL(fileURLWithPath: folder, isDirectory: true)))
+                ?? HTTPCookieStorage(CookieStore(directory: URL(fileURLWithPath: folder, isDirectory: true)))
             groups[folder] = storage
             return storage
         }

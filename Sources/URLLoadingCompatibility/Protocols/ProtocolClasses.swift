@@ -51,7 +51,7 @@ struct ClassHandler: ProtocolHandler {
         return made
     }
 
-    func load(_ request: Request, client: ProtocolClient) async throws -> ProtocolAnswer {
+    func load(_ request: Request, client: ProtocolClient) async throws -> ProtocolResponse {
         guard let choice = choice(for: request) else { throw URLError.described(.unsupportedURL) }
         var asked = choice.asked
         if request.body?.isDemanded == true { asked.httpBodyStream = try await choice.bridge.nextStream() }

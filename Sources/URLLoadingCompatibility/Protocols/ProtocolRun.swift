@@ -93,7 +93,7 @@ final class ProtocolRun: NSObject, URLProtocolClient, Sendable {
     }
 
     /// What it answers, as far as its response.
-    func answer() async throws -> ProtocolAnswer {
+    func answer() async throws -> ProtocolResponse {
         start()
         while true {
             switch await next() {
@@ -111,7 +111,7 @@ final class ProtocolRun: NSObject, URLProtocolClient, Sendable {
         }
     }
 
-    private func redirect(to other: URLRequest, _ response: URLResponse) throws -> ProtocolAnswer {
+    private func redirect(to other: URLRequest, _ response: URLResponse) throws -> ProtocolResponse {
         var made = try Request.make(other).get()
         bridge.mark(&made)
         bridge.state.withLock { $0.next = other }

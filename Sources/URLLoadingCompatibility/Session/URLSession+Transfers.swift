@@ -109,7 +109,7 @@ extension UploadTicket.Source {
         switch self {
         case .data(let data): .data(data)
         case .file(let url): .file(url)
-        case .demanded: .demanded
+        case .provided: .provided
         }
     }
 }

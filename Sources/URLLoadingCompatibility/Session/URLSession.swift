@@ -160,7 +160,7 @@ open class URLSession: NSObject, @unchecked Sendable {
 
     /// A suspended task that asks its delegate for the stream to send (`needNewBodyStream`).
     open func uploadTask(withStreamedRequest request: URLRequest) -> URLSessionUploadTask {
-        makeUpload(request, .demanded, nil)
+        makeUpload(request, .provided, nil)
     }
 
     /// The same as with a delegate, the result given to a closure, once, on the ``delegateQueue``.

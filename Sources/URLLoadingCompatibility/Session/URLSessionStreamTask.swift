@@ -50,7 +50,7 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
     private func read(_ least: Int, _ most: Int, _ timeout: TimeInterval) async -> Result<(Data, Bool), any Error> {
         let result = await attempt { (stream) throws(LoadError) in
             let (data, isEnd) = try await stream.read(
-                atLeast: least, atMost: max(1, most), within: Duration(timeout: timeout))
+                atLeast: least, atMost: max(1, most), timeout: Duration(timeout: timeout))
             return (data, isEnd)
         }
         if case .success((_, true)) = result { bridge?.hear(.readClosed) }
@@ -78,7 +78,7 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
     }
 
     private func write(_ data: Data, _ timeout: TimeInterval) async -> Result<Void, any Error> {
-        await attempt { (stream) throws(LoadError) in try await stream.write(data, within: Duration(timeout: timeout)) }
+        await attempt { (stream) throws(LoadError) in try await stream.write(data, timeout: Duration(timeout: timeout)) }
     }
 
     /// Tells the peer that nothing more comes, behind all that is being written. The delegate hears `writeClosedFor`.

@@ -91,14 +91,14 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
     open func sendPing(pongReceiveHandler: @escaping @Sendable ((any Error)?) -> Void) {
         guard let lane else { return pongReceiveHandler(URLError.described(.cancelled)) }
         Task {
-            let result = await attempt { try await $0.ping(within: .seconds(1_000_000_000)) }
+            let result = await attempt { try await $0.ping(timeout: .seconds(1_000_000_000)) }
             lane.append(.call { pongReceiveHandler(result.failure) })
         }
     }
 
     /// Asks the server whether it is there, and returns when it has answered.
     open func sendPing() async throws {
-        _ = try await attempt { try await $0.ping(within: .seconds(1_000_000_000)) }.get()
+        _ = try await attempt { try await $0.ping(timeout: .seconds(1_000_000_000)) }.get()
     }
 
     // MARK: The end

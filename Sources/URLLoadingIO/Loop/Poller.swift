@@ -5,7 +5,7 @@
 // (`Pace`).
 //
 // The poller is a task executor too: tasks that prefer it run on the polling thread itself, which saves the last
-// hand-over between threads. The caller chooses that (`loopExecutor` in URLLoading).
+// hand-over between threads. The caller chooses that (`eventLoopExecutor` in URLLoading).
 
 import Synchronization
 import URLLoadingCSystem

@@ -35,7 +35,7 @@ package struct TLSConfiguration: Sendable, Hashable {
         /// No status is requested.
         case ignored
         /// A revoked status fails the handshake; a missing one does not.
-        case heard
+        case ifPresent
         /// A good status is required.
         case required
     }

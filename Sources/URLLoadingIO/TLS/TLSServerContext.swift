@@ -17,7 +17,7 @@ package final class TLSServerContext: @unchecked Sendable {
         /// Limit of accepted early data in bytes. URLLoading's clients never send any.
         package var earlyDataLimit: UInt32 = 0
         /// Simulates a faulty server that closes without close_notify.
-        package var leavesWithoutNotice = false
+        package var omitsCloseNotify = false
 
         /// Trusted issuers of client certificates, in PEM; if empty, clients are not asked for one.
         package var clientRoots: [UInt8] = []

@@ -303,7 +303,7 @@ package final class TLSTransport: Transport, @unchecked Sendable {
     package func finishWriting() { lock.withLock { _ in sayGoodbye() } }
 
     private func sayGoodbye() {
-        if case .server(let context) = side, context.configuration.leavesWithoutNotice { return }
+        if case .server(let context) = side, context.configuration.omitsCloseNotify { return }
         guard agreed != nil, !isBroken, !hasHalfWritten, !isClosed,
             SSL_get_shutdown(ssl) & SSL_SENT_SHUTDOWN == 0
         else { return }
@@ -317,7 +317,7 @@ package final class TLSTransport: Transport, @unchecked Sendable {
     package func endWriting() throws(IOFailure) -> Progress {
         try lock.withLock { (_) throws(IOFailure) in
             try turn(.writer) { () throws(IOFailure) in
-                if case .server(let context) = side, context.configuration.leavesWithoutNotice { return .moved(0) }
+                if case .server(let context) = side, context.configuration.omitsCloseNotify { return .moved(0) }
                 guard agreed != nil, !isBroken, !hasHalfWritten else { throw IOFailure(.closedByPeer, .write) }
                 guard isGoodbyeBlocked || SSL_get_shutdown(ssl) & SSL_SENT_SHUTDOWN == 0 else { return .moved(0) }
                 isGoodbyeBlocked = false

@@ -65,7 +65,7 @@ final class FTPServerConnection: @unchecked Sendable {
             case .stall(verb): try await stall()
             case .endlessReply(verb):
                 while true { try await send("220-and so on\r\n") }
-            case .tiresOfReuse where transfers > 0:
+            case .refusesReuse where transfers > 0:
                 try await say("421 enough")
                 throw Over()
             default: continue
@@ -199,7 +199,7 @@ final class FTPServerConnection: @unchecked Sendable {
 
     private func close(_ socket: SocketTransport, _ data: any Transport) {
         token.detach(socket.slot)
-        if server.faults.contains(.leavesWithoutNotice) { socket.close() } else { data.close() }
+        if server.faults.contains(.omitsCloseNotify) { socket.close() } else { data.close() }
         server.count { $0.openTransfers -= 1 }
         transfers += 1
         dropPassive()

@@ -19,11 +19,11 @@ extension FTPTestServer {
             case implicit
         }
         /// The address to listen on; Unix sockets are not supported.
-        public var address = TestOrigin.Configuration.Address.ipv4
+        public var address = HTTPTestServer.Configuration.Address.ipv4
         /// The host in the server's URLs; `nil` for its address, or for `localhost` if it has TLS.
         public var name: String?
         /// The TLS identity; `nil` for a server without TLS.
-        public var tls: TestOrigin.TLS?
+        public var tls: HTTPTestServer.TLS?
         public var security = Security.explicit
         /// User names and their passwords.
         public var users: [String: String] = [:]
@@ -43,7 +43,7 @@ extension FTPTestServer {
         public init() {}
 
         /// Creates a configuration with TLS.
-        public init(tls: TestOrigin.TLS, security: Security = .explicit) {
+        public init(tls: HTTPTestServer.TLS, security: Security = .explicit) {
             self.tls = tls
             self.security = security
         }
@@ -83,7 +83,7 @@ public enum FTPFault: Sendable, Hashable {
     /// Reports a wrong size.
     case wrongSize(Int64)
     /// Replies 421 to the first command of a second transfer, and closes.
-    case tiresOfReuse
+    case refusesReuse
     /// Closes data connections over TLS without close_notify.
-    case leavesWithoutNotice
+    case omitsCloseNotify
 }

@@ -137,7 +137,7 @@ public final class FTPTestServer: Sendable {
     ///   - isSo: the condition, checked every 200 µs.
     /// - Throws: ``WaitTimedOut`` at the limit; `CancellationError` if the calling task is cancelled first.
     public nonisolated(nonsending) func wait(
-        within limit: Duration = WaitTimedOut.usualLimit,
+        timeout limit: Duration = WaitTimedOut.usualLimit,
         file: StaticString = #fileID, line: UInt = #line,
         until isSo: (Counts) -> Bool
     ) async throws {

@@ -23,9 +23,9 @@ extension HTTP2Peer {
     /// - Throws: ``Failure``, if something else arrives first.
     @discardableResult
     public func expectPreface(
-        within limit: Duration = WaitTimedOut.usualLimit
+        timeout limit: Duration = WaitTimedOut.usualLimit
     ) async throws(Failure) -> [HTTP2Frame.Setting] {
-        try await expect("the first SETTINGS", within: limit) { (arrival) throws(Failure) in
+        try await expect("the first SETTINGS", timeout: limit) { (arrival) throws(Failure) in
             let frame = arrival.frame
             guard frame.kind == .settings, !frame.isAck, let settings = frame.settings
             else { throw complain("expected the first SETTINGS, got \(frame)") }
@@ -65,9 +65,9 @@ extension HTTP2Peer {
     /// - Throws: ``Failure/left``; ``Failure/unexpected(_:)`` at the limit.
     public func expect(
         _ kind: HTTP2Frame.Kind, stream: Int? = nil, isAck: Bool = false,
-        within limit: Duration = WaitTimedOut.usualLimit
+        timeout limit: Duration = WaitTimedOut.usualLimit
     ) async throws(Failure) -> HTTP2Frame {
-        try await expect("\(kind)", within: limit) { (arrival) throws(Failure) in
+        try await expect("\(kind)", timeout: limit) { (arrival) throws(Failure) in
             let frame = arrival.frame
             if frame.kind == kind, stream ?? frame.stream == frame.stream, frame.isAck == isAck { return frame }
             try await answerControl(frame)
@@ -78,16 +78,16 @@ extension HTTP2Peer {
     /// Waits for a request, with its HEADERS and CONTINUATIONs.
     /// - Parameter limit: the longest time to wait.
     /// - Throws: ``Failure``; ``Failure/unexpected(_:)`` if DATA or GOAWAY arrives instead, and at the limit.
-    public func expectRequest(within limit: Duration = WaitTimedOut.usualLimit) async throws(Failure) -> Request {
-        try await expectRequest(silently: false, within: limit)
+    public func expectRequest(timeout limit: Duration = WaitTimedOut.usualLimit) async throws(Failure) -> Request {
+        try await expectRequest(silently: false, timeout: limit)
     }
 
     /// Waits for a request. With `silently`, SETTINGS and PING stay unanswered.
     func expectRequest(
-        silently: Bool, within limit: Duration = WaitTimedOut.usualLimit
+        silently: Bool, timeout limit: Duration = WaitTimedOut.usualLimit
     ) async throws(Failure) -> Request {
         var endStream = false
-        return try await expect("a request", within: limit) { (arrival) throws(Failure) in
+        return try await expect("a request", timeout: limit) { (arrival) throws(Failure) in
             let frame = arrival.frame
             if frame.kind == .headers { endStream = frame.endsStream }
             if let fields = arrival.fields {
@@ -104,10 +104,10 @@ extension HTTP2Peer {
     /// - Throws: ``Failure``; ``Failure/streamReset(_:)`` if the client resets the stream, ``Failure/unexpected(_:)``
     ///   at the limit.
     public func expectBody(
-        of stream: Int, within limit: Duration = WaitTimedOut.usualLimit
+        of stream: Int, timeout limit: Duration = WaitTimedOut.usualLimit
     ) async throws(Failure) -> [UInt8] {
         var body: [UInt8] = []
-        return try await expect("the end of a body on stream \(stream)", within: limit) { (arrival) throws(Failure) in
+        return try await expect("the end of a body on stream \(stream)", timeout: limit) { (arrival) throws(Failure) in
             let frame = arrival.frame
             if frame.stream == stream {
                 if frame.kind == .resetStream { throw Failure.streamReset(frame.errorCode ?? .noError) }
@@ -127,7 +127,7 @@ extension HTTP2Peer {
 
     /// Processes arriving frames until `look` returns a value.
     private func expect<R>(
-        _ expected: String, within limit: Duration, look: (HTTP2Arrival) async throws(Failure) -> R?
+        _ expected: String, timeout limit: Duration, look: (HTTP2Arrival) async throws(Failure) -> R?
     ) async throws(Failure) -> R {
         let deadline = Poller.now() + limit.inNanoseconds
         let alarm = Alarm(.system, at: deadline, token)

@@ -24,7 +24,7 @@ public final class HTTP2Peer: Sendable {
     /// The number of the connection, from 1 in order of acceptance.
     public let connection: Int
     /// The parameters of the TLS handshake; `nil` without TLS.
-    public let tls: TestOrigin.TLSInfo?
+    public let tls: HTTPTestServer.TLSInfo?
 
     let server: HTTP2TestServer
     let socket: SocketTransport
@@ -38,7 +38,7 @@ public final class HTTP2Peer: Sendable {
     public enum Failure: Error, Sendable, Hashable, CustomStringConvertible {
         /// The client has left, or the server was stopped.
         case left
-        /// The client did something that the script does not expect. Also recorded in ``HTTP2TestServer/complaints``.
+        /// The client did something that the script does not expect. Also recorded in ``HTTP2TestServer/failures``.
         case unexpected(String)
         /// The client has reset the stream on which the script sends a body.
         case streamReset(HTTP2Frame.ErrorCode)
@@ -55,7 +55,7 @@ public final class HTTP2Peer: Sendable {
 
     init(
         _ server: HTTP2TestServer, number: Int, _ socket: SocketTransport, _ transport: any Transport,
-        _ tls: TestOrigin.TLSInfo?,
+        _ tls: HTTPTestServer.TLSInfo?,
         _ token: StopToken
     ) {
         self.server = server

@@ -29,12 +29,12 @@ extension HTTP2Routes {
         Poller.shared.returnSlot(slot)
     }
 
-    private func request(of stream: HTTP2RoutesState.Stream) -> TestOrigin.RecordedRequest {
+    private func request(of stream: HTTP2RoutesState.Stream) -> HTTPTestServer.RecordedRequest {
         let fields = stream.fields
         var headers = fields.headers
         // RFC 9113 §8.3.1
         if let authority = fields[":authority"], headers[.host] == nil { headers[.host] = authority }
-        var request = TestOrigin.RecordedRequest(
+        var request = HTTPTestServer.RecordedRequest(
             method: Method(fields[":method"] ?? ""), target: fields[":path"] ?? fields[":authority"] ?? "",
             version: .http2,
             headers: headers, connection: peer.connection, exchange: stream.exchange, tls: peer.tls)
@@ -44,7 +44,7 @@ extension HTTP2Routes {
         return request
     }
 
-    private func answer(to request: TestOrigin.RecordedRequest, _ route: TestOrigin.Route) async -> TestOrigin.Answer {
+    private func answer(to request: HTTPTestServer.RecordedRequest, _ route: HTTPTestServer.Route) async -> HTTPTestServer.Response {
         do { return try await route.handler(request) } catch {
             return .status(.internalServerError, body: .bytes(Array("\(error)".utf8)))
         }
@@ -64,7 +64,7 @@ extension HTTP2Routes {
     // MARK: Sending
 
     private func send(
-        _ answer: TestOrigin.Answer, to request: TestOrigin.RecordedRequest, _ stream: Int, _ slot: PollSlot
+        _ answer: HTTPTestServer.Response, to request: HTTPTestServer.RecordedRequest, _ stream: Int, _ slot: PollSlot
     ) async throws(Gone) {
         for interim in answer.interim {
             try section(stream, HTTP2Fields(interim.status, interim.headers))
@@ -80,7 +80,7 @@ extension HTTP2Routes {
         if hasBody { try await send(answer.body, stream, slot) }
     }
 
-    private func send(_ body: TestOrigin.Answer.Body, _ stream: Int, _ slot: PollSlot) async throws(Gone) {
+    private func send(_ body: HTTPTestServer.Response.Body, _ stream: Int, _ slot: PollSlot) async throws(Gone) {
         switch body {
         case .none: break
         case .bytes(let bytes), .declared(_, let bytes): try await data(stream, slot, bytes, endStream: true)
@@ -98,7 +98,7 @@ extension HTTP2Routes {
     }
 
     private func data(
-        _ stream: Int, _ slot: PollSlot, _ pieces: [TestOrigin.Answer.Piece], trailers: Headers
+        _ stream: Int, _ slot: PollSlot, _ pieces: [HTTPTestServer.Response.Piece], trailers: Headers
     ) async throws(Gone) {
         for piece in pieces {
             switch piece {
@@ -136,7 +136,7 @@ extension HTTP2Routes {
         do throws(HTTP2Peer.Failure) { try await peer.pause(duration) } catch { throw Gone() }
     }
 
-    private func play(_ script: TestOrigin.Answer.Script) async throws(Gone) {
+    private func play(_ script: HTTPTestServer.Response.Script) async throws(Gone) {
         for piece in script.pieces {
             switch piece {
             case .bytes(let bytes): insert(bytes)
@@ -151,7 +151,7 @@ extension HTTP2Routes {
     }
 }
 
-extension TestOrigin.Answer.Body {
+extension HTTPTestServer.Response.Body {
     /// The value of content-length; `nil` for no such field.
     fileprivate var length: Int64? {
         switch self {

@@ -28,13 +28,13 @@ extension HTTP2TestServer {
 }
 
 extension HTTP2Routes {
-    func webSocket(for request: TestOrigin.RecordedRequest) -> WebSocketTestServer? {
+    func webSocket(for request: HTTPTestServer.RecordedRequest) -> WebSocketTestServer? {
         let path = String(request.target.prefix { $0 != "?" })
         return peer.server.state.withLock { $0.webSockets[path] }
     }
 
     func serve(
-        _ server: WebSocketTestServer, _ request: TestOrigin.RecordedRequest, _ stream: Int, _ slot: PollSlot
+        _ server: WebSocketTestServer, _ request: HTTPTestServer.RecordedRequest, _ stream: Int, _ slot: PollSlot
     ) async throws(Gone) {
         var deflate: MessageDeflate?
         var answer = server.answer(to: request, &deflate)

@@ -12,7 +12,7 @@ struct HTTP2RoutesState: Sendable {
         let number: Int
         let exchange: Int
         let fields: HTTP2Fields
-        let route: TestOrigin.Route
+        let route: HTTPTestServer.Route
         var slot: PollSlot?
         var wants: Wants?
         var body: [UInt8] = []

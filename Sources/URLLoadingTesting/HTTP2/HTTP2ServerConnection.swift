@@ -40,13 +40,13 @@ final class HTTP2ServerConnection: ServedConnection {
     /// Serves the connection; returns the transport to close.
     private func serveSecured() async -> any Transport {
         var transport: any Transport = socket
-        var tls: TestOrigin.TLSInfo?
+        var tls: HTTPTestServer.TLSInfo?
         if let context = server.secure {
             do throws(IOFailure) {
                 let secured = try TLSTransport(server: context, over: socket)
                 transport = secured
                 try await secured.handshake(token)
-                tls = secured.negotiated.map { TestOrigin.TLSInfo($0) }
+                tls = secured.negotiated.map { HTTPTestServer.TLSInfo($0) }
             } catch { return transport }
         }
         let peer = HTTP2Peer(server, number: number, socket, transport, tls, token)

@@ -3,12 +3,12 @@
 import URLLoadingIO
 
 struct HTTP2ServerState: ServerState {
-    var routes: [String: TestOrigin.Route] = [:]
+    var routes: [String: HTTPTestServer.Route] = [:]
     var webSockets: [String: WebSocketTestServer] = [:]
     var scripts: [(connection: Int?, script: HTTP2TestServer.Script)] = []
     var counts = HTTP2TestServer.Counts()
     var complaints: [String] = []
-    var requests: Newest<TestOrigin.RecordedRequest>
+    var requests: Newest<HTTPTestServer.RecordedRequest>
     private(set) var frames: Newest<HTTP2TestServer.RecordedFrame>
     var connections: [Int: HTTP2ServerConnection] = [:]
     var isStopped = false

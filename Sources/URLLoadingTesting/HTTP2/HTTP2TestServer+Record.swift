@@ -44,13 +44,13 @@ extension HTTP2TestServer {
 
     /// The requests that routes have read, oldest first, at most ``Configuration/recordedRequests``. `:authority` is
     /// recorded as the field Host, and `exchange` is the number of the request on its connection.
-    public var requests: [TestOrigin.RecordedRequest] { state.withLock { Array($0.requests.all) } }
+    public var requests: [HTTPTestServer.RecordedRequest] { state.withLock { Array($0.requests.all) } }
 
     /// The received frames, oldest first, at most ``Configuration/recordedRequests``.
     public var frames: [RecordedFrame] { state.withLock { Array($0.frames.all) } }
 
     /// Violations of RFC 9113 by clients, and frames that scripts expected in vain.
-    public var complaints: [String] { state.withLock { $0.complaints } }
+    public var failures: [String] { state.withLock { $0.complaints } }
 
     /// Waits until the counters fulfil a condition.
     ///
@@ -64,7 +64,7 @@ extension HTTP2TestServer {
     ///   - condition: evaluated after every change of the counters.
     /// - Throws: ``WaitTimedOut`` at the limit; `CancellationError` if the calling task is cancelled first.
     public func wait(
-        within limit: Duration = WaitTimedOut.usualLimit,
+        timeout limit: Duration = WaitTimedOut.usualLimit,
         file: StaticString = #fileID, line: UInt = #line,
         until condition: @Sendable (Counts) -> Bool
     ) async throws {
@@ -87,7 +87,7 @@ extension HTTP2TestServer {
     /// - Throws: ``WaitTimedOut`` at the limit; `CancellationError` if the calling task is cancelled first.
     public func wait(
         for kind: HTTP2Frame.Kind, onConnection connection: Int? = nil,
-        within limit: Duration = WaitTimedOut.usualLimit,
+        timeout limit: Duration = WaitTimedOut.usualLimit,
         file: StaticString = #fileID, line: UInt = #line
     ) async throws -> RecordedFrame {
         let place = connection.map { " on connection \($0)" } ?? ""

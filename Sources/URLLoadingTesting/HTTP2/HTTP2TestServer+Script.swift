@@ -14,7 +14,7 @@ extension HTTP2TestServer {
     /// server.route("/slow") { _ in .ok(.chunks(["a", .pause(.seconds(1)), "b"], trailers: ["sum": "2"])) }
     /// ```
     ///
-    /// Responses are those of ``TestOrigin``, as far as HTTP/2 has an equivalent: `.chunks` and `.untilClose` become
+    /// Responses are those of ``HTTPTestServer``, as far as HTTP/2 has an equivalent: `.chunks` and `.untilClose` become
     /// DATA frames and END_STREAM, `.declared` a content-length that does not match, `.raw` sends bytes in place of
     /// frames.
     /// - Parameters:
@@ -22,8 +22,8 @@ extension HTTP2TestServer {
     ///     matches.
     ///   - readsBody: whether a request is read completely before it is answered. If false, `handler` is called at
     ///     once, and the stream's window is not enlarged.
-    public func route(_ path: String, readsBody: Bool = true, _ handler: @escaping TestOrigin.Handler) {
-        state.withLock { $0.routes[path] = TestOrigin.Route(handler: handler, readsBody: readsBody) }
+    public func route(_ path: String, readsBody: Bool = true, _ handler: @escaping HTTPTestServer.Handler) {
+        state.withLock { $0.routes[path] = HTTPTestServer.Route(handler: handler, readsBody: readsBody) }
     }
 
     /// Lets a script control all connections, or one of them. The latest matching script wins.
@@ -43,7 +43,7 @@ extension HTTP2TestServer {
 
     /// Applies a fault to all connections, or one of them.
     /// - Parameter connection: its number, from 1 in order of acceptance; `nil` for all.
-    public func misbehave(_ fault: HTTP2Fault, onConnection connection: Int? = nil) {
+    public func inject(_ fault: HTTP2Fault, onConnection connection: Int? = nil) {
         script(onConnection: connection, fault.script)
     }
 

@@ -15,13 +15,13 @@ import URLLoadingIO
 ///         let request = try await peer.expectRequest()
 ///         try await peer.goAway(last: 0, .enhanceYourCalm)
 ///     }
-///     server.misbehave(.pingFlood, onConnection: 3)
+///     server.inject(.pingFlood, onConnection: 3)
 ///     …
-///     #expect(server.complaints.isEmpty)   // the client kept the rules
+///     #expect(server.failures.isEmpty)   // the client kept the rules
 /// }
 /// ```
 ///
-/// Routes are those of ``TestOrigin``, answered with flow control and many streams at once. A script controls a
+/// Routes are those of ``HTTPTestServer``, answered with flow control and many streams at once. A script controls a
 /// connection frame by frame (``HTTP2Peer``). An ``HTTP2Fault`` is a named script. The server supports HTTP/2 only: in
 /// cleartext for clients with prior knowledge (RFC 9113 §3.3), or over TLS.
 public final class HTTP2TestServer: Sendable {
@@ -48,7 +48,7 @@ public final class HTTP2TestServer: Sendable {
         let isClear = configuration.tls == nil
         let authority = configuration.address.authority(configuration.name, isClear: isClear, port: life.port)
         guard let base = URL(string: "\(isClear ? "http" : "https")://\(authority)") else {
-            throw TestOriginError(authority)
+            throw HTTPTestServerError(authority)
         }
         self.base = base
     }

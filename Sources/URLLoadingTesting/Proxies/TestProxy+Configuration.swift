@@ -17,7 +17,7 @@ extension TestProxy {
         }
         public var kind: Kind
         /// The TLS settings of the connection to the proxy; `nil` for none.
-        public var tls: TestOrigin.TLS?
+        public var tls: HTTPTestServer.TLS?
         /// The only user that is admitted; `nil` admits all. With SOCKS 4A only the name is checked.
         public var user: String?
         public var password: String
@@ -27,14 +27,14 @@ extension TestProxy {
         /// connection.
         ///
         /// ```swift
-        /// configuration.judge = { asked in
-        ///     asked.headers[.proxyAuthorization] == "Bearer t" ? .letThrough() : .refuse([.proxyAuthenticate: "Bearer"])
+        /// configuration.authorize = { asked in
+        ///     asked.headers[.proxyAuthorization] == "Bearer t" ? .allow() : .refuse([.proxyAuthenticate: "Bearer"])
         /// }
         /// ```
-        public var judge: (@Sendable (Asked) -> Verdict)?
+        public var authorize: (@Sendable (RecordedRequest) -> Authorization)?
 
         public init(
-            _ kind: Kind, tls: TestOrigin.TLS? = nil, user: String? = nil, password: String = "", fault: Fault? = nil
+            _ kind: Kind, tls: HTTPTestServer.TLS? = nil, user: String? = nil, password: String = "", fault: Fault? = nil
         ) {
             self.kind = kind
             self.tls = tls
@@ -77,15 +77,15 @@ extension TestProxy {
     }
 
     /// The decision about a request.
-    public enum Verdict: Sendable {
+    public enum Authorization: Sendable {
         /// Admits the request; these fields are added to the origin's response.
-        case letThrough(Headers = Headers())
+        case allow(Headers = Headers())
         /// Refuses the request with 407 and these fields.
         case refuse(Headers)
     }
 
     /// One request to the proxy.
-    public struct Asked: Sendable {
+    public struct RecordedRequest: Sendable {
         /// `GET` and other methods, `CONNECT`, `SOCKS5` or `SOCKS4A`.
         public let method: String
         /// The target as written: a URL, or host and port.

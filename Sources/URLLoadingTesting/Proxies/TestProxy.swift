@@ -10,9 +10,9 @@ import URLLoadingIO
 /// ```swift
 /// try await withTestProxy(.init(.http)) { proxy in
 ///     var configuration = Configuration.ephemeral
-///     configuration.proxies = .fixed([try proxy.address()])
+///     configuration.proxyPolicy = .fixed([try proxy.address()])
 ///     let (data, _) = try await Session(configuration).data(from: URL(string: "http://origin.test:8080/")!)
-///     assert(proxy.asked.first?.target == "http://origin.test:8080/")
+///     assert(proxy.requests.first?.target == "http://origin.test:8080/")
 /// }
 /// ```
 /// Every host name resolves to this machine, so the names of origins need not exist: only the proxy resolves them. It
@@ -27,7 +27,7 @@ public final class TestProxy: Sendable {
     let life: ServerLife
 
     private struct State: Sendable {
-        var asked: [Asked] = []
+        var asked: [RecordedRequest] = []
         var connections = 0
         var open: [Int: TestProxyConnection] = [:]
         var isStopped = false
@@ -41,7 +41,7 @@ public final class TestProxy: Sendable {
         tls = try configuration.tls.map { try TLSServerContext(.init($0)) }
         life = try ServerLife(.ipv4((127, 0, 0, 1), port: 0))
         var own = URLLoading.Configuration.ephemeral
-        own.proxies = .none
+        own.proxyPolicy = .none
         own.acceptEncoding = nil
         own.userAgent = nil
         own.maximumRedirects = 0
@@ -67,7 +67,7 @@ public final class TestProxy: Sendable {
     }
 
     /// The requests, in order.
-    public var asked: [Asked] { state.withLock { $0.asked } }
+    public var requests: [RecordedRequest] { state.withLock { $0.asked } }
     /// The number of connections accepted so far.
     public var connections: Int { state.withLock { $0.connections } }
     /// The number of connections open now.
@@ -77,7 +77,7 @@ public final class TestProxy: Sendable {
     /// - Parameter limit: the longest time to wait.
     /// - Throws: ``WaitTimedOut`` at the limit; `CancellationError` if the calling task is cancelled first.
     public nonisolated(nonsending) func untilStalled(
-        within limit: Duration = WaitTimedOut.usualLimit,
+        timeout limit: Duration = WaitTimedOut.usualLimit,
         file: StaticString = #fileID, line: UInt = #line
     ) async throws {
         try await WaitLimit(limit, "a stalled connection of the proxy", file, line).poll {
@@ -91,7 +91,7 @@ public final class TestProxy: Sendable {
     /// - Parameter limit: the longest time to wait.
     /// - Throws: ``WaitTimedOut`` at the limit; `CancellationError` if the calling task is cancelled first.
     public nonisolated(nonsending) func untilEmpty(
-        within limit: Duration = WaitTimedOut.usualLimit,
+        timeout limit: Duration = WaitTimedOut.usualLimit,
         file: StaticString = #fileID, line: UInt = #line
     ) async throws {
         try await WaitLimit(limit, "a proxy without connections", file, line).poll {
@@ -103,7 +103,7 @@ public final class TestProxy: Sendable {
 
     /// The state as shown by a wait that timed out, without the credentials in the requests.
     private var shown: String {
-        "\(openConnections) of \(connections) connections open; requests: \(asked.map { "\($0.method) \($0.target)" }.shown())"
+        "\(openConnections) of \(connections) connections open; requests: \(requests.map { "\($0.method) \($0.target)" }.shown())"
     }
 
     // MARK: Lifetime
@@ -119,7 +119,7 @@ public final class TestProxy: Sendable {
     @concurrent public func run() async { await serveAll() }
 
     func closed(_ number: Int) { state.withLock { $0.open[number] = nil } }
-    func record(_ asked: Asked) { state.withLock { $0.asked.append(asked) } }
+    func record(_ asked: RecordedRequest) { state.withLock { $0.asked.append(asked) } }
 }
 
 extension TestProxy: ServingTests {

@@ -27,9 +27,9 @@ extension TestProxyConnection {
         let asked = record(request.method.rawValue, request.target, request.headers)
         try await meet(.request)
         var said = Headers()
-        switch proxy.configuration.judge?(asked) {
+        switch proxy.configuration.authorize?(asked) {
         case .refuse(let headers)?: return try await refuse(407, headers)
-        case .letThrough(let headers)?: said = headers
+        case .allow(let headers)?: said = headers
         case nil: if let refusal = refusal(request) { return try await refuse(refusal) }
         }
         guard request.method == .connect else { return try await forward(request, body, said) }
@@ -101,7 +101,7 @@ extension TestProxyConnection {
 
     private static let delivering: Decisions = {
         var decisions = Decisions()
-        decisions.redirect = Decision { _ in .deliver }
+        decisions.redirect = Decision { _ in .doNotFollow }
         return decisions
     }()
 

@@ -56,9 +56,9 @@ final class TestProxyConnection: ServedConnection, @unchecked Sendable {
 
     @discardableResult
     func record(_ method: String, _ target: String, _ headers: Headers = Headers(), credentials: String? = nil)
-        -> TestProxy.Asked
+        -> TestProxy.RecordedRequest
     {
-        let asked = TestProxy.Asked(
+        let asked = TestProxy.RecordedRequest(
             method: method, target: target, headers: headers, credentials: credentials, connection: number,
             serverName: serverName)
         proxy.record(asked)

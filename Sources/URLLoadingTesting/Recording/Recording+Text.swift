@@ -34,7 +34,7 @@ extension Recording.Exchange: CustomStringConvertible {
     }
 }
 
-extension Recording.Answer {
+extension Recording.Response {
     fileprivate var lines: [String] {
         let words = http.map { "answer \($0.status.code) \($0.version)" } ?? "answer"
         var lines = ["\(words) at \(at.milliseconds)"]
@@ -45,7 +45,7 @@ extension Recording.Answer {
         if let redirect { lines.append("redirect \(redirect.method.word) \(redirect.url.absoluteString)") }
         if let refusedToken { lines.append("token \(refusedToken)") }
         for piece in pieces { lines += ["piece at \(piece.at.milliseconds)"] + EscapedText.content(piece.bytes) }
-        if let cutFrom { lines.append("cut \(cutFrom)") }
+        if let fullLength { lines.append("cut \(fullLength)") }
         lines += trailers.lines("trailer ")
         return lines
     }

@@ -54,14 +54,14 @@ public struct Recording: Sendable, Hashable {
         /// The start time, relative to the beginning of the first exchange.
         public var began: Duration
         /// The response; `nil` if none arrived.
-        public var answer: Answer?
+        public var answer: Response?
         /// How the exchange ended.
         public var ending: Ending
 
         /// Creates an exchange.
         public init(
             _ method: Method, _ url: URL, headers: Headers = Headers(), body: RequestBytes? = nil,
-            began: Duration = .zero, answer: Answer? = nil, ending: Ending = .open
+            began: Duration = .zero, answer: Response? = nil, ending: Ending = .open
         ) {
             self.method = method
             self.url = url
@@ -98,7 +98,7 @@ public struct Recording: Sendable, Hashable {
         /// The length of the whole body in bytes.
         public var count: Int64 { sum.count }
         /// Whether the body is truncated.
-        public var isCut: Bool { whole != nil }
+        public var isTruncated: Bool { whole != nil }
 
         var sum: BodySum {
             if let whole { return whole }
@@ -109,7 +109,7 @@ public struct Recording: Sendable, Hashable {
     }
 
     /// The response of an exchange.
-    public struct Answer: Sendable, Hashable {
+    public struct Response: Sendable, Hashable {
         /// Status and fields; `nil` for schemes without them.
         public var http: Head?
         /// The URL of the response, if it differs from the requested one.
@@ -128,7 +128,7 @@ public struct Recording: Sendable, Hashable {
         /// The decoded body as it arrived, piece by piece, as far as it was read.
         public var pieces: [Piece]
         /// The total number of bytes, if not all were kept.
-        public var cutFrom: Int64?
+        public var fullLength: Int64?
         /// The trailers.
         public var trailers: Headers
 

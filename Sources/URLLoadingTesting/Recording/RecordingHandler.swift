@@ -41,7 +41,7 @@ public final class RecordingHandler: ProtocolHandler {
     /// - Parameter limit: the longest time to wait.
     /// - Throws: ``WaitTimedOut`` at the limit; `CancellationError` if the calling task is cancelled first.
     public nonisolated(nonsending) func finished(
-        within limit: Duration = WaitTimedOut.usualLimit,
+        timeout limit: Duration = WaitTimedOut.usualLimit,
         file: StaticString = #fileID, line: UInt = #line
     ) async throws -> Recording {
         try await WaitLimit(limit, "the end of what is recorded", file, line).poll {
@@ -55,7 +55,7 @@ public final class RecordingHandler: ProtocolHandler {
 
     public func canHandle(_ request: Request) -> Bool { true }
 
-    public func load(_ request: Request, client: ProtocolClient) async throws -> ProtocolAnswer {
+    public func load(_ request: Request, client: ProtocolClient) async throws -> ProtocolResponse {
         let exchange = Recording.Exchange(
             request.method, secrets.stripped(request.url), headers: secrets.stripped(request.headers))
         let note = Note(notes, notes.begin(exchange, client.clock), client.clock, bodyLimit, secrets)
@@ -89,8 +89,8 @@ public final class RecordingHandler: ProtocolHandler {
 
     private func recorded(
         _ response: Response, _ asked: URL, redirect: Request? = nil, refusedToken: Int? = nil
-    ) -> Recording.Answer {
-        var recorded = Recording.Answer(
+    ) -> Recording.Response {
+        var recorded = Recording.Response(
             response.http.map { .init($0.status, version: $0.version, headers: secrets.stripped($0.headers)) },
             expectedLength: response.expectedLength)
         if response.url != asked { recorded.url = secrets.stripped(response.url) }

@@ -104,7 +104,7 @@ final class Note: Sendable {
 
     // MARK: Response
 
-    func answer(_ answer: Recording.Answer) {
+    func answer(_ answer: Recording.Response) {
         change { exchange, now in
             exchange.answer = answer
             exchange.answer?.at = now
@@ -119,7 +119,7 @@ final class Note: Sendable {
         let kept = bytes.prefix(max(0, bodyLimit - Int(min(before, Int64(bodyLimit)))))
         change { exchange, now in
             if !kept.isEmpty { exchange.answer?.pieces.append(Recording.Piece(Array(kept), at: now)) }
-            if total > bodyLimit { exchange.answer?.cutFrom = total }
+            if total > bodyLimit { exchange.answer?.fullLength = total }
         }
     }
 

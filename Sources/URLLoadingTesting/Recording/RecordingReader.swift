@@ -82,9 +82,9 @@ struct RecordingReader {
         return Recording.RequestBytes(bytes, of: BodySum(count: count, digest: digest))
     }
 
-    private mutating func answer(_ began: Duration) throws(RecordingError) -> Recording.Answer {
+    private mutating func answer(_ began: Duration) throws(RecordingError) -> Recording.Response {
         var words = Words(try take("answer"))
-        var answer = Recording.Answer(nil, at: try words.takeMoment(or: began))
+        var answer = Recording.Response(nil, at: try words.takeMoment(or: began))
         if let head = try words.head() { answer.http = head }
         try words.end()
         answer.http?.headers = try fields("<")
@@ -101,7 +101,7 @@ struct RecordingReader {
         }
         if next == "token" { answer.refusedToken = try oneValue("a token's number") { UInt32($0).map(Int.init) } }
         while next == "piece" { answer.pieces.append(try piece(answer.pieces.last?.at ?? answer.at)) }
-        if next == "cut" { answer.cutFrom = try oneValue("a length") { Int64($0) } }
+        if next == "cut" { answer.fullLength = try oneValue("a length") { Int64($0) } }
         answer.trailers = try fields("trailer")
         return answer
     }

@@ -24,7 +24,7 @@ public final class ReplayHandler: ProtocolHandler {
     /// The timing of responses.
     public enum Timing: Sendable, Hashable {
         /// As soon as they are requested.
-        case atOnce
+        case immediate
         /// With the recorded delays, by the session's clock.
         case asRecorded
     }
@@ -50,7 +50,7 @@ public final class ReplayHandler: ProtocolHandler {
     ///   - comparesBodies: whether a request must have the recorded body. A body that is a sequence is read for the
     ///     comparison, and again if the request is forwarded.
     public init(
-        _ recording: Recording, timing: Timing = .atOnce, unmatched: Unmatched = .fail, comparesBodies: Bool = true
+        _ recording: Recording, timing: Timing = .immediate, unmatched: Unmatched = .fail, comparesBodies: Bool = true
     ) {
         self.timing = timing
         self.unmatched = unmatched
@@ -63,7 +63,7 @@ public final class ReplayHandler: ProtocolHandler {
 
     public func canHandle(_ request: Request) -> Bool { true }
 
-    public func load(_ request: Request, client: ProtocolClient) async throws -> ProtocolAnswer {
+    public func load(_ request: Request, client: ProtocolClient) async throws -> ProtocolResponse {
         // Taken before anything is awaited, because times are relative to the request.
         var began = client.clock.now()
         let isRecorded = state.withLock { $0.knows(request) }
@@ -98,13 +98,13 @@ public final class ReplayHandler: ProtocolHandler {
         }
         let body = ReplayedBody(request: request, exchange: exchange, answer: answer, pace: pace)
         return Replayed(
-            answer: ProtocolAnswer.response(response, data: Data()).with(body: body) { answer.trailers },
+            answer: ProtocolResponse.response(response, data: Data()).with(body: body) { answer.trailers },
             isRefusal: answer.http?.status == .unauthorized, refusedToken: answer.refusedToken)
     }
 
     /// A response, and whether it refuses the session's bearer token.
     private struct Replayed {
-        let answer: ProtocolAnswer
+        let answer: ProtocolResponse
         /// Whether the recorded server requested another token. A forwarded request's refusal is handled by the session
         /// itself.
         var isRefusal = false
@@ -168,7 +168,7 @@ extension Recording.Exchange {
 private struct ReplayedBody: AsyncSequence {
     let request: Request
     let exchange: Recording.Exchange
-    let answer: Recording.Answer
+    let answer: Recording.Response
     let pace: Pace
     func makeAsyncIterator() -> Iterator { Iterator(body: self) }
 
@@ -183,7 +183,7 @@ private struct ReplayedBody: AsyncSequence {
                 try await body.pace.wait(until: pieces[next].at)
                 return pieces[next].bytes
             }
-            if let all = body.answer.cutFrom {
+            if let all = body.answer.fullLength {
                 throw LoadError.notRecorded(
                     body.request, "of \(all) bytes of its body the first \(pieces.reduce(0) { $0 + $1.bytes.count })")
             }

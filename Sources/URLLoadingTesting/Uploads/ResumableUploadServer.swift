@@ -3,12 +3,12 @@ import URLLoading
 import URLLoadingIO
 public import URLLoadingWire
 
-/// A server of resumable uploads on a ``TestOrigin``: draft-ietf-httpbis-resumable-upload-12, interop version 9. It
+/// A server of resumable uploads on an ``HTTPTestServer``: draft-ietf-httpbis-resumable-upload-12, interop version 9. It
 /// keeps uploads in memory, fails where a test tells it to, and records what was sent.
 ///
 /// ```swift
 /// let server = ResumableUploadServer()
-/// try await withTestOrigin { origin in
+/// try await withHTTPTestServer { origin in
 ///     server.serve("/files", on: origin)
 ///     server.inject(.init(.received(70_000), .reset))
 ///     _ = try await session.uploadResumably(Request(url: origin.url("/files"), method: .post), from: .data(film))
@@ -47,7 +47,7 @@ public final class ResumableUploadServer: Sendable {
         /// The path of the upload resource.
         public let path: String
         /// The request that created it, without its body.
-        public let request: TestOrigin.RecordedRequest
+        public let request: HTTPTestServer.RecordedRequest
         /// The content received so far.
         public internal(set) var content: [UInt8] = []
         /// The length of the whole upload, if the client has stated it.
@@ -57,7 +57,7 @@ public final class ResumableUploadServer: Sendable {
         /// SHA-256 of ``content``, 64 hexadecimal digits.
         public var digest: String { Digest.hex(content) }
 
-        var final: TestOrigin.Answer?
+        var final: HTTPTestServer.Response?
         var owner: (number: Int, connection: OriginConnection)?
     }
 
@@ -76,7 +76,7 @@ public final class ResumableUploadServer: Sendable {
     }
 
     /// Returns the response when an upload is complete.
-    public typealias Handler = @Sendable (Upload) async throws -> TestOrigin.Answer
+    public typealias Handler = @Sendable (Upload) async throws -> HTTPTestServer.Response
 
     struct State: Sendable {
         var uploads: [String: Upload] = [:]
@@ -98,7 +98,7 @@ public final class ResumableUploadServer: Sendable {
     ///   - folder: the path of upload resources, with a trailing `/`.
     ///   - handler: returns the final response of a complete upload; 200 by default.
     public func serve(
-        _ path: String, on origin: TestOrigin, uploadsIn folder: String = "/uploads/",
+        _ path: String, on origin: HTTPTestServer, uploadsIn folder: String = "/uploads/",
         _ handler: @escaping Handler = { .ok("\($0.content.count) bytes") }
     ) {
         origin.route(path) { [self] request, connection in
@@ -159,17 +159,17 @@ public final class ResumableUploadServer: Sendable {
             case appending
         }
         public let point: Point
-        /// A fault as in ``TestOrigin``, or a response in place of the right one.
+        /// A fault as in ``HTTPTestServer``, or a response in place of the right one.
         public let effect: Effect
 
         public enum Effect: Sendable, Hashable {
-            case connection(TestOrigin.Fault.Effect)
+            case connection(HTTPTestServer.Fault.Effect)
             /// This status with these fields: name, value, name, value.
             case status(Int, [String])
         }
 
         /// Creates a fault of the connection.
-        public init(_ point: Point, _ effect: TestOrigin.Fault.Effect) {
+        public init(_ point: Point, _ effect: HTTPTestServer.Fault.Effect) {
             self.point = point
             self.effect = .connection(effect)
         }

@@ -8,7 +8,7 @@ import URLLoadingWire
 final class UploadReceiver: OriginReceiver, @unchecked Sendable {
     // Unchecked: used only by the task of its connection; the server's state has a lock.
     let server: ResumableUploadServer
-    let request: TestOrigin.RecordedRequest
+    let request: HTTPTestServer.RecordedRequest
     private let connection: OriginConnection
     /// The path of upload resources; `nil` for a request to an upload resource.
     private let folder: String?
@@ -24,7 +24,7 @@ final class UploadReceiver: OriginReceiver, @unchecked Sendable {
     private var wantsInterim = false
 
     init(
-        _ server: ResumableUploadServer, _ request: TestOrigin.RecordedRequest, _ connection: OriginConnection,
+        _ server: ResumableUploadServer, _ request: HTTPTestServer.RecordedRequest, _ connection: OriginConnection,
         folder: String?, _ handler: @escaping ResumableUploadServer.Handler
     ) {
         (self.server, self.request, self.connection) = (server, request, connection)
@@ -134,7 +134,7 @@ final class UploadReceiver: OriginReceiver, @unchecked Sendable {
         return failures
     }
 
-    private func appendedToComplete(_ upload: ResumableUploadServer.Upload, _ offset: Int64) -> TestOrigin.Answer {
+    private func appendedToComplete(_ upload: ResumableUploadServer.Upload, _ offset: Int64) -> HTTPTestServer.Response {
         guard server.configuration.repeatsAnswer, contentLength ?? 0 == 0, offset == Int64(upload.content.count),
             let final = upload.final
         else { return problem(.gone, "completed-upload", "upload is already completed") }
@@ -221,11 +221,11 @@ final class UploadReceiver: OriginReceiver, @unchecked Sendable {
 
     // MARK: Responses
 
-    private func answer(_ upload: ResumableUploadServer.Upload) async -> TestOrigin.Answer {
+    private func answer(_ upload: ResumableUploadServer.Upload) async -> HTTPTestServer.Response {
         do { return try await handler(upload) } catch { return .status(.internalServerError) }
     }
 
-    private func partTaken(_ offset: Int64) -> TestOrigin.Answer {
+    private func partTaken(_ offset: Int64) -> HTTPTestServer.Response {
         var fields = limitFields(completes: false)
         fields[.uploadOffset] = "\(offset)"
         guard folder != nil else { return .status(.noContent, headers: fields) }
@@ -233,14 +233,14 @@ final class UploadReceiver: OriginReceiver, @unchecked Sendable {
         return .status(.created, headers: fields)
     }
 
-    private func tooMuch(_ offset: Int64) -> TestOrigin.Answer {
+    private func tooMuch(_ offset: Int64) -> HTTPTestServer.Response {
         var fields = limitFields(completes: false)
         fields[.uploadOffset] = "\(offset)"
         return .status(.contentTooLarge, headers: fields)
     }
 
     /// Returns the response to a wrong offset (§7.1).
-    private func mismatch(_ offset: Int64, _ stated: Int64) -> TestOrigin.Answer {
+    private func mismatch(_ offset: Int64, _ stated: Int64) -> HTTPTestServer.Response {
         var answer = problem(
             .conflict, "mismatching-upload-offset", "offset from request does not match offset of resource",
             #", "expected-offset": \#(offset), "provided-offset": \#(stated)"#)
@@ -249,7 +249,7 @@ final class UploadReceiver: OriginReceiver, @unchecked Sendable {
     }
 
     /// Returns a problem document (RFC 9457).
-    private func problem(_ status: Status, _ type: String, _ title: String, _ more: String = "") -> TestOrigin.Answer {
+    private func problem(_ status: Status, _ type: String, _ title: String, _ more: String = "") -> HTTPTestServer.Response {
         let text =
             #"{"type": "https://iana.org/assignments/http-problem-types#\#(type)", "title": "\#(title)"\#(more)}"#
         var fields = limitFields(completes: false)

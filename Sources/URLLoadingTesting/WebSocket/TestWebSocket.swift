@@ -14,13 +14,13 @@ public import URLLoadingWire
 /// Used only by the task of its script.
 public final class TestWebSocket: @unchecked Sendable {
     /// The request of the opening handshake.
-    public let request: TestOrigin.RecordedRequest
+    public let request: HTTPTestServer.RecordedRequest
     /// The payloads of the received pongs.
     public private(set) var pongs: [[UInt8]] = []
     /// Whether received pings are answered.
     public var answersPings = true
     /// The client's close frame; ``WebSocketClose/Code/noStatus`` if it had no status.
-    public private(set) var closeHeard: WebSocketClose?
+    public private(set) var receivedClose: WebSocketClose?
 
     private let way: any WebSocketWay
     private var output: [UInt8] = []
@@ -31,7 +31,7 @@ public final class TestWebSocket: @unchecked Sendable {
     private var message = Data()
     private var kind = WebSocketCodec.Kind.binary
 
-    init(_ request: TestOrigin.RecordedRequest, _ way: any WebSocketWay, _ deflate: MessageDeflate?) {
+    init(_ request: HTTPTestServer.RecordedRequest, _ way: any WebSocketWay, _ deflate: MessageDeflate?) {
         self.request = request
         self.way = way
         input = way.takeReceived()
@@ -104,7 +104,7 @@ public final class TestWebSocket: @unchecked Sendable {
             case .ping?: break
             case .pong(let payload)?: pongs.append(payload)
             case .close(let close)?:
-                closeHeard = close ?? WebSocketClose(.noStatus)
+                receivedClose = close ?? WebSocketClose(.noStatus)
                 try await self.close(close)
                 return nil
             case nil:
@@ -123,7 +123,7 @@ public final class TestWebSocket: @unchecked Sendable {
     /// are dropped.
     public func untilClose() async throws -> WebSocketClose? {
         while try await receive() != nil {}
-        return closeHeard
+        return receivedClose
     }
 
     /// Waits until the client has closed the connection.

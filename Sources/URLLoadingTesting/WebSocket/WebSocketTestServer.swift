@@ -7,7 +7,7 @@ import URLLoadingWire
 /// A WebSocket server on an origin.
 ///
 /// ```swift
-/// try await withTestOrigin { origin in
+/// try await withHTTPTestServer { origin in
 ///     origin.webSocket("/echo", .echo)
 ///     origin.webSocket("/count") { socket in
 ///         for number in 1...3 { try await socket.send(.text("\(number)")) }
@@ -46,7 +46,7 @@ public struct WebSocketTestServer: Sendable {
     }
 }
 
-extension TestOrigin {
+extension HTTPTestServer {
     /// Serves WebSockets for a path.
     public func webSocket(_ path: String, _ server: WebSocketTestServer) {
         route(path) { (request, connection) async throws(OriginConnection.Ending) in
@@ -62,7 +62,7 @@ extension TestOrigin {
 
 extension WebSocketTestServer {
     fileprivate func serve(
-        _ request: TestOrigin.RecordedRequest, _ connection: OriginConnection
+        _ request: HTTPTestServer.RecordedRequest, _ connection: OriginConnection
     ) async throws(OriginConnection.Ending) {
         var deflate: MessageDeflate?
         var head = answer(to: request, &deflate)
@@ -88,7 +88,7 @@ extension WebSocketTestServer {
         if let ending = way.ending { throw ending }
     }
 
-    func answer(to request: TestOrigin.RecordedRequest, _ deflate: inout MessageDeflate?) -> WebSocketAnswer {
+    func answer(to request: HTTPTestServer.RecordedRequest, _ deflate: inout MessageDeflate?) -> WebSocketAnswer {
         var head = WebSocketAnswer(status: "101 Switching Protocols")
         head.fields.append(("Upgrade", "websocket"))
         head.fields.append(("Connection", "Upgrade"))
@@ -134,7 +134,7 @@ public enum WebSocketHandshakeFault: String, CaseIterable, Sendable {
     /// Whether the response is a complete one that does not accept the handshake.
     public var isRefusal: Bool { self == .statusOK }
 
-    func apply(to head: inout WebSocketAnswer, _ request: TestOrigin.RecordedRequest) {
+    func apply(to head: inout WebSocketAnswer, _ request: HTTPTestServer.RecordedRequest) {
         let extensions = "Sec-WebSocket-Extensions"
         switch self {
         case .statusOK:

@@ -44,7 +44,7 @@ struct LoginOptions: Sendable, Hashable {
                 guard let space = try? ProtectionSpace(server: url, method: method) else { continue }
                 store.set(Credential(user: user, password: password ?? ""), for: space)
             }
-            settings.credentials = store
+            settings.credentialStore = store
         }
         if let token { settings.bearer = try? BearerTokens(for: urls.map(\.absoluteString), token: token) }
         return settings

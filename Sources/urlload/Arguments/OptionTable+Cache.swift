@@ -8,10 +8,10 @@ extension OptionTable {
             $0.cacheDirectory = $1
         },
         OptionRule(
-            .cache, nil, "policy", "NAME", "protocol (default), reload, reload-all, revalidate, stored, stored-only"
+            .cache, nil, "cache-policy", "NAME", "protocol (default), reload, reload-all, revalidate, cache-else-load, only-if-cached"
         ) { (options, text) throws(UsageError) in
             guard let policy = policies[text] else {
-                throw UsageError("--policy: \(text) is none of \(policies.keys.sorted().joined(separator: ", "))")
+                throw UsageError("--cache-policy: \(text) is none of \(policies.keys.sorted().joined(separator: ", "))")
             }
             options.cachePolicy = policy
         },
@@ -19,6 +19,6 @@ extension OptionTable {
 
     private static let policies: [String: Request.CachePolicy] = [
         "protocol": .useProtocol, "reload": .reload, "reload-all": .reloadIgnoringCaches, "revalidate": .revalidate,
-        "stored": .storedElseLoad, "stored-only": .storedOnly,
+        "cache-else-load": .cacheElseLoad, "only-if-cached": .onlyIfCached,
     ]
 }

@@ -81,8 +81,8 @@ struct TrustOptions: Sendable {
     }
 
     func apply(_ identity: ClientIdentity?, to tls: inout Configuration.TLS) throws(LoadError) {
-        if let identity { tls.identities = [try .init("*", identity)] }
+        if let identity { tls.clientIdentities = [try .init("*", identity)] }
         if !pins.isEmpty { tls.pins = [try .init("*", pins)] }
-        if requiresStatus { tls.stapledStatus = .required }
+        if requiresStatus { tls.ocspStapling = .required }
     }
 }

@@ -50,7 +50,7 @@ struct Options: Sendable {
     var idleTimeout: Duration?
     var connectTimeout: Duration?
     /// Of a request with `Expect: 100-continue`.
-    var continueTimeout: Duration?
+    var expectContinueTimeout: Duration?
     var totalTimeout: Duration?
     var maximumConnections: Int?
     var httpVersions = Configuration.HTTPVersions.automatic

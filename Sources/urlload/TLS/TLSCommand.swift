@@ -50,8 +50,8 @@ enum TLSCommand {
         let seen = Seen()
         var decisions = Decisions()
         decisions.challenge = Decision { challenge in
-            if let trust = challenge.serverTrust, !challenge.space.isProxy { await seen.see(trust) }
-            if let request = challenge.clientCertificate, !challenge.space.isProxy { await seen.see(request) }
+            if let trust = challenge.serverTrust, !challenge.protectionSpace.isProxy { await seen.see(trust) }
+            if let request = challenge.clientCertificate, !challenge.protectionSpace.isProxy { await seen.see(request) }
             return .performDefaultHandling
         }
         let session = Session(configuration, decisions: decisions)

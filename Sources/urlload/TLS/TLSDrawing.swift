@@ -14,7 +14,7 @@ enum TLSDrawing {
             let origin = trust.certificates.contains(certificate) ? "shown" : "root, ours"
             text += "\(depth)  \(certificate.subject)  (\(origin))\n"
             if depth == 0 { text += "   for   \(names(certificate))\n" }
-            text += "   key   \(certificate.key), signed \(certificate.signatureAlgorithm)\n"
+            text += "   key   \(certificate.publicKey), signed \(certificate.signatureAlgorithm)\n"
             text += "   until \(certificate.notAfter.formatted(.iso8601)), \(days(until: certificate.notAfter, now))\n"
             text += "   pin   sha256//\(certificate.publicKeySHA256.base64EncodedString())\n"
             for failure in own { text += "   ✗     \(failure.reason): \(failure.detail)\n" }
@@ -50,7 +50,7 @@ enum TLSDrawing {
     }
 
     private static func names(_ certificate: Certificate) -> String {
-        let all = certificate.names.map(\.description)
+        let all = certificate.subjectAlternativeNames.map(\.description)
         guard !all.isEmpty else {
             return "nobody: it has no names" + (certificate.commonName.map { " (its common name \($0) is none)" } ?? "")
         }

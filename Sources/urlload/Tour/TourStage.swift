@@ -13,10 +13,10 @@ final class TourStage: Sendable {
         var said: [String] = []
     }
     private let state = Lock(State())
-    let origin: TestOrigin
+    let origin: HTTPTestServer
     private let began = ContinuousClock.now
 
-    private init(_ origin: TestOrigin) { self.origin = origin }
+    private init(_ origin: HTTPTestServer) { self.origin = origin }
 
     /// What a step says came of it.
     func say(_ text: String) { state.withLock { $0.said.append(text) } }
@@ -41,7 +41,7 @@ final class TourStage: Sendable {
     }
 
     static func run(_ step: TourStep) async throws -> TourStage {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             addRoutes(origin)
             let stage = TourStage(origin)
             try await step.run(stage)
@@ -49,14 +49,14 @@ final class TourStage: Sendable {
         }
     }
 
-    private static func addRoutes(_ origin: TestOrigin) {
+    private static func addRoutes(_ origin: HTTPTestServer) {
         origin.route("/lines") { _ in
             .ok(.chunks(["one\ntwo\n", .pause(.milliseconds(60)), "three\nfo", .pause(.milliseconds(60)), "ur\n"]))
         }
         origin.route("/moved") { _ in .redirect("/here") }
         origin.route("/here") { _ in .ok("It is here now.\n") }
         origin.route("/large") { _ in .ok(.repeated(count: 50_000_000), headers: [.contentType: "video/mp4"]) }
-        origin.route("/silent", faults: [TestOrigin.Fault(.requestHead, .stall)]) { _ in .ok("") }
+        origin.route("/silent", faults: [HTTPTestServer.Fault(.requestHead, .stall)]) { _ in .ok("") }
         origin.route("/upload") { request in .ok("\(request.bodyCount) bytes arrived\n") }
     }
 }

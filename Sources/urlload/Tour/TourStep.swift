@@ -59,7 +59,7 @@ struct TourStep: Sendable {
         let (session, url, say) = (Session(stage.configuration), stage.origin.url("/moved"), stage.say)
         var decisions = Decisions()
         decisions.redirect = Decision { redirect in
-            redirect.request.url.path() == "/here" ? .deliver : .follow
+            redirect.request.url.path() == "/here" ? .doNotFollow : .follow
         }
         let request = Request(url: url)
         let (_, response) = try await session.data(
@@ -109,7 +109,7 @@ struct TourStep: Sendable {
             """,
         code: """
             let limit = Duration.milliseconds(100)
-            decisions.redirect = Decision(within: limit, otherwise: .deliver) { _ in
+            decisions.redirect = Decision(timeout: limit, fallback: .doNotFollow) { _ in
                 try await Task.sleep(for: .seconds(60))
                 return .follow
             }
@@ -121,7 +121,7 @@ struct TourStep: Sendable {
         var decisions = Decisions()
         let request = Request(url: url)
         let limit = Duration.milliseconds(100)
-        decisions.redirect = Decision(within: limit, otherwise: .deliver) { _ in
+        decisions.redirect = Decision(timeout: limit, fallback: .doNotFollow) { _ in
             try await Task.sleep(for: .seconds(60))
             return .follow
         }
@@ -251,7 +251,7 @@ struct TourStep: Sendable {
 
     private struct Greeting: ProtocolHandler {
         func canHandle(_ request: Request) -> Bool { request.url.scheme == "greet" }
-        func load(_ request: Request, client: ProtocolClient) async throws -> ProtocolAnswer {
+        func load(_ request: Request, client: ProtocolClient) async throws -> ProtocolResponse {
             .response(
                 Response(url: request.url, mediaType: MediaType("text/plain")), data: Data("Hello, anybody!".utf8))
         }

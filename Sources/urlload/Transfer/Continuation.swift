@@ -76,7 +76,7 @@ struct Continuation: Sendable {
         let token = token(for: request.url)
         do throws(LoadError) {
             return try await run(request, token, session, decisions, hear)
-        } catch  where error.reason == .resumeTokenRefused && token != nil {
+        } catch  where error.reason == .invalidResumeToken && token != nil {
             return try await run(request, nil, session, decisions, hear)
         }
     }

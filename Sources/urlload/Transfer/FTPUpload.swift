@@ -26,7 +26,7 @@ enum FTPUpload {
         do throws(LoadError) {
             return try await session.data(for: Request(url: url, method: .head)).1.expectedLength
         } catch {
-            guard error.reason == .fileNotFound || error.reason == .commandRefused else { throw error }
+            guard error.reason == .fileNotFound || error.reason == .ftpCommandRefused else { throw error }
             return nil
         }
     }

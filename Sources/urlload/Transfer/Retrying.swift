@@ -12,11 +12,11 @@ extension RetryPolicy {
         reasons = [.idleTimeout, .connectTimeout, .lookupFailed, .hostNotFound]
         if options.retriesRefused { reasons.insert(.connectionRefused) }
         statuses = Self.transientStatuses
-        includesNonIdempotent = true
+        retriesNonIdempotent = true
         maximumDuration = options.retryTime
         // The longest that it waits of itself.
         maximumRetryAfter = Self.longest
-        backOff = options.retryDelay.map { .constant($0) } ?? .exponential(base: .seconds(1), cap: Self.longest)
+        backoff = options.retryDelay.map { .constant($0) } ?? .exponential(base: .seconds(1), cap: Self.longest)
     }
 
     private static let longest = Duration.seconds(600)

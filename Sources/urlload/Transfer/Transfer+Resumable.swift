@@ -17,7 +17,7 @@ extension Transfer {
             }
         } catch let error as LoadError {
             // With these there is no way on; the next run begins anew.
-            if error.reason == .uploadForgotten || error.reason == .uploadTooLarge { state.remove() }
+            if error.reason == .uploadNotFound || error.reason == .uploadTooLarge { state.remove() }
             throw error
         }
         state.remove()

@@ -139,7 +139,7 @@ struct Transfer: Sendable {
     }
 
     private func receiveEvents(_ request: Request, _ decisions: Decisions, _ attempt: Attempt) async throws {
-        for try await event in session.events(for: request, decisions: decisions) {
+        for try await event in session.serverSentEvents(for: request, decisions: decisions) {
             try FileDescriptor.standardOutput.write(EventText.make(event, asJSON: options.printsJSON))
             attempt.bytes += Int64(event.data.utf8.count)
         }
@@ -148,7 +148,7 @@ struct Transfer: Sendable {
     func decisions(_ watch: Watch) -> Decisions {
         var decisions = Decisions()
         decisions.redirect = Decision { [options, screen] redirect in
-            guard options.followsRedirects else { return .deliver }
+            guard options.followsRedirects else { return .doNotFollow }
             watch.note(redirect)
             if options.trace != .off {
                 screen.note(

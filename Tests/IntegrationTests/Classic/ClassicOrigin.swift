@@ -9,8 +9,8 @@ import URLLoadingWire
 
 struct ClassicOrigin: Sendable {
     private let counts: Counter
-    let origin: TestOrigin
-    let other: TestOrigin
+    let origin: HTTPTestServer
+    let other: HTTPTestServer
 
     private final class Counter: Sendable {
         private let counts = Lock<[String: Int]>([:])
@@ -21,10 +21,10 @@ struct ClassicOrigin: Sendable {
     init() throws {
         let counts = Counter()
         self.counts = counts
-        var configuration = TestOrigin.Configuration()
+        var configuration = HTTPTestServer.Configuration()
         configuration.recordedBodySize = 1 << 20
-        origin = try TestOrigin(configuration)
-        other = try TestOrigin()
+        origin = try HTTPTestServer(configuration)
+        other = try HTTPTestServer()
         simple()
         images()
         origin.route("/file") { Self.file($0) }
@@ -78,7 +78,7 @@ struct ClassicOrigin: Sendable {
     }
 
     /// 1 MiB, each KiB of its own number; slowly from the start, at once from anywhere else.
-    private static func file(_ request: TestOrigin.RecordedRequest) -> TestOrigin.Answer {
+    private static func file(_ request: HTTPTestServer.RecordedRequest) -> HTTPTestServer.Response {
         let bytes = (0..<(1 << 20)).map { UInt8(truncatingIfNeeded: $0 / 1024) }
         let range = (request.headers["Range"] ?? "bytes=0-").dropFirst("bytes=".count)
         let start = range.split(separator: "-").first.flatMap { Int($0) } ?? 0
@@ -89,13 +89,13 @@ struct ClassicOrigin: Sendable {
                 body: .bytes(Array(bytes[min(start, bytes.count)...])))
         }
         let head = "HTTP/1.1 200 OK\r\nContent-Length: \(bytes.count)\r\nETag: \"f\"\r\nAccept-Ranges: bytes\r\n\r\n"
-        let pieces = stride(from: 0, to: bytes.count, by: 1 << 14).flatMap { at -> [TestOrigin.Answer.Piece] in
+        let pieces = stride(from: 0, to: bytes.count, by: 1 << 14).flatMap { at -> [HTTPTestServer.Response.Piece] in
             [.bytes(Array(bytes[at..<(at + 1 << 14)])), .pause(.milliseconds(20))]
         }
         return .raw([.bytes(Array(head.utf8))] + pieces)
     }
 
-    private static func digest(_ request: TestOrigin.RecordedRequest) -> TestOrigin.Answer {
+    private static func digest(_ request: HTTPTestServer.RecordedRequest) -> HTTPTestServer.Response {
         func md5(_ text: String) -> String { DigestHash.md5.hex(Array(text.utf8)) ?? "" }
         if let field = request.headers[.authorization], let given = AuthenticationChallenge.parse([field]).first,
             given.isOf("Digest")

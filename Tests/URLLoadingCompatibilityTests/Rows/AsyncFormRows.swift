@@ -54,7 +54,7 @@ struct AsyncFormRows {
         }
     }
 
-    private static func routes(_ origin: TestOrigin) {
+    private static func routes(_ origin: HTTPTestServer) {
         origin.route("/from") { _ in .redirect("/", status: .temporaryRedirect) }
         origin.route("/") { request in
             guard request.headers["Authorization"] != nil else {
@@ -67,7 +67,7 @@ struct AsyncFormRows {
 
     @Test("each is called once, begins and goes on on the delegate queue, and is waited for", arguments: [false, true])
     func all(_ isConcurrent: Bool) async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             Self.routes(origin)
             let delegate = Waiter()
             let queue = OperationQueue()
@@ -89,7 +89,7 @@ struct AsyncFormRows {
 
     @Test("a disposition that an async form gives is obeyed")
     func refused() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             Self.routes(origin)
             let delegate = Waiter()
             let session = URLSession(configuration: .ephemeral, delegate: delegate, delegateQueue: nil)
@@ -114,7 +114,7 @@ struct AsyncFormRows {
 
     @Test("what a task's own delegate has in neither form, the session's is asked, in the form it has")
     func fallback() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             Self.routes(origin)
             let delegate = Waiter()
             let own = Partial()
@@ -168,7 +168,7 @@ struct AsyncFormRows {
 
     @Test("a method that is concurrent is called on the delegate queue all the same")
     func concurrent() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("hello") }
             let delegate = Concurrent()
             let session = URLSession(configuration: .ephemeral, delegate: delegate, delegateQueue: nil)

@@ -35,14 +35,14 @@ struct BeginningRows {
         }
     }
 
-    private static func routes(_ origin: TestOrigin) {
+    private static func routes(_ origin: HTTPTestServer) {
         origin.route("/") { .ok("at / \($0.bodyCount)") }
         origin.route("/other") { .ok("at /other \($0.bodyCount) \($0.method)") }
     }
 
     @Test("didCreateTask is called at once, of every kind of task, before anybody can resume it")
     func created() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             Self.routes(origin)
             let delegate = Beginner()
             let session = URLSession(configuration: .ephemeral, delegate: delegate, delegateQueue: nil)
@@ -61,7 +61,7 @@ struct BeginningRows {
 
     @Test("the delegate that an async verb is given gets hold of the task by didCreateTask")
     func createdByVerb() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             Self.routes(origin)
             let ofSession = Beginner()
             let ofTask = Beginner()
@@ -77,7 +77,7 @@ struct BeginningRows {
         "earliestBeginDate: nothing is sent before, the delegate is asked on its queue, and its answer obeyed",
         arguments: ["continue", "new", "cancel", "upload"])
     func delayed(_ answer: String) async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             Self.routes(origin)
             let delegate = Beginner()
             let other = URLRequest(url: origin.url("/other"))
@@ -118,7 +118,7 @@ struct BeginningRows {
         "a suspension that comes while a task begins is not lost, nor the resumption after it",
         arguments: [false, true])
     func concurrentSuspension(_ isDelayed: Bool) async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             Self.routes(origin)
             let delegate = Beginner()
             let other = origin.url("/other")
@@ -153,7 +153,7 @@ struct BeginningRows {
 
     @Test("a task that waits for its date can be suspended, resumed and cancelled")
     func delayedControls() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             Self.routes(origin)
             let delegate = Beginner()
             let mayAnswer = DispatchSemaphore(value: 0)
@@ -191,7 +191,7 @@ struct BeginningRows {
 
     @Test("suspensions are counted, those before the first resume too")
     func counted() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             Self.routes(origin)
             let session = URLSession(configuration: .ephemeral)
             let done = Counter()
@@ -209,7 +209,7 @@ struct BeginningRows {
 
     @Test("checklist 35: progress counts both bodies, and is whole at the end")
     func progress() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok(.repeated(count: 3_000_000)) }
             let recorder = Recorder()
             let session = recorder.session()
@@ -235,7 +235,7 @@ struct BeginningRows {
 
     @Test("progress controls its task: pause, resume, cancel; an empty answer is whole")
     func progressControls() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok(.repeated(count: 40_000_000)) }
             origin.route("/empty") { _ in .status(.noContent) }
             let recorder = Recorder()

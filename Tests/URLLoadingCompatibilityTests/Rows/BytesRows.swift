@@ -49,7 +49,7 @@ struct BytesRows {
 
     @Test("bytes(for:) gives response and body, the delegate of the task hears of redirects and metrics")
     func bytes() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/from") { _ in .redirect("/") }
             origin.route("/") { _ in .ok(.chunks(["one\ntw", .pause(.milliseconds(2)), "o\n", "three"])) }
             origin.route("/large") { _ in .ok(.repeated(count: 3_000_000)) }
@@ -76,7 +76,7 @@ struct BytesRows {
         "a slow reader holds the server up; letting go of the bytes, or cancelling the reader, ends the load",
         arguments: [false, true])
     func abandoned(_ cancels: Bool) async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok(.repeated(count: .max, chunked: true)) }
             let session = URLSession(configuration: .ephemeral)
             let task: URLSessionDataTask
@@ -108,7 +108,7 @@ struct BytesRows {
 
     @Test("errors: before the response it throws, in the middle of the body the iterator does")
     func errors() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok(.declared(100, bytes: Array("half".utf8))) }
             let session = URLSession(configuration: .ephemeral)
             do {

@@ -11,7 +11,7 @@ import URLLoadingWire
 @Suite(.timeLimit(.minutes(4)))
 struct CacheRows {
     /// Counts what it is asked; `/old` must be asked about again each time.
-    private func serve(_ origin: TestOrigin, _ asked: Counter) {
+    private func serve(_ origin: HTTPTestServer, _ asked: Counter) {
         origin.route("/") { _ in
             asked.add()
             return .ok("body \(asked.value)", headers: ["Cache-Control": "max-age=600", "Content-Type": "text/plain"])
@@ -33,7 +33,7 @@ struct CacheRows {
         "checklist 90 to 97: what is fresh answers, what is stale is asked about; all policies, of requests and of sessions"
     )
     func policies() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             let asked = Counter()
             serve(origin, asked)
             let configuration = URLSessionConfiguration.ephemeral
@@ -66,7 +66,7 @@ struct CacheRows {
 
     @Test("sessions without a cache keep nothing; two of one configuration share what it has")
     func configured() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             let asked = Counter()
             serve(origin, asked)
             let configuration = URLSessionConfiguration.ephemeral
@@ -106,11 +106,11 @@ struct CacheRows {
         func session(_ delegate: (any URLSessionDelegate)?) -> URLSession {
             let configuration = URLSessionConfiguration.ephemeral
             configuration.urlCache = cache
-            configuration.adjust { $0.tls.roots = .pem(roots) }
+            configuration.adjust { $0.tls.trustRoots = .pem(roots) }
             return URLSession(configuration: configuration, delegate: delegate, delegateQueue: nil)
         }
-        try await withTestOrigin(.init(tls: .init(identity))) { first in
-            try await withTestOrigin(.init(tls: .init(identity))) { second in
+        try await withHTTPTestServer(.init(tls: .init(identity))) { first in
+            try await withHTTPTestServer(.init(tls: .init(identity))) { second in
                 let plain = session(nil)
                 let other = session(judges ? Judging() : Silent())
                 for origin in [first, second] {
@@ -212,7 +212,7 @@ struct CacheRows {
         "checklist 98, 99, 102: willCacheResponse, after the last piece: the proposed entry, an altered one, or none",
         arguments: [0, 1, 2])
     func asked(_ answer: Int) async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             let asked = Counter()
             serve(origin, asked)
             let recorder = Recorder()
@@ -255,7 +255,7 @@ struct CacheRows {
 
     @Test("checklist 55: a willCacheResponse that drops its handler ends the task, and is reported")
     func dropped() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             serve(origin, Counter())
             let recorder = Recorder()
             recorder.onCache = { _, _, _ in }
@@ -272,7 +272,7 @@ struct CacheRows {
 
     @Test("a subclass is asked by sessions: what it finds answers, what comes is given to it")
     func subclass() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             let asked = Counter()
             serve(origin, asked)
             let cache = Noting(memoryCapacity: 1 << 20, diskCapacity: 0, diskPath: nil)
@@ -307,7 +307,7 @@ struct CacheRows {
 
     @Test("a look into the cache whose handler is dropped ends at once, as if nothing were kept")
     func unanswered() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             let asked = Counter()
             serve(origin, asked)
             let cache = Noting(memoryCapacity: 1 << 20, diskCapacity: 0, directory: nil)
@@ -331,7 +331,7 @@ struct CacheRows {
 
     @Test("reset forgets, flush writes; their handlers come on the delegate queue")
     func resetting() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             let asked = Counter()
             serve(origin, asked)
             origin.route("/set") { _ in .ok("", headers: [.setCookie: "a=b"]) }

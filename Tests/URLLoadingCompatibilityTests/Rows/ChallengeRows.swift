@@ -9,7 +9,7 @@ import URLLoadingWire
 @Suite(.timeLimit(.minutes(4)))
 struct ChallengeRows {
     /// Wants ada and secret.
-    private func guarded(_ origin: TestOrigin, offers: [String] = ["Basic realm=\"staff\""]) {
+    private func guarded(_ origin: HTTPTestServer, offers: [String] = ["Basic realm=\"staff\""]) {
         let right = "Basic " + Data("ada:secret".utf8).base64EncodedString()
         origin.route("/") { request in
             guard request.headers[.authorization] != right else { return .ok("in") }
@@ -21,7 +21,7 @@ struct ChallengeRows {
 
     @Test("checklist 68, 71-74, 78: Basic is the task's to answer; what was wrong is proposed again")
     func basic() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             guarded(origin)
             let recorder = Recorder()
             let seen = Box<URLAuthenticationChallenge>()
@@ -52,7 +52,7 @@ struct ChallengeRows {
 
     @Test("checklist 71: the sender answers as well as the handler, and whichever is first counts")
     func sender() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             guarded(origin)
             let recorder = Recorder()
             recorder.onChallenge = { challenge, answer in
@@ -72,7 +72,7 @@ struct ChallengeRows {
         "checklist 75, 77, 83: default handling and no credential take the 401; cancelling ends the task",
         arguments: [0, 1, 2])
     func otherAnswers(_ which: Int) async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             guarded(origin)
             let recorder = Recorder()
             recorder.onChallenge = { challenge, answer in
@@ -99,7 +99,7 @@ struct ChallengeRows {
 
     @Test("checklist 76: a space that is rejected is followed by the next of the same response")
     func rejected() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             guarded(origin, offers: ["Digest realm=\"staff\", nonce=\"n\", qop=\"auth\"", "Basic realm=\"staff\""])
             let recorder = Recorder()
             let methods = Box<String>()
@@ -122,7 +122,7 @@ struct ChallengeRows {
 
     @Test("checklist 55: a handler that is dropped ends the task, and is reported")
     func dropped() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             guarded(origin)
             let recorder = Recorder()
             recorder.onChallenge = { _, _ in }
@@ -188,9 +188,9 @@ struct ChallengeRows {
         }
     }
 
-    private func withSecureOrigin(_ use: (TestOrigin) async throws -> Void) async throws {
+    private func withSecureOrigin(_ use: (HTTPTestServer) async throws -> Void) async throws {
         let authority = try TestCertificateAuthority(commonName: "Nobody's root")
-        try await withTestOrigin(.init(tls: .init(try authority.issue()))) { origin in
+        try await withHTTPTestServer(.init(tls: .init(try authority.issue()))) { origin in
             origin.route("/") { _ in .ok("in") }
             try await use(origin)
         }
@@ -266,7 +266,7 @@ struct ChallengeRows {
     @Test("downloads that are gone on with, and WebSockets, have the trust of their own delegate alone, too")
     func trustOfOthers() async throws {
         let authority = try TestCertificateAuthority(commonName: "Nobody's root")
-        try await withTestOrigin(.init(tls: .init(try authority.issue()))) { origin in
+        try await withHTTPTestServer(.init(tls: .init(try authority.issue()))) { origin in
             origin.webSocket("/echo", .echo)
             let content = Data(count: 400_000)
             origin.route("/", faults: [.init(.responseBody(after: 300_000), .cut)]) { _ in
@@ -325,7 +325,7 @@ struct ChallengeRows {
 
     @Test("checklist 83, 86, 87: the session's storage is searched; a credential that worked is kept")
     func storage() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             guarded(origin)
             let port = try #require(origin.url().port)
             let space = URLProtectionSpace(

@@ -35,7 +35,7 @@ struct CodingRows {
         case connection, oldDownload
     }
 
-    private static func serve(_ origin: TestOrigin, _ fields: Headers = [:]) {
+    private static func serve(_ origin: HTTPTestServer, _ fields: Headers = [:]) {
         origin.route("/") { request in
             var headers: Headers = [.contentEncoding: "gzip", .contentType: "text/plain"]
             for field in fields { headers[field.name] = field.value }
@@ -128,7 +128,7 @@ struct CodingRows {
     @Test(
         "a coded body is decoded, also if the program names Accept-Encoding", arguments: Way.allCases, Asking.allCases)
     func decoded(_ way: Way, _ asking: Asking) async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             Self.serve(origin)
             let data = try await Self.get(way, asking.request(origin.url()), asking.configuration)
             #expect(data == Self.text)
@@ -141,7 +141,7 @@ struct CodingRows {
             Way.data, .bytes, .delegate, .download,
         ])
     func ranges(_ way: Way) async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             Self.serve(origin)
             var request = URLRequest(url: origin.url())
             request.setValue("bytes=2-5", forHTTPHeaderField: "Range")
@@ -155,7 +155,7 @@ struct CodingRows {
 
     @Test("a coding that is not known is left on")
     func unknown() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             Self.serve(origin, [.contentEncoding: "aws-chunked"])
             let data = try await Self.get(.data, Asking.inTheRequest.request(origin.url()), .ephemeral)
             #expect(data == Data(Self.coded))
@@ -164,7 +164,7 @@ struct CodingRows {
 
     @Test("a stored response is served decoded, also if the program names Accept-Encoding")
     func stored() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             Self.serve(origin, [.cacheControl: "max-age=60"])
             let configuration = URLSessionConfiguration.ephemeral
             for asking in [Asking.inTheRequest, .byDefault, .inTheRequest] {

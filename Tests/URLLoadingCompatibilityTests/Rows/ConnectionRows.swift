@@ -90,7 +90,7 @@ struct ConnectionRows {
         }
     }
 
-    private static func routes(_ origin: TestOrigin) {
+    private static func routes(_ origin: HTTPTestServer) {
         origin.route("/from") { _ in .redirect("/", status: .temporaryRedirect) }
         origin.route("/") { .ok("hello \($0.method) \($0.bodyCount)") }
         origin.route("/large") { _ in .ok(.repeated(count: 20_000_000)) }
@@ -110,7 +110,7 @@ struct ConnectionRows {
 
     @Test("checklist 151, 152: a connection with a delegate queue, redirects and a body stream: calls in their order")
     func loads() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             Self.routes(origin)
             let delegate = Reader()
             delegate.queue = OperationQueue()
@@ -134,7 +134,7 @@ struct ConnectionRows {
 
     @Test("checklist 64: the first request is asked about in its canonical form; what is answered is sent, nil ends it")
     func canonical() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             Self.routes(origin)
             let bare = try url(String(origin.url("/").absoluteString.dropLast()))
             for answer in [0, 1, 2] {
@@ -167,7 +167,7 @@ struct ConnectionRows {
         "checklist 153, 154, 155: who may be asked, the sender's answers, cancel and going on without",
         arguments: ["use", "without", "cancel", "reject"])
     func challenges(_ answer: String) async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             Self.routes(origin)
             let delegate = Reader()
             delegate.queue = OperationQueue()
@@ -203,7 +203,7 @@ struct ConnectionRows {
 
     @Test("checklist 156: a delegate says what is kept of a response; nil keeps nothing")
     func caching() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/kept") { _ in .ok("kept", headers: ["Cache-Control": "max-age=1000"]) }
             for round in 1...3 {
                 let delegate = Reader()
@@ -253,7 +253,7 @@ struct ConnectionRows {
 
     @Test("a delegate with willSendRequestFor challenge is asked nothing else")
     func single() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             Self.routes(origin)
             let delegate = Single()
             let connection = try #require(
@@ -268,7 +268,7 @@ struct ConnectionRows {
 
     @Test("checklist 157: cancel stops it with no further call; the delegate is let go of")
     func cancelled() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             Self.routes(origin)
             weak var held: Reader?
             var connection: NSURLConnection?
@@ -296,7 +296,7 @@ struct ConnectionRows {
         "by default the delegate is called on the run loop of the thread that made the connection; also where it is scheduled"
     )
     func runLoop() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             Self.routes(origin)
             let request = URLRequest(url: origin.url("/"))
             let results = Box<[String]>()
@@ -329,7 +329,7 @@ struct ConnectionRows {
 
     @Test("checklist 151: loads without a delegate, blocking and not; errors, and statuses that are none")
     func simple() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             Self.routes(origin)
             let request = URLRequest(url: origin.url("/"))
             let locked = URLRequest(url: origin.url("/locked"))
@@ -367,7 +367,7 @@ struct ConnectionRows {
 
     @Test("a download delegate gets a file")
     func saves() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             Self.routes(origin)
             let delegate = Saver()
             delegate.queue = OperationQueue()
@@ -450,7 +450,7 @@ struct ConnectionRows {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             Self.routes(origin)
             origin.route("/to-file") { _ in .redirect("/file") }
             let request = URLRequest(url: origin.url("/to-file"))
@@ -482,7 +482,7 @@ struct ConnectionRows {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             let isFirst = Counter()
             origin.route("/") { request in
                 guard let range = request.headers["Range"] else {

@@ -9,7 +9,7 @@ import URLLoadingWire
 struct ControlRows {
     @Test("checklist 33: a task sends no byte before it is resumed")
     func suspendedAtFirst() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("hello") }
             let recorder = Recorder()
             let session = recorder.session()
@@ -28,7 +28,7 @@ struct ControlRows {
 
     @Test("checklist 34, 35: suspended, resumed, cancelled, and it says so")
     func states() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok(.repeated(count: 40_000_000)) }
             let recorder = Recorder()
             let first = Counter()
@@ -66,7 +66,7 @@ struct ControlRows {
 
     @Test("checklist 34: cancelled before it was resumed, a task ends all the same", arguments: [false, true])
     func cancelledAtFirst(_ hasHandler: Bool) async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             let recorder = Recorder()
             let session = recorder.session()
             let calls = Box<URLError.Code?>()
@@ -91,7 +91,7 @@ struct ControlRows {
 
     @Test("a cancelled task gives its socket back although its delegate stands still")
     func cancelledWhileFull() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok(.repeated(count: 50_000_000)) }
             for isTimeout in [false, true] {
                 let recorder = Recorder()
@@ -172,7 +172,7 @@ struct ClassicStressTests {
 
     @Test("checklist 168: resume, suspend and cancel from 8 threads", arguments: [1, 4])
     func controlStorm(_ width: Int) async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok(.repeated(count: 200_000)) }
             origin.route("/from") { _ in .redirect("/") }
             let queue = OperationQueue()
@@ -207,7 +207,7 @@ struct ClassicStressTests {
 
     @Test("checklist 16, 168: sessions invalidated while their tasks go on, from other threads")
     func invalidationStorm() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok(.repeated(count: 100_000)) }
             let recorders = Box<Recorder>()
             await Self.onThreads(8) { number in
@@ -233,7 +233,7 @@ struct ClassicStressTests {
 
     @Test("handlers under random faults and cancels: each is called once (checklist 40)")
     func faults() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok(.repeated(count: 5_000)) }
             origin.route("/from") { _ in .redirect("/") }
             origin.setSchedule(.init(seed: 3, probability: 0.3))

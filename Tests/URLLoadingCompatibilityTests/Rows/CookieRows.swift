@@ -17,7 +17,7 @@ struct CookieRows {
     }
 
     /// Tells which cookies it got, and sets one.
-    private func serve(_ origin: TestOrigin) {
+    private func serve(_ origin: HTTPTestServer) {
         origin.route("/") { request in
             .ok(request.headers[.cookie] ?? "-", headers: [.setCookie: "seen=yes; Path=/"])
         }
@@ -27,7 +27,7 @@ struct CookieRows {
 
     @Test("checklist 104, 105, 107: a session keeps what servers set and sends it; what is deleted goes no more")
     func session() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             serve(origin)
             let configuration = URLSessionConfiguration.ephemeral
             let storage = try #require(configuration.httpCookieStorage)
@@ -51,7 +51,7 @@ struct CookieRows {
 
     @Test("httpShouldSetCookies, httpCookieStorage: nothing is sent, or nothing kept")
     func configured() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             serve(origin)
             let silent = URLSessionConfiguration.ephemeral
             silent.httpShouldSetCookies = false
@@ -75,7 +75,7 @@ struct CookieRows {
         "checklist 105, 108: the storage's policy holds at once for every session; a configuration's own goes before it"
     )
     func policies() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             serve(origin)
             let storage = HTTPCookieStorage()
             let configuration = URLSessionConfiguration.ephemeral
@@ -192,7 +192,7 @@ struct CookieRows {
 
     @Test("checklist 109: a change of cookies posts, and a change of policy, also when a session made it")
     func notifications() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             serve(origin)
             let storage = HTTPCookieStorage()
             let cookies = Counter()

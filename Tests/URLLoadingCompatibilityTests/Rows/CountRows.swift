@@ -56,7 +56,7 @@ struct CountRows {
         let file = FileManager.default.temporaryDirectory.appendingPathComponent("counted-\(UUID().uuidString)")
         try Data(count: 30_000_000).write(to: file)
         defer { try? FileManager.default.removeItem(at: file) }
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { .ok("\($0.bodyCount)") }
             let delegate = Counting()
             let session = session(delegate)
@@ -82,7 +82,7 @@ struct CountRows {
         "checklist 53, 128: a download counts what is in its file; it may send a body, from memory or a stream",
         arguments: [false, true])
     func written(_ streams: Bool) async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { .ok(.repeated(count: Int64($0.bodyCount) * 10_000_000)) }
             let delegate = Counting()
             let session = session(delegate)
@@ -107,7 +107,7 @@ struct CountRows {
         "checklist 133, 134: a download that fails has resume data among its error's words, if its server lets it go on",
         arguments: [false, true])
     func failed(_ hasTag: Bool) async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             let content = [UInt8]((0..<200_000).map { UInt8(truncatingIfNeeded: $0 / 3) })
             let tag: Headers = hasTag ? [.etag: "\"one\""] : [:]
             origin.route("/", faults: [.init(.responseBody(after: 100_000), .cut)]) { request in

@@ -51,11 +51,11 @@ struct CredentialRows {
     func identity(_ shows: Bool) async throws {
         let authority = try TestCertificateAuthority(commonName: "Nobody's root")
         let ada = try authority.issue(.init(names: [], commonName: "ada", isForServers: false))
-        var tls = TestOrigin.TLS(try authority.issue())
+        var tls = HTTPTestServer.TLS(try authority.issue())
         tls.clientRootsPEM = authority.pem
         tls.requiresClientCertificate = false
         let identity = try ClientIdentity(certificatePEM: ada.certificatePEM, keyPEM: ada.keyPEM)
-        try await withTestOrigin(.init(tls: tls)) { origin in
+        try await withHTTPTestServer(.init(tls: tls)) { origin in
             origin.route("/") { .ok($0.tls?.clientSubject ?? "nobody") }
             let delegate = Answering { _ in shows ? URLCredential(identity: identity) : nil }
             let found = await text(origin.url(), delegate)
@@ -75,7 +75,7 @@ struct CredentialRows {
         arguments: [false, true])
     func proxy(_ tunnels: Bool) async throws {
         let identity = try TestCertificateAuthority(commonName: "Nobody's root").issue(.init(names: ["origin.test"]))
-        try await withTestOrigin(tunnels ? .init(tls: .init(identity)) : .init()) { origin in
+        try await withHTTPTestServer(tunnels ? .init(tls: .init(identity)) : .init()) { origin in
             origin.route("/") { _ in .ok("here") }
             try await withTestProxy(.init(.http, user: "u", password: "pw")) { proxy in
                 let way: [AnyHashable: Any] = [
@@ -95,7 +95,7 @@ struct CredentialRows {
         }
     }
 
-    private static func digest(_ origin: TestOrigin) {
+    private static func digest(_ origin: HTTPTestServer) {
         @Sendable func md5(_ text: String) -> String { DigestHash.md5.hex(Array(text.utf8)) ?? "" }
         origin.route("/digest") { request in
             if let field = request.headers[.authorization], let given = AuthenticationChallenge.parse([field]).first,
@@ -113,7 +113,7 @@ struct CredentialRows {
 
     @Test("checklist 79: the credential that Basic takes opens Digest as well; the library makes the proof")
     func digest() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             Self.digest(origin)
             let delegate = Answering { _ in URLCredential(user: "ada", password: "secret", persistence: .none) }
             let found = await text(origin.url("/digest"), delegate)
@@ -125,7 +125,7 @@ struct CredentialRows {
         "checklist 86, 73: none is kept nowhere, for the session in memory, permanent in the user's file",
         arguments: [URLCredential.Persistence.none, .forSession, .permanent])
     func persistence(_ persistence: URLCredential.Persistence) async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { request in
                 guard request.headers[.authorization] != nil else {
                     return .status(.unauthorized, headers: [.wwwAuthenticate: "Basic realm=\"kept\""])
@@ -190,9 +190,9 @@ struct CredentialRows {
 
     @Test("checklist 23: the versions of TLS that a configuration allows")
     func versions() async throws {
-        var tls = TestOrigin.TLS(try TestCertificateAuthority(commonName: "Nobody's root").issue())
+        var tls = HTTPTestServer.TLS(try TestCertificateAuthority(commonName: "Nobody's root").issue())
         tls.maximumVersion = .tls12
-        try await withTestOrigin(.init(tls: tls)) { origin in
+        try await withHTTPTestServer(.init(tls: tls)) { origin in
             origin.route("/") { .ok($0.tls?.version ?? "-") }
             let delegate = Answering { _ in nil }
             let old = await text(origin.url(), delegate) { $0.tlsMaximumSupportedProtocolVersion = .TLSv12 }

@@ -11,7 +11,7 @@ struct DelegateRows {
         "checklist 45, 47, 54, 170: response, data, complete, in order and on the session's queue",
         arguments: [0, 1, 1000, 5_000_000], [false, true])
     func order(_ count: Int, _ isChunked: Bool) async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok(.repeated(count: Int64(count), chunked: isChunked)) }
             let recorder = Recorder()
             let session = recorder.session()
@@ -33,7 +33,7 @@ struct DelegateRows {
         "checklist 170: calls come on the queue given, in order, also if it runs several at a time",
         arguments: [1, 4, -1])
     func queues(_ width: Int) async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok(.repeated(count: 300_000)) }
             let queue = OperationQueue()
             queue.maxConcurrentOperationCount = width
@@ -50,7 +50,7 @@ struct DelegateRows {
 
     @Test("checklist 170: whoever cancels all operations of the queue loses no call")
     func cancelledQueue() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("hello") }
             let recorder = Recorder()
             let session = recorder.session()
@@ -77,7 +77,7 @@ struct DelegateRows {
 
     @Test("checklist 46, 65: a delegate needs two methods; redirects are followed")
     func minimal() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/from") { _ in .redirect("/to") }
             origin.route("/to") { _ in .ok("hello") }
             let delegate = Minimal()
@@ -91,7 +91,7 @@ struct DelegateRows {
 
     @Test("checklist 11: without a delegate and a handler the request is sent and its answer dropped")
     func nobody() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok(.repeated(count: 3_000_000)) }
             let session = URLSession(configuration: .default)
             let task = session.dataTask(with: origin.url())
@@ -105,7 +105,7 @@ struct DelegateRows {
 
     @Test("checklist 48: no body event precedes the answer, and the transfer waits for it")
     func held() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok(.repeated(count: 20_000_000)) }
             let recorder = Recorder()
             let answers = Box<@Sendable (URLSession.ResponseDisposition) -> Void>()
@@ -132,7 +132,7 @@ struct DelegateRows {
         "checklist 50: refused, a response ends its task as cancelled, however much has come",
         arguments: [5, 5_000_000], [false, true])
     func refused(_ count: Int, _ isLate: Bool) async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok(.repeated(count: Int64(count))) }
             let recorder = Recorder()
             recorder.onResponse = { _, _, answer in
@@ -151,7 +151,7 @@ struct DelegateRows {
 
     @Test("checklist 43: a slow delegate slows the peer; little waits in between")
     func backPressure() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok(.repeated(count: 30_000_000)) }
             let recorder = Recorder()
             let largest = Box<Int>()
@@ -174,7 +174,7 @@ struct DelegateRows {
 
     @Test("checklist 52: the body sent is counted")
     func sent() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { .ok("\($0.method) \($0.bodyCount) \($0.headers[.contentType] ?? "-")") }
             let recorder = Recorder()
             let session = recorder.session()
@@ -204,7 +204,7 @@ struct DelegateRows {
 
     @Test("a task's own delegate goes before the session's, and is let go of at the end")
     func ownDelegate() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .redirect("/to") }
             origin.route("/to") { _ in .ok("hello") }
             let recorder = Recorder()

@@ -129,7 +129,7 @@ extension DelegateTableRows {
     /// made anew (checklist 85, 125).
     private static func upload(_ delegate: any EveryDelegate, _ check: (any EveryDelegate) -> Void) async throws {
         let identity = try TestCertificateAuthority(commonName: "Nobody's root").issue()
-        try await withTestOrigin(.init(tls: .init(identity))) { origin in
+        try await withHTTPTestServer(.init(tls: .init(identity))) { origin in
             let hints = try #require(Status(103))
             origin.route("/from") { _ in .redirect("/to", status: .temporaryRedirect) }
             origin.route("/to") { request in
@@ -151,7 +151,7 @@ extension DelegateTableRows {
 
     /// Without a network first, then of what may be kept.
     private static func waiting(_ delegate: any EveryDelegate, _ check: (any EveryDelegate) -> Void) async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("kept", headers: ["Cache-Control": "max-age=60"]) }
             let session = session(delegate)
             let task = session.dataTask(with: origin.url())
@@ -164,7 +164,7 @@ extension DelegateTableRows {
     }
 
     private static func turning(_ delegate: any EveryDelegate, _ check: (any EveryDelegate) -> Void) async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/to-file") { _ in .ok(.repeated(count: 100_000)) }
             let session = session(delegate)
             await run(session.dataTask(with: origin.url("/to-file")), delegate, session)
@@ -174,7 +174,7 @@ extension DelegateTableRows {
 
     /// A download that is cut, and gone on with.
     private static func resuming(_ delegate: any EveryDelegate, _ check: (any EveryDelegate) -> Void) async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/", faults: [.init(.responseBody(after: 1000), .stall)]) { request in
                 guard request.headers[.range] != nil else {
                     return .ok(.repeated(count: 2000), headers: [.etag: "\"one\""])
@@ -200,7 +200,7 @@ extension DelegateTableRows {
     private static func resumingUpload(_ delegate: any EveryDelegate, _ check: (any EveryDelegate) -> Void) async throws
     {
         let server = ResumableUploadServer(.init())
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             server.serve("/files", on: origin)
             server.inject(.init(.received(70_000), .reset))
             let recorder = Recorder()
@@ -239,7 +239,7 @@ extension DelegateTableRows {
     }
 
     private static func webSocket(_ delegate: any EveryDelegate, _ check: (any EveryDelegate) -> Void) async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.webSocket("/", .echo)
             let session = session(delegate)
             let task = session.webSocketTask(with: origin.url())

@@ -10,7 +10,7 @@ import URLLoadingWire
 struct HandlerRows {
     @Test("checklist 40, 41, 42: a handler is called once, with body and response")
     func success() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/a%20b.txt") { _ in
                 .ok("hello", headers: ["Content-Type": "Text/Plain; charset=UTF-8", "X-Two": "1", "x-two": "2"])
             }
@@ -31,7 +31,7 @@ struct HandlerRows {
 
     @Test("checklist 40: each of many handlers is called once, on the session's queue")
     func many() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/*") { .ok("\($0.path)") }
             let session = URLSession(configuration: .default)
             let calls = Box<String>()
@@ -51,7 +51,7 @@ struct HandlerRows {
 
     @Test("checklist 42: the length of what a HEAD did not bring is that of its GET; no body, none at all")
     func head() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("hello") }
             origin.route("/none") { _ in .status(.noContent) }
             let session = URLSession(configuration: .default)
@@ -67,7 +67,7 @@ struct HandlerRows {
 
     @Test("checklist 160: a server's error is no error")
     func status() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             let session = URLSession(configuration: .default)
             let result = await session.result(URLRequest(url: origin.url("/nowhere")))
             #expect(
@@ -78,7 +78,7 @@ struct HandlerRows {
 
     @Test("checklist 159, 161: errors are URLErrors with the numbers of the table, the LoadError beneath")
     func errors() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/cut", faults: [.init(.responseBody(after: 100), .cut)]) { _ in .ok(.repeated(count: 1000)) }
             origin.route("/stall", faults: [.init(.requestHead, .stall)]) { _ in .ok("") }
             let session = URLSession(configuration: .default)
@@ -107,7 +107,7 @@ struct HandlerRows {
 
     @Test("checklist 22: the session's own limits of time")
     func timeouts() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/stall", faults: [.init(.requestHead, .stall)]) { _ in .ok("") }
             for isIdle in [true, false] {
                 let configuration = URLSessionConfiguration.default
@@ -129,7 +129,7 @@ struct HandlerRows {
 
     @Test("a handler's task asks the delegate about redirects, and tells it nothing else")
     func delegateBeside() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .redirect("/to") }
             origin.route("/to") { _ in .ok("hello") }
             let recorder = Recorder()
@@ -145,7 +145,7 @@ struct HandlerRows {
 
     @Test("the session's headers go out, and those of the request before them")
     func headers() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { .ok("\($0.headers["X-One"] ?? "-") \($0.headers["X-Two"] ?? "-")") }
             let configuration = URLSessionConfiguration.default
             configuration.httpAdditionalHeaders = ["X-One": "session", "X-Two": 2]

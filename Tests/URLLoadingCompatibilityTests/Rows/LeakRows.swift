@@ -49,7 +49,7 @@ struct LeakRows {
         func urlSession(_ session: URLSession, didBecomeInvalidWithError error: (any Error)?) { done.add() }
     }
 
-    fileprivate static func make(_ kind: Kind, _ session: URLSession, _ origin: TestOrigin, _ path: String)
+    fileprivate static func make(_ kind: Kind, _ session: URLSession, _ origin: HTTPTestServer, _ path: String)
         -> URLSessionTask
     {
         let url = origin.url(path)
@@ -66,7 +66,7 @@ struct LeakRows {
         }
     }
 
-    fileprivate static func routes(_ origin: TestOrigin) {
+    fileprivate static func routes(_ origin: HTTPTestServer) {
         origin.route("/") { _ in .ok(.repeated(count: 10_000)) }
         origin.route("/stall", faults: [.init(.responseBody(after: 2), .stall)]) { _ in .ok("hello") }
         origin.webSocket("/leave") { try await $0.close(WebSocketClose(.normal)) }
@@ -77,7 +77,7 @@ struct LeakRows {
         "session, task and delegate go, whatever the task is and however it ends", arguments: Kind.allCases,
         Ending.allCases)
     func gone(_ kind: Kind, _ ending: Ending) async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             Self.routes(origin)
             weak var session: URLSession?
             weak var task: URLSessionTask?
@@ -133,7 +133,7 @@ struct LeakRows {
 struct ClassicKindsStressTests {
     @Test("64 threads make, resume, use, cancel and invalidate tasks of every kind at once")
     func storm() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             LeakRows.routes(origin)
             let over = Counter()
             let sessions = 16

@@ -79,7 +79,7 @@ struct LegacyCredentialRows {
             NSURLAuthenticationMethodHTTPBasic, NSURLAuthenticationMethodDefault,
         ])
     func noRealm(_ method: String) async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { request in
                 guard request.headers[.authorization] == "Basic " + Data("ada:secret".utf8).base64EncodedString() else {
                     return .status(.unauthorized, headers: [.wwwAuthenticate: "Basic"])
@@ -99,7 +99,7 @@ struct LegacyCredentialRows {
 
     @Test("the space of a Basic challenge without a realm has none")
     func realm() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .status(.unauthorized, headers: [.wwwAuthenticate: "Basic"]) }
             let recorder = Recorder()
             let realms = Box<String?>()

@@ -8,14 +8,14 @@ import URLLoadingWire
 @Suite(.timeLimit(.minutes(4)))
 struct LifetimeRows {
     /// Loads that stand still until the origin lets them go.
-    private static func stalling(_ origin: TestOrigin) {
+    private static func stalling(_ origin: HTTPTestServer) {
         origin.route("/stall", faults: [.init(.responseBody(after: 2), .stall)]) { _ in .ok("hello") }
         origin.route("/") { _ in .ok("hello") }
     }
 
     @Test("checklist 14, 16: invalidateAndCancel cancels every task; didBecomeInvalid is the last call, once")
     func invalidateAndCancel() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             Self.stalling(origin)
             let recorder = Recorder()
             let session = recorder.session { $0.httpMaximumConnectionsPerHost = 3 }
@@ -38,7 +38,7 @@ struct LifetimeRows {
 
     @Test("checklist 15, 16: finishTasksAndInvalidate lets tasks finish, also those that are resumed later")
     func finishTasks() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             Self.stalling(origin)
             let recorder = Recorder()
             let session = recorder.session()
@@ -60,7 +60,7 @@ struct LifetimeRows {
 
     @Test("a task of a session that was invalidated fails; its handler is called, its delegate is not")
     func tooLate() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             let recorder = Recorder()
             let session = recorder.session()
             await recorder.expectOrder(session)
@@ -76,7 +76,7 @@ struct LifetimeRows {
 
     @Test("checklist 13: the session holds its delegate until didBecomeInvalid has returned, then lets go")
     func delegateReleased() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             Self.stalling(origin)
             weak var delegate: Recorder?
             let session: URLSession
@@ -99,7 +99,7 @@ struct LifetimeRows {
 
     @Test("a session that nobody holds lets its tasks finish, then everything goes", arguments: [false, true])
     func dropped(_ hasHandler: Bool) async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             Self.stalling(origin)
             weak var session: URLSession?
             weak var delegate: Recorder?
@@ -129,7 +129,7 @@ struct LifetimeRows {
 
     @Test("what a handler holds is let go of once it was called")
     func handlerReleased() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             Self.stalling(origin)
             let session = URLSession(configuration: .default)
             weak var held: Counter?
@@ -151,7 +151,7 @@ struct LifetimeRows {
         "invalidate and cancel inside every kind of call", arguments: ["response", "data", "redirect", "complete"],
         [false, true])
     func inside(_ word: String, _ invalidates: Bool) async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .redirect("/to") }
             origin.route("/to") { _ in .ok(.repeated(count: 5_000_000)) }
             let recorder = Recorder()
@@ -185,7 +185,7 @@ struct LifetimeRows {
 
     @Test("the shared session serves, and cannot be invalidated (checklist 6)")
     func shared() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             Self.stalling(origin)
             URLSession.shared.invalidateAndCancel()
             URLSession.shared.finishTasksAndInvalidate()
@@ -196,7 +196,7 @@ struct LifetimeRows {
 
     @Test("getAllTasks gives what is not over")
     func allTasks() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             Self.stalling(origin)
             let session = URLSession(configuration: .default)
             let first = session.dataTask(with: origin.url("/stall"))

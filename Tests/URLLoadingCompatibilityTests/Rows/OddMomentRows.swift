@@ -39,7 +39,7 @@ struct OddMomentRows {
 
     @Test("the delegate of a verb is that of its task alone")
     func delegateOfOneTask() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("in") }
             let session = URLSession(configuration: .ephemeral)
             let delegate = Curious()
@@ -52,7 +52,7 @@ struct OddMomentRows {
 
     // MARK: Redirects
 
-    private static func uploads(_ origin: TestOrigin) {
+    private static func uploads(_ origin: HTTPTestServer) {
         origin.route("/from") { _ in .redirect("/to", status: .temporaryRedirect) }
         origin.route("/see") { _ in .redirect("/to", status: .seeOther) }
         origin.route("/to") { request in
@@ -74,7 +74,7 @@ struct OddMomentRows {
 
     @Test("checklist 59: a field that the delegate adds does not cost an upload its body")
     func bodyOfAnother() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             Self.uploads(origin)
             let recorder = Self.adding()
             let session = recorder.session()
@@ -99,7 +99,7 @@ struct OddMomentRows {
 
     @Test("checklist 59: what became a GET has no stream any more", arguments: [false, true])
     func bodyLeftBehind(_ isUpload: Bool) async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             Self.uploads(origin)
             let proposals = Box<URLRequest>()
             let recorder = Self.adding(proposals)
@@ -136,7 +136,7 @@ struct OddMomentRows {
 
     @Test("a request that took the place of a delayed one has its questions answered")
     func questionsOfAnother() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             Self.uploads(origin)
             let delegate = Late(origin.url("/see"))
             let done = Counter()
@@ -175,7 +175,7 @@ struct OddMomentRows {
 
     @Test("a length beyond all bounds is no crash: the progress of an upload counts both ways")
     func progressBeyond() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in
                 .status(.ok, headers: [.contentLength: "9223372036854775807"], body: .bytes(Array("a".utf8)))
             }
@@ -216,7 +216,7 @@ struct OddMomentRows {
 
     @Test("streams that give nothing hold up neither files nor the end of their own tasks")
     func stuckStreams() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("in") }
             let gate = DispatchSemaphore(value: 0)
             let reads = Counter()
@@ -264,7 +264,7 @@ struct OddMomentRows {
 
     @Test("names of fields are Apple's, also where the server writes them small, as all do over HTTP/2")
     func namesOfFields() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in
                 .status(
                     .ok,
@@ -290,7 +290,7 @@ struct OddMomentRows {
 
     @Test("settings that are rubbish fail the load, or are ignored")
     func rubbishSettings() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { request in .ok("\(request.headers["X-Evil"] ?? "-")") }
             let changes: [@Sendable (URLSessionConfiguration) -> Void] = [
                 { $0.httpAdditionalHeaders = ["X-A": "a\r\nX-Evil: 1", "": "b", 7: NSNull(), "a b": "c"] },

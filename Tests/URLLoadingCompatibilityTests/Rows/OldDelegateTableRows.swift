@@ -58,7 +58,7 @@ struct OldDelegateTableRows {
         0xC8, 0x2C, 0x01, 0x00, 0x26, 0x0A, 0xED, 0x8B, 0x0D, 0x00, 0x00, 0x00,
     ]
 
-    private static func routes(_ origin: TestOrigin) {
+    private static func routes(_ origin: HTTPTestServer) {
         origin.route("/from") { _ in .redirect("/to", status: .temporaryRedirect) }
         for path in ["/to", "/cancel"] {
             origin.route(path) { request in
@@ -89,7 +89,7 @@ struct OldDelegateTableRows {
 
     @Test("checklist 151-156, 169, 170: each method of a connection's delegate is called, on its queue, in its place")
     func connections() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             Self.routes(origin)
             var heard: Set<String> = []
             func run(_ request: URLRequest, _ delegate: EveryConnectionCall, _ words: [String]) async throws {
@@ -134,7 +134,7 @@ struct OldDelegateTableRows {
 
     @Test("a download that goes on sends what its request says; what refuses it is no file", arguments: [true, false])
     func goesOn(isLet: Bool) async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             let asked = Counter()
             origin.route("/file") { request in
                 asked.add()
@@ -184,7 +184,7 @@ struct OldDelegateTableRows {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             Self.routes(origin)
             var heard: Set<String> = []
             func load(_ path: String, _ words: [String]) async {
@@ -218,7 +218,7 @@ struct OldDelegateTableRows {
     }
 
     /// Of a download that was cut in its middle.
-    private static func resumeData(_ origin: TestOrigin) async throws -> Data {
+    private static func resumeData(_ origin: HTTPTestServer) async throws -> Data {
         origin.route("/file", faults: [.init(.responseBody(after: 1000), .stall)]) { _ in
             .ok(.repeated(count: 2000), headers: [.etag: "\"one\""])
         }

@@ -65,12 +65,12 @@ struct PartRows {
         "checklist 51: didReceive response again for each part, its data behind it, however they are cut",
         arguments: [0, 1, 7, 100_000])
     func parts(_ size: Int) async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             let bytes = Array(
                 (size == 1 || size == 7
                     ? Self.body.replacing(Self.large, with: "three").replacing("3000000", with: "5") : Self.body).utf8)
             let pieces = stride(from: 0, to: bytes.count, by: max(1, size == 0 ? bytes.count : size)).map {
-                TestOrigin.Answer.Piece.bytes(
+                HTTPTestServer.Response.Piece.bytes(
                     Array(bytes[$0..<min(bytes.count, $0 + (size == 0 ? bytes.count : size))]))
             }
             origin.route("/") { _ in .ok(.chunks(pieces), headers: [.contentType: Self.mixed]) }
@@ -86,7 +86,7 @@ struct PartRows {
 
     @Test("a part is not heard before its response is answered; later, and on another thread")
     func held() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok(.bytes(Array(Self.body.utf8)), headers: [.contentType: Self.mixed]) }
             let viewer = Viewer()
             viewer.onResponse = { _, answer in
@@ -102,7 +102,7 @@ struct PartRows {
         "a part may be refused, or the task cancelled, which ends it; it cannot become a file",
         arguments: [URLSession.ResponseDisposition.cancel, .becomeDownload])
     func refused(_ answer: URLSession.ResponseDisposition) async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok(.bytes(Array(Self.body.utf8)), headers: [.contentType: Self.mixed]) }
             let viewer = Viewer()
             viewer.onResponse = { number, give in give(number == 4 ? answer : .allow) }
@@ -113,11 +113,11 @@ struct PartRows {
 
     @Test("an endless stream of pictures: a slow viewer holds it up, and cancelling ends it")
     func endless() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             let frame = Self.part("image/jpeg", String(repeating: "x", count: 10_000))
             origin.route("/") { _ in
                 .ok(
-                    .chunks([TestOrigin.Answer.Piece](repeating: .bytes(Array(frame.utf8)), count: 5_000)),
+                    .chunks([HTTPTestServer.Response.Piece](repeating: .bytes(Array(frame.utf8)), count: 5_000)),
                     headers: [.contentType: Self.mixed])
             }
             let viewer = Viewer()
@@ -140,7 +140,7 @@ struct PartRows {
 
     @Test("without a boundary, with a handler, or as another kind of multipart the body comes as it is")
     func whole() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/none") { _ in .ok("text", headers: [.contentType: "multipart/x-mixed-replace"]) }
             origin.route("/form") { _ in
                 .ok("--a\r\n\r\n1\r\n--a--", headers: [.contentType: "multipart/form-data; boundary=a"])

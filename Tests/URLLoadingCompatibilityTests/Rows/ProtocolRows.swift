@@ -205,7 +205,7 @@ struct ProtocolRows {
 
     @Test("checklist 114: one that lets the web answer, with a load of its own")
     func passing() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("from the web") }
             ScriptedProtocol.script("127.0.0.1.passing.test") { _ in }
             let inner = URLSession(configuration: configuration())

@@ -32,7 +32,7 @@ struct ProxyDictionaryRows {
     }
 
     @Test func `checklist 24: a dictionary of proxies takes the place of the system's`() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("here") }
             let target = "http://origin.test:\(origin.port)/"
             try await withTestProxy(.init(.http, user: "u", password: "pw")) { proxy in
@@ -42,19 +42,19 @@ struct ProxyDictionaryRows {
                     "ExceptionsList": ["127.0.0.1"],
                 ]
                 try await Self.expectHere(own, target)
-                #expect(proxy.asked.map(\.target) == [target])
+                #expect(proxy.requests.map(\.target) == [target])
                 try await Self.expectHere(own, origin.url().absoluteString)
                 try await Self.expectHere([:], origin.url().absoluteString)
-                #expect(proxy.asked.count == 1)
+                #expect(proxy.requests.count == 1)
                 await Self.expectError(["HTTPEnable": true, "HTTPProxy": "a b"], target)
                 await Self.expectError(
                     ["HTTPSEnable": 1, "HTTPSProxy": "127.0.0.1", "HTTPSPort": Int(proxy.port)], "https://origin.test/")
-                #expect(proxy.asked.last?.method == "CONNECT")
+                #expect(proxy.requests.last?.method == "CONNECT")
             }
             try await withTestProxy(.init(.socks)) { proxy in
                 try await Self.expectHere(
                     ["SOCKSEnable": 1, "SOCKSProxy": "127.0.0.1", "SOCKSPort": Int(proxy.port)], target)
-                #expect(proxy.asked.map(\.target) == ["origin.test:\(origin.port)"])
+                #expect(proxy.requests.map(\.target) == ["origin.test:\(origin.port)"])
             }
         }
     }

@@ -32,7 +32,7 @@ struct QueueOrderRows {
 
     @Test("a block that the delegate puts on the queue before it allows a response runs before the data")
     func allowed() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("hello") }
             let queues = Queues()
             let words = Box<String>()
@@ -54,9 +54,9 @@ struct QueueOrderRows {
     @Test("a block that the delegate puts on the queue with a piece of data runs before the call that follows")
     func pieces() async throws {
         let clock = ManualClock()
-        var configuration = TestOrigin.Configuration()
+        var configuration = HTTPTestServer.Configuration()
         configuration.clock = clock
-        try await withTestOrigin(configuration) { origin in
+        try await withHTTPTestServer(configuration) { origin in
             origin.route("/", faults: [.init(.responseBody(after: 5), .delay(.seconds(1)))]) { _ in .ok("hello, world")
             }
             let queues = Queues()
@@ -83,7 +83,7 @@ struct QueueOrderRows {
 
     @Test("a task that is cancelled behind a block ends behind it, also if a call of its was waiting for the queue")
     func cancelled() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/", faults: [.init(.responseBody(after: 5), .stall)]) { _ in
                 .ok(.declared(100, bytes: Array("hello".utf8)))
             }
@@ -115,7 +115,7 @@ struct QueueOrderRows {
         "a task that is begun behind a block ends behind it, also if another task of its session was waiting for the queue"
     )
     func two() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("hello") }
             let queues = Queues()
             let words = Box<String>()
@@ -157,7 +157,7 @@ struct QueueOrderRows {
 
     @Test("the handler of a cancelled download is called before didCompleteWithError")
     func download() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             let bytes = Array(repeating: UInt8(0x61), count: 100)
             origin.route("/", faults: [.init(.responseBody(after: 100), .stall)]) { _ in
                 .ok(.declared(1000, bytes: bytes), headers: ["ETag": "\"1\"", "Accept-Ranges": "bytes"])
@@ -186,7 +186,7 @@ struct QueueOrderRows {
         "so is that of one that has not begun, of an upload, and of a download that is cancelled twice",
         arguments: [0, 1, 2])
     func others(_ kind: Int) async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/", faults: [.init(.requestHead, .stall)]) { _ in .ok("") }
             let words = Box<String>()
             let recorder = Recorder()

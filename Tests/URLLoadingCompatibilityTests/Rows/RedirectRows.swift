@@ -8,7 +8,7 @@ import URLLoadingWire
 /// What a delegate may do with redirects, and with the handlers it is given.
 @Suite(.timeLimit(.minutes(4)))
 struct RedirectRows {
-    private static func routes(_ origin: TestOrigin) {
+    private static func routes(_ origin: HTTPTestServer) {
         origin.route("/from") { _ in
             .status(.found, headers: [.location: "/to", "X-Here": "1"], body: .bytes(Array("moved".utf8)))
         }
@@ -20,7 +20,7 @@ struct RedirectRows {
     private static func load(
         _ change: (inout URLRequest) -> Void = { _ in }, _ answer: @escaping Recorder.Redirecter
     ) async throws -> (text: String, words: String, error: URLError?, task: URLSessionTask, paths: [String]) {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             Self.routes(origin)
             let recorder = Recorder()
             recorder.onRedirect = answer
@@ -103,7 +103,7 @@ struct RedirectRows {
         "checklist 55: a handler dropped, or called twice, is reported; a dropped one cancels the task",
         arguments: ["dropped redirect", "dropped response", "again redirect", "again response"])
     func misuse(_ what: String) async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             Self.routes(origin)
             let recorder = Recorder()
             recorder.onRedirect = { _, _, request, answer in
@@ -135,7 +135,7 @@ struct RedirectRows {
 
     @Test("checklist 55: a handler kept and forgotten after the task has ended is no misuse")
     func keptTooLong() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             Self.routes(origin)
             let recorder = Recorder()
             let kept = Lockbox()

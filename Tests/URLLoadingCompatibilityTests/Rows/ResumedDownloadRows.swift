@@ -9,7 +9,7 @@ import URLLoadingWire
 struct ResumedDownloadRows {
     private static let content = Data((0..<600_000).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) })
 
-    private static func answer(_ request: TestOrigin.RecordedRequest) -> TestOrigin.Answer {
+    private static func answer(_ request: HTTPTestServer.RecordedRequest) -> HTTPTestServer.Response {
         var headers: Headers = [.etag: "\"one\""]
         guard let range = request.headers[.range], request.headers[.ifRange] == "\"one\"",
             let first = Int(range.dropFirst(6).dropLast())
@@ -19,7 +19,7 @@ struct ResumedDownloadRows {
     }
 
     /// Resume data of a download that was cut.
-    private static func cut(_ origin: TestOrigin, _ session: URLSession) async throws -> Data {
+    private static func cut(_ origin: HTTPTestServer, _ session: URLSession) async throws -> Data {
         origin.route("/", faults: [.init(.responseBody(after: 300_000), .cut)]) { answer($0) }
         let data: Data? = await withCheckedContinuation { continuation in
             session.downloadTask(with: origin.url()) { _, _, error in
@@ -31,7 +31,7 @@ struct ResumedDownloadRows {
     }
 
     /// Goes on with resume data that must still be good.
-    private static func expectResumes(_ data: Data?, _ origin: TestOrigin, _ session: URLSession, _ comment: String)
+    private static func expectResumes(_ data: Data?, _ origin: HTTPTestServer, _ session: URLSession, _ comment: String)
         async throws
     {
         let data = try #require(data, "\(comment)")
@@ -49,7 +49,7 @@ struct ResumedDownloadRows {
             203, 204, 304, 401, 404, 407, 412, 416, 500, 503,
         ])
     func pages(_ code: Int) async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             let session = URLSession(configuration: .ephemeral)
             let data = try await Self.cut(origin, session)
             let status = try #require(Status(code))
@@ -81,7 +81,7 @@ struct ResumedDownloadRows {
         "a 206 that is not the rest ends a resumed download with an error that has resume data",
         arguments: [nil, "\"two\"", "W/\"one\""])
     func mismatch(_ tag: String?) async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             let session = URLSession(configuration: .ephemeral)
             let data = try await Self.cut(origin, session)
             origin.route("/") { request in
@@ -110,7 +110,7 @@ struct ResumedDownloadRows {
         "a resumed download that fails before its answer has resume data, and so has one that is cancelled for it",
         arguments: 0..<3)
     func beforeTheAnswer(_ way: Int) async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             let session = URLSession(configuration: .ephemeral)
             let data = try await Self.cut(origin, session)
             var again: Data?

@@ -10,7 +10,7 @@ struct ResumedUploadRows {
     fileprivate static let content = Data((0..<400_000).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) })
     private static let cut: Int64 = 70_000
 
-    private static func request(_ origin: TestOrigin) -> URLRequest {
+    private static func request(_ origin: HTTPTestServer) -> URLRequest {
         var request = URLRequest(url: origin.url("/files"))
         request.httpMethod = "POST"
         request.setValue("secret", forHTTPHeaderField: "X-Token")
@@ -20,10 +20,10 @@ struct ResumedUploadRows {
     /// A server of resumable uploads, and a session with a recorder.
     private static func rig(
         _ setting: ResumableUploadServer.Configuration = .init(),
-        _ use: nonisolated(nonsending) (ResumableUploadServer, TestOrigin, Recorder, URLSession) async throws -> Void
+        _ use: nonisolated(nonsending) (ResumableUploadServer, HTTPTestServer, Recorder, URLSession) async throws -> Void
     ) async throws {
         let server = ResumableUploadServer(setting)
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             server.serve("/files", on: origin)
             let recorder = Recorder()
             let session = recorder.session()
@@ -205,7 +205,7 @@ struct ResumedUploadRows {
 
     @Test("a server that knows nothing of it takes the whole, as always; a lost upload has no resume data")
     func plainServer() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/files") { request in .ok(request.headers[.contentLength] ?? "-") }
             origin.route("/lost", faults: [.init(.requestBody(after: Self.cut), .reset)]) { _ in .ok("never") }
             let recorder = Recorder()

@@ -32,7 +32,7 @@ struct ServiceTypeRows {
 
     @Test("the type of a configuration, or of a request, marks its connection, which it shares with its like")
     func marks() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("in") }
             let recorder = Recorder()
             let marks = Box<Int>()

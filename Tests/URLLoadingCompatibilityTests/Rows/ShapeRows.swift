@@ -41,7 +41,7 @@ struct ShapeRows {
         ]
         #expect(narrowed.allSatisfy { $0 === all && Self.asSession($0) === all })
 
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("hello") }
             let narrow = OfSession()
             let wide = OfTasks()
@@ -62,7 +62,7 @@ struct ShapeRows {
 
     // MARK: Checklist 12
 
-    private static func hooks(_ origin: TestOrigin) {
+    private static func hooks(_ origin: HTTPTestServer) {
         origin.route("/locked") { request in
             guard request.headers[.authorization] != nil else {
                 return .status(
@@ -96,7 +96,7 @@ struct ShapeRows {
     @Test(
         "checklist 12: a delegate alone can log in, choose a file by type, give a stream, refuse to keep and to follow")
     func delegated() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             Self.hooks(origin)
             let recorder = Self.restricting()
             let files = Box<Data>()
@@ -128,7 +128,7 @@ struct ShapeRows {
 
     @Test("checklist 12, 11: without one each of these is as the library does it by itself")
     func undelegated() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             Self.hooks(origin)
             let session = URLSession(configuration: .ephemeral)
             func load(_ path: String) async -> (String, Int) {
@@ -159,7 +159,7 @@ struct ShapeRows {
     @Test("checklist 12: a delegate alone can trust what the system does not")
     func trusted() async throws {
         let identity = try TestCertificateAuthority(commonName: "Nobody's root").issue()
-        try await withTestOrigin(.init(tls: .init(identity))) { origin in
+        try await withHTTPTestServer(.init(tls: .init(identity))) { origin in
             origin.route("/") { _ in .ok("in") }
             let delegate = EveryQuestion(answersElsewhere: false)
             let session = URLSession(configuration: .ephemeral, delegate: delegate, delegateQueue: nil)
@@ -179,7 +179,7 @@ struct ShapeRows {
         "checklist 37: an upload sends its body, and then delivers its response as a data task does, to delegate and handler"
     )
     func uploads() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { request in .ok(.bytes(Array(request.body.reversed()))) }
             let recorder = Recorder()
             let session = recorder.session()
@@ -222,7 +222,7 @@ struct ShapeRows {
         "checklist 129: a finished download's file is gone with its callback, unless it was moved; opened, it can still be read"
     )
     func finished() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/*") { .ok("content of \($0.path)") }
             let recorder = Recorder()
             let paths = Box<URL>()
@@ -260,7 +260,7 @@ struct ShapeRows {
         "checklist 169: an answer may come from any thread, while the queue is busy too; what follows waits for the queue"
     )
     func anyThread() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             Self.hooks(origin)
             let recorder = Recorder()
             let answers = Box<@Sendable (URLSession.ResponseDisposition) -> Void>()

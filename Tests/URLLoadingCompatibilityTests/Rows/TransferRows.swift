@@ -16,7 +16,7 @@ struct TransferRows {
     }
 
     /// Answers with the length of what it got, and its type.
-    private func count(_ origin: TestOrigin) {
+    private func count(_ origin: HTTPTestServer) {
         origin.route("/count") { request in
             .ok(
                 "\(request.body.count) \(request.headers[.contentType] ?? "-") \(request.headers[.contentLength] ?? "chunked")"
@@ -28,7 +28,7 @@ struct TransferRows {
 
     @Test("checklist 32, 49: upload tasks from bytes and files; they are data tasks")
     func uploads() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             count(origin)
             let file = FileManager.default.temporaryDirectory.appendingPathComponent("up-\(UUID().uuidString)")
             try Data("from a file".utf8).write(to: file)
@@ -54,7 +54,7 @@ struct TransferRows {
 
     @Test("checklist 125: a streamed upload asks for its stream, and again when a redirect sends it once more")
     func streamed() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             count(origin)
             origin.route("/from") { _ in .redirect("/count", status: .temporaryRedirect) }
             let recorder = Recorder()
@@ -73,7 +73,7 @@ struct TransferRows {
 
     @Test("a request's own stream is sent once; without a new one a redirect that needs it fails")
     func ownStream() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             count(origin)
             origin.route("/from") { _ in .redirect("/count", status: .temporaryRedirect) }
             let session = URLSession(configuration: .ephemeral)
@@ -93,7 +93,7 @@ struct TransferRows {
 
     @Test("checklist 38, 53: a download writes a file, and counts its bytes; it is gone when the delegate returns")
     func download() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok(.bytes([UInt8](Self.content))) }
             let recorder = Recorder()
             let files = Box<URL>()
@@ -118,7 +118,7 @@ struct TransferRows {
 
     @Test("a download with a handler; a file that is moved stays; the async verb's file is the caller's")
     func handler() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok(.bytes([UInt8](Self.content))) }
             let session = URLSession(configuration: .ephemeral)
             let place = FileManager.default.temporaryDirectory.appendingPathComponent("moved-\(UUID().uuidString)")
@@ -141,7 +141,7 @@ struct TransferRows {
 
     @Test("checklist 56, 130-135: a download that was cancelled ends as cancelled, and goes on where it was")
     func resumes() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/", faults: [.init(.responseBody(after: 300_000), .stall)]) { request in
                 var headers: Headers = [.etag: "\"one\""]
                 guard let range = request.headers[.range], request.headers[.ifRange] == "\"one\"",
@@ -185,7 +185,7 @@ struct TransferRows {
 
     @Test("a download that fails leaves a file only for who asks for its resume data", arguments: [false, true])
     func leftovers(_ asks: Bool) async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             let marker = UUID().uuidString
             let whole = Data(marker.utf8) + Self.content
             origin.route("/", faults: [.init(.responseBody(after: 300_000), .cut)]) { request in
@@ -226,7 +226,7 @@ struct TransferRows {
 
     @Test("metrics come before the end, with what was sent and received")
     func metrics() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             count(origin)
             origin.route("/from") { _ in .redirect("/count", status: .temporaryRedirect) }
             let recorder = Recorder()
@@ -256,7 +256,7 @@ struct TransferRows {
 
     @Test("cancelling an async verb cancels its task")
     func cancelled() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/", faults: [.init(.responseHead(), .stall)]) { _ in .ok("late") }
             let session = URLSession(configuration: .ephemeral)
             let url = origin.url()

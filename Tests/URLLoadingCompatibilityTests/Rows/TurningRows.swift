@@ -68,7 +68,7 @@ struct TurningRows {
         "checklist 49: a data task becomes a download, large, small, empty or of unknown length; the data task hears no more",
         arguments: [0, 5, 3_000_000, -1], [false, true])
     func download(_ size: Int, _ delays: Bool) async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in
                 switch size {
                 case 0: .status(.noContent)
@@ -107,7 +107,7 @@ struct TurningRows {
 
     @Test("a download that was a data task can be cancelled, with what is needed to go on")
     func resumed() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/", faults: [.init(.responseBody(after: 1_000_000), .stall)]) { _ in
                 .ok(.repeated(count: 3_000_000), headers: ["ETag": "\"one\"", "Accept-Ranges": "bytes"])
             }
@@ -154,7 +154,7 @@ struct TurningRows {
 
     @Test("what asked for no other protocol does not become a stream, and says so")
     func noStream() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("hello") }
             let delegate = Turner()
             delegate.answers = .becomeStream
@@ -172,7 +172,7 @@ struct TurningRows {
         "of a request with Upgrade, too, a response may be allowed, refused, or loaded into a file",
         arguments: [URLSession.ResponseDisposition.allow, .cancel, .becomeDownload])
     func upgradeElse(_ answer: URLSession.ResponseDisposition) async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("hello") }
             let delegate = Turner()
             delegate.answers = answer

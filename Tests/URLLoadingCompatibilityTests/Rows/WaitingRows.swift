@@ -34,7 +34,7 @@ struct WaitingRows {
 
     @Test("interim responses are heard before the response, on the delegate queue")
     func informational() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             let hints = try #require(Status(103))
             let processing = try #require(Status(102))
             origin.route("/") { _ in .ok("").after(.init(hints), .init(processing)) }
@@ -49,7 +49,7 @@ struct WaitingRows {
 
     @Test("that a task waits for a network is heard on the delegate queue, before all else")
     func waiting() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("") }
             let delegate = Hearer()
             let session = URLSession(configuration: .ephemeral, delegate: delegate, delegateQueue: nil)

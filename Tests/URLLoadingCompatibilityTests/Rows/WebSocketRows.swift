@@ -16,7 +16,7 @@ extension URLSessionWebSocketTask.Message {
 
 @Suite(.timeLimit(.minutes(4)))
 struct WebSocketRows {
-    private static func routes(_ origin: TestOrigin) {
+    private static func routes(_ origin: HTTPTestServer) {
         var echo = WebSocketTestServer.echo
         echo.subprotocols = ["chat.v1"]
         origin.webSocket("/echo", echo)
@@ -37,7 +37,7 @@ struct WebSocketRows {
 
     @Test("messages go both ways in the order of the calls; didOpen, didClose, metrics, complete come in theirs")
     func echo() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             Self.routes(origin)
             let delegate = Listener()
             let session = delegate.session()
@@ -80,7 +80,7 @@ struct WebSocketRows {
 
     @Test("the server's leave is heard, with its code and reason")
     func closed() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             Self.routes(origin)
             let delegate = Listener()
             let session = delegate.session()
@@ -99,7 +99,7 @@ struct WebSocketRows {
     @Test(
         "an answer that opens nothing fails the task, its handlers, and nobody waits", arguments: ["/none", "/missing"])
     func refused(_ path: String) async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             Self.routes(origin)
             let delegate = Listener()
             let session = delegate.session()
@@ -120,7 +120,7 @@ struct WebSocketRows {
         "a message beyond maximumMessageSize ends the socket; a larger maximum, set while it is open, lets it in",
         arguments: [false, true])
     func limit(_ isRaised: Bool) async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             Self.routes(origin)
             let delegate = Listener()
             let session = delegate.session()
@@ -147,7 +147,7 @@ struct WebSocketRows {
         "cancel ends the socket and what waits for it; so does invalidateAndCancel", arguments: [false, true],
         [false, true])
     func cancelled(_ invalidates: Bool, _ isResumed: Bool) async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             Self.routes(origin)
             let delegate = Listener()
             let session = delegate.session()
@@ -172,7 +172,7 @@ struct WebSocketRows {
 
     @Test("cancelling the task that receives ends the call; the message is left to the next")
     func cancelledCall() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             Self.routes(origin)
             let session = URLSession(configuration: .ephemeral)
             let socket = session.webSocketTask(with: origin.url("/echo"))
@@ -192,7 +192,7 @@ struct WebSocketRows {
         "fields and subprotocols of a request go with the handshake; redirects, challenges and cookies are those of a load"
     )
     func request() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             Self.routes(origin)
             origin.route("/from") { _ in .redirect("/echo") }
             let session = URLSession(configuration: .ephemeral)

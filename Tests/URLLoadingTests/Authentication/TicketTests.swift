@@ -9,9 +9,9 @@ import URLLoadingWire
 @Suite(.timeLimit(.minutes(4))) struct TicketTests {
     @Test func `checklist 70: without a ticket the next way follows, and nobody is asked for one`() async throws {
         let gate = Gate([.basic])
-        var setup = TestOrigin.Configuration()
+        var setup = HTTPTestServer.Configuration()
         setup.name = "localhost"
-        try await withTestOrigin(setup) { origin in
+        try await withHTTPTestServer(setup) { origin in
             origin.route("/*") { request in
                 var answer = gate.answer(request)
                 if answer.status == .unauthorized { answer.headers.append(.wwwAuthenticate, "Negotiate") }
@@ -24,7 +24,7 @@ import URLLoadingWire
                 configuration, decisions: .challenged(log) { _ in .use(Credential(user: "ada", password: "s3cret")) })
             // An address has no name to get a ticket for.
             try await session.expect(try url("http://127.0.0.1:\(origin.port)/"), "in")
-            #expect(log.withLock { $0.map(\.space.method) } == [.basic])
+            #expect(log.withLock { $0.map(\.protectionSpace.method) } == [.basic])
             #expect(gate.seen.allSatisfy { !$0.hasPrefix("Negotiate") })
             await expectEmpty(session)
         }
@@ -34,9 +34,9 @@ import URLLoadingWire
     @Test(.enabled(if: TicketLibrary.shared != nil))
     func `checklist 66, 67, 68: without a ticket Negotiate is the session's question, then the load's`() async throws {
         let gate = Gate([.basic])
-        var setup = TestOrigin.Configuration()
+        var setup = HTTPTestServer.Configuration()
         setup.name = "localhost"
-        try await withTestOrigin(setup) { origin in
+        try await withHTTPTestServer(setup) { origin in
             origin.route("/*") { request in
                 var answer = gate.answer(request)
                 if answer.status == .unauthorized { answer.headers.append(.wwwAuthenticate, "Negotiate") }
@@ -49,8 +49,8 @@ import URLLoadingWire
             ] {
                 let (own, shared) = (ChallengeLog(), ChallengeLog())
                 let session = Session(
-                    .ephemeral, decisions: .challenged(shared) { $0.space.method == .negotiate ? answer : .cancel })
-                let decisions = Decisions.challenged(own) { $0.space.method == .basic ? .use(right) : .cancel }
+                    .ephemeral, decisions: .challenged(shared) { $0.protectionSpace.method == .negotiate ? answer : .cancel })
+                let decisions = Decisions.challenged(own) { $0.protectionSpace.method == .basic ? .use(right) : .cancel }
                 if isLast {
                     await expectFailure(.cancelled, .local, .deciding) {
                         try await session.data(for: Request(url: origin.url()), decisions: decisions)
@@ -61,11 +61,11 @@ import URLLoadingWire
                 }
                 let first = shared.withLock { $0 }
                 #expect(
-                    first.map(\.space.method) == [.negotiate] && first.first?.space.realm == nil
+                    first.map(\.protectionSpace.method) == [.negotiate] && first.first?.protectionSpace.realm == nil
                         && first.first?.previousFailureCount == 0)
                 // What nobody was told is no failure.
                 #expect(
-                    own.withLock { $0.map(\.space.method) } == (isLast ? [] : [.basic])
+                    own.withLock { $0.map(\.protectionSpace.method) } == (isLast ? [] : [.basic])
                         && own.withLock { $0.allSatisfy { $0.previousFailureCount == 0 } })
                 await expectEmpty(session)
             }
@@ -73,10 +73,10 @@ import URLLoadingWire
             let own = ChallengeLog()
             let session = Session(.ephemeral)
             let decisions = Decisions.challenged(own) {
-                $0.space.method == .basic ? .use(right) : .rejectProtectionSpace
+                $0.protectionSpace.method == .basic ? .use(right) : .rejectProtectionSpace
             }
             _ = try await session.data(for: Request(url: origin.url()), decisions: decisions)
-            #expect(own.withLock { $0.map(\.space.method) } == [.negotiate, .basic])
+            #expect(own.withLock { $0.map(\.protectionSpace.method) } == [.negotiate, .basic])
             await expectEmpty(session)
             #expect(gate.seen.allSatisfy { !$0.hasPrefix("Negotiate") })
         }

@@ -15,11 +15,11 @@ struct CacheAddressRows {
         return configuration
     }
 
-    private func withPage(_ use: (TestOrigin, ResponseCache, URL) async throws -> Void) async throws {
+    private func withPage(_ use: (HTTPTestServer, ResponseCache, URL) async throws -> Void) async throws {
         let folder = FileManager.default.temporaryDirectory.appending(
             path: "address-rows-\(UInt64.random(in: 0 ... .max))")
         defer { try? FileManager.default.removeItem(at: folder) }
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/*") { _ in .ok("intern", headers: [.cacheControl: "max-age=60"]) }
             try await use(origin, ResponseCache(directory: folder), folder)
         }
@@ -29,7 +29,7 @@ struct CacheAddressRows {
     private func found(_ url: URL, _ configuration: Configuration) async throws -> String? {
         try await withSession(configuration) { session in
             var request = Request(url: url)
-            request.cachePolicy = .storedOnly
+            request.cachePolicy = .onlyIfCached
             return try? await session.text(request)
         }
     }
@@ -99,12 +99,12 @@ struct CacheAddressRows {
             try await withTestProxy { proxy in
                 let way: ProxyChain = [try proxy.address()]
                 var own = with(cache)
-                own.proxies = isDecided ? .decided { _ in [way] } : .fixed(way)
+                own.proxyPolicy = isDecided ? .custom { _ in [way] } : .fixed(way)
                 let page = origin.url()
                 try await withSession(own) { session in
                     for _ in 0..<2 { try await session.expect(page, "intern") }
                 }
-                #expect(origin.counts.requests == 1 && proxy.asked.count == 1)
+                #expect(origin.counts.requests == 1 && proxy.requests.count == 1)
                 cache.flush()
                 let memory = try await found(page, with(cache))
                 let disk = try await found(page, with(ResponseCache(directory: folder)))
@@ -119,12 +119,12 @@ struct CacheAddressRows {
             try await withTestProxy { proxy in
                 let address = "http://127.0.0.1:\(proxy.port)"
                 var own = with(cache)
-                own.proxies = ProxyPolicy(choice: .given(ProxyEnvironment { $0 == "http_proxy" ? address : nil }))
+                own.proxyPolicy = ProxyPolicy(choice: .given(ProxyEnvironment { $0 == "http_proxy" ? address : nil }))
                 let page = try url("http://origin.test:\(origin.port)/")
                 try await withSession(own) { try await $0.expect(page, "intern") }
                 let open = try await found(page, with(cache))
                 let judged = try await found(page, with(cache, AddressPolicy { _ in true }))
-                #expect(open == "intern" && judged == nil && proxy.asked.count == 1)
+                #expect(open == "intern" && judged == nil && proxy.requests.count == 1)
             }
         }
     }

@@ -39,7 +39,7 @@ struct CacheCancellationRows {
         let cache = ResponseCache(memoryCapacity: 64 << 10, directory: folder)
         try await withCacheRig({
             $0.cache = cache
-            $0.sharesEqualFetches = sharing
+            $0.coalescesIdenticalRequests = sharing
         }) { rig in
             rig.origin.route("/") { request in
                 if request.headers.contains(.ifNoneMatch) { return .status(.notModified, headers: [.etag: "\"1\""]) }

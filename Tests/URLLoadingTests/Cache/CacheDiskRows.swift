@@ -16,7 +16,7 @@ struct CacheDiskRows {
         let folder = FileManager.default.temporaryDirectory.appending(
             path: "cache-disk-rows-\(UInt64.random(in: 0 ... .max))")
         defer { try? FileManager.default.removeItem(at: folder) }
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             let clock = WallClock()
             let large = (0..<300_000).map { UInt8(truncatingIfNeeded: $0 / 7) }
             origin.route("/large") { _ in .ok(.bytes(large), headers: [.cacheControl: "max-age=60", .etag: "\"1\""]) }
@@ -45,7 +45,7 @@ struct CacheDiskRows {
                 for: Request(url: origin.url("/large"), headers: [.range: "bytes=200000-200004"]))
             #expect([UInt8](part) == Array(large[200_000..<200_005]))
             var request = Request(url: origin.url("/nothing"))
-            request.cachePolicy = .storedOnly
+            request.cachePolicy = .onlyIfCached
             await expectFailure(.notInCache) { try await second.data(for: request) }
             #expect(origin.counts.requests == 3)
             second.invalidateAndCancel()
@@ -56,11 +56,11 @@ struct CacheDiskRows {
     // MARK: Damage
 
     /// A session whose cache has no memory, with a body of 3 MB in a file, one bit of which is then another.
-    private func withDamage(at offset: Int, _ use: (Session, TestOrigin, [UInt8]) async throws -> Void) async throws {
+    private func withDamage(at offset: Int, _ use: (Session, HTTPTestServer, [UInt8]) async throws -> Void) async throws {
         let folder = FileManager.default.temporaryDirectory.appending(
             path: "cache-damage-rows-\(UInt64.random(in: 0 ... .max))")
         defer { try? FileManager.default.removeItem(at: folder) }
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             let large = (0..<3_000_000).map { UInt8(truncatingIfNeeded: $0 / 7) }
             origin.route("/") { _ in .ok(.bytes(large), headers: [.cacheControl: "max-age=60", .etag: "\"1\""]) }
             var configuration = Configuration.ephemeral
@@ -127,7 +127,7 @@ struct CacheDiskRows {
         let folder = FileManager.default.temporaryDirectory.appending(
             path: "cache-behind-rows-\(UInt64.random(in: 0 ... .max))")
         defer { try? FileManager.default.removeItem(at: folder) }
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok(.repeated(count: 20_000_000), headers: [.cacheControl: "max-age=60"]) }
             var configuration = Configuration.ephemeral
             let cache = ResponseCache(memoryCapacity: 0, diskCapacity: 1 << 30, directory: folder)

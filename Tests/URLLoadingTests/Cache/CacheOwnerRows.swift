@@ -95,7 +95,7 @@ struct CacheOwnerRows {
             try await withSession(with(cache, rig.trusting)) { try await $0.expect(rig.origin.url(), "kept") }
             try await withSession(with(cache, rig.trusting), decisions: rig.accepting) { session in
                 var request = Request(url: rig.origin.url())
-                request.cachePolicy = .storedOnly
+                request.cachePolicy = .onlyIfCached
                 try await session.expect(request, "kept")
             }
             #expect(rig.origin.counts.requests == 1)
@@ -185,7 +185,7 @@ struct CacheOwnerRows {
         }
         var configured = with(cache, rig.trusting)
         let eve = try rig.authority.issue(.init(names: [], commonName: "eve", isForServers: false))
-        configured.tls.identities = [
+        configured.tls.clientIdentities = [
             try .init("*", try ClientIdentity(certificatePEM: eve.certificatePEM, keyPEM: eve.keyPEM))
         ]
         cache.removeAll()
@@ -219,7 +219,7 @@ struct CacheOwnerRows {
 
     @Test("checklist 18: what was got with the cookies of one store is for sessions with that store")
     func cookies() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { .ok($0.headers[.cookie] ?? "nobody", headers: [.cacheControl: "max-age=60"]) }
             let cache = ResponseCache()
             func configuration(_ user: String) throws -> Configuration {

@@ -146,11 +146,11 @@ import URLLoadingWire
         expect("network (policy reloadIgnoringCaches)", request([:], .reloadIgnoringCaches), fresh)
         expect("validate (policy revalidate)", request([:], .revalidate), fresh)
         expect("network (policy revalidate)", request([:], .revalidate), stored([.cacheControl: "max-age=60"]))
-        expect("stored (policy storedElseLoad)", request([:], .storedElseLoad), stale)
-        expect("network (nothing stored)", request([:], .storedElseLoad))
-        expect("stored (policy storedOnly)", request([:], .storedOnly), stale)
-        expect("refused (nothing stored)", request([:], .storedOnly))
-        expect("refused (only GET and HEAD are answered)", request([:], .storedOnly, .post))
+        expect("stored (policy cacheElseLoad)", request([:], .cacheElseLoad), stale)
+        expect("network (nothing stored)", request([:], .cacheElseLoad))
+        expect("stored (policy onlyIfCached)", request([:], .onlyIfCached), stale)
+        expect("refused (nothing stored)", request([:], .onlyIfCached))
+        expect("refused (only GET and HEAD are answered)", request([:], .onlyIfCached, .post))
     }
 
     @Test("RFC 8246: what is immutable is not asked about while it is fresh")
@@ -235,8 +235,8 @@ import URLLoadingWire
         var beginning = whole
         beginning.extent = .beginning(4, of: 10)
         expect("complete (only its beginning is stored)", request(), beginning)
-        expect("complete (only its beginning is stored)", request([:], .storedElseLoad), beginning)
-        expect("refused (only its beginning is stored)", request([:], .storedOnly), beginning)
+        expect("complete (only its beginning is stored)", request([:], .cacheElseLoad), beginning)
+        expect("refused (only its beginning is stored)", request([:], .onlyIfCached), beginning)
         expect("network (no such part of what is stored)", request([.range: "bytes=2-3"]), beginning)
         beginning.headers[.etag] = "W/\"a\""
         expect("network (only its beginning is stored)", request(), beginning)

@@ -19,7 +19,7 @@ final class WallClock: Sendable {
 
 /// An origin, a session with a cache of its own, and the time.
 struct CacheRig: Sendable {
-    let origin: TestOrigin
+    let origin: HTTPTestServer
     let session: Session
     let clock: WallClock
     let cache: ResponseCache
@@ -53,7 +53,7 @@ nonisolated(nonsending) func withCacheRig(
     decisions: Decisions? = nil, _ change: (inout Configuration) -> Void = { _ in },
     _ use: nonisolated(nonsending) (CacheRig) async throws -> Void
 ) async throws {
-    try await withTestOrigin { origin in
+    try await withHTTPTestServer { origin in
         let clock = WallClock()
         let cache = ResponseCache()
         let plans = Held<[String]>([])

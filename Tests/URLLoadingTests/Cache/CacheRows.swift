@@ -68,10 +68,10 @@ struct CacheRows {
         try await withCacheRig { rig in
             let counter = Counter()
             rig.origin.route("/") { _ in .ok(counter.next("a"), headers: [.cacheControl: "max-age=60"]) }
-            await expectFailure(.notInCache, .local, .preparing) { try await rig.get { $0.cachePolicy = .storedOnly } }
+            await expectFailure(.notInCache, .local, .preparing) { try await rig.get { $0.cachePolicy = .onlyIfCached } }
             await expectFailure(.notInCache) { try await rig.get { $0.headers[.cacheControl] = "only-if-cached" } }
             #expect(rig.requests == 0)
-            try await rig.expect("/", "200 a1 -", requests: 1) { $0.cachePolicy = .storedElseLoad }
+            try await rig.expect("/", "200 a1 -", requests: 1) { $0.cachePolicy = .cacheElseLoad }
             try await rig.expect("/", "200 a2 -", requests: 2) { $0.cachePolicy = .reload }
             #expect(rig.origin.requests.last?.headers.contains(.cacheControl) == false)
             try await rig.expect("/", "200 a2 0", requests: 2)
@@ -80,8 +80,8 @@ struct CacheRows {
                 rig.origin.requests.last?.headers[.cacheControl] == "no-cache"
                     && rig.origin.requests.last?.headers[.pragma] == "no-cache")
             rig.clock.advance(1000)
-            try await rig.expect("/", "200 a3 1000", requests: 3) { $0.cachePolicy = .storedOnly }
-            try await rig.expect("/", "200 a3 1000", requests: 3) { $0.cachePolicy = .storedElseLoad }
+            try await rig.expect("/", "200 a3 1000", requests: 3) { $0.cachePolicy = .onlyIfCached }
+            try await rig.expect("/", "200 a3 1000", requests: 3) { $0.cachePolicy = .cacheElseLoad }
             try await rig.expect("/", "200 a4 -", requests: 4)
         }
     }
@@ -145,7 +145,7 @@ struct CacheRows {
 
     @Test("checklist 29, 102: the session's policy, where the request has none")
     func configuredPolicy() async throws {
-        try await withCacheRig({ $0.cachePolicy = .storedElseLoad }) { rig in
+        try await withCacheRig({ $0.cachePolicy = .cacheElseLoad }) { rig in
             let counter = Counter()
             rig.origin.route("/") { _ in .ok(counter.next("a")) }
             try await rig.expect("/", "200 a1 -", requests: 1)
@@ -162,17 +162,17 @@ struct CacheRows {
             rig.origin.route("/") { _ in .ok("a") }
             try await rig.expect("/", "200 a -", requests: 1)
             try await rig.expect("/", "200 a -", requests: 2)
-            try await rig.expect("/", "200 a 0", requests: 2) { $0.cachePolicy = .storedOnly }
+            try await rig.expect("/", "200 a 0", requests: 2) { $0.cachePolicy = .onlyIfCached }
             rig.origin.route("/no") { _ in .ok("a", headers: [.cacheControl: "no-store"]) }
             try await rig.expect("/no", "200 a -", requests: 3)
-            await expectFailure(.notInCache) { try await rig.get("/no") { $0.cachePolicy = .storedOnly } }
+            await expectFailure(.notInCache) { try await rig.get("/no") { $0.cachePolicy = .onlyIfCached } }
         }
     }
 
     @Test("checklist 95: only http and https; handlers and other schemes are outside")
     func otherSchemes() async throws {
         try await withCacheRig { rig in
-            for policy in [Request.CachePolicy.useProtocol, .storedOnly] {
+            for policy in [Request.CachePolicy.useProtocol, .onlyIfCached] {
                 var request = Request(url: try url("data:,abc"))
                 request.cachePolicy = policy
                 try await rig.session.expect(request, "abc")
@@ -216,7 +216,7 @@ struct CacheRows {
 
     @Test("security 72: what a session got by its login is that session's")
     func logins() async throws {
-        try await withCacheRig({ $0.authentication.credentials = CredentialStore() }) { rig in
+        try await withCacheRig({ $0.authentication.credentialStore = CredentialStore() }) { rig in
             let counter = Counter()
             rig.origin.route("/") { request in
                 request.headers.contains(.authorization)
@@ -339,7 +339,7 @@ struct CacheRows {
 
     @Test("checklist 3, 4, 18: an ephemeral session's cache is its own, and gone with it")
     func ephemeral() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             let counter = Counter()
             origin.route("/") { _ in .ok(counter.next("a"), headers: [.cacheControl: "max-age=60"]) }
             let first = Session(.ephemeral)
@@ -356,7 +356,7 @@ struct CacheRows {
             try await second.expect(origin.url("/"), "a2")
             second.invalidateAndCancel()
             var configuration = Configuration.ephemeral
-            configuration.keepsResponses = false
+            configuration.cachesInMemory = false
             #expect(Session(configuration).core.cache == nil)
         }
     }
@@ -389,7 +389,7 @@ struct CacheRows {
                 response: Response(url: request.url, http: head), data: Data("own".utf8), userInfo: Data("info".utf8))
             #expect(rig.cache.store(entry, for: request))
             #expect(rig.cache.cachedResponse(for: request)?.userInfo == Data("info".utf8))
-            let own = try await rig.get { $0.cachePolicy = .storedElseLoad }
+            let own = try await rig.get { $0.cachePolicy = .cacheElseLoad }
             #expect(own.hasPrefix("200 own") && rig.requests == 0)
             rig.cache.remove(for: request)
             #expect(rig.cache.cachedResponse(for: request) == nil)

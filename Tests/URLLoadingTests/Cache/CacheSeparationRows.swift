@@ -187,7 +187,7 @@ struct CacheSeparationRows {
         let folder = FileManager.default.temporaryDirectory.appending(
             path: "separation-disk-\(UInt64.random(in: 0 ... .max))")
         defer { try? FileManager.default.removeItem(at: folder) }
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/*") {
                 .ok($0.headers[.cookie] ?? "no cookie", headers: [.cacheControl: "max-age=60", .setCookie: "sid=1"])
             }

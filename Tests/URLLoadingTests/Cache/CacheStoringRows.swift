@@ -266,7 +266,7 @@ struct CacheStoringRows {
 
     @Test("RFC 5861 3: a session that is invalidated ends its refreshes")
     func refreshEnds() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             let clock = WallClock()
             let counter = Counter()
             origin.route("/") { _ in
@@ -311,7 +311,7 @@ struct CacheStoringRows {
     @Test(
         "equal loads share one fetch when asked to; a cancelled leader hands on; what is not storable holds nobody up")
     func shared() async throws {
-        try await withCacheRig({ $0.sharesEqualFetches = true }) { rig in
+        try await withCacheRig({ $0.coalescesIdenticalRequests = true }) { rig in
             let gate = Latch()
             let counter = Counter()
             rig.origin.route("/*") { request in
@@ -338,7 +338,7 @@ struct CacheStoringRows {
 
     @Test("a load inside the body of an equal one does not wait for it")
     func nested() async throws {
-        try await withCacheRig({ $0.sharesEqualFetches = true }) { rig in
+        try await withCacheRig({ $0.coalescesIdenticalRequests = true }) { rig in
             rig.origin.route("/") { _ in .ok("abc", headers: [.cacheControl: "max-age=60"]) }
             let inner = try await rig.session.load(Request(url: rig.origin.url("/"))) { _, _ in
                 try await rig.get { $0.idleTimeout = .seconds(30) }

@@ -9,7 +9,7 @@ import URLLoadingTesting
 struct CacheWaitingRows {
     @Test("a suspended leader hands on; resumed, it ends as well")
     func suspended() async throws {
-        try await withCacheRig({ $0.sharesEqualFetches = true }) { rig in
+        try await withCacheRig({ $0.coalescesIdenticalRequests = true }) { rig in
             let gate = Latch()
             let counter = Counter()
             rig.origin.route("/") { _ in
@@ -37,7 +37,7 @@ struct CacheWaitingRows {
     func slow() async throws {
         let clock = ManualClock()
         try await withCacheRig({
-            $0.sharesEqualFetches = true
+            $0.coalescesIdenticalRequests = true
             $0.use(clock)
         }) { rig in
             let gate = Latch()

@@ -25,10 +25,10 @@ struct ForeignCacheTests {
         let cache = Silent()
         var configuration = Configuration.ephemeral
         configuration.foreignCache = cache
-        configuration.keepsResponses = false
+        configuration.cachesInMemory = false
         configuration.idleTimeout = .seconds(30)
         configuration.use(clock)
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("in") }
             let session = Session(configuration)
             async let loaded = session.data(from: origin.url())

@@ -11,9 +11,9 @@ import URLLoadingWire
 struct HandlerOwnerRows {
     /// Answers `/page` with what its closure makes, and allows the cache to keep it.
     struct Making: ProtocolHandler {
-        let make: @Sendable (Request, ProtocolClient) async throws -> ProtocolAnswer
+        let make: @Sendable (Request, ProtocolClient) async throws -> ProtocolResponse
         func canHandle(_ request: Request) -> Bool { request.url.path() == "/page" }
-        func load(_ request: Request, client: ProtocolClient) async throws -> ProtocolAnswer {
+        func load(_ request: Request, client: ProtocolClient) async throws -> ProtocolResponse {
             try await make(request, client)
         }
     }
@@ -34,8 +34,8 @@ struct HandlerOwnerRows {
     }
 
     /// An origin with `/private/…` for requests with a login or a cookie, and `/public` for every request.
-    private func withPages(_ use: (TestOrigin) async throws -> Void) async throws {
-        try await withTestOrigin { origin in
+    private func withPages(_ use: (HTTPTestServer) async throws -> Void) async throws {
+        try await withHTTPTestServer { origin in
             let control: Headers = [.cacheControl: "max-age=60"]
             origin.route("/*") { request in
                 if let cookie = request.headers[.cookie] { return .ok("secret of \(cookie);", headers: control) }
@@ -51,7 +51,7 @@ struct HandlerOwnerRows {
 
     private func configuration(_ cache: ResponseCache, _ handler: (any ProtocolHandler)? = nil) -> Configuration {
         var configuration = Configuration.ephemeral
-        (configuration.cache, configuration.authentication.credentials) = (cache, CredentialStore())
+        (configuration.cache, configuration.authentication.credentialStore) = (cache, CredentialStore())
         if let handler { configuration.handlers = [handler] }
         return configuration
     }
@@ -63,15 +63,15 @@ struct HandlerOwnerRows {
     }
 
     /// What a session without a login, a cookie or a handler finds in the cache for `/page`.
-    private func found(_ origin: TestOrigin, _ cache: ResponseCache) async throws -> String? {
+    private func found(_ origin: HTTPTestServer, _ cache: ResponseCache) async throws -> String? {
         try await withSession(configuration(cache)) { session in
             var request = Request(url: origin.url("/page"))
-            request.cachePolicy = .storedOnly
+            request.cachePolicy = .onlyIfCached
             return try? await session.text(request)
         }
     }
 
-    private func variants(_ origin: TestOrigin, _ cache: ResponseCache) throws -> [StoredResponse] {
+    private func variants(_ origin: HTTPTestServer, _ cache: ResponseCache) throws -> [StoredResponse] {
         cache.storage.variants(try #require(CacheKey(Request(url: origin.url("/page")))))
     }
 
@@ -259,7 +259,7 @@ struct HandlerOwnerRows {
     @Test("a handler's request whose server is silent ends by the idle timeout, although another request was answered")
     func silence() async throws {
         let clock = ManualClock()
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/answers") { _ in .ok("a") }
             origin.route("/stalls", faults: [.init(.requestHead, .stall)]) { _ in .ok("b") }
             let answered = Latch()

@@ -13,7 +13,7 @@ struct HandlerStoringRows {
         let policy: Response.StoragePolicy?
         let headers: Headers
         func canHandle(_ request: Request) -> Bool { true }
-        func load(_ request: Request, client: ProtocolClient) async throws -> ProtocolAnswer {
+        func load(_ request: Request, client: ProtocolClient) async throws -> ProtocolResponse {
             var response = Response(url: request.url, expectedLength: 4, http: HTTPHead(status: .ok, headers: headers))
             response.storagePolicy = policy
             return .response(response, data: Data("page".utf8))
@@ -50,7 +50,7 @@ struct HandlerStoringRows {
 
     private struct Passing: ProtocolHandler {
         func canHandle(_ request: Request) -> Bool { true }
-        func load(_ request: Request, client: ProtocolClient) async throws -> ProtocolAnswer {
+        func load(_ request: Request, client: ProtocolClient) async throws -> ProtocolResponse {
             let answer = try await client.next.load(request)
             var response = Response(url: request.url, http: answer.response.http)
             response.storagePolicy = .allowed
@@ -60,7 +60,7 @@ struct HandlerStoringRows {
 
     @Test("security 72: what a handler got with a login of the session's is that session's")
     func owners() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { request in
                 request.headers.contains(.authorization)
                     ? .ok("secret", headers: [.cacheControl: "max-age=60"])
@@ -68,13 +68,13 @@ struct HandlerStoringRows {
             }
             var configuration = Configuration.ephemeral
             let cache = ResponseCache()
-            (configuration.cache, configuration.authentication.credentials) = (cache, CredentialStore())
+            (configuration.cache, configuration.authentication.credentialStore) = (cache, CredentialStore())
             var decisions = Decisions()
             decisions.challenge = Decision { _ in .use(Credential(user: "u", password: "p")) }
             var passing = configuration
             passing.handlers = [Passing()]
             try await withSession(passing, decisions: decisions) { try await $0.expect(origin.url(), "secret") }
-            configuration.authentication.credentials = CredentialStore()
+            configuration.authentication.credentialStore = CredentialStore()
             try await withSession(configuration) { session in
                 let (_, response) = try await session.data(from: origin.url())
                 #expect(response.http?.status == .unauthorized)

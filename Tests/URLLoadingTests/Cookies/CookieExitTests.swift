@@ -13,7 +13,7 @@ struct CookieExitTests {
         let path = "\(folder.path)/state"
         defer { withExtendedLifetime(folder) {} }
         await #expect(processExitsWith: .success) { [path = path as String] in
-            let (cookies, hosts) = (CookieStore(folder: URL(filePath: path)), HSTSStore(folder: URL(filePath: path)))
+            let (cookies, hosts) = (CookieStore(directory: URL(filePath: path)), HSTSStore(directory: URL(filePath: path)))
             guard let cookie = Cookie(name: "a", value: "1", domain: "example.org", expires: .now + 1000),
                 let host = HSTSHost("example.org", expires: .now + 1000)
             else { exit(3) }
@@ -21,8 +21,8 @@ struct CookieExitTests {
             hosts.set(host)
             withExtendedLifetime((cookies, hosts)) { exit(0) }
         }
-        #expect(CookieStore(folder: URL(filePath: path)).all.map(\.name) == ["a"])
-        #expect(HSTSStore(folder: URL(filePath: path)).all.map(\.name) == ["example.org"])
+        #expect(CookieStore(directory: URL(filePath: path)).all.map(\.name) == ["a"])
+        #expect(HSTSStore(directory: URL(filePath: path)).all.map(\.name) == ["example.org"])
     }
 
     @Test("a killed process loses what it had not written, and nothing else")
@@ -32,7 +32,7 @@ struct CookieExitTests {
             let path = "\(folder.path)/state"
             defer { withExtendedLifetime(folder) {} }
             await #expect(processExitsWith: .signal(SIGKILL)) { [path = path as String, round = round as Int] in
-                let store = CookieStore(folder: URL(filePath: path))
+                let store = CookieStore(directory: URL(filePath: path))
                 for index in 0..<200 {
                     guard
                         let cookie = Cookie(
@@ -48,7 +48,7 @@ struct CookieExitTests {
                     }
                 }
             }
-            let store = CookieStore(folder: URL(filePath: path))
+            let store = CookieStore(directory: URL(filePath: path))
             let found = store.all
             #expect(store.problem == nil && found.count >= 101)
             #expect(found.allSatisfy { "n" + $0.value == $0.name })

@@ -10,7 +10,7 @@ import URLLoadingWire
 struct CookieHopRows {
     @Test("a proxy that asks who we are sets nothing, and neither does an answer on the way (1xx)")
     func others() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("http://a.test/") { _ in
                 .status(
                     .proxyAuthenticationRequired,
@@ -24,7 +24,7 @@ struct CookieHopRows {
                 try await session.expect(origin.url("/hints"), "x")
                 #expect(session.cookies?.all.map(\.name) == ["own"])
             }
-            configuration.proxies = .fixed([try Proxy("http://127.0.0.1:\(origin.port)")])
+            configuration.proxyPolicy = .fixed([try Proxy("http://127.0.0.1:\(origin.port)")])
             try await withSession(configuration) { session in
                 let url = try #require(URL(string: "http://a.test/"))
                 let (_, response) = try await session.data(from: url)
@@ -35,7 +35,7 @@ struct CookieHopRows {
 
     @Test("checklist 105: a main document that is redirected to another site is a main document there")
     func documents() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             let port = origin.port
             origin.route("/login") { _ in .redirect("http://b.test:\(port)/set") }
             origin.route("/set") { _ in .status(.found, headers: [.location: "/see", .setCookie: "s=1; SameSite=Lax"]) }
@@ -58,7 +58,7 @@ struct CookieHopRows {
             server.route("/see") { .ok($0.headers[.cookie] ?? "none") }
             var configuration = Configuration.ephemeral
             configuration.httpVersions = .http2PriorKnowledge
-            configuration.probeInterval = nil
+            configuration.http2PingInterval = nil
             try await withSession(configuration) { session in
                 try await session.expect(server.url("/see"), "none")
                 for number in 0..<8 {

@@ -10,9 +10,9 @@ import URLLoadingWire
 struct CookieRows {
     /// An origin that has any name, which sets what the query says and tells what it was sent.
     nonisolated(nonsending) private func withCookieOrigin(
-        _ use: nonisolated(nonsending) (TestOrigin, Configuration) async throws -> Void
+        _ use: nonisolated(nonsending) (HTTPTestServer, Configuration) async throws -> Void
     ) async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/*") { .ok($0.headers[.cookie] ?? "none") }
             origin.route("/set") { _ in
                 .ok("set", headers: ["Set-Cookie": "a=1; Path=/", "Set-Cookie": "b=2; Path=/; Domain=example.org"])
@@ -23,7 +23,7 @@ struct CookieRows {
         }
     }
 
-    private func url(_ host: String, _ path: String, _ origin: TestOrigin) throws -> URL {
+    private func url(_ host: String, _ path: String, _ origin: HTTPTestServer) throws -> URL {
         try #require(URL(string: "http://\(host):\(origin.port)\(path)"))
     }
 
@@ -190,7 +190,7 @@ struct CookieRows {
         let folder = Folder()
         try await withCookieOrigin { origin, configuration in
             var configuration = configuration
-            configuration.cookies.storage = .store(CookieStore(folder: folder.url("s")))
+            configuration.cookies.storage = .store(CookieStore(directory: folder.url("s")))
             let there = try url("www.example.org", "/keep", origin)
             origin.route("/keep") { _ in
                 .ok("kept", headers: ["Set-Cookie": "k=1; Path=/; Max-Age=100", "Set-Cookie": "s=1; Path=/"])
@@ -199,7 +199,7 @@ struct CookieRows {
                 try await session.expect(there, "kept")
                 await session.cookies?.flush()
             }
-            configuration.cookies.storage = .store(CookieStore(folder: folder.url("s")))
+            configuration.cookies.storage = .store(CookieStore(directory: folder.url("s")))
             try await withSession(configuration) { try await $0.expect(url("www.example.org", "/", origin), "k=1") }
         }
     }
@@ -210,7 +210,7 @@ struct CookieRows {
             let (one, two) = (Session(configuration), Session(configuration))
             let store = try #require(one.cookies)
             #expect(
-                store !== two.cookies && store !== CookieStore.standard && one.strictTransport !== two.strictTransport)
+                store !== two.cookies && store !== CookieStore.shared && one.hsts !== two.hsts)
             try await one.expect(url("www.example.org", "/set", origin), "set")
             try await two.expect(url("www.example.org", "/", origin), "none")
             #expect(store.all.count == 2 && "\(store)" == "2 cookies")
@@ -219,8 +219,8 @@ struct CookieRows {
             #expect(store.all.isEmpty)
             two.invalidateAndCancel()
             // Checklist 110: others share one store, of this user and this program, and only that.
-            #expect(Session().cookies === CookieStore.standard && Session().strictTransport === HSTSStore.standard)
-            #expect("\(CookieStore.standard)".hasSuffix("with a file"))
+            #expect(Session().cookies === CookieStore.shared && Session().hsts === HSTSStore.shared)
+            #expect("\(CookieStore.shared)".hasSuffix("with a file"))
         }
     }
 

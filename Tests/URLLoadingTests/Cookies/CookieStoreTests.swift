@@ -38,7 +38,7 @@ struct CookieStoreTests {
         let folder = Folder()
         let path = folder.url("state/deep").path(percentEncoded: false)
         defer { withExtendedLifetime(folder) {} }
-        let first = CookieStore(folder: folder.url("state/deep"))
+        let first = CookieStore(directory: folder.url("state/deep"))
         #expect(first.all.isEmpty && !FileManager.default.fileExists(atPath: path))
         first.set(try cookie("stays", "old"))
         first.set(try cookie("stays", "süß"))
@@ -47,9 +47,9 @@ struct CookieStoreTests {
         first.set(try cookie("moved", days: nil))
         await first.flush()
         #expect(first.problem == nil && mode(path) == 0o700 && mode(path + "/cookies.sqlite") == 0o600)
-        let second = CookieStore(folder: folder.url("state/deep"))
+        let second = CookieStore(directory: folder.url("state/deep"))
         #expect(second.all.map(\.name) == ["stays"] && second.all.first?.value == "süß")
-        #expect(second.all.first?.creation == first.all.first { $0.name == "stays" }?.creation)
+        #expect(second.all.first?.creationDate == first.all.first { $0.name == "stays" }?.creationDate)
         for name in try FileManager.default.contentsOfDirectory(atPath: path) {
             let bytes = try Data(contentsOf: URL(filePath: path + "/" + name))
             #expect(!String(decoding: bytes, as: UTF8.self).contains("secret-of-session"), "\(name)")
@@ -57,14 +57,14 @@ struct CookieStoreTests {
         }
         second.removeAll()
         await second.flush()
-        #expect(CookieStore(folder: folder.url("state/deep")).all.isEmpty)
+        #expect(CookieStore(directory: folder.url("state/deep")).all.isEmpty)
     }
 
     @Test("cookies of one response keep their order in the file")
     func orderInTheFile() async throws {
         let folder = Folder()
         defer { withExtendedLifetime(folder) {} }
-        let store = CookieStore(folder: folder.url("s"))
+        let store = CookieStore(directory: folder.url("s"))
         let site = try url("http://example.org/")
         var headers = Headers()
         for name in ["z", "a", "m"] { headers.append(.setCookie, "\(name)=1; Max-Age=1000") }
@@ -72,7 +72,7 @@ struct CookieStoreTests {
         store.set([.setCookie: "z=2; Max-Age=1000"], from: site)
         await store.flush()
         #expect(store.cookies(for: site).map(\.pair) == ["z=2", "a=1", "m=1"])
-        #expect(CookieStore(folder: folder.url("s")).cookies(for: site).map(\.pair) == ["z=2", "a=1", "m=1"])
+        #expect(CookieStore(directory: folder.url("s")).cookies(for: site).map(\.pair) == ["z=2", "a=1", "m=1"])
     }
 
     @Test(
@@ -94,7 +94,7 @@ struct CookieStoreTests {
     func sharing() async throws {
         let folder = Folder()
         defer { withExtendedLifetime(folder) {} }
-        let (one, two) = (CookieStore(folder: folder.url("s")), CookieStore(folder: folder.url("s")))
+        let (one, two) = (CookieStore(directory: folder.url("s")), CookieStore(directory: folder.url("s")))
         one.set(try cookie("a"))
         two.set(try cookie("b"))
         await one.flush()
@@ -117,7 +117,7 @@ struct CookieStoreTests {
     func crowd() async throws {
         let folder = Folder()
         defer { withExtendedLifetime(folder) {} }
-        let stores = [CookieStore(folder: folder.url("s")), CookieStore(folder: folder.url("s"))]
+        let stores = [CookieStore(directory: folder.url("s")), CookieStore(directory: folder.url("s"))]
         await withTaskGroup(of: Void.self) { group in
             for task in 0..<64 {
                 group.addTask {
@@ -139,7 +139,7 @@ struct CookieStoreTests {
         for store in stores { await store.reload() }
         #expect(stores[0].all.count == 1280 && stores[1].all.count == 1280)
         #expect(stores[0].problem == nil && stores[1].problem == nil)
-        #expect(CookieStore(folder: folder.url("s")).all.count == 1280)
+        #expect(CookieStore(directory: folder.url("s")).all.count == 1280)
     }
 
     @Test("a damaged file is set aside, said once, and what is in memory goes to a new one", arguments: [false, true])
@@ -148,7 +148,7 @@ struct CookieStoreTests {
         let place = folder.url("s")
         let file = place.path(percentEncoded: false) + "/cookies.sqlite"
         defer { withExtendedLifetime(folder) {} }
-        let store = CookieStore(folder: place)
+        let store = CookieStore(directory: place)
         if isOpen {
             store.set(try cookie("old"))
             await store.flush()
@@ -157,7 +157,7 @@ struct CookieStoreTests {
         }
         for suffix in ["-wal", "-shm"] { try? FileManager.default.removeItem(atPath: file + suffix) }
         try Data(repeating: 0x55, count: 8192).write(to: URL(filePath: file))
-        let next = CookieStore(folder: place)
+        let next = CookieStore(directory: place)
         next.set(try cookie("new"))
         await next.flush()
         await next.flush()
@@ -165,7 +165,7 @@ struct CookieStoreTests {
             next.problem?.contains("cookies.sqlite") == true
                 && FileManager.default.fileExists(atPath: file + ".damaged"))
         #expect(next.all.map(\.name) == ["new"])
-        let third = CookieStore(folder: place)
+        let third = CookieStore(directory: place)
         #expect(third.all.map(\.name) == ["new"] && third.problem == nil)
     }
 
@@ -174,7 +174,7 @@ struct CookieStoreTests {
         let folder = Folder()
         defer { withExtendedLifetime(folder) {} }
         try Data("a file".utf8).write(to: folder.url("file"))
-        let store = CookieStore(folder: folder.url("file/below"))
+        let store = CookieStore(directory: folder.url("file/below"))
         store.set(try cookie("a"))
         await store.flush()
         store.set(try cookie("b"))
@@ -241,7 +241,7 @@ struct CookieStoreTests {
     func model() async throws {
         let folder = Folder()
         defer { withExtendedLifetime(folder) {} }
-        var store = CookieStore(folder: folder.url("s"))
+        var store = CookieStore(directory: folder.url("s"))
         for step in 0..<1_000 {
             let name = "n\(Int.random(in: 0..<30))"
             switch Int.random(in: 0..<12) {
@@ -251,7 +251,7 @@ struct CookieStoreTests {
             case 3 where step % 5 == 0:
                 let known = store.all.filter { $0.expires != nil }.map { "\($0.name)=\($0.value)" }.sorted()
                 await store.flush()
-                store = CookieStore(folder: folder.url("s"))
+                store = CookieStore(directory: folder.url("s"))
                 let found = store.all.map { "\($0.name)=\($0.value)" }.sorted()
                 #expect(found == known, "\(step)")
             default: store.set(try cookie(name, "\(step)", days: Bool.random() ? 1 : nil))

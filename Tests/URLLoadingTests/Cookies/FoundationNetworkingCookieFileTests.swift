@@ -31,7 +31,7 @@ struct FoundationNetworkingCookieFileTests {
 
     private func imported(_ text: String) throws -> [Cookie] {
         let store = CookieStore()
-        let count = try withFile(text.utf8) { try store.importing(foundationNetworkingFile: $0) }
+        let count = try withFile(text.utf8) { try store.importCookies(foundationNetworkingFile: $0) }
         #expect(count == store.all.count)
         return store.all.sorted { $0.name < $1.name }
     }
@@ -104,7 +104,7 @@ struct FoundationNetworkingCookieFileTests {
     private func expectRefusal(_ text: String) throws {
         let store = CookieStore()
         try withFile(text.utf8) { file in
-            let error = #expect(throws: LoadError.self) { try store.importing(foundationNetworkingFile: file) }
+            let error = #expect(throws: LoadError.self) { try store.importCookies(foundationNetworkingFile: file) }
             #expect(error?.reason == .cannotReadFile && error?.url == file && store.all.isEmpty)
             #expect(error?.description.contains("cookie file") == true)
         }
@@ -114,7 +114,7 @@ struct FoundationNetworkingCookieFileTests {
     func unreadable() throws {
         let store = CookieStore()
         func reason(_ file: URL) -> LoadError.Reason? {
-            #expect(throws: LoadError.self) { try store.importing(foundationNetworkingFile: file) }?.reason
+            #expect(throws: LoadError.self) { try store.importCookies(foundationNetworkingFile: file) }?.reason
         }
         #expect(reason(URL(filePath: "/nothing/here")) == .fileNotFound)
         #expect(reason(FileManager.default.temporaryDirectory) == .cannotReadFile)

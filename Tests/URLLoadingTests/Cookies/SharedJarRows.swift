@@ -29,15 +29,15 @@ struct SharedJarRows {
     func used(_ renewed: String?) async throws {
         try await withFolder { folder in
             let url = try #require(URL(string: "https://a.test/"))
-            let a = CookieStore(folder: folder)
+            let a = CookieStore(directory: folder)
             a.set(cookie("1"))
             await a.flush()
-            let b = CookieStore(folder: folder)
+            let b = CookieStore(directory: folder)
             if let renewed { b.set(cookie(renewed)) } else { b.remove(cookie("1")) }
             await b.flush()
             _ = a.cookies(for: url)
             await a.flush()
-            let kept = CookieStore(folder: folder).all.map(\.value)
+            let kept = CookieStore(directory: folder).all.map(\.value)
             #expect(kept == (renewed.map { [$0] } ?? []))
         }
     }
@@ -46,12 +46,12 @@ struct SharedJarRows {
     func noted() async throws {
         try await withFolder { folder in
             let url = try #require(URL(string: "https://a.test/"))
-            let a = CookieStore(folder: folder)
+            let a = CookieStore(directory: folder)
             a.set(cookie("1"))
             await a.flush()
             _ = a.cookies(for: url)
             await a.flush()
-            let used = try #require(CookieStore(folder: folder).all.first?.lastAccess)
+            let used = try #require(CookieStore(directory: folder).all.first?.lastAccessDate)
             #expect(used.timeIntervalSinceNow > -1000)
         }
     }
@@ -59,17 +59,17 @@ struct SharedJarRows {
     @Test("who was idle looks before he sends")
     func idle() async throws {
         try await withFolder { folder in
-            try await withTestOrigin { origin in
+            try await withHTTPTestServer { origin in
                 origin.route("/") { .ok($0.headers[.cookie] ?? "-") }
                 let host = try #require(origin.url().host())
-                let a = CookieStore(folder: folder)
+                let a = CookieStore(directory: folder)
                 a.set(cookie("1", host))
                 await a.flush()
                 var configuration = Configuration.ephemeral
                 configuration.cookies.storage = .store(a)
                 try await withSession(configuration) { session in
                     try await session.expect(origin.url(), "sid=1")
-                    let b = CookieStore(folder: folder)
+                    let b = CookieStore(directory: folder)
                     b.remove(cookie("1", host))
                     await b.flush()
                     try await Task.sleep(for: .milliseconds(1200))
@@ -82,7 +82,7 @@ struct SharedJarRows {
     @Test("what another process's writing held up is written afterwards, and what that one wrote is seen")
     func held() async throws {
         try await withFolder { folder in
-            let a = CookieStore(folder: folder)
+            let a = CookieStore(directory: folder)
             a.set(cookie("1"))
             await a.flush()
             let holder = try Database(path: folder.plainPath + "cookies.sqlite")
@@ -101,8 +101,8 @@ struct SharedJarRows {
     func limits() async throws {
         try await withFolder { folder in
             let limits = CookieStore.Limits(perDomain: 10, total: 100)
-            let a = CookieStore(folder: folder, limits: limits)
-            let b = CookieStore(folder: folder, limits: limits)
+            let a = CookieStore(directory: folder, limits: limits)
+            let b = CookieStore(directory: folder, limits: limits)
             _ = (a.all, b.all)
             for number in 0..<8 {
                 for (store, name) in [(a, "a"), (b, "b")] {
@@ -119,7 +119,7 @@ struct SharedJarRows {
             #expect(a.all.count == 10)
             await a.flush()
             await b.reload()
-            #expect(b.all.count == 10 && CookieStore(folder: folder).all.count == 10)
+            #expect(b.all.count == 10 && CookieStore(directory: folder).all.count == 10)
         }
     }
 

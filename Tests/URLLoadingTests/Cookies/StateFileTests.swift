@@ -24,7 +24,7 @@ struct StateFileTests {
     func folder() async throws {
         try await withFolder { folder, path in
             chmod(folder.plainPath, 0o777)
-            let store = CookieStore(folder: folder)
+            let store = CookieStore(directory: folder)
             store.set(try cookie("a"))
             await store.flush()
             #expect(store.problem != nil && store.all.count == 1)
@@ -39,7 +39,7 @@ struct StateFileTests {
             _ = FileManager.default.createFile(atPath: target, contents: nil, attributes: nil)
             chmod(target, 0o644)
             if isLink { try FileManager.default.createSymbolicLink(atPath: path, withDestinationPath: target) }
-            let store = CookieStore(folder: folder)
+            let store = CookieStore(directory: folder)
             store.set(try cookie("a"))
             await store.flush()
             var info = stat()
@@ -55,7 +55,7 @@ struct StateFileTests {
     @Test("a removal that another process held up is written when it can be")
     func busy() async throws {
         try await withFolder { folder, path in
-            let store = CookieStore(folder: folder)
+            let store = CookieStore(directory: folder)
             store.set(try cookie("a"))
             await store.flush()
             let holder = try Database(path: path)
@@ -64,7 +64,7 @@ struct StateFileTests {
             await store.flush()
             #expect(store.all.isEmpty)
             try holder.execute("COMMIT")
-            while !CookieStore(folder: folder).all.isEmpty { try await Task.sleep(for: .milliseconds(20)) }
+            while !CookieStore(directory: folder).all.isEmpty { try await Task.sleep(for: .milliseconds(20)) }
             withExtendedLifetime(store) {}
         }
     }
@@ -72,25 +72,25 @@ struct StateFileTests {
     @Test("a file that was removed behind our back is made again")
     func gone() async throws {
         try await withFolder { folder, path in
-            let store = CookieStore(folder: folder)
+            let store = CookieStore(directory: folder)
             store.set(try cookie("a"))
             await store.flush()
             for suffix in ["", "-wal", "-shm"] { try? FileManager.default.removeItem(atPath: path + suffix) }
             store.set(try cookie("b"))
             await store.flush()
-            #expect(CookieStore(folder: folder).all.count == 2)
+            #expect(CookieStore(directory: folder).all.count == 2)
         }
     }
 
     @Test("what has ended goes from the file, though nobody sets anything")
     func ended() async throws {
         try await withFolder { folder, path in
-            let store = CookieStore(folder: folder)
+            let store = CookieStore(directory: folder)
             store.set(try cookie("a"))
             await store.flush()
             let database = try Database(path: path)
             try database.execute("UPDATE cookie SET expires = 1")
-            #expect(CookieStore(folder: folder).all.isEmpty)
+            #expect(CookieStore(directory: folder).all.isEmpty)
             var count: Int64 = -1
             let statement = try database.statement("SELECT count(*) FROM cookie")
             try statement.each { () throws(DatabaseFailure) in
@@ -109,19 +109,19 @@ struct StateFileTests {
         ] as [[StaticString]], [false, true])
     func schema(_ changes: [StaticString], isOpen: Bool) async throws {
         try await withFolder { folder, path in
-            let store = CookieStore(folder: folder)
+            let store = CookieStore(directory: folder)
             store.set(try cookie("a"))
             await store.flush()
             do {
                 let database = try Database(path: path)
                 for change in changes { try database.execute(change) }
             }
-            let user = isOpen ? store : CookieStore(folder: folder)
+            let user = isOpen ? store : CookieStore(directory: folder)
             user.set(try cookie("b"))
             // The first writing finds it out.
             await user.flush()
             await user.flush()
-            #expect(CookieStore(folder: folder).all.map(\.name).contains("b"))
+            #expect(CookieStore(directory: folder).all.map(\.name).contains("b"))
             withExtendedLifetime(store) {}
         }
     }

@@ -20,7 +20,7 @@ struct PlacingRows {
 
     static func with(_ use: (Folder, Session, URL) async throws -> Void) async throws {
         let folder = Folder()
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/file") { _ in .ok("content") }
             let session = Session(ResumeRows.configuration(folder))
             try await use(folder, session, origin.url("/file"))
@@ -93,7 +93,7 @@ struct PlacingRows {
         try await Self.with { folder, session, url in
             try Data("old".utf8).write(to: folder.url("taken"))
             try await session.download(Request(url: url)) { file in
-                await expectFailure(.cannotMoveFile) { try file.move(to: folder.url("taken"), replacing: false) }
+                await expectFailure(.cannotMoveFile) { try file.move(to: folder.url("taken"), overwriting: false) }
                 #expect(folder.mode(file.url.lastPathComponent) == 0o600)
             }
         }
@@ -148,7 +148,7 @@ struct PlacingRows {
         ])
     func requiresSuccess(_ code: Int) async throws {
         let folder = Folder()
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             let status = try #require(Status(code))
             origin.route("/file") { _ in
                 .status(status, headers: [.etag: "\"one\"", .retryAfter: "7"], body: code == 304 ? .none : .bytes([1]))

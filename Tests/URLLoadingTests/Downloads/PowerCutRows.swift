@@ -56,7 +56,7 @@ struct PowerCutRows {
 
     /// A download that has a mark, as if 6 seconds had passed between two pieces of its body, and was cancelled then; its
     /// early token.
-    static func marked(_ clock: ManualClock, _ folder: Folder, _ session: Session, _ origin: TestOrigin) async throws
+    static func marked(_ clock: ManualClock, _ folder: Folder, _ session: Session, _ origin: HTTPTestServer) async throws
         -> ResumeToken
     {
         origin.route("/file") { _ in
@@ -83,12 +83,12 @@ struct PowerCutRows {
         return token
     }
 
-    static func with(_ use: (ManualClock, Folder, Session, TestOrigin) async throws -> Void) async throws {
+    static func with(_ use: (ManualClock, Folder, Session, HTTPTestServer) async throws -> Void) async throws {
         let (clock, setting) = TokenRows.timed()
         let folder = Folder()
         var configuration = ResumeRows.configuration(folder)
         configuration.use(clock)
-        try await withTestOrigin(setting) { origin in
+        try await withHTTPTestServer(setting) { origin in
             let session = Session(configuration)
             try await use(clock, folder, session, origin)
             await expectEmpty(session)
@@ -117,7 +117,7 @@ struct PowerCutRows {
             let data = try await Self.marked(clock, folder, session, origin).data
             let mark = try #require(try ResumeToken(data).record.mark)
             try Self.zero(folder, from: mark.offset - 1000)
-            await expectFailure(.resumeTokenRefused) {
+            await expectFailure(.invalidResumeToken) {
                 try await session.download(resuming: Self.afterReboot(data), to: folder.url("whole"))
             }
             for name in folder.names { unlink(folder.url(name).path()) }
@@ -184,7 +184,7 @@ struct PowerCutRows {
     func unsound(_ synced: Int64?, _ tail: String?) async throws {
         let folder = Folder()
         let url = try url("http://h.example/file")
-        await expectFailure(.resumeTokenRefused) {
+        await expectFailure(.invalidResumeToken) {
             try ResumeRows.hold(url, in: folder) { ($0.synced, $0.syncedTail) = (synced, tail) }
         }
     }

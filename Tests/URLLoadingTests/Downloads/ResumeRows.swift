@@ -50,7 +50,7 @@ struct ResumeRows {
 
     /// Resumes with a token against a server that serves ranges, and expects the rest to be asked for.
     static func expectResumes(
-        _ token: ResumeToken?, _ folder: Folder, _ origin: TestOrigin, _ comment: String,
+        _ token: ResumeToken?, _ folder: Folder, _ origin: HTTPTestServer, _ comment: String,
         sourceLocation: SourceLocation = #_sourceLocation
     ) async throws {
         let token = try #require(token, "\(comment)", sourceLocation: sourceLocation)
@@ -75,8 +75,8 @@ struct ResumeRows {
     func keepsToken(_ ending: Ending) async throws {
         let folder = Folder()
         let clock = ManualClock()
-        try await withTestOrigin { origin in
-            let fault: TestOrigin.Fault.Effect = ending == .closed ? .close : .stall
+        try await withHTTPTestServer { origin in
+            let fault: HTTPTestServer.Fault.Effect = ending == .closed ? .close : .stall
             if ending != .decisionCancels {
                 origin.route("/file", faults: [.init(.requestHead, fault)]) { _ in .ok("never") }
             }
@@ -125,7 +125,7 @@ struct ResumeRows {
     @Test("a resumed download whose server refuses the connection still carries its token, again and again")
     func refusedConnection() async throws {
         let folder = Folder()
-        let origin = try TestOrigin()
+        let origin = try HTTPTestServer()
         let closed = origin.url("/file")
         origin.start()
         await origin.stop()
@@ -230,7 +230,7 @@ struct ResumeRows {
     func answers(_ row: Row, _ validator: String) async throws {
         let folder = Folder()
         let comment = "\(row.status) \(row.name), \(validator)"
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             let token = try Self.hold(origin.url("/file"), in: folder, validator: validator)
             let headers = Self.headers(row, validator)
             let status = try #require(Status(row.status))
@@ -278,7 +278,7 @@ struct ResumeRows {
     @Test("the error page of a first download is its result")
     func firstPage() async throws {
         let folder = Folder()
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/file") { _ in .status(.notFound, body: .bytes(Array("a page".utf8))) }
             let session = Session(Self.configuration(folder))
             let place = folder.url("page")
@@ -295,7 +295,7 @@ struct ResumeRows {
     func latinTag(_ isStored: Bool) async throws {
         let folder = Folder()
         let tag: [UInt8] = [0x22, 0x63, 0x61, 0x66, 0xE9, 0x22]
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/file") { _ in
                 let length = "Content-Length: \(Self.content.count)\r\n\r\n"
                 return .raw(
@@ -333,7 +333,7 @@ struct ResumeRows {
     @Test("of the fields that a stored token names, only those that say what is accepted go out")
     func forgedFields() async throws {
         let folder = Folder()
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/file") { DownloadRows.answer($0, "\"one\"") }
             let token = try Self.hold(origin.url("/file"), in: folder) { record in
                 record.fields = [

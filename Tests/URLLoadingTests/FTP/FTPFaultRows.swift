@@ -21,23 +21,23 @@ struct FTPFaultRows {
 
     static let cases: [Case] =
         verbs.map { Case(.close(at: $0), ends: .connectionLost) }
-        + verbs.map { Case(.reply(to: $0, "421 closing\r\n"), ends: .serviceUnavailable) }
+        + verbs.map { Case(.reply(to: $0, "421 closing\r\n"), ends: .ftpServiceUnavailable) }
         + verbs.map { Case(.reply(to: $0, "hello\r\n"), ends: .malformedFTPReply) }
         + verbs.map { Case(.endlessReply(to: $0), ends: .ftpReplyTooLarge) }
         + [
-            Case(.reply(to: "", "530 full\r\n"), ends: .serviceUnavailable),
+            Case(.reply(to: "", "530 full\r\n"), ends: .ftpServiceUnavailable),
             Case(.reply(to: "", String(repeating: "120 soon\r\n", count: 100)), ends: .unexpectedFTPReply),
             Case(.reply(to: "PASS", "530 no\r\n"), ends: .userAuthenticationRequired),
-            Case(.reply(to: "TYPE", "504 no\r\n"), ends: .commandRefused),
+            Case(.reply(to: "TYPE", "504 no\r\n"), ends: .ftpCommandRefused),
             Case(.reply(to: "EPSV", "229 (|||0|)\r\n"), ends: .unexpectedFTPReply),
             Case(.reply(to: "EPSV", "229 here\r\n"), ends: .unexpectedFTPReply),
             Case(
                 .reply(to: "EPSV", "522 no\r\n"), .reply(to: "PASV", "227 (1,2,3,4,5,999)\r\n"),
                 ends: .unexpectedFTPReply),
-            Case(.reply(to: "EPSV", "522 no\r\n"), .reply(to: "PASV", "502 no\r\n"), ends: .commandRefused),
+            Case(.reply(to: "EPSV", "522 no\r\n"), .reply(to: "PASV", "502 no\r\n"), ends: .ftpCommandRefused),
             Case(.reply(to: "RETR", "425 no data connection\r\n"), ends: .cannotConnect),
-            Case(.reply(to: "RETR", "450 busy\r\n"), ends: .commandRefused),
-            Case(.reply(to: "RETR", "226 done\r\n"), ends: .commandRefused),
+            Case(.reply(to: "RETR", "450 busy\r\n"), ends: .ftpCommandRefused),
+            Case(.reply(to: "RETR", "226 done\r\n"), ends: .ftpCommandRefused),
             Case(.shortData(3), ends: .truncated), Case(.abortsData(after: 3), ends: .truncated),
             Case(.wrongSize(20), ends: .truncated), Case(.wrongSize(3), ends: .fileChanged),
             Case(.abortsData(after: 3), ends: .truncated, path: "/"),
@@ -117,7 +117,7 @@ struct FTPFaultRows {
 
     @Test(
         "a kept connection that is closed, or says 421, costs another and nothing else",
-        arguments: [FTPFault.tiresOfReuse, .closeOnce(at: "SIZE")])
+        arguments: [FTPFault.refusesReuse, .closeOnce(at: "SIZE")])
     func stale(_ fault: FTPFault) async throws {
         try await withFTPTestServer { server in
             server.put("a", Data("hello".utf8))

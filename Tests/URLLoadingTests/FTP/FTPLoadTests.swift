@@ -95,8 +95,8 @@ import URLLoadingWire
 
     @Test(
         "HEAD has size and date; text loses its CRs; over IPv4 and IPv6",
-        arguments: [TestOrigin.Configuration.Address.ipv4, .ipv6])
-    func others(_ address: TestOrigin.Configuration.Address) async throws {
+        arguments: [HTTPTestServer.Configuration.Address.ipv4, .ipv6])
+    func others(_ address: HTTPTestServer.Configuration.Address) async throws {
         guard address == .ipv4 || Loopback.hasIPv6 else { return }
         var configuration = FTPTestServer.Configuration()
         configuration.address = address
@@ -137,7 +137,7 @@ import URLLoadingWire
         try await withFTPTestServer { server in
             server.put("a", Data("hello".utf8))
             try await withSession(.ephemeral) { session in
-                await expectFailure(.fileNotFound, .peer) { try await session.data(from: server.url("/b")) }
+                await expectFailure(.fileNotFound, .remote) { try await session.data(from: server.url("/b")) }
                 try await session.expect(server.url("/a"), "hello")
                 #expect(server.counts.accepted == 1)
             }
@@ -160,7 +160,7 @@ import URLLoadingWire
 
     @Test("a redirect of http leads to no ftp (security 4, 58)")
     func redirect() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .redirect("ftp://127.0.0.1/a") }
             try await withSession(.ephemeral) { session in
                 await expectFailure(.redirectRefused) { try await session.data(from: origin.url("/")) }

@@ -37,11 +37,11 @@ struct FTPLoginRows {
             }
             #expect(server.counts.accepted == 2)
             // A wrong password is no way to somebody else's connection.
-            let error = await failure(.userAuthenticationRequired, .peer) {
+            let error = await failure(.userAuthenticationRequired, .remote) {
                 try await session.data(from: server.url("/a", user: "ada:wrong"))
             }
             #expect(error.map { !"\($0)".contains("wrong") && $0.code == -1013 } == true)
-            await expectFailure(.userAuthenticationRequired, .peer) { try await session.data(from: server.url("/a")) }
+            await expectFailure(.userAuthenticationRequired, .remote) { try await session.data(from: server.url("/a")) }
         }
     }
 
@@ -52,11 +52,11 @@ struct FTPLoginRows {
         decisions.challenge = Decision { challenge in
             let count = heard.withLock { heard in
                 heard.append(
-                    "\(challenge.space.method) \(challenge.previousFailureCount) \(challenge.proposedCredential?.user ?? "-")"
+                    "\(challenge.protectionSpace.method) \(challenge.previousFailureCount) \(challenge.proposedCredential?.user ?? "-")"
                 )
                 return heard.count
             }
-            #expect(challenge.error?.reason == .userAuthenticationRequired && challenge.space.scheme == "ftp")
+            #expect(challenge.error?.reason == .userAuthenticationRequired && challenge.protectionSpace.scheme == "ftp")
             return switch count {
             case 1: .use(Credential(user: "ada", password: "wrong"))
             case 2: .use(Credential(user: "ada", password: "secret"))
@@ -79,7 +79,7 @@ struct FTPLoginRows {
                 Credential(user: "ada", password: "secret"),
                 for: ProtectionSpace(
                     host: "127.0.0.1", port: Int(server.port), scheme: "ftp", method: .default))
-            configuration.authentication.credentials = store
+            configuration.authentication.credentialStore = store
         }) { server, session in try await session.expect(server.url("/a"), "hello") }
         let place = FileManager.default.temporaryDirectory.appending(path: "netrc-\(UInt64.random(in: 0 ... .max))")
         try Data("machine 127.0.0.1 login bob password other\n".utf8).write(to: place)

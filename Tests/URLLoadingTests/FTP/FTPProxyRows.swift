@@ -14,7 +14,7 @@ struct FTPProxyRows {
             for kind in [TestProxy.Configuration.Kind.http, .socks] {
                 try await withTestProxy(.init(kind)) { proxy in
                     var configuration = Configuration.ephemeral
-                    configuration.proxies = .fixed([try proxy.address()])
+                    configuration.proxyPolicy = .fixed([try proxy.address()])
                     let session = Session(configuration)
                     try await session.expect(server.url("/a"), "hello")
                     try await session.expect(server.url("/a"), "hello")

@@ -10,17 +10,17 @@ import URLLoadingTesting
 struct FTPSecurityRows {
     static func with(
         _ security: FTPTestServer.Configuration.Security, change: (inout Configuration) -> Void = { _ in },
-        tls: (inout TestOrigin.TLS) -> Void = { _ in }, decisions: Decisions? = nil,
+        tls: (inout HTTPTestServer.TLS) -> Void = { _ in }, decisions: Decisions? = nil,
         _ use: (FTPTestServer, Session) async throws -> Void
     ) async throws {
         let authority = try TestCertificateAuthority(commonName: "Test root")
-        var side = TestOrigin.TLS(try authority.issue())
+        var side = HTTPTestServer.TLS(try authority.issue())
         side.applicationProtocols = []
         tls(&side)
         try await withFTPTestServer(.init(tls: side, security: security)) { server in
             server.put("a", Data("hello".utf8))
             var configuration = Configuration.ephemeral
-            configuration.tls.roots = .pem(String(decoding: authority.pem, as: UTF8.self))
+            configuration.tls.trustRoots = .pem(String(decoding: authority.pem, as: UTF8.self))
             configuration.ftp.security = .explicit
             change(&configuration)
             let session = Session(configuration, decisions: decisions)
@@ -53,7 +53,7 @@ struct FTPSecurityRows {
 
     @Test("without tickets the data connection shows the same certificate")
     func withoutSessions() async throws {
-        try await Self.with(.requiresExplicit, tls: { $0.givesTickets = false }) { server, session in
+        try await Self.with(.requiresExplicit, tls: { $0.issuesSessionTickets = false }) { server, session in
             try await session.expect(server.url("/a"), "hello")
             #expect(server.counts.transfers == 1)
         }
@@ -66,7 +66,7 @@ struct FTPSecurityRows {
             var configuration = Configuration.ephemeral
             configuration.ftp.security = .explicit
             try await withSession(configuration) { session in
-                await expectFailure(.secureConnectionFailed, .peer, .securing) {
+                await expectFailure(.secureConnectionFailed, .remote, .securing) {
                     try await session.data(from: server.url("/a"))
                 }
                 #expect(server.commands == ["AUTH TLS"])
@@ -78,13 +78,13 @@ struct FTPSecurityRows {
     func injected() async throws {
         try await Self.with(.requiresExplicit) { server, session in
             server.inject(.injectsBeforeTLS)
-            await expectFailure(.unexpectedPlaintext, .peer) { try await session.data(from: server.url("/a")) }
+            await expectFailure(.unexpectedPlaintext, .remote) { try await session.data(from: server.url("/a")) }
         }
     }
 
     @Test("a certificate nobody trusts; a decision that does is asked once for both connections")
     func untrusted() async throws {
-        try await Self.with(.requiresExplicit, change: { $0.tls.roots = .pem("") }) { server, session in
+        try await Self.with(.requiresExplicit, change: { $0.tls.trustRoots = .pem("") }) { server, session in
             do {
                 _ = try await session.data(from: server.url("/a"))
                 Issue.record("no error")
@@ -94,15 +94,15 @@ struct FTPSecurityRows {
         let asked = Lock<[String]>([])
         var decisions = Decisions()
         decisions.challenge = Decision { challenge in
-            asked.withLock { $0.append("\(challenge.space.scheme) \(challenge.space.method)") }
+            asked.withLock { $0.append("\(challenge.protectionSpace.scheme) \(challenge.protectionSpace.method)") }
             guard let trust = challenge.serverTrust else { return .performDefaultHandling }
             return .accept(trust)
         }
         for gives in [true, false] {
             asked.withLock { $0 = [] }
             try await Self.with(
-                .requiresExplicit, change: { $0.tls.roots = .pem(String(decoding: other.pem, as: UTF8.self)) },
-                tls: { $0.givesTickets = gives }, decisions: decisions
+                .requiresExplicit, change: { $0.tls.trustRoots = .pem(String(decoding: other.pem, as: UTF8.self)) },
+                tls: { $0.issuesSessionTickets = gives }, decisions: decisions
             ) { server, session in
                 try await session.expect(server.url("/a"), "hello")
                 #expect(asked.withLock { $0 } == ["ftp ServerTrust"], "\(gives)")
@@ -113,7 +113,7 @@ struct FTPSecurityRows {
     @Test("an end without close_notify is one where all is here, and none where nobody can know")
     func withoutNotice() async throws {
         try await Self.with(.implicit) { server, session in
-            server.inject(.leavesWithoutNotice)
+            server.inject(.omitsCloseNotify)
             try await session.expect(server.url("/a"), "hello")
             await expectFailure(.truncated) { try await session.data(from: server.url("/")) }
         }

@@ -73,10 +73,10 @@ struct FTPUploadRows {
     @Test(
         "a full disk, a refusal, and a body that fails",
         arguments: [
-            (FTPFault.refusesStore(code: 552, after: 1), LoadError.Reason.storageFull),
-            (.refusesStore(code: 452, after: 300_000), .storageFull),
-            (.refusesStore(code: 426, after: 1), .truncated), (.reply(to: "STOR", "553 no\r\n"), .storeRefused),
-            (.reply(to: "STOR", "552 full\r\n"), .storageFull), (.close(at: "STOR"), .connectionLost),
+            (FTPFault.refusesStore(code: 552, after: 1), LoadError.Reason.ftpStorageFull),
+            (.refusesStore(code: 452, after: 300_000), .ftpStorageFull),
+            (.refusesStore(code: 426, after: 1), .truncated), (.reply(to: "STOR", "553 no\r\n"), .ftpStoreRefused),
+            (.reply(to: "STOR", "552 full\r\n"), .ftpStorageFull), (.close(at: "STOR"), .connectionLost),
         ])
     func refused(fault: FTPFault, reason: LoadError.Reason) async throws {
         try await withFTPTestServer { server in

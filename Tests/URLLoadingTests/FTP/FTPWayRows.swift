@@ -10,7 +10,7 @@ import URLLoadingWire
 /// What ftp shares with http on the way to an answer: tries as a policy says, a wait for a network, proxies that ask.
 @Suite(.timeLimit(.minutes(4)))
 struct FTPWayRows {
-    // MARK: Tries (checklist 162)
+    // MARK: Retries (checklist 162)
 
     @Test("another try, as a policy says", arguments: ["USER", "EPSV", "RETR"])
     func tries(_ verb: String) async throws {
@@ -32,7 +32,7 @@ struct FTPWayRows {
         try await withFTPTestServer { server in
             server.inject(.reply(to: "USER", "421 too many\r\n"))
             let rig = RetryRows.Rig { $0.maximumAttempts = 2 }
-            async let error = failure(.serviceUnavailable) { try await rig.session.data(from: server.url("/a")) }
+            async let error = failure(.ftpServiceUnavailable) { try await rig.session.data(from: server.url("/a")) }
             try await rig.passWaits(1)
             _ = await error
             #expect(rig.retries.count == 1)
@@ -123,12 +123,12 @@ struct FTPWayRows {
             server.put("a", Data("hello".utf8))
             try await withTestProxy(.init(.http, user: "u", password: "pw")) { proxy in
                 var configuration = Configuration.patient
-                configuration.proxies = .fixed([try proxy.address()])
+                configuration.proxyPolicy = .fixed([try proxy.address()])
                 let log = ChallengeLog()
                 let session = Session(
                     configuration,
                     decisions: .challenged(log) { challenge in
-                        guard challenge.space.isProxy, challenge.space.method == .basic else {
+                        guard challenge.protectionSpace.isProxy, challenge.protectionSpace.method == .basic else {
                             return .performDefaultHandling
                         }
                         let isWrong = isWrongFirst && challenge.previousFailureCount == 0
@@ -136,7 +136,7 @@ struct FTPWayRows {
                     })
                 for _ in 0..<2 { try await session.expect(server.url("/a"), "hello") }
                 #expect(log.withLock { $0.map(\.previousFailureCount) } == (isWrongFirst ? [0, 1] : [0]))
-                let space = try #require(log.withLock { $0.first?.space })
+                let space = try #require(log.withLock { $0.first?.protectionSpace })
                 #expect(space.isProxy && space.port == Int(proxy.port))
                 #expect(!server.commands.contains { $0.contains("pw") })
                 await expectEmpty(session)
@@ -149,7 +149,7 @@ struct FTPWayRows {
         try await withFTPTestServer { server in
             try await withTestProxy(.init(.http, user: "u", password: "pw")) { proxy in
                 var configuration = Configuration.patient
-                configuration.proxies = .fixed([try proxy.address()])
+                configuration.proxyPolicy = .fixed([try proxy.address()])
                 let session = Session(configuration)
                 await expectFailure(.proxyAuthenticationRequired) { try await session.data(from: server.url("/a")) }
                 #expect(server.counts.accepted == 0)
@@ -166,14 +166,14 @@ struct FTPWayRows {
             server.put("a", Data("hello".utf8))
             let gate = NTLMGate()
             var setup = TestProxy.Configuration(.http)
-            setup.judge = { gate.judge($0) }
+            setup.authorize = { gate.judge($0) }
             try await withTestProxy(setup) { proxy in
                 var configuration = Configuration.patient
-                configuration.proxies = .fixed([try proxy.address()])
+                configuration.proxyPolicy = .fixed([try proxy.address()])
                 let session = Session(
                     configuration,
                     decisions: .challenged(ChallengeLog()) { challenge in
-                        challenge.space.isProxy
+                        challenge.protectionSpace.isProxy
                             ? .use(Credential(user: "ada", password: "s3cret", persistence: persistence))
                             : .performDefaultHandling
                     })
@@ -192,10 +192,10 @@ struct FTPWayRows {
             server.put("a", Data("hello".utf8))
             let used = Lock<Set<String>>([])
             var setup = TestProxy.Configuration(.http)
-            setup.judge = { asked in
+            setup.authorize = { asked in
                 let said = asked.headers[.proxyAuthorization].flatMap { AuthenticationChallenge.parse([$0]).first }
                 let nonce = said?["nonce"] ?? ""
-                if said != nil, used.withLock({ $0.insert(nonce).inserted }) { return .letThrough() }
+                if said != nil, used.withLock({ $0.insert(nonce).inserted }) { return .allow() }
                 let stale = said == nil ? "" : ", stale=true"
                 return .refuse([
                     .proxyAuthenticate:
@@ -204,12 +204,12 @@ struct FTPWayRows {
             }
             try await withTestProxy(setup) { proxy in
                 var configuration = Configuration.patient
-                configuration.proxies = .fixed([try proxy.address()])
+                configuration.proxyPolicy = .fixed([try proxy.address()])
                 let log = ChallengeLog()
                 let session = Session(
                     configuration, decisions: .challenged(log) { _ in .use(Credential(user: "u", password: "pw")) })
                 for _ in 0..<2 { try await session.expect(server.url("/a"), "hello") }
-                #expect(log.withLock { $0.count { $0.space.isProxy } } == 1)
+                #expect(log.withLock { $0.count { $0.protectionSpace.isProxy } } == 1)
                 await expectEmpty(session)
             }
         }

@@ -19,11 +19,11 @@ struct AuthenticationGuideTests {
         let gate = Gate([.digest("SHA-256", qop: "auth")], password: "secret")
         let vault = Vault()
         let configuration = Configuration.ephemeral
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/*") { gate.answer($0) }
             var decisions = Decisions()
             decisions.challenge = Decision { challenge in
-                let space = challenge.space
+                let space = challenge.protectionSpace
                 guard [.digest, .basic].contains(space.method), !space.isProxy, challenge.previousFailureCount == 0
                 else {
                     return .performDefaultHandling
@@ -38,13 +38,13 @@ struct AuthenticationGuideTests {
     @Test("a store")
     func store() async throws {
         let gate = Gate([.digest("MD5", qop: "auth")], password: "secret")
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/*") { gate.answer($0) }
             let url = origin.url()
             var configuration = Configuration.ephemeral
             let store = CredentialStore()
             store.set(Credential(user: "ada", password: "secret"), for: try ProtectionSpace(server: url))
-            configuration.authentication.credentials = store
+            configuration.authentication.credentialStore = store
             configuration.authentication.netrc = .standard
             configuration.authentication.methods = [.digest]
             try await Session(configuration).expect(url, "in")
@@ -56,7 +56,7 @@ struct AuthenticationGuideTests {
         let gate = Gate([.bearer])
         let account = Account()
         let saved = "old"
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/*") { gate.answer($0) }
             var configuration = Configuration.ephemeral
             configuration.authentication.bearer = try BearerTokens(for: [origin.url().absoluteString], token: saved) {
@@ -71,17 +71,17 @@ struct AuthenticationGuideTests {
     func ntlm() async throws {
         let gate = NTLMGate(["ada": "secret"], others: ["Basic realm=\"zone\""])
         let vault = Vault()
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/*") { gate.answer($0) }
             var configuration = Configuration.ephemeral
             var decisions = Decisions()
             configuration.authentication.methods = [.negotiate, .ntlm]
             decisions.challenge = Decision { challenge in
-                guard challenge.space.method == .ntlm, challenge.previousFailureCount == 0 else {
+                guard challenge.protectionSpace.method == .ntlm, challenge.previousFailureCount == 0 else {
                     return .performDefaultHandling
                 }
                 return .use(
-                    Credential(user: "EXAMPLE\\ada", password: try await vault.password(of: challenge.space.host)))
+                    Credential(user: "EXAMPLE\\ada", password: try await vault.password(of: challenge.protectionSpace.host)))
             }
             try await Session(configuration, decisions: decisions).expect(origin.url(), "ada 0")
         }
@@ -89,15 +89,15 @@ struct AuthenticationGuideTests {
 
     @Test("proxies")
     func proxies() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/*") { _ in .ok("here") }
             try await withTestProxy(.init(.http, user: "ada", password: "secret")) { proxy in
                 var configuration = Configuration.ephemeral
-                configuration.proxies = .fixed([try proxy.address(user: "ada", password: "secret")])
+                configuration.proxyPolicy = .fixed([try proxy.address(user: "ada", password: "secret")])
                 configuration.authentication.methods = [.digest]
                 configuration.authentication.proxyMethods = [.digest, .basic]
                 try await Session(configuration).expect(try url("http://origin.test:\(origin.port)/"), "here")
-                #expect(proxy.asked.count == 1)
+                #expect(proxy.requests.count == 1)
             }
         }
     }

@@ -12,7 +12,7 @@ struct BodiesGuideTests {
     @Test("every kind of body arrives")
     func sending() async throws {
         let file = try TemporaryFile(Data("png".utf8), name: "a.png")
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { request in .ok(.bytes(request.body)) }
             let session = Session()
             let url = origin.url()
@@ -44,7 +44,7 @@ struct BodiesGuideTests {
 
     @Test("streams have trailers, demanded bodies a decision, and careful ones a 100")
     func streams() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { request in .ok(.bytes(request.body)) }
             let session = Session()
             let (lines, give) = AsyncStream<String>.makeStream()
@@ -56,8 +56,8 @@ struct BodiesGuideTests {
             #expect(origin.requests.last?.trailers["Checksum"] == "9")
 
             var decisions = Decisions()
-            decisions.newBody = Decision { demand in .data(Data("\(demand.cause)".utf8)) }
-            request.body = .demanded
+            decisions.bodyProvider = Decision { demand in .data(Data("\(demand.cause)".utf8)) }
+            request.body = .provided
             request.headers[.expect] = "100-continue"
             let (data, response) = try await session.data(for: request, decisions: decisions)
             try response.requireSuccess()
@@ -68,7 +68,7 @@ struct BodiesGuideTests {
 
     @Test("answers are decoded, and taken apart")
     func receiving() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/order") { _ in .ok(#"{"count":7}"#) }
             origin.route("/camera") { _ in
                 .ok(
@@ -101,7 +101,7 @@ struct BodiesGuideTests {
 
     @Test("events come from one body, or from one connection after the other")
     func events() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { request in
                 guard request.headers["Last-Event-ID"] == nil else { return .status(.noContent) }
                 return .ok("retry: 0\nid: 1\ndata: a\n\n", headers: [.contentType: "text/event-stream"])
@@ -109,10 +109,10 @@ struct BodiesGuideTests {
             let session = Session()
             let request = Request(url: origin.url())
             var seen: [String] = []
-            var reconnection = ServerSentEvents.Reconnection.standard
-            reconnection.bounds = .milliseconds(2)...(.seconds(30))
-            reconnection.attempts = 5
-            let events = session.events(for: request, reconnection: reconnection)
+            var reconnection = ServerSentEvents.Reconnection.default
+            reconnection.delayBounds = .milliseconds(2)...(.seconds(30))
+            reconnection.maximumAttempts = 5
+            let events = session.serverSentEvents(for: request, reconnection: reconnection)
             for try await event in events { seen.append("\(event.type) \(event.data)") }
             try await session.load(request) { response, body in
                 try response.requireSuccess()

@@ -7,8 +7,8 @@ import URLLoadingTesting
 
 @Suite(.timeLimit(.minutes(4)))
 struct CacheGuideTests {
-    private func origin(_ use: nonisolated(nonsending) (TestOrigin, URL) async throws -> Void) async throws {
-        try await withTestOrigin { origin in
+    private func origin(_ use: nonisolated(nonsending) (HTTPTestServer, URL) async throws -> Void) async throws {
+        try await withHTTPTestServer { origin in
             origin.route("/*") { _ in .ok("text", headers: [.cacheControl: "max-age=60", .etag: "\"1\""]) }
             try await use(origin, origin.url("/page"))
         }
@@ -60,9 +60,9 @@ struct CacheGuideTests {
 
     private func offline(_ session: Session, _ url: URL) async throws {
         var request = Request(url: url)
-        request.cachePolicy = .storedElseLoad
+        request.cachePolicy = .cacheElseLoad
         let (data, _) = try await session.data(for: request)
-        request.cachePolicy = .storedOnly
+        request.cachePolicy = .onlyIfCached
         guard let (again, _) = try? await session.data(for: request) else { return print("offline, and never seen") }
         #expect(again == data)
     }
@@ -93,7 +93,7 @@ struct CacheGuideTests {
     @Test func sharing() async throws {
         try await origin { origin, url in
             var configuration = Configuration.ephemeral
-            configuration.sharesEqualFetches = true
+            configuration.coalescesIdenticalRequests = true
             let session = Session(configuration)
             let first = Task { try await session.data(from: url) }
             let second = Task { try await session.data(from: url) }

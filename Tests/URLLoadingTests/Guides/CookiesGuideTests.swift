@@ -11,7 +11,7 @@ struct CookiesGuideTests {
         let folder = Folder().url("state")
         var configuration = Configuration.default
         configuration.cookies.storage = .store(CookieStore())
-        configuration.cookies.storage = .store(CookieStore(folder: folder))
+        configuration.cookies.storage = .store(CookieStore(directory: folder))
         configuration.cookies.storage = .none
         #expect(Session(configuration).cookies == nil)
     }
@@ -35,16 +35,16 @@ struct CookiesGuideTests {
         if let cookie = Cookie(name: "sid", value: "1", domain: "example.org") { store.set(cookie) }
         var configuration = Configuration.ephemeral
         configuration.cookies.storage = .store(store)
-        configuration.authentication.credentials = CredentialStore()
+        configuration.authentication.credentialStore = CredentialStore()
         let session = Session(configuration)
         store.removeAll()
         session.configuration.cache?.removeAll()
-        session.configuration.authentication.credentials?.removeAll()
+        session.configuration.authentication.credentialStore?.removeAll()
         #expect(store.all.isEmpty)
     }
 
     @Test func policy() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { .ok($0.headers[.cookie] ?? "none", headers: ["Set-Cookie": "a=1"]) }
             let (url, page) = (origin.url(), try url("https://example.org/page"))
             let store = CookieStore()
@@ -82,11 +82,11 @@ struct CookiesGuideTests {
 
     @Test func strictTransport() throws {
         var configuration = Configuration.ephemeral
-        configuration.strictTransport.storage = .store(HSTSStore())
+        configuration.hsts.storage = .store(HSTSStore())
         let session = Session(configuration)
         let url = try url("http://example.org/")
-        #expect(session.strictTransport?.requiresTLS(url) == false)
-        configuration.strictTransport.storage = .none
-        #expect(Session(configuration).strictTransport == nil)
+        #expect(session.hsts?.requiresTLS(url) == false)
+        configuration.hsts.storage = .none
+        #expect(Session(configuration).hsts == nil)
     }
 }

@@ -9,14 +9,14 @@ import URLLoadingTesting
 struct DecisionsGuideTests {
     @Test("a load's decisions go before its session's")
     func precedence() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("hello") }
             origin.route("/to") { _ in .redirect("/") }
             let request = Request(url: origin.url("/to"))
 
             var decisions = Decisions()
             decisions.redirect = Decision { redirect in
-                redirect.request.url.host() == "example.org" ? .follow : .deliver
+                redirect.request.url.host() == "example.org" ? .follow : .doNotFollow
             }
             decisions.response = Decision { response in
                 (response.expectedLength ?? 0) <= 10_000_000 ? .allow : .cancel
@@ -40,17 +40,17 @@ struct DecisionsGuideTests {
                 return true
             }
         }
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/to") { _ in .redirect("/") }
             let policy = Policy()
             var decisions = Decisions()
-            decisions.redirect = Decision(within: .milliseconds(20), otherwise: .deliver) { redirect in
+            decisions.redirect = Decision(timeout: .milliseconds(20), fallback: .doNotFollow) { redirect in
                 try await policy.allows(redirect.request.url) ? .follow : .cancel
             }
             let session = Session(.default, decisions: decisions)
             let (_, response) = try await session.data(from: origin.url("/to"))
             #expect(response.http?.status == .found)
-            while session.abandonedClosures > 0 { try await Task.sleep(for: .microseconds(200)) }
+            while session.leakedClosures > 0 { try await Task.sleep(for: .microseconds(200)) }
         }
     }
 }

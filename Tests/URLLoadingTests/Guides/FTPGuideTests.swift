@@ -49,7 +49,7 @@ struct FTPGuideTests {
             let url = server.url("/a")
             var decisions = Decisions()
             decisions.challenge = Decision { challenge in
-                guard challenge.space.method == .default, challenge.previousFailureCount == 0 else {
+                guard challenge.protectionSpace.method == .default, challenge.previousFailureCount == 0 else {
                     return .performDefaultHandling
                 }
                 return .use(Credential(user: "ada", password: "secret"))

@@ -12,10 +12,10 @@ struct HTTP2GuideTests {
         configuration.httpVersions = .automatic
         configuration.httpVersions = .http1Only
         configuration.httpVersions = .http2PriorKnowledge
-        configuration.probeInterval = .seconds(15)
-        configuration.probeTimeout = .seconds(5)
+        configuration.http2PingInterval = .seconds(15)
+        configuration.http2PingTimeout = .seconds(5)
         // The server runs beside it, on a machine that may be busy.
-        configuration.probeTimeout = .seconds(500)
+        configuration.http2PingTimeout = .seconds(500)
         try await withHTTP2TestServer { server in
             server.route("/") { _ in .ok("two") }
             let url = server.url("/")

@@ -16,7 +16,7 @@ struct HTTP2TestingGuideTests {
             server.route("/sum") { _ in .ok(.chunks(["one", "two"], trailers: ["sum": "2"])) }
             try await use(server.url("/hello"))
             #expect(server.requests.map(\.path) == ["/hello"])
-            #expect(server.complaints.isEmpty)
+            #expect(server.failures.isEmpty)
         }
     }
 
@@ -52,7 +52,7 @@ struct HTTP2TestingGuideTests {
         for fault in HTTP2Fault.oddities {
             try await withHTTP2TestServer { server in
                 @Sendable func use(_ url: URL) async throws -> String { try await load(url, from: server) }
-                server.misbehave(fault, onConnection: 1)
+                server.inject(fault, onConnection: 1)
                 server.route("/*") { _ in .ok("ok") }  // for those who come again
                 let text = try await use(server.url())
                 #expect(fault.outcome == .succeeds && text == "ok", "\(fault)")

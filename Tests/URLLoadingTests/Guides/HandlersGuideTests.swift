@@ -10,7 +10,7 @@ struct HandlersGuideTests {
     struct Greeting: ProtocolHandler {
         func canHandle(_ request: Request) -> Bool { request.url.scheme == "greet" }
 
-        func load(_ request: Request, client: ProtocolClient) async throws -> ProtocolAnswer {
+        func load(_ request: Request, client: ProtocolClient) async throws -> ProtocolResponse {
             let response = Response(url: request.url, mediaType: MediaType("text/plain"), expectedLength: 5)
             return .response(response, data: Data("hello".utf8))
         }
@@ -19,7 +19,7 @@ struct HandlersGuideTests {
     struct Missing: ProtocolHandler {
         func canHandle(_ request: Request) -> Bool { request.url.path() == "/missing" }
 
-        func load(_ request: Request, client: ProtocolClient) async throws -> ProtocolAnswer {
+        func load(_ request: Request, client: ProtocolClient) async throws -> ProtocolResponse {
             let head = HTTPHead(status: .notFound, headers: [.contentType: "text/plain"])
             return .response(Response(url: request.url, http: head), data: Data("no".utf8))
         }
@@ -28,7 +28,7 @@ struct HandlersGuideTests {
     struct Counting: ProtocolHandler {
         func canHandle(_ request: Request) -> Bool { request.url.scheme == "count" }
 
-        func load(_ request: Request, client: ProtocolClient) async throws -> ProtocolAnswer {
+        func load(_ request: Request, client: ProtocolClient) async throws -> ProtocolResponse {
             return .response(
                 Response(url: request.url),
                 body: AsyncStream { continuation in
@@ -51,7 +51,7 @@ struct HandlersGuideTests {
         let tokens: Tokens
         func canHandle(_ request: Request) -> Bool { request.url.path().hasPrefix("/api") }
 
-        func load(_ request: Request, client: ProtocolClient) async throws -> ProtocolAnswer {
+        func load(_ request: Request, client: ProtocolClient) async throws -> ProtocolResponse {
             var request = request
             request.headers[.authorization] = "Bearer \(await tokens.current())"
             let answer = try await client.next.load(request)
@@ -81,7 +81,7 @@ struct HandlersGuideTests {
         struct Echo: ProtocolHandler {
             func canHandle(_ request: Request) -> Bool { request.url.scheme == "echo" }
 
-            func load(_ request: Request, client: ProtocolClient) async throws -> ProtocolAnswer {
+            func load(_ request: Request, client: ProtocolClient) async throws -> ProtocolResponse {
                 let sent = try await request.body?.collect(upTo: 1_000_000) ?? Data()
                 return .response(Response(url: request.url), data: sent)
             }
@@ -106,7 +106,7 @@ struct HandlersGuideTests {
 
     @Test("middleware refreshes a token and leaves it at its host")
     func middleware() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/api") { request in
                 request.headers[.authorization] == "Bearer 1" ? .redirect("/elsewhere") : .status(.unauthorized)
             }

@@ -19,7 +19,7 @@ struct MetricsGuideTests {
 
     @Test("metrics of one load")
     func one() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .redirect("/next") }
             origin.route("/next") { _ in .ok("hello") }
             let (session, url) = (Session(), origin.url())
@@ -42,7 +42,7 @@ struct MetricsGuideTests {
 
     @Test("metrics of every load")
     func every() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/", faults: [.init(.responseHead(after: 0), .delay(.milliseconds(2)))]) { _ in .ok("hello") }
             let lines = Lock<[String]>([])
             var configuration = Configuration.default
@@ -56,7 +56,7 @@ struct MetricsGuideTests {
 
     @Test("a file for other tools")
     func archive() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("hello") }
             let file = FileManager.default.temporaryDirectory.appending(
                 path: "guide-\(UInt64.random(in: 0 ... .max)).har")

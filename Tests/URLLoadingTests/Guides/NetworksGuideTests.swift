@@ -9,7 +9,7 @@ import URLLoadingTesting
 struct NetworksGuideTests {
     @Test("a server keeps off its own network")
     func publicOnly() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             let given = origin.url("/")
             guard ["http", "https"].contains(given.scheme) else { return }
             var configuration = Configuration.ephemeral
@@ -50,7 +50,7 @@ struct NetworksGuideTests {
         }
         #expect(told == [current])
 
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("hello") }
             let session = Session(.ephemeral)
             // A machine without a network would wait.
@@ -79,7 +79,7 @@ struct NetworksGuideTests {
 
     @Test("what a load is for")
     func trafficClass() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("hello") }
             let url = origin.url("/")
             var configuration = Configuration.ephemeral
@@ -95,7 +95,7 @@ struct NetworksGuideTests {
 
     @Test("networks that cost")
     func access() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("hello") }
             let url = origin.url("/")
             var configuration = Configuration.ephemeral

@@ -10,33 +10,33 @@ struct ProxiesGuideTests {
     @Test("the ways there are")
     func policies() async throws {
         var configuration = Configuration.ephemeral
-        configuration.proxies = .none
-        configuration.proxies = .fixed(
+        configuration.proxyPolicy = .none
+        configuration.proxyPolicy = .fixed(
             [try Proxy("http://user:password@proxy.example:3128")], except: ["intern.example", "10.0.0.0/8"])
-        configuration.proxies = .automatic
-        configuration.proxies = .automatic(otherwise: [.direct])
-        _ = try Proxy(.socks5, host: "gate.example", looksUpNames: false)
+        configuration.proxyPolicy = .automatic
+        configuration.proxyPolicy = .automatic(fallback: [.direct])
+        _ = try Proxy(.socks5, host: "gate.example", resolvesHostNames: false)
         _ = try Proxy(.socks5, unixSocket: "/run/tor/socks")
         let gate = try Proxy("socks5h://localhost/run/tor/socks")
         #expect(gate.socketPath == "/run/tor/socks")
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("here") }
             try await withTestProxy(.init(.socks)) { first in
                 try await withTestProxy { second in
                     let outer = try first.address()
                     let inner = try second.address()
-                    configuration.proxies = .fixed([outer, inner])
+                    configuration.proxyPolicy = .fixed([outer, inner])
                     try await Session(configuration).expect(origin.url(), "here")
-                    #expect(first.asked.count == 1 && second.asked.count == 1)
+                    #expect(first.requests.count == 1 && second.requests.count == 1)
                     let fast = outer
                     let spare = inner
-                    configuration.proxies = .decided { url in
+                    configuration.proxyPolicy = .custom { url in
                         url.host()?.hasSuffix(".example") == true ? [[fast], [spare]] : [.direct]
                     }
                     let session = Session(configuration)
                     try await session.expect(origin.url(), "here")
                     try await session.expect(try url("http://a.example:\(origin.port)/"), "here")
-                    #expect(first.asked.count == 2)
+                    #expect(first.requests.count == 2)
                 }
             }
         }
@@ -46,7 +46,7 @@ struct ProxiesGuideTests {
     func failures() async throws {
         try await withTestProxy(.init(.http, user: "u")) { proxy in
             var configuration = Configuration.ephemeral
-            configuration.proxies = .fixed([try proxy.address()])
+            configuration.proxyPolicy = .fixed([try proxy.address()])
             let session = Session(configuration)
             let url = try url("https://origin.test/")
             var said = ""
@@ -78,14 +78,14 @@ struct ProxiesGuideTests {
 
     @Test("a proxy of the test's")
     func testing() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("here") }
             var configuration = Configuration.ephemeral
             try await withTestProxy(.init(.http, user: "u", password: "pw")) { proxy in
-                configuration.proxies = .fixed([try proxy.address(user: "u", password: "pw")])
+                configuration.proxyPolicy = .fixed([try proxy.address(user: "u", password: "pw")])
                 let (data, _) = try await Session(configuration).data(
                     from: URL(string: "http://origin.test:\(origin.port)/")!)
-                #expect(proxy.asked.first?.target == "http://origin.test:\(origin.port)/")
+                #expect(proxy.requests.first?.target == "http://origin.test:\(origin.port)/")
                 #expect(data.count == 4)
             }
         }

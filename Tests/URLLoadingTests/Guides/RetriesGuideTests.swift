@@ -7,8 +7,8 @@ import URLLoadingTesting
 
 @Suite(.timeLimit(.minutes(4)))
 struct RetriesGuideTests {
-    private func withFlakyOrigin(_ use: (TestOrigin, URL) async throws -> Void) async throws {
-        try await withTestOrigin { origin in
+    private func withFlakyOrigin(_ use: (HTTPTestServer, URL) async throws -> Void) async throws {
+        try await withHTTPTestServer { origin in
             origin.route("/flaky") { [weak origin] _ in
                 origin?.requests.count ?? 0 < 3 ? .status(.serviceUnavailable) : .ok("hello")
             }
@@ -26,8 +26,8 @@ struct RetriesGuideTests {
             var policy = RetryPolicy()
             policy.statuses = RetryPolicy.transientStatuses  // 408, 429, 500, 502, 503, 504
             policy.maximumAttempts = 5  // the first included
-            policy.backOff = .exponential(base: .milliseconds(200), cap: .seconds(20))
-            policy.backOff = .constant(.zero)
+            policy.backoff = .exponential(base: .milliseconds(200), cap: .seconds(20))
+            policy.backoff = .constant(.zero)
 
             var configuration = Configuration.default
             configuration.retryPolicy = policy
@@ -39,7 +39,7 @@ struct RetriesGuideTests {
             var request = Request(url: url, method: .post, body: try .json(order))
             request.headers["Idempotency-Key"] = order.id
             request.retryPolicy = policy
-            request.retryPolicy?.includesNonIdempotent = true
+            request.retryPolicy?.retriesNonIdempotent = true
 
             var probe = Request(url: url)
             probe.retryPolicy = .never
@@ -53,8 +53,8 @@ struct RetriesGuideTests {
     func defaults() {
         let policy = RetryPolicy()
         #expect(policy.maximumAttempts == 3 && policy.maximumDuration == nil && policy.statuses.isEmpty)
-        #expect(policy.backOff == .exponential(base: .seconds(1), cap: .seconds(60)))
-        #expect(policy.maximumRetryAfter == .seconds(60) && policy.retriesOnPathChange && !policy.includesNonIdempotent)
+        #expect(policy.backoff == .exponential(base: .seconds(1), cap: .seconds(60)))
+        #expect(policy.maximumRetryAfter == .seconds(60) && policy.retriesOnNetworkChange && !policy.retriesNonIdempotent)
         #expect(!Configuration.default.waitsForConnectivity && Configuration.default.retryPolicy == nil)
     }
 
@@ -64,7 +64,7 @@ struct RetriesGuideTests {
             let recorder = EventRecorder()
             var policy = RetryPolicy()
             policy.statuses = [.serviceUnavailable]
-            policy.backOff = .constant(.seconds(20))
+            policy.backoff = .constant(.seconds(20))
             var configuration = Configuration.ephemeral
             configuration.retryPolicy = policy
             configuration.waitsForConnectivity = true
@@ -97,7 +97,7 @@ struct RetriesGuideTests {
 
     @Test("the order of turns")
     func turns() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/*") { _ in .ok("hello") }
             let session = Session(.ephemeral)
             let prefetched = origin.url("/a")

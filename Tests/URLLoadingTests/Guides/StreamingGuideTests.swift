@@ -9,7 +9,7 @@ import URLLoadingTesting
 struct StreamingGuideTests {
     @Test("scope, lines, handle and events give the same body")
     func streaming() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("one\ntwo\n") }
             let session = Session()
             let request = Request(url: origin.url())
@@ -39,7 +39,7 @@ struct StreamingGuideTests {
 
     @Test("a task is watched")
     func watching() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("one\ntwo\n") }
             let session = Session()
             var seen: [String] = []

@@ -17,7 +17,7 @@ struct StreamsGuideTests {
         let task = session.streamTask(host: "stream.example", port: port)
         task.resume()
         try await task.write(Data("hello\n".utf8))
-        let (answer, isEnd) = try await task.read(atLeast: 6, atMost: 6, within: .seconds(5))
+        let (answer, isEnd) = try await task.read(atLeast: 6, atMost: 6, timeout: .seconds(5))
         #expect(answer == Data("hello\n".utf8) && !isEnd)
 
         let lines = ["one\n", "two\n"]

@@ -10,7 +10,7 @@ struct TestingGuideTests {
     @Test("an origin")
     func origin() async throws {
         let session = Session(.ephemeral)
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/hello") { request in .ok("Hello, \(request.headers[.userAgent] ?? "you")") }
             origin.route("/files/*") { _ in .status(.notFound) }
             origin.route("/old") { _ in .redirect("/hello") }
@@ -19,7 +19,7 @@ struct TestingGuideTests {
             #expect(origin.requests.map(\.path) == ["/old", "/hello"])
 
             #expect(data.count > 7)
-            try await origin.wait(within: .seconds(5)) { $0.requests == 2 }
+            try await origin.wait(timeout: .seconds(5)) { $0.requests == 2 }
             session.invalidateAndCancel()
             try await origin.wait { $0.open == 0 }  // every socket is closed
         }
@@ -29,8 +29,8 @@ struct TestingGuideTests {
     func tls() async throws {
         let authority = try TestCertificateAuthority(commonName: "Test root")
         var configuration = Configuration.ephemeral
-        configuration.tls.roots = .pem(String(decoding: authority.pem, as: UTF8.self))
-        try await withTestOrigin(.init(tls: .init(try authority.issue()))) { origin in
+        configuration.tls.trustRoots = .pem(String(decoding: authority.pem, as: UTF8.self))
+        try await withHTTPTestServer(.init(tls: .init(try authority.issue()))) { origin in
             origin.route("/") { _ in .ok("secret") }
             let (data, _) = try await Session(configuration).data(from: origin.url())
             #expect(data.count == 6)
@@ -39,7 +39,7 @@ struct TestingGuideTests {
 
     @Test("faults")
     func faults() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/cut", faults: [.init(.responseBody(after: 100), .reset)]) { _ in .ok(.repeated(count: 1_000))
             }
             origin.inject(.init(.accept, .close), onConnection: 1)
@@ -52,7 +52,7 @@ struct TestingGuideTests {
 
     @Test("a clock that stands still")
     func clock() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             let clock = ManualClock()
             var configuration = Configuration.ephemeral
             configuration.idleTimeout = .seconds(60)
@@ -83,7 +83,7 @@ struct TestingGuideTests {
 
     @Test("what a load went through")
     func events() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/hello") { _ in .ok("Hello, you") }
             let recorder = EventRecorder()
             var configuration = Configuration.ephemeral
@@ -114,14 +114,14 @@ struct TestingGuideTests {
         try await peer.untilHeld()  // half of a field was read
         peer.release()
         let data = try await task.value
-        #expect(data.count == 2 && peer.complaints.isEmpty)
+        #expect(data.count == 2 && peer.failures.isEmpty)
     }
 
     @Test("record and replay")
     func recording() async throws {
         let file = URL(filePath: "/tmp/urlloading-guide-\(UInt64.random(in: 0 ... .max)).txt")
         defer { try? FileManager.default.removeItem(at: file) }
-        let address = try await withTestOrigin { origin in
+        let address = try await withHTTPTestServer { origin in
             origin.route("/hello") { _ in .ok("Hello, you") }
             let recorder = RecordingHandler()
             var configuration = Configuration.ephemeral

@@ -11,16 +11,16 @@ struct TransfersGuideTests {
 
     /// A file with a strong validator, served in parts.
     private func withFile(
-        faults: [TestOrigin.Fault] = [],
-        _ use: nonisolated(nonsending) (TestOrigin, URL, Session, Folder) async throws -> Void
+        faults: [HTTPTestServer.Fault] = [],
+        _ use: nonisolated(nonsending) (HTTPTestServer, URL, Session, Folder) async throws -> Void
     ) async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             serve(origin, faults)
             try await use(origin, origin.url("/film.mov"), Session(.ephemeral), Folder())
         }
     }
 
-    private func serve(_ origin: TestOrigin, _ faults: [TestOrigin.Fault] = []) {
+    private func serve(_ origin: HTTPTestServer, _ faults: [HTTPTestServer.Fault] = []) {
         origin.route("/film.mov", faults: faults) { request in
             let all = Array(Self.content.utf8)
             var headers: Headers = ["ETag": "\"1\""]
@@ -157,7 +157,7 @@ struct TransfersGuideTests {
     @Test("from a file; and so that it survives")
     func up() async throws {
         let server = ResumableUploadServer()
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             server.serve("/films", on: origin)
             origin.route("/put") { request in .ok("\(request.bodyCount)") }
             let session = Session(.ephemeral)

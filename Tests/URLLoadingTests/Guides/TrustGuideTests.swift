@@ -14,9 +14,9 @@ struct TrustGuideTests {
             let company = String(decoding: rig.authority.pem, as: UTF8.self)
             let text = "sha256//" + (try rig.leaf).publicKeySHA256.base64EncodedString()
             var configuration = rig.strict
-            configuration.tls.roots = .systemAnd(pem: company)
+            configuration.tls.trustRoots = .systemAnd(pem: company)
             configuration.tls.minimumVersion = .tls13
-            configuration.tls.strength = .bits128
+            configuration.tls.minimumStrength = .bits128
             configuration.tls.pins = [try .init("*.bank.example", [try #require(Configuration.TLS.Pin(text))])]
             let url = rig.origin.url()
             try await withSession(configuration) { session in
@@ -37,7 +37,7 @@ struct TrustGuideTests {
         try await withTrust { rig in
             let user = User()
             var decisions = Decisions()
-            decisions.challenge = Decision(within: .seconds(30)) { challenge in
+            decisions.challenge = Decision(timeout: .seconds(30)) { challenge in
                 guard let trust = challenge.serverTrust else { return .performDefaultHandling }
                 if trust.isTrusted { return .performDefaultHandling }
                 return await user.accepts(trust) ? .accept(trust) : .cancel
@@ -73,8 +73,8 @@ struct TrustGuideTests {
             }
             let session = Session(rig.trusting)
             var tls = session.configuration.tls
-            tls.identities = [try .init("*", identity)]
-            session.renewTLS(tls)
+            tls.clientIdentities = [try .init("*", identity)]
+            session.reloadTLS(tls)
             try await session.expect(rig.origin.url(), "CN=ada")
             session.invalidateAndCancel()
             await session.invalidated()

@@ -9,13 +9,13 @@ import URLLoadingTesting
 struct WebSocketsGuideTests {
     @Test("a scope, with a ping")
     func scope() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.webSocket("/echo", .echo)
             let session = Session(.ephemeral)
             let url = origin.url("/echo")
             let answer = try await session.webSocket(Request(url: url)) { socket in
                 try await socket.send(.text("hello"))
-                let time = try await socket.ping(within: .seconds(60))
+                let time = try await socket.ping(timeout: .seconds(60))
                 #expect(time > .zero)
                 return try await socket.receive()
             }
@@ -39,7 +39,7 @@ struct WebSocketsGuideTests {
 
     @Test("a handle, its messages, its end")
     func handle() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.webSocket("/count", Self.counting())
             let session = Session(.ephemeral)
             let url = origin.url("/count")
@@ -50,7 +50,7 @@ struct WebSocketsGuideTests {
             let heard = await Self.listen(socket)
             #expect(heard == [.text("1"), .text("2"), .text("3")])
             let ending = await socket.close(WebSocketClose(.normal, reason: "done"))
-            #expect(ending.isByPeer)
+            #expect(ending.isClosedByServer)
             session.invalidateAndCancel()
             await session.invalidated()
         }

@@ -16,13 +16,13 @@ struct HTTP2ChoiceTests {
     ) async throws -> R {
         let authority = try TestCertificateAuthority(commonName: "Test root")
         let identity = try authority.issue(options)
-        var tls = TestOrigin.TLS(certificatePEM: identity.certificatePEM, keyPEM: identity.keyPEM)
+        var tls = HTTPTestServer.TLS(certificatePEM: identity.certificatePEM, keyPEM: identity.keyPEM)
         tls.applicationProtocols = protocols
         var client = Configuration.ephemeral
-        client.tls.roots = .pem(String(decoding: authority.pem, as: UTF8.self))
+        client.tls.trustRoots = .pem(String(decoding: authority.pem, as: UTF8.self))
         client.resolver = RecordingResolver()
         // As in `Configuration.http2`.
-        client.probeInterval = nil
+        client.http2PingInterval = nil
         return try await withHTTP2TestServer(.init(tls: tls)) { try await use($0, client) }
     }
 
@@ -79,7 +79,7 @@ struct HTTP2ChoiceTests {
             server.route("/*") { _ in .ok("two") }
             try await withTestProxy(.init(kind == .http ? .http : .socks)) { proxy in
                 var configuration = configuration
-                configuration.proxies = .fixed([try proxy.address()])
+                configuration.proxyPolicy = .fixed([try proxy.address()])
                 try await withSession(configuration) { session in
                     for number in 0..<3 {
                         let (data, response) = try await session.data(from: server.url("/\(number)"))
@@ -87,7 +87,7 @@ struct HTTP2ChoiceTests {
                     }
                     #expect(proxy.connections == 1 && server.counts.accepted == 1)
                 }
-                configuration.proxies = .none
+                configuration.proxyPolicy = .none
                 try await withSession(configuration) { session in
                     _ = try await session.data(from: server.url("/"))
                     #expect(proxy.connections == 1)

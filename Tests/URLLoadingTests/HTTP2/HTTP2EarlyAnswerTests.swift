@@ -102,7 +102,7 @@ struct HTTP2EarlyAnswerTests {
             let error = await #expect(throws: LoadError.self) {
                 try await session.data(for: Request(url: server.url("/"), method: .post, body: body))
             }
-            #expect(error?.party == .peer && error?.phase == .receiving, "\(String(describing: error))")
+            #expect(error?.party == .remote && error?.phase == .receiving, "\(String(describing: error))")
             #expect(server.counts.accepted == 1)
             try await session.expect(server.url("/next"), "next")
         }

@@ -125,7 +125,7 @@ struct HTTP2EndingTests {
             .init(),
             {
                 $0.use(clock)
-                $0.probeInterval = .seconds(15)
+                $0.http2PingInterval = .seconds(15)
             }
         ) { server, session in
             server.route("/") { _ in .ok("ok") }

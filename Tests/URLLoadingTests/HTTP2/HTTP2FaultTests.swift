@@ -13,7 +13,7 @@ struct HTTP2FaultTests {
         configuration.idleTimeout = fault.outcome == .stalls ? .milliseconds(300) : .seconds(250)
         try await withHTTP2TestServer { server in
             server.route("*") { _ in .ok("ok") }
-            server.misbehave(fault, onConnection: 1)
+            server.inject(fault, onConnection: 1)
             try await withSession(configuration) { session in
                 let outcome = await load(fault, server, session)
                 switch (fault.outcome, outcome) {

@@ -31,7 +31,7 @@ struct HTTP2ProbeTests {
             {
                 $0.use(clock)
                 $0.idleTimeout = nil
-                $0.probeInterval = .seconds(15)
+                $0.http2PingInterval = .seconds(15)
             }
         ) { server, session in
             server.route("/") { _ in .ok("ok") }
@@ -76,8 +76,8 @@ struct HTTP2ProbeTests {
             {
                 $0.use(clock)
                 $0.idleTimeout = nil
-                $0.probeInterval = .seconds(15)
-                $0.probeTimeout = .seconds(15)
+                $0.http2PingInterval = .seconds(15)
+                $0.http2PingTimeout = .seconds(15)
             }
         ) { server, session in
             let said = Tally()
@@ -111,7 +111,7 @@ struct HTTP2ProbeTests {
             .init(),
             {
                 $0.use(clock)
-                $0.probeInterval = .seconds(15)
+                $0.http2PingInterval = .seconds(15)
             }
         ) { server, session in
             server.route("/") { _ in .ok("ok") }
@@ -138,7 +138,7 @@ struct HTTP2ProbeTests {
             configuration.use(clock)
             configuration.idleTimeout = nil
             // SETTINGS are waited for where PINGs are sent; of those none comes in between.
-            configuration.probeInterval = .seconds(24 * 3600)
+            configuration.http2PingInterval = .seconds(24 * 3600)
             try await withSession(configuration) { session in
                 let isOver = Atomic<Bool>(false)
                 async let error: LoadError? = {

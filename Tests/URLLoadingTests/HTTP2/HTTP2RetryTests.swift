@@ -7,7 +7,7 @@ import URLLoadingTesting
 struct HTTP2RetryTests {
     private static let eager: RetryPolicy = {
         var policy = RetryPolicy()
-        policy.backOff = .constant(.zero)
+        policy.backoff = .constant(.zero)
         return policy
     }()
 
@@ -68,7 +68,7 @@ struct HTTP2RetryTests {
                 _ = await peer.untilClosed()
             }
             let url = server.url("/")
-            await expectFailure(.streamReset, .peer) { try await session.data(from: url) }
+            await expectFailure(.streamReset, .remote) { try await session.data(from: url) }
         }
     }
 }

@@ -140,7 +140,7 @@ struct HTTP2SharingTests {
             {
                 $0.use(clock)
                 $0.retryPolicy = RetryPolicy()
-                $0.retryPolicy?.backOff = .constant(.seconds(3))
+                $0.retryPolicy?.backoff = .constant(.seconds(3))
             }
         ) { server, session in
             server.route("/") { _ in .ok("ok") }

@@ -79,7 +79,7 @@ import URLLoadingWire
         guard case .refuse(let many, _) = try plan(302, "/x", from: request, followed: 20) else {
             throw Unexpectedly("20")
         }
-        #expect(many.reason == .tooManyRedirects && many.phase == .redirecting && many.party == .peer)
+        #expect(many.reason == .tooManyRedirects && many.phase == .redirecting && many.party == .remote)
         guard case .refuse(let scheme, _) = try plan(302, "file:///x", from: request) else {
             throw Unexpectedly("file")
         }
@@ -108,8 +108,8 @@ import URLLoadingWire
 
     @Test("only an idempotent request that met a stale connection is sent again, once")
     func retry() throws {
-        let lost = LoadError(.connectionLost, phase: .sending, party: .peer)
-        let early = LoadError(.truncated, phase: .waiting, party: .peer)
+        let lost = LoadError(.connectionLost, phase: .sending, party: .remote)
+        let early = LoadError(.truncated, phase: .waiting, party: .remote)
         let target = try url("http://a.example/")
         for method in [Method.get, .head, .put, .delete, .options, .trace] {
             for error in [lost, early] {
@@ -125,7 +125,7 @@ import URLLoadingWire
                 LoadError.Reason.idleTimeout, .cancelled, .notHTTP, .resourceTimeout, .connectionRefused,
                 .requestBodyFailed,
             ] {
-                #expect(plan.retry(after: LoadError(reason, phase: .waiting, party: .peer), isStale: true) == false)
+                #expect(plan.retry(after: LoadError(reason, phase: .waiting, party: .remote), isStale: true) == false)
             }
             #expect(!plan.wantsFresh)
         }

@@ -48,8 +48,8 @@ import URLLoadingWire
             return
         }
         #expect(url.path() == "/tmp/film")
-        let stream = try UploadTicket(try Self.ticket(.demanded, nil).data)
-        guard case .demanded = stream.source else {
+        let stream = try UploadTicket(try Self.ticket(.provided, nil).data)
+        guard case .provided = stream.source else {
             Issue.record("no stream")
             return
         }
@@ -72,7 +72,7 @@ import URLLoadingWire
     @Test("a place at another server is refused")
     func foreign() throws {
         let place = try #require(URL(string: "http://example.com/uploads/1"))
-        let ticket = UploadTicket(try Self.request(), .demanded, place: place, length: nil, identity: nil)
+        let ticket = UploadTicket(try Self.request(), .provided, place: place, length: nil, identity: nil)
         #expect(throws: LoadError.self) { try UploadTicket(ticket.data) }
     }
 }

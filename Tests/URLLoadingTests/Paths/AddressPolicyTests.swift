@@ -28,7 +28,7 @@ struct AddressPolicyTests {
         "literal addresses, localhost and names are asked about alike",
         arguments: ["127.0.0.1", "localhost", "name.example"])
     func everyHost(_ host: String) async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("hello") }
             let asked = Asked()
             let session = Session(
@@ -57,7 +57,7 @@ struct AddressPolicyTests {
 
     @Test("what is refused is left out, what is left is connected to")
     func someRefused() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("hello") }
             // Nobody could connect to the first within the test.
             let found: [SocketAddress] = [.ipv4((192, 0, 2, 1), port: 0), .ipv4((127, 0, 0, 1), port: 0)]
@@ -70,7 +70,7 @@ struct AddressPolicyTests {
         "a redirect is asked about at each hop",
         arguments: ["169.254.169.254", "metadata.example", "[::ffff:127.0.0.1]"])
     func redirects(_ host: String) async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .redirect("http://\(host):\(origin.port)/secret") }
             let asked = Asked()
             // The name is refused, wherever it leads; the addresses are.
@@ -88,7 +88,7 @@ struct AddressPolicyTests {
 
     @Test("a kept connection was asked about when it was made")
     func keptConnection() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("hello") }
             let asked = Asked()
             var configuration = configuration {
@@ -96,7 +96,7 @@ struct AddressPolicyTests {
                 return true
             }
             // A stored response would be asked about at each look-up.
-            configuration.keepsResponses = false
+            configuration.cachesInMemory = false
             let session = Session(configuration)
             for _ in 0..<3 { try await session.expect(origin.url("/"), "hello") }
             #expect(asked.texts == ["127.0.0.1:\(origin.port)"])

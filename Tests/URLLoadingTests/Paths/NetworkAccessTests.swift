@@ -63,7 +63,7 @@ struct NetworkAccessTests {
 
     @Test("this machine is reached whatever the network", arguments: ["127.0.0.1", "localhost", "name.example"])
     func thisMachine(_ host: String) async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("hello") }
             var configuration = configuration(ScriptedPaths(Self.modem), hints: .init(isConstrained: true))
             configuration.resolver = RecordingResolver()
@@ -77,7 +77,7 @@ struct NetworkAccessTests {
 
     @Test("of a host that is here and elsewhere, here is what is tried")
     func hereAndElsewhere() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("hello") }
             var configuration = configuration(ScriptedPaths(Self.modem))
             configuration.resolver = RecordingResolver(
@@ -89,7 +89,7 @@ struct NetworkAccessTests {
 
     @Test("where all is allowed, or the destination is here, nobody asks for the path")
     func noCost() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("hello") }
             let kernel = ScriptedPaths(Self.modem)
             var configuration = configuration(kernel)
@@ -118,7 +118,7 @@ struct NetworkAccessTests {
         await expectFailure(.notAllowedOnCellularNetwork, .local) { try await session.data(from: target) }
         kernel.change { $0 = Self.cable }
         try await session.expect(target, "")
-        #expect(peer.connections == 1 && peer.complaints.isEmpty)
+        #expect(peer.connections == 1 && peer.failures.isEmpty)
     }
 
     @Test("where the path is unknown, nothing is refused")

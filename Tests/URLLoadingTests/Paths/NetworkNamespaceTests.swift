@@ -116,12 +116,12 @@ struct NetworkNamespaceChild {
 
     /// An origin that a link of the namespace leads to, and a session that tells what happens.
     private func withOrigin(
-        _ change: (inout Configuration) -> Void, _ use: (TestOrigin, Session, EventRecorder, URL) async throws -> Void
+        _ change: (inout Configuration) -> Void, _ use: (HTTPTestServer, Session, EventRecorder, URL) async throws -> Void
     ) async throws {
         ip("link set lo up", "link add v0 type veth peer name v1")
-        var configuration = TestOrigin.Configuration()
+        var configuration = HTTPTestServer.Configuration()
         configuration.address = .everyIPv4
-        try await withTestOrigin(configuration) { origin in
+        try await withHTTPTestServer(configuration) { origin in
             origin.route("/") { _ in .ok("hello") }
             let recorder = EventRecorder()
             var configuration = Configuration.ephemeral
@@ -162,7 +162,7 @@ struct NetworkNamespaceChild {
     @Test func retries() async throws {
         var policy = RetryPolicy()
         // Nobody waits as long: it is the network that lets the load go on.
-        policy.backOff = .constant(.seconds(3600))
+        policy.backoff = .constant(.seconds(3600))
         try await withOrigin({ $0.retryPolicy = policy }) { origin, session, recorder, target in
             async let text = session.text(target)
             let event = try await recorder.wait(for: .retrying)

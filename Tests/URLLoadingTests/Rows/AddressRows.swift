@@ -25,13 +25,13 @@ import URLLoadingWire
     @Test func `a Unix socket in the place of a host`() async throws {
         let path = Self.socketPath()
         defer { try? FileManager.default.removeItem(atPath: path) }
-        var server = TestOrigin.Configuration()
+        var server = HTTPTestServer.Configuration()
         server.address = .unix(path)
-        try await withTestOrigin(server) { origin in
+        try await withHTTPTestServer(server) { origin in
             origin.route("/info") { _ in .ok("docker") }
             var configuration = Self.configuration(try .unixSocket(path, for: "docker"))
             // Neither a proxy nor the policy on addresses has anything to do with it.
-            configuration.proxies = .fixed([try Proxy("proxy.test")])
+            configuration.proxyPolicy = .fixed([try Proxy("proxy.test")])
             configuration.addressPolicy = .publicOnly
             let session = Session(configuration)
             for _ in 0..<2 { try await session.expect(try url("http://docker/info"), "docker") }
@@ -40,7 +40,7 @@ import URLLoadingWire
                     && origin.requests.last?.connection == 1)
             await expectFailure(.proxyNotFound) { try await session.data(from: try url("http://other/info")) }
             let gone = Session(Self.configuration(try .unixSocket(path + ".gone", for: nil)))
-            await expectFailure(.connectionRefused, .peer, .connecting) {
+            await expectFailure(.connectionRefused, .remote, .connecting) {
                 try await gone.data(from: try url("http://docker/"))
             }
         }
@@ -86,7 +86,7 @@ import URLLoadingWire
     }
 
     @Test func `another host and port, under the first one's name`() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("here") }
             let session = Session(
                 Self.configuration(
@@ -99,23 +99,23 @@ import URLLoadingWire
             try await withTestProxy(.init(.socks)) { proxy in
                 var configuration = Self.configuration(
                     try .connect("www.test", to: "staging.test", onPort: origin.port))
-                configuration.proxies = .fixed([try proxy.address()])
+                configuration.proxyPolicy = .fixed([try proxy.address()])
                 try await Session(configuration).expect(try url("http://www.test/"), "here")
-                #expect(proxy.asked.first?.target == "staging.test:\(origin.port)")
+                #expect(proxy.requests.first?.target == "staging.test:\(origin.port)")
             }
             // A proxy that gets the whole URL would go by it: so it is asked for a tunnel.
             try await withTestProxy { proxy in
                 var configuration = Self.configuration(
                     try .connect("www.test", port: 80, to: "staging.test", onPort: origin.port))
-                configuration.proxies = .fixed([try proxy.address()])
+                configuration.proxyPolicy = .fixed([try proxy.address()])
                 let session = Session(configuration)
                 try await session.expect(try url("http://www.test/"), "here")
                 #expect(
-                    proxy.asked.first?.method == "CONNECT" && proxy.asked.first?.target == "staging.test:\(origin.port)"
+                    proxy.requests.first?.method == "CONNECT" && proxy.requests.first?.target == "staging.test:\(origin.port)"
                 )
                 #expect(origin.requests.last?.headers[.host] == "www.test" && origin.requests.last?.target == "/")
                 try await session.expect(try url("http://other.test:\(origin.port)/"), "here")
-                #expect(proxy.asked.last?.method == "GET")
+                #expect(proxy.requests.last?.method == "GET")
             }
         }
     }
@@ -134,7 +134,7 @@ import URLLoadingWire
 
     @Test func `a resolver of the caller's`() async throws {
         struct Broken: Error {}
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("here") }
             let asked = Lock<[String]>([])
             var configuration = Configuration.ephemeral
@@ -184,7 +184,7 @@ import URLLoadingWire
     // MARK: Our own end
 
     @Test func `connections from an address or an interface`() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("here") }
             func address(_ interface: NetworkInterface) async throws -> String? {
                 var configuration = Configuration.ephemeral

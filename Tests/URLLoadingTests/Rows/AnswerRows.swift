@@ -10,7 +10,7 @@ struct AnswerRows {
 
     @Test("requireSuccess throws for what is no 2xx, with the response; nothing throws by itself")
     func success() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/good") { _ in .status(.created, body: .bytes([1])) }
             origin.route("/bad") { _ in .status(.serviceUnavailable, headers: ["Retry-After": "9"], body: .bytes([1])) }
             origin.route("/stays") { _ in .status(.notModified) }
@@ -19,7 +19,7 @@ struct AnswerRows {
                 #expect(try good.requireSuccess().http?.status == .created)
                 for (path, status) in [("/bad", Status.serviceUnavailable), ("/stays", .notModified)] {
                     let response = try await session.data(from: origin.url(path)).1
-                    let error = await failure(.unacceptableStatus, .peer, .receiving) { try response.requireSuccess() }
+                    let error = await failure(.unacceptableStatus, .remote, .receiving) { try response.requireSuccess() }
                     #expect(error?.status == status && error?.url == origin.url(path) && error?.code == -1011)
                     #expect(error?.response?.http?.headers["Retry-After"] == (path == "/bad" ? "9" : nil))
                     #expect(error?.description.contains("\(status.code)") == true)
@@ -34,7 +34,7 @@ struct AnswerRows {
 
     @Test("bodies are decoded within their limit; what cannot be is an error of its own")
     func decoding() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/ada") { _ in .ok(#"{"name":"Ada"}"#) }
             origin.route("/html") { _ in .ok("<html>") }
             try await withSession(.ephemeral) { session in
@@ -45,7 +45,7 @@ struct AnswerRows {
                 }
                 #expect(try await decode("/ada", 14) == User(name: "Ada"))
                 await expectFailure(.bodyTooLarge, .local) { try await decode("/ada", 13) }
-                let error = await failure(.undecodableBody, .peer, .decoding) { try await decode("/html", 1000) }
+                let error = await failure(.undecodableBody, .remote, .decoding) { try await decode("/html", 1000) }
                 #expect(error?.underlying is DecodingError && error?.response == nil)
 
                 let data = try await session.data(from: origin.url("/ada")).0

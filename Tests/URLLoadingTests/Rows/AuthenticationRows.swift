@@ -13,8 +13,8 @@ import URLLoadingWire
     static let wrong = Credential(user: "ada", password: "wr0ng")
 
     /// An origin whose every path is behind the gate.
-    private func withGate(_ gate: Gate, _ use: (TestOrigin) async throws -> Void) async throws {
-        try await withTestOrigin { origin in
+    private func withGate(_ gate: Gate, _ use: (HTTPTestServer) async throws -> Void) async throws {
+        try await withHTTPTestServer { origin in
             origin.route("/*") { gate.answer($0) }
             try await use(origin)
         }
@@ -42,10 +42,10 @@ import URLLoadingWire
             #expect(origin.counts.accepted == 1)
             let challenge = try #require(log.withLock { $0.first })
             #expect(
-                challenge.space.realm == "zone" && challenge.space.port == Int(origin.port)
-                    && challenge.space.scheme == "http")
+                challenge.protectionSpace.realm == "zone" && challenge.protectionSpace.port == Int(origin.port)
+                    && challenge.protectionSpace.scheme == "http")
             #expect(challenge.failureResponse?.http?.status == .unauthorized && challenge.previousFailureCount == 0)
-            #expect(!challenge.space.isProxy && challenge.proposedCredential == nil)
+            #expect(!challenge.protectionSpace.isProxy && challenge.proposedCredential == nil)
             await expectEmpty(session)
         }
     }
@@ -120,11 +120,11 @@ import URLLoadingWire
             let (_, response) = try await session.data(
                 for: Request(url: origin.url()), decisions: .challenged(log) { _ in .rejectProtectionSpace })
             #expect(response.http?.status == .unauthorized)
-            #expect(log.withLock { $0.map(\.space.method) } == [.digest, .digest, .basic, .bearer])
+            #expect(log.withLock { $0.map(\.protectionSpace.method) } == [.digest, .digest, .basic, .bearer])
             let (_, second) = try await session.data(
                 for: Request(url: origin.url()),
                 decisions: .challenged(log) {
-                    $0.space.method == .basic ? .use(Self.right) : .rejectProtectionSpace
+                    $0.protectionSpace.method == .basic ? .use(Self.right) : .rejectProtectionSpace
                 })
             #expect(second.http?.status == .ok && gate.seen.last?.hasPrefix("Basic") == true)
             await expectEmpty(session)
@@ -223,12 +223,12 @@ import URLLoadingWire
         try await withGate(gate) { origin in
             let session = Session(.ephemeral)
             let made = Lock(0)
-            let causes = Lock<[BodyDemand.Cause]>([])
+            let causes = Lock<[BodyProviderContext.Cause]>([])
             func decisions() -> Decisions {
                 var decisions = Decisions.challenged(ChallengeLog()) { _ in
                     .use(Credential(user: "ada", password: "s3cret", persistence: .none))
                 }
-                decisions.newBody = Decision { demand in
+                decisions.bodyProvider = Decision { demand in
                     causes.withLock { $0.append(demand.cause) }
                     return .data(Data("demanded".utf8))
                 }
@@ -241,7 +241,7 @@ import URLLoadingWire
                     $0.finish()
                 }
             }
-            for body in [stream, .demanded] {
+            for body in [stream, .provided] {
                 let (_, response) = try await session.data(
                     for: Request(url: origin.url(), method: .post, body: body), decisions: decisions())
                 #expect(response.http?.status == .ok)
@@ -257,7 +257,7 @@ import URLLoadingWire
 
     @Test func `checklist 85: an upload challenged half-way is made anew and sent again`() async throws {
         let gate = Gate([.basic])
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             // Answers when it has the head.
             origin.route("/*", readsBody: false) { gate.answer($0) }
             let session = Session(.ephemeral, decisions: .challenged(ChallengeLog()) { _ in .use(Self.right) })
@@ -285,7 +285,7 @@ import URLLoadingWire
             let session = Session(
                 base,
                 decisions: .challenged(ChallengeLog()) { challenge in
-                    challenge.space.method == .basic ? .use(Self.right) : .performDefaultHandling
+                    challenge.protectionSpace.method == .basic ? .use(Self.right) : .performDefaultHandling
                 })
             let task = session.dataTask(Request(url: origin.url(), method: .post, body: .data(Data("text".utf8))))
             let events = task.events
@@ -296,7 +296,7 @@ import URLLoadingWire
                 let isLegal = order.accept(event)
                 #expect(isLegal, "\(order)")
                 switch event {
-                case .challenged(let challenge): words.append(challenge.space.method.name)
+                case .challenged(let challenge): words.append(challenge.protectionSpace.method.name)
                 case .bodySent: words.append("sent")
                 case .responded: words.append("responded")
                 default: break
@@ -312,9 +312,9 @@ import URLLoadingWire
         let gate = Gate([.digest("SHA-256", qop: "auth-int"), .basic])
         try await withGate(gate) { origin in
             let log = ChallengeLog()
-            let causes = Lock<[BodyDemand.Cause]>([])
+            let causes = Lock<[BodyProviderContext.Cause]>([])
             var decisions = Decisions.challenged(log) { _ in .use(Self.right) }
-            decisions.newBody = Decision { demand in
+            decisions.bodyProvider = Decision { demand in
                 causes.withLock { $0.append(demand.cause) }
                 // Good for one reading.
                 let pieces = AsyncStream<[UInt8]> { stream in
@@ -324,9 +324,9 @@ import URLLoadingWire
                 return .stream { pieces }
             }
             let session = Session(.ephemeral, decisions: decisions)
-            try await session.expect(Request(url: origin.url(), method: .post, body: .demanded), "in")
+            try await session.expect(Request(url: origin.url(), method: .post, body: .provided), "in")
             #expect(
-                log.withLock { $0.map(\.space.method) } == [.digest]
+                log.withLock { $0.map(\.protectionSpace.method) } == [.digest]
                     && causes.withLock { $0 } == [.first, .challenge, .challenge])
             await expectEmpty(session)
         }
@@ -358,7 +358,7 @@ import URLLoadingWire
                 var configuration = Configuration.ephemeral
                 let store = CredentialStore()
                 for space in spaces { store.set(Self.right, for: space) }
-                configuration.authentication.credentials = store
+                configuration.authentication.credentialStore = store
                 let session = Session(configuration)
                 try await session.expect(origin.url(), isIn ? "in" : "refused")
                 await expectEmpty(session)
@@ -370,7 +370,7 @@ import URLLoadingWire
         let strong = Gate([.digest("SHA-256", qop: "auth")])
         let weak = Gate([.basic])
         let isWeak = Lock(false)
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/*") { request in isWeak.withLock { $0 } ? weak.answer(request) : strong.answer(request) }
             let session = Session(.ephemeral)
             let named = try url("http://ada:s3cret@127.0.0.1:\(origin.port)/")
@@ -394,14 +394,14 @@ import URLLoadingWire
         let strong = Gate([.digest("SHA-256", qop: "auth")])
         let weak = Gate([.basic])
         strong.extraText.withLock { $0 = ", domain=\"/a\"" }
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/*") { $0.path.hasPrefix("/a") ? strong.answer($0) : weak.answer($0) }
             let space = ProtectionSpace(host: "127.0.0.1", port: Int(origin.port), scheme: "http", method: .any)
             for isOfURL in [true, false] {
                 var configuration = Configuration.ephemeral
                 let store = CredentialStore()
                 if !isOfURL { store.set(Self.right, for: space) }
-                configuration.authentication.credentials = store
+                configuration.authentication.credentialStore = store
                 let session = Session(configuration)
                 let user = isOfURL ? "ada:s3cret@" : ""
                 try await session.expect(try url("http://\(user)127.0.0.1:\(origin.port)/a/1"), "in")
@@ -448,9 +448,9 @@ import URLLoadingWire
     @Test func `security 1, 8: logins are their origin's alone`() async throws {
         let first = Gate([.digest("MD5", qop: "auth")])
         let second = Gate([.digest("MD5", qop: "auth")])
-        try await withTestOrigin { b in
+        try await withHTTPTestServer { b in
             b.route("/*") { second.answer($0) }
-            try await withTestOrigin { a in
+            try await withHTTPTestServer { a in
                 a.route("/*") { first.answer($0) }
                 a.route("/away") { _ in .redirect(b.url("/").absoluteString) }
                 a.route("/near") { _ in .redirect("/in") }
@@ -481,10 +481,10 @@ import URLLoadingWire
     }
 
     @Test func `a refusal that is long, or ends with its connection, costs the connection and no more`() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             let gate = Gate([.basic])
             for (path, body) in [
-                ("/long/", TestOrigin.Answer.Body.repeated(count: 1 << 20)), ("/close/", .untilClose(["refused"])),
+                ("/long/", HTTPTestServer.Response.Body.repeated(count: 1 << 20)), ("/close/", .untilClose(["refused"])),
             ] {
                 origin.route(path) { request in
                     var answer = gate.answer(request)
@@ -501,7 +501,7 @@ import URLLoadingWire
     /// An older nonce is no reason to prove less than before: without a quality of protection nothing of the client's goes into
     /// the proof (RFC 7616 §3.4.1, RFC 2069).
     @Test func `security 66: a nonce is not renewed for a weaker proof`() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/*") { request in
                 let said = request.headers[.authorization] ?? ""
                 if said.contains("nonce=\"n1\""), said.contains("nc=00000001") { return .ok("in") }
@@ -524,7 +524,7 @@ import URLLoadingWire
     @Test func `spaces without end are not remembered without end`() throws {
         let store = CredentialStore()
         var configuration = Configuration.ephemeral
-        configuration.authentication.credentials = store
+        configuration.authentication.credentialStore = store
         let authenticator = Authenticator(configuration)
         let hosts = 5000
         for index in 0..<(hosts + 200) {

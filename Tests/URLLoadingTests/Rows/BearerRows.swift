@@ -12,7 +12,7 @@ import URLLoadingWire
     private struct Oops: Error {}
 
     private func session(
-        _ origin: TestOrigin, _ token: String?, _ refresh: (@Sendable (Response?) async throws -> String)?
+        _ origin: HTTPTestServer, _ token: String?, _ refresh: (@Sendable (Response?) async throws -> String)?
     ) throws -> Session {
         var configuration = Configuration.ephemeral
         configuration.authentication.bearer = try BearerTokens(
@@ -22,7 +22,7 @@ import URLLoadingWire
 
     @Test func `one refresh for all who wait`() async throws {
         let gate = Gate([.bearer])
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/*") { gate.answer($0) }
             let refusals = Refusals()
             let session = try self.session(origin, "t0") { response in
@@ -51,7 +51,7 @@ import URLLoadingWire
 
     @Test func `no token yet, none that is good, none to be had`() async throws {
         let gate = Gate([.bearer])
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/*") { gate.answer($0) }
             let first = try session(origin, nil) { $0 == nil ? "t1" : "?" }
             try await first.expect(origin.url(), "in")
@@ -71,7 +71,7 @@ import URLLoadingWire
 
     @Test func `a load that leaves does not take the refresh with it, the last does`() async throws {
         let gate = Gate([.bearer])
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/*") { gate.answer($0) }
             let isCancelled = Flag()
             let session = try session(origin, "t0") { _ in
@@ -87,7 +87,7 @@ import URLLoadingWire
             loads[1].task.cancel()
             #expect(await loads[1].reason == .cancelled)
             while !isCancelled.value { try await Task.sleep(for: .microseconds(200)) }
-            while session.abandonedClosures != 0 { try await Task.sleep(for: .microseconds(200)) }
+            while session.leakedClosures != 0 { try await Task.sleep(for: .microseconds(200)) }
             await expectEmpty(session)
         }
     }
@@ -97,7 +97,7 @@ import URLLoadingWire
         for bad in ["t1\n", "t 1", "", "t\u{E9}"] {
             #expect(throws: LoadError.self) { try BearerTokens(for: ["http://a.test"], token: bad) }
         }
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/*") { _ in .ok("here") }
             let session = try session(origin, nil) { _ in "t1\n" }
             let error = await failure(.badDecision, .local, .deciding) { try await session.data(from: origin.url()) }
@@ -113,9 +113,9 @@ import URLLoadingWire
     }
 
     @Test func `security 4: the token is its origins' alone`() async throws {
-        try await withTestOrigin { other in
+        try await withHTTPTestServer { other in
             other.route("/") { _ in .ok("other") }
-            try await withTestOrigin { origin in
+            try await withHTTPTestServer { origin in
                 origin.route("/") { _ in .redirect(other.url().absoluteString) }
                 let session = try session(origin, "t1", nil)
                 try await session.expect(origin.url(), "other")
@@ -132,7 +132,7 @@ import URLLoadingWire
         try Data("machine 127.0.0.1 login ada password s3cret".utf8).write(to: file)
         defer { try? FileManager.default.removeItem(at: file) }
         let gate = Gate([.basic])
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/*") { gate.answer($0) }
             var configuration = Configuration.ephemeral
             configuration.authentication.netrc = .file(file)

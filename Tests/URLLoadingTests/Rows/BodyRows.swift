@@ -10,7 +10,7 @@ import URLLoadingWire
 struct BodyRows {
     @Test("a body that escapes its scope is at its end")
     func escaping() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok(.repeated(count: 4 << 20)) }
             try await withSession(.ephemeral) { session in
                 let unread = try await session.load(Request(url: origin.url())) { $1 }
@@ -37,7 +37,7 @@ struct BodyRows {
 
     @Test("a body that is being read elsewhere when its scope ends is cancelled there")
     func escapingReader() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/", faults: [.init(.responseBody(after: 5), .stall)]) { _ in .ok("0123456789") }
             try await withSession(.ephemeral) { session in
                 let reader = try await session.load(Request(url: origin.url())) { _, body in
@@ -57,7 +57,7 @@ struct BodyRows {
 
     @Test("a second consumer gets an error, the first its body")
     func secondConsumer() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("body") }
             try await withSession(.ephemeral) { session in
                 try await session.load(Request(url: origin.url())) { _, body in
@@ -82,7 +82,7 @@ struct BodyRows {
 
     @Test("collect(upTo:) holds its limit to the byte")
     func collect() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/known") { _ in .ok(.repeated(count: 100_000)) }
             origin.route("/unknown") { _ in .ok(.repeated(count: 100_000, chunked: true)) }
             origin.route("/empty") { _ in .ok("") }
@@ -106,7 +106,7 @@ struct BodyRows {
 
     @Test("nothing is read that nobody asked for")
     func backPressure() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             let total: Int64 = 256 << 20
             origin.route("/") { _ in .ok(.repeated(count: total)) }
             try await withSession(.ephemeral) { session in
@@ -124,7 +124,7 @@ struct BodyRows {
 
     @Test("chunks that are kept stay as they were")
     func keptChunks() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             let bytes = (0..<600_000).map { UInt8(truncatingIfNeeded: $0 >> 4) }
             origin.route("/") { _ in .ok(.bytes(bytes)) }
             try await withSession(.ephemeral) { session in
@@ -143,7 +143,7 @@ struct BodyRows {
     @Test("a closure's own error ends the load and comes out as it is")
     func closureThrows() async throws {
         struct Mine: Error {}
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok(.repeated(count: 4 << 20)) }
             try await withSession(.ephemeral) { session in
                 await #expect(throws: Mine.self) {
@@ -159,7 +159,7 @@ struct BodyRows {
 
     @Test("cancelling the caller ends the reads inside the closure")
     func cancelledInside() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/", faults: [.init(.responseBody(after: 5), .stall)]) { _ in .ok("0123456789") }
             try await withSession(.ephemeral) { session in
                 let load = Task {
@@ -175,7 +175,7 @@ struct BodyRows {
 
     @Test("trailers are there once the body has ended")
     func trailers() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok(.chunks(["a", "b"], trailers: ["Sum": "1", "Sum": "2"])) }
             try await withSession(.ephemeral) { session in
                 try await session.load(Request(url: origin.url())) { _, body in

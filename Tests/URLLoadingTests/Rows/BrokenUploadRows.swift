@@ -11,17 +11,17 @@ import URLLoadingWire
 struct BrokenUploadRows {
     typealias Version = Configuration.TLS.Version
 
-    static let moments: [TestOrigin.Fault.Point] = [
+    static let moments: [HTTPTestServer.Fault.Point] = [
         .requestHead, .requestBody(after: 1), .requestBody(after: 16_384), .requestBody(after: 300_000),
         .requestBody(after: 1_999_999),
     ]
-    static let breaks: [(TestOrigin.Fault.Point, TestOrigin.Fault.Effect)] = moments.flatMap { moment in
+    static let breaks: [(HTTPTestServer.Fault.Point, HTTPTestServer.Fault.Effect)] = moments.flatMap { moment in
         [.close, .cut, .reset].map { (moment, $0) }
     }
     static let content = Data((0..<2_000_000).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) })
 
     @Test("a PUT that is broken off is repeated", arguments: [Version.tls12, .tls13], breaks)
-    func repeated(_ version: Version, _ fault: (point: TestOrigin.Fault.Point, effect: TestOrigin.Fault.Effect))
+    func repeated(_ version: Version, _ fault: (point: HTTPTestServer.Fault.Point, effect: HTTPTestServer.Fault.Effect))
         async throws
     {
         try await withSecureOrigin(server: { $0.maximumVersion = version }) { origin, configuration in
@@ -31,7 +31,7 @@ struct BrokenUploadRows {
             let recorder = EventRecorder()
             var configuration = configuration
             var policy = RetryPolicy()
-            policy.backOff = .constant(.zero)
+            policy.backoff = .constant(.zero)
             configuration.retryPolicy = policy
             configuration.observers = [recorder]
             try await withSession(configuration) { session in
@@ -50,7 +50,7 @@ struct BrokenUploadRows {
     @Test(
         "a PUT that is broken off is not repeated without a policy, and says why", arguments: [Version.tls12, .tls13],
         breaks)
-    func told(_ version: Version, _ fault: (point: TestOrigin.Fault.Point, effect: TestOrigin.Fault.Effect))
+    func told(_ version: Version, _ fault: (point: HTTPTestServer.Fault.Point, effect: HTTPTestServer.Fault.Effect))
         async throws
     {
         try await withSecureOrigin(server: { $0.maximumVersion = version }) { origin, configuration in
@@ -63,19 +63,19 @@ struct BrokenUploadRows {
                         for: Request(url: origin.url(), method: .put, body: .data(Self.content)))
                     Issue.record("no error but \(response)")
                 } catch {
-                    #expect([.connectionLost, .truncated].contains(error.reason) && error.party == .peer, "\(error)")
+                    #expect([.connectionLost, .truncated].contains(error.reason) && error.party == .remote, "\(error)")
                 }
             }
             #expect(origin.requests.count <= 1)
         }
     }
 
-    static let cuts: [(Int64, TestOrigin.Fault.Effect)] = [1, 4095, 65_536, 1_999_999].flatMap { offset in
+    static let cuts: [(Int64, HTTPTestServer.Fault.Effect)] = [1, 4095, 65_536, 1_999_999].flatMap { offset in
         [.close, .cut, .reset].map { (offset, $0) }
     }
 
     @Test("a resumable upload that is broken off goes on where it was", arguments: [Version.tls12, .tls13], cuts)
-    func resumed(_ version: Version, _ cut: (offset: Int64, effect: TestOrigin.Fault.Effect)) async throws {
+    func resumed(_ version: Version, _ cut: (offset: Int64, effect: HTTPTestServer.Fault.Effect)) async throws {
         try await withSecureOrigin(server: { $0.maximumVersion = version }) { origin, configuration in
             let server = ResumableUploadServer()
             server.serve("/files", on: origin)

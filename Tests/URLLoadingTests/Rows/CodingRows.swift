@@ -14,9 +14,9 @@ struct CodingRows {
     /// An origin that codes every body, whatever was asked for.
     static func with(
         _ headers: Headers = [:], _ change: (inout Configuration) -> Void = { _ in },
-        _ use: (TestOrigin, Session) async throws -> Void
+        _ use: (HTTPTestServer, Session) async throws -> Void
     ) async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { request in
                 var fields: Headers = [
                     .contentEncoding: "gzip", .contentType: "text/event-stream", .etag: "\"1\"",
@@ -100,9 +100,9 @@ struct CodingRows {
     func events() async throws {
         try await Self.with { origin, session in
             var reconnection = ServerSentEvents.Reconnection()
-            reconnection.attempts = 0
+            reconnection.maximumAttempts = 0
             var heard: [String] = []
-            let events = session.events(for: Request(url: origin.url()), reconnection: reconnection)
+            let events = session.serverSentEvents(for: Request(url: origin.url()), reconnection: reconnection)
             for try await event in events { heard.append(event.data) }
             #expect(heard == ["one\ntwo"])
         }
@@ -132,7 +132,7 @@ struct CodingRows {
 
     @Test("an interrupted download whose body is decoded gives no token")
     func noToken() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             let long = Compressed.gzip([UInt8](repeating: 65, count: 500_000))
             origin.route("/", faults: [.init(.responseBody(after: 200_000), .stall)]) { _ in
                 .ok(.bytes(long), headers: [.contentEncoding: "gzip", .etag: "\"1\""])
@@ -193,7 +193,7 @@ struct CodingRows {
     /// Answers with a coded body.
     private struct Coder: ProtocolHandler {
         func canHandle(_ request: Request) -> Bool { request.url.scheme == "coded" }
-        func load(_ request: Request, client: ProtocolClient) async throws -> ProtocolAnswer {
+        func load(_ request: Request, client: ProtocolClient) async throws -> ProtocolResponse {
             let head = HTTPHead(status: .ok, headers: [.contentEncoding: "gzip"])
             return .response(Response(url: request.url, http: head), data: Data(CodingRows.coded))
         }

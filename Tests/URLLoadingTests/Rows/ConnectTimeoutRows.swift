@@ -18,7 +18,7 @@ struct ConnectTimeoutRows {
         var configuration = Configuration.ephemeral
         configuration.use(clock)
         configuration.connectTimeout = limit
-        configuration.proxies = .none
+        configuration.proxyPolicy = .none
         change(&configuration)
         return configuration
     }
@@ -173,7 +173,7 @@ struct ConnectTimeoutRows {
         try await withTestProxy(.init(kind, fault: .stall(.greeting))) { proxy in
             let clock = ManualClock()
             let way = try proxy.address()
-            let session = Session(Self.configuration(clock) { $0.proxies = .fixed([way]) })
+            let session = Session(Self.configuration(clock) { $0.proxyPolicy = .fixed([way]) })
             let error = try await Self.expectTimeout(
                 clock, session, .connecting, when: { try await proxy.untilStalled() }
             ) { _ = try await $0.data(from: try url("https://origin.test/")) }
@@ -285,9 +285,9 @@ struct ConnectTimeoutRows {
     @Test("the connect timeout ends no load that waits for one of its host's connections, or for its answer")
     func waitingForAConnection() async throws {
         let serverClock = ManualClock()
-        var setting = TestOrigin.Configuration()
+        var setting = HTTPTestServer.Configuration()
         setting.clock = serverClock
-        try await withTestOrigin(setting) { origin in
+        try await withHTTPTestServer(setting) { origin in
             origin.route("/", faults: [.init(.requestHead, .delay(.seconds(1)))]) { _ in .ok("here") }
             let clock = ManualClock()
             let session = Session(Self.configuration(clock) { $0.maximumConnectionsPerHost = 1 })
@@ -362,7 +362,7 @@ struct ConnectTimeoutRows {
 
     @Test("a retry policy takes the connect timeout for a failure that may pass, and each try has the whole time")
     func retrying() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("here") }
             let host = try SilentHost()
             defer { host.close() }
@@ -374,7 +374,7 @@ struct ConnectTimeoutRows {
                     $0.observers = [recorder]
                     $0.networkMonitor = SwitchedNetwork(isUp: true).monitor
                     var policy = RetryPolicy()
-                    policy.backOff = .constant(.seconds(7))
+                    policy.backoff = .constant(.seconds(7))
                     $0.retryPolicy = policy
                     let silent = host.port
                     let well = UInt16(origin.port)
@@ -412,12 +412,12 @@ struct ConnectTimeoutRows {
 
     @Test("after the connect timeout of a proxy the next way is tried")
     func anotherWay() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("here") }
             try await withTestProxy(.init(.socks, fault: .stall(.greeting))) { proxy in
                 let clock = ManualClock()
                 let way = try proxy.address()
-                let session = Session(Self.configuration(clock) { $0.proxies = .decided { _ in [[way], .direct] } })
+                let session = Session(Self.configuration(clock) { $0.proxyPolicy = .custom { _ in [[way], .direct] } })
                 let loading = RunningLoad(session, Request(url: origin.url()))
                 try await proxy.untilStalled()
                 try await clock.untilWaiting()
@@ -432,7 +432,7 @@ struct ConnectTimeoutRows {
     /// Answers itself what cannot be reached.
     private struct Fallback: ProtocolHandler {
         func canHandle(_ request: Request) -> Bool { true }
-        func load(_ request: Request, client: ProtocolClient) async throws -> ProtocolAnswer {
+        func load(_ request: Request, client: ProtocolClient) async throws -> ProtocolResponse {
             do throws(LoadError) {
                 return try await client.next.load(request)
             } catch  where error.reason == .connectTimeout {
@@ -462,7 +462,7 @@ struct ConnectTimeoutRows {
         let server: URL
         let answered: @Sendable () -> Void
         func canHandle(_ request: Request) -> Bool { true }
-        func load(_ request: Request, client: ProtocolClient) async throws -> ProtocolAnswer {
+        func load(_ request: Request, client: ProtocolClient) async throws -> ProtocolResponse {
             async let silent = client.next.load(request)
             let quick = try await client.next.load(Request(url: server)).body.collect(upTo: 100)
             answered()
@@ -479,7 +479,7 @@ struct ConnectTimeoutRows {
         let clock = ManualClock()
         let host = try SilentHost()
         defer { host.close() }
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("quick") }
             let (answers, answered) = AsyncStream<Void>.makeStream()
             let both = Both(server: origin.url()) { answered.yield() }

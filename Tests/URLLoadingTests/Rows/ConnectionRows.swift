@@ -9,7 +9,7 @@ import URLLoadingWire
 struct ConnectionRows {
     @Test("checklist 21: never more connections to one host than the maximum", arguments: [1, 3])
     func maximumConnections(_ maximum: Int) async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             let latch = Latch()
             origin.route("/*") { request in
                 await latch.wait()
@@ -39,7 +39,7 @@ struct ConnectionRows {
 
     @Test("checklist 21: a waiting load that is cancelled leaves its turn to the next")
     func cancelledWaiter() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             let latch = Latch()
             origin.route("/") { _ in
                 await latch.wait()
@@ -69,15 +69,15 @@ struct ConnectionRows {
 
     @Test("checklist 22: the resource timeout ends a load whatever its activity")
     func resourceTimeout() async throws {
-        try await withTestOrigin { origin in
-            let drip: [TestOrigin.Answer.Piece] = (0..<4000).flatMap { _ in
-                ["x", .pause(.milliseconds(5))] as [TestOrigin.Answer.Piece]
+        try await withHTTPTestServer { origin in
+            let drip: [HTTPTestServer.Response.Piece] = (0..<4000).flatMap { _ in
+                ["x", .pause(.milliseconds(5))] as [HTTPTestServer.Response.Piece]
             }
             origin.route("/body") { _ in .ok(.chunks(drip)) }
             origin.route("/head") { _ in
                 .raw(
                     ["HTTP/1.1 200 OK\r\n"]
-                        + (0..<4000).flatMap { _ in ["A: b\r\n", .pause(.milliseconds(5))] as [TestOrigin.Answer.Piece]
+                        + (0..<4000).flatMap { _ in ["A: b\r\n", .pause(.milliseconds(5))] as [HTTPTestServer.Response.Piece]
                         })
             }
             origin.route("/loop") { _ in .redirect("/loop") }
@@ -102,7 +102,7 @@ struct ConnectionRows {
 
     @Test("checklist 22: waiting for a connection counts")
     func resourceTimeoutWhileWaiting() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/stall", faults: [.init(.requestHead, .stall)]) { _ in .ok("") }
             let clock = ManualClock()
             var configuration = Configuration.ephemeral

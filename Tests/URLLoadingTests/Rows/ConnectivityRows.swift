@@ -41,10 +41,10 @@ struct ConnectivityRows {
         var story: [String] { recorder.loads.map { $0.description.split(separator: ": ").last.map(String.init) ?? "" } }
     }
 
-    private func remote(_ origin: TestOrigin) throws -> URL { try url("http://name.example:\(origin.port)/") }
+    private func remote(_ origin: HTTPTestServer) throws -> URL { try url("http://name.example:\(origin.port)/") }
 
-    private func withOrigin(_ use: (TestOrigin) async throws -> Void) async throws {
-        try await withTestOrigin { origin in
+    private func withOrigin(_ use: (HTTPTestServer) async throws -> Void) async throws {
+        try await withHTTPTestServer { origin in
             origin.route("/*") { _ in .ok("hello") }
             try await use(origin)
         }

@@ -13,7 +13,7 @@ import URLLoadingTesting
 
     @Test func `checklist 19, 86: bound to one load, or to a session`() async throws {
         let gate = Gate([.basic])
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/*") { gate.answer($0) }
             for persistence in [Credential.Persistence.none, .session] {
                 let session = Session(.ephemeral)
@@ -38,13 +38,13 @@ import URLLoadingTesting
             path: "credentials-\(UInt64.random(in: 0 ... .max))/c.json")
         defer { try? FileManager.default.removeItem(at: file.deletingLastPathComponent()) }
         let gate = Gate([.digest("SHA-256", qop: "auth")])
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/*") { gate.answer($0) }
             for persistence in [Credential.Persistence.session, .permanent] {
                 var statuses: [Status?] = []
                 for round in 0..<2 {
                     var configuration = Configuration.ephemeral
-                    configuration.authentication.credentials = CredentialStore(file: file)
+                    configuration.authentication.credentialStore = CredentialStore(file: file)
                     let decisions = Decisions.challenged(ChallengeLog()) { _ in
                         .use(Credential(user: "ada", password: "s3cret", persistence: persistence))
                     }
@@ -61,7 +61,7 @@ import URLLoadingTesting
     @Test func `checklist 68: Basic and Digest are the load's own to answer`() async throws {
         for kind in [Gate.Kind.basic, .digest("MD5", qop: "auth")] {
             let gate = Gate([kind])
-            try await withTestOrigin { origin in
+            try await withHTTPTestServer { origin in
                 origin.route("/*") { gate.answer($0) }
                 let (own, shared) = (ChallengeLog(), ChallengeLog())
                 let session = Session(
@@ -82,13 +82,13 @@ import URLLoadingTesting
         async throws
     {
         let gate = Gate([.basic])
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/*") { gate.answer($0) }
             let space = ProtectionSpace(
                 host: "127.0.0.1", port: Int(origin.port), scheme: "http", realm: "zone", method: .basic)
             for store in [nil, CredentialStore()] {
                 var configuration = Configuration.ephemeral
-                configuration.authentication.credentials = store
+                configuration.authentication.credentialStore = store
                 let session = Session(
                     configuration,
                     decisions: .challenged(ChallengeLog()) { _ in .use(Credential(user: "ada", password: "s3cret")) })

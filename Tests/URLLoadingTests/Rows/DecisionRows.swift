@@ -28,8 +28,8 @@ struct DecisionRows {
 
     struct Oops: Error {}
 
-    private func withOrigin(_ use: (TestOrigin, Session) async throws -> Void) async throws {
-        try await withTestOrigin { origin in
+    private func withOrigin(_ use: (HTTPTestServer, Session) async throws -> Void) async throws {
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok(.repeated(count: 100_000)) }
             origin.route("/moved") { _ in .redirect("/") }
             let session = Session()
@@ -93,18 +93,18 @@ struct DecisionRows {
             let moved = Request(url: origin.url("/moved"))
             func dawdling(_ limit: Duration, _ fallback: RedirectDecision?) -> Decisions {
                 var decisions = Decisions()
-                decisions.redirect = Decision(within: limit, otherwise: fallback) { _ in
+                decisions.redirect = Decision(timeout: limit, fallback: fallback) { _ in
                     try await Task.sleep(for: limit < .seconds(1) ? .seconds(3600) : .milliseconds(1))
                     return .follow
                 }
                 return decisions
             }
-            try await expect({ try await shape.load(session, moved, dawdling(.milliseconds(10), .deliver)) }, 0)
+            try await expect({ try await shape.load(session, moved, dawdling(.milliseconds(10), .doNotFollow)) }, 0)
             await expectFailure(.decisionTimeout, .local, .deciding) {
                 try await shape.load(session, moved, dawdling(.milliseconds(10), nil))
             }
-            try await expect({ try await shape.load(session, moved, dawdling(.seconds(60), .deliver)) }, 100_000)
-            while session.abandonedClosures > 0 { try await Task.sleep(for: .microseconds(200)) }
+            try await expect({ try await shape.load(session, moved, dawdling(.seconds(60), .doNotFollow)) }, 100_000)
+            while session.leakedClosures > 0 { try await Task.sleep(for: .microseconds(200)) }
         }
     }
 
@@ -170,19 +170,19 @@ struct DecisionRows {
             await expectFailure(end == .resource ? .resourceTimeout : .cancelled) { try await loading.value }
             session.invalidateAndCancel()
             await session.invalidated()
-            #expect(session.abandonedClosures == 1)
+            #expect(session.leakedClosures == 1)
             release.finish()
-            while session.abandonedClosures > 0 { try await Task.sleep(for: .microseconds(200)) }
+            while session.leakedClosures > 0 { try await Task.sleep(for: .microseconds(200)) }
         }
     }
 
     @Test("a load's decision goes before its session's, question by question")
     func precedence() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("hello") }
             origin.route("/moved") { _ in .redirect("/") }
             var ofSession = Decisions()
-            ofSession.redirect = Decision { _ in .deliver }
+            ofSession.redirect = Decision { _ in .doNotFollow }
             ofSession.response = Decision { _ in .cancel }
             let session = Session(.default, decisions: ofSession)
             var own = Decisions()
@@ -198,12 +198,12 @@ struct DecisionRows {
         enum Local { @TaskLocal static var name = "nobody" }
         struct Echo: ProtocolHandler {
             func canHandle(_ request: Request) -> Bool { request.url.scheme == "echo" }
-            func load(_ request: Request, client: ProtocolClient) async throws -> ProtocolAnswer {
+            func load(_ request: Request, client: ProtocolClient) async throws -> ProtocolResponse {
                 .response(
                     Response(url: request.url), data: Data("\(Local.name) \(Task.currentPriority == .utility)".utf8))
             }
         }
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { .ok(.bytes($0.body)) }
             var configuration = Configuration.default
             configuration.handlers = [Echo()]

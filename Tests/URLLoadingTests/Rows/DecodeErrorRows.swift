@@ -34,16 +34,16 @@ struct DecodeErrorRows {
 
     @Test("a body that cannot be decoded ends in an error with type, key path and URL, and no value", arguments: broken)
     func words(_ text: String, _ words: String) async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok(.bytes(Array(text.utf8))) }
             try await withSession(.ephemeral) { session in
-                let scoped = await failure(.undecodableBody, .peer, .decoding) {
+                let scoped = await failure(.undecodableBody, .remote, .decoding) {
                     try await session.load(Request(url: origin.url())) { _, body in try await body.decode(Order.self) }
                 }
                 #expect(scoped?.detail == words && scoped?.url == origin.url() && scoped?.underlying is DecodingError)
                 let task = session.dataTask(from: origin.url())
                 task.resume()
-                let held = await failure(.undecodableBody, .peer, .decoding) { try await task.body.decode(Order.self) }
+                let held = await failure(.undecodableBody, .remote, .decoding) { try await task.body.decode(Order.self) }
                 #expect(held?.detail == words && held?.url == origin.url())
                 let (data, response) = try await session.data(from: origin.url())
                 let collected = await failure(.undecodableBody) { try data.decode(Order.self, from: response) }
@@ -57,7 +57,7 @@ struct DecodeErrorRows {
 
     @Test("a body that is too long to be decoded names its URL")
     func tooLong() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("[1, 2, 3]") }
             try await withSession(.ephemeral) { session in
                 let error = await failure(.bodyTooLarge) {

@@ -13,7 +13,7 @@ struct DecodingRows {
         _ bytes: [UInt8], coding: String, _ configuration: Configuration = .ephemeral,
         _ use: nonisolated(nonsending) (Session, URL) async throws -> Void
     ) async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok(.bytes(bytes), headers: [.contentEncoding: coding]) }
             try await withSession(configuration) { try await use($0, origin.url()) }
             try await origin.wait { $0.open == 0 }
@@ -86,7 +86,7 @@ struct DecodingRows {
 
     @Test("a decoded answer leaves its connection usable, and an empty one is empty")
     func reuse() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/chunked") { _ in
                 .ok(
                     .chunks(
@@ -141,8 +141,8 @@ struct DecodingRows {
     func damage(_ damage: Damage) async throws {
         let name = damage.testDescription
         try await withAnswer(damage.bytes, coding: "gzip") { session, url in
-            await expectFailure(.contentDecodingFailed, .peer, .decoding, name) { try await session.data(from: url) }
-            await expectFailure(.contentDecodingFailed, .peer, .decoding, name) {
+            await expectFailure(.contentDecodingFailed, .remote, .decoding, name) { try await session.data(from: url) }
+            await expectFailure(.contentDecodingFailed, .remote, .decoding, name) {
                 try await session.load(Request(url: url)) { _, body in for try await _ in body {} }
             }
         }
@@ -151,7 +151,7 @@ struct DecodingRows {
     @Test("security 48: more than five layers are refused")
     func layers() async throws {
         try await withAnswer(Self.text, coding: String(repeating: "gzip, ", count: 5) + "gzip") { session, url in
-            await expectFailure(.contentDecodingFailed, .peer, .decoding) { try await session.data(from: url) }
+            await expectFailure(.contentDecodingFailed, .remote, .decoding) { try await session.data(from: url) }
         }
     }
 
@@ -161,7 +161,7 @@ struct DecodingRows {
         let double = Compressed.gzip(single, period: 13)
         #expect(double.count < single.count / 50)
         try await withAnswer(double, coding: "gzip, gzip") { session, url in
-            await expectFailure(.contentTooLarge, .peer, .decoding, "layered") { try await session.data(from: url) }
+            await expectFailure(.contentTooLarge, .remote, .decoding, "layered") { try await session.data(from: url) }
         }
         // One honest layer passes, unless the session says otherwise.
         try await withAnswer(single, coding: "gzip") { session, url in
@@ -169,14 +169,14 @@ struct DecodingRows {
             #expect(data.count == 5 << 20)
         }
         var configuration = Configuration.ephemeral
-        configuration.limits.expansionRatio = 100
+        configuration.limits.decompressionRatio = 100
         try await withAnswer(single, coding: "gzip", configuration) { session, url in
-            await expectFailure(.contentTooLarge, .peer, .decoding, "ratio") { try await session.data(from: url) }
+            await expectFailure(.contentTooLarge, .remote, .decoding, "ratio") { try await session.data(from: url) }
         }
         configuration = .ephemeral
-        configuration.limits.expandedSize = 1 << 20
+        configuration.limits.decompressedSize = 1 << 20
         try await withAnswer(single, coding: "gzip", configuration) { session, url in
-            await expectFailure(.contentTooLarge, .peer, .decoding, "size") { try await session.data(from: url) }
+            await expectFailure(.contentTooLarge, .remote, .decoding, "size") { try await session.data(from: url) }
         }
         configuration = .ephemeral
         configuration.limits.collectedBodySize = 1 << 20

@@ -35,8 +35,8 @@ import URLLoadingWire
         }
     }
 
-    private func withOrigins(_ count: Int, _ use: ([TestOrigin]) async throws -> Void) async throws {
-        let origins = try (0..<count).map { _ in try TestOrigin() }
+    private func withOrigins(_ count: Int, _ use: ([HTTPTestServer]) async throws -> Void) async throws {
+        let origins = try (0..<count).map { _ in try HTTPTestServer() }
         for origin in origins {
             origin.route("/") { _ in .ok("here") }
             origin.start()

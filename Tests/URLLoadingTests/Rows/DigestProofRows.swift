@@ -12,7 +12,7 @@ import URLLoadingWire
     private static func h(_ text: String) -> String { DigestHash.sha256.hex(Array(text.utf8)) ?? "" }
 
     /// What a server says that knows this password; written apart from the client's.
-    private static func proof(_ request: TestOrigin.RecordedRequest, password: String = "s3cret") -> String? {
+    private static func proof(_ request: HTTPTestServer.RecordedRequest, password: String = "s3cret") -> String? {
         guard let field = request.headers[.authorization], let said = AuthenticationChallenge.parse([field]).first,
             let nonce = said["nonce"], let cnonce = said["cnonce"], let count = said["nc"], let uri = said["uri"]
         else { return nil }
@@ -21,10 +21,10 @@ import URLLoadingWire
     }
 
     private func withProof(
-        _ change: @escaping @Sendable (String) -> String, _ use: (TestOrigin, Session) async throws -> Void
+        _ change: @escaping @Sendable (String) -> String, _ use: (HTTPTestServer, Session) async throws -> Void
     ) async throws {
         let gate = Gate([.digest("SHA-256", qop: "auth")])
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/*") { request in
                 var answer = gate.answer(request)
                 if answer.status == .ok, let proof = Self.proof(request) {
@@ -57,7 +57,7 @@ import URLLoadingWire
             { _ in "rspauth=\"\"" },
         ] {
             try await withProof(change) { origin, session in
-                await expectFailure(.authenticationFailed, .peer) { try await session.data(from: origin.url()) }
+                await expectFailure(.authenticationFailed, .remote) { try await session.data(from: origin.url()) }
             }
         }
     }
@@ -67,9 +67,9 @@ import URLLoadingWire
         let path = FileManager.default.temporaryDirectory.path + "/urlloading-\(UUID())"
         try Data((0..<700_000).map { UInt8(truncatingIfNeeded: $0 &* 7) }).write(to: URL(filePath: path))
         defer { try? FileManager.default.removeItem(atPath: path) }
-        var setup = TestOrigin.Configuration()
+        var setup = HTTPTestServer.Configuration()
         setup.recordedBodySize = 1 << 20
-        try await withTestOrigin(setup) { origin in
+        try await withHTTPTestServer(setup) { origin in
             origin.route("/*") { gate.answer($0) }
             let session = Session(
                 .ephemeral, decisions: .challenged(ChallengeLog()) { _ in .use(AuthenticationRows.right) })
@@ -85,7 +85,7 @@ import URLLoadingWire
     @Test func `auth-int and a stream: asked for once more, and hashed first`() async throws {
         for protection in ["auth-int", "auth-int, auth"] {
             let gate = Gate([.digest("SHA-256", qop: protection)])
-            try await withTestOrigin { origin in
+            try await withHTTPTestServer { origin in
                 origin.route("/*") { gate.answer($0) }
                 let session = Session(
                     .ephemeral, decisions: .challenged(ChallengeLog()) { _ in .use(AuthenticationRows.right) })
@@ -109,7 +109,7 @@ import URLLoadingWire
     @Test func `auth-int and a stream that ends in an error, or never: the load ends`() async throws {
         struct Broken: Error {}
         let gate = Gate([.digest("SHA-256", qop: "auth-int")])
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/*") { gate.answer($0) }
             let session = Session(
                 .ephemeral, decisions: .challenged(ChallengeLog()) { _ in .use(AuthenticationRows.right) })
@@ -158,16 +158,16 @@ import URLLoadingWire
         ]
         for (index, body) in bodies.enumerated() {
             let gate = Gate([.digest("SHA-256", qop: "auth-int")])
-            try await withTestOrigin { origin in
+            try await withHTTPTestServer { origin in
                 origin.route("/*") { gate.answer($0) }
                 let count = Lock(0)
                 var decisions = Decisions.challenged(ChallengeLog()) { _ in .use(AuthenticationRows.right) }
-                decisions.newBody = Decision { _ in
+                decisions.bodyProvider = Decision { _ in
                     count.withLock { $0 += 1 }
                     return body()
                 }
                 let session = Session(.ephemeral, decisions: decisions)
-                try await session.expect(Request(url: origin.url(), method: .put, body: .demanded), "in")
+                try await session.expect(Request(url: origin.url(), method: .put, body: .provided), "in")
                 #expect(count.withLock { $0 } == (index == 2 ? 3 : 2) && origin.requests.last?.bodyCount ?? 0 > 0)
                 await expectEmpty(session)
             }
@@ -181,7 +181,7 @@ import URLLoadingWire
         try Data("from a file".utf8).write(to: URL(filePath: path))
         defer { try? FileManager.default.removeItem(atPath: path) }
         let gate = Gate([.digest("SHA-256", qop: "auth-int")], field: .proxyAuthorization)
-        try await withTestOrigin { proxy in
+        try await withHTTPTestServer { proxy in
             proxy.route("*") { request in
                 var answer = gate.answer(request)
                 guard answer.status == .unauthorized else { return answer }
@@ -193,7 +193,7 @@ import URLLoadingWire
             }
             let (configuration, _) = ProxyRows.client(.fixed([try Proxy("http://ada:s3cret@127.0.0.1:\(proxy.port)")]))
             var decisions = Decisions()
-            decisions.newBody = Decision { _ in
+            decisions.bodyProvider = Decision { _ in
                 let pieces = AsyncStream<[UInt8]> { stream in
                     stream.yield(Array("demanded".utf8))
                     stream.finish()
@@ -209,7 +209,7 @@ import URLLoadingWire
             }
             for body in [
                 nil, RequestBody.data(Data("memory".utf8)), .file(URL(filePath: path)),
-                .file(URL(filePath: path), range: 2..<5), stream, .demanded,
+                .file(URL(filePath: path), range: 2..<5), stream, .provided,
             ] {
                 try await session.expect(
                     Request(url: try url("http://origin.test/a?b"), method: body == nil ? .get : .put, body: body), "in"
@@ -224,7 +224,7 @@ import URLLoadingWire
     // MARK: The server's proof of a body
 
     /// With a code that covers the answer's body, as it is on the wire.
-    private static func proof(_ request: TestOrigin.RecordedRequest, _ body: String) -> String? {
+    private static func proof(_ request: HTTPTestServer.RecordedRequest, _ body: String) -> String? {
         guard let field = request.headers[.authorization], let said = AuthenticationChallenge.parse([field]).first,
             let nonce = said["nonce"], let cnonce = said["cnonce"], let count = said["nc"], let uri = said["uri"]
         else { return nil }
@@ -236,14 +236,14 @@ import URLLoadingWire
         _ body: String
     ) async throws {
         let gate = Gate([.digest("SHA-256", qop: "auth-int")])
-        let answer: @Sendable (TestOrigin.RecordedRequest) -> TestOrigin.Answer = { request in
+        let answer: @Sendable (HTTPTestServer.RecordedRequest) -> HTTPTestServer.Response = { request in
             var answer = gate.answer(request, body)
             if answer.status == .ok, let proof = Self.proof(request, "in") {
                 answer.headers.append(.authenticationInfo, proof)
             }
             return answer
         }
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/*", answer)
             let session = Session(
                 .ephemeral, decisions: .challenged(ChallengeLog()) { _ in .use(AuthenticationRows.right) })
@@ -251,7 +251,7 @@ import URLLoadingWire
                 if body == "in" {
                     try await session.expect(origin.url(), "in")
                 } else {
-                    await expectFailure(.authenticationFailed, .peer) { try await session.data(from: origin.url()) }
+                    await expectFailure(.authenticationFailed, .remote) { try await session.data(from: origin.url()) }
                 }
             }
             await expectEmpty(session)
@@ -262,7 +262,7 @@ import URLLoadingWire
 
     @Test func `a server that knows no quality of protection`() async throws {
         let gate = Gate([.digest("MD5", qop: nil)])
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/*") { gate.answer($0) }
             let log = ChallengeLog()
             let session = Session(.ephemeral, decisions: .challenged(log) { _ in .use(AuthenticationRows.right) })

@@ -16,13 +16,13 @@ struct DownloadRows {
     /// A folder of a test, a session that keeps its temporary files there, and an origin of something that
     /// can be had from any offset.
     static func with(
-        etag: String? = "\"one\"", stallsAfter: Int64? = nil, _ setting: TestOrigin.Configuration = .init(),
-        _ use: (Folder, Session, TestOrigin) async throws -> Void
+        etag: String? = "\"one\"", stallsAfter: Int64? = nil, _ setting: HTTPTestServer.Configuration = .init(),
+        _ use: (Folder, Session, HTTPTestServer) async throws -> Void
     ) async throws {
         let folder = Folder()
         var configuration = Configuration.ephemeral
         configuration.temporaryDirectory = URL(filePath: folder.path)
-        try await withTestOrigin(setting) { origin in
+        try await withHTTPTestServer(setting) { origin in
             origin.route("/file", faults: stallsAfter.map { [.init(.responseBody(after: $0), .stall)] } ?? []) {
                 Self.answer($0, etag)
             }
@@ -37,7 +37,7 @@ struct DownloadRows {
     }
 
     /// Content, or the rest of it if the tag is the right one.
-    static func answer(_ request: TestOrigin.RecordedRequest, _ etag: String?) -> TestOrigin.Answer {
+    static func answer(_ request: HTTPTestServer.RecordedRequest, _ etag: String?) -> HTTPTestServer.Response {
         var headers: Headers = [.contentType: "application/octet-stream"]
         if let etag { headers[.etag] = etag }
         guard let range = request.headers[.range], request.headers[.ifRange] == etag, etag != nil,
@@ -48,7 +48,7 @@ struct DownloadRows {
     }
 
     /// A token of a download that was cut after so many bytes.
-    static func cut(_ session: Session, _ origin: TestOrigin) async throws -> ResumeToken {
+    static func cut(_ session: Session, _ origin: HTTPTestServer) async throws -> ResumeToken {
         let task = session.downloadTask(Request(url: origin.url("/file")))
         task.resume()
         try await origin.wait { $0.stalled == 1 }
@@ -65,10 +65,10 @@ struct DownloadRows {
         arguments: ["\"one\"", "W/\"weak\"", "\"other\""], [false, true])
     func leftWhileSuspended(etag: String, becomes: Bool) async throws {
         let clock = ManualClock()
-        var setting = TestOrigin.Configuration()
+        var setting = HTTPTestServer.Configuration()
         setting.clock = clock
         try await Self.with(setting) { folder, session, origin in
-            let faults: [TestOrigin.Fault] = [
+            let faults: [HTTPTestServer.Fault] = [
                 .init(.responseBody(after: 200_000), .delay(.seconds(1))), .init(.responseBody(after: 200_001), .cut),
             ]
             origin.route("/file", faults: faults) { Self.answer($0, etag == "\"other\"" ? "\"one\"" : etag) }
@@ -159,7 +159,7 @@ struct DownloadRows {
             #expect(contents(place) == Self.content)
             try Data("old".utf8).write(to: place)
             let keeping = session.downloadTask(
-                Request(url: origin.url("/file")), options: DownloadOptions(destination: place, replaces: false))
+                Request(url: origin.url("/file")), options: DownloadOptions(destination: place, overwrites: false))
             keeping.resume()
             await expectFailure(.cannotMoveFile) { try await keeping.value }
             #expect(contents(place) == Data("old".utf8))
@@ -341,14 +341,14 @@ struct DownloadRows {
             for index in stride(from: 0, to: data.count, by: 7) {
                 var damaged = data
                 damaged[index] ^= 1
-                await expectFailure(.resumeTokenRefused) { () async throws(LoadError) in try ResumeToken(damaged) }
+                await expectFailure(.invalidResumeToken) { () async throws(LoadError) in try ResumeToken(damaged) }
             }
             for prefix in [0, 1, 20, data.count - 1] {
-                await expectFailure(.resumeTokenRefused) { () async throws(LoadError) in
+                await expectFailure(.invalidResumeToken) { () async throws(LoadError) in
                     try ResumeToken(data.prefix(prefix))
                 }
             }
-            await expectFailure(.resumeTokenRefused) { () async throws(LoadError) in
+            await expectFailure(.invalidResumeToken) { () async throws(LoadError) in
                 try ResumeToken(
                     Data(String(decoding: data, as: UTF8.self).replacing("Resume/1", with: "Resume/2").utf8))
             }
@@ -357,7 +357,7 @@ struct DownloadRows {
                 change(&record)
                 // Its checksum is right: whoever can write a token can write that too.
                 guard let forged = try? ResumeToken(ResumeToken(record, nil).data) else { return }
-                await expectFailure(.resumeTokenRefused) {
+                await expectFailure(.invalidResumeToken) {
                     try await session.download(resuming: forged, to: folder.url("x"))
                 }
                 #expect(!folder.names.contains("x"))
@@ -381,14 +381,14 @@ struct DownloadRows {
             unlink(own)
             rename(moved, own)
             chmod(own, 0o622)
-            await expectFailure(.resumeTokenRefused) { try await session.download(resuming: read, to: folder.url("x")) }
+            await expectFailure(.invalidResumeToken) { try await session.download(resuming: read, to: folder.url("x")) }
             chmod(own, 0o600)
             // For another URL, with a body, by another method.
             for request in [
                 Request(url: try url("http://other.example/file")), Request(url: origin.url("/file"), method: .post),
                 Request(url: origin.url("/file"), body: .data(Data())),
             ] {
-                await expectFailure(.resumeTokenRefused) {
+                await expectFailure(.invalidResumeToken) {
                     try await session.download(resuming: read, request: request, to: folder.url("x"))
                 }
             }
@@ -429,7 +429,7 @@ struct DownloadRows {
             let written = task.snapshot.received
             origin.route("/file") { Self.answer($0, "\"one\"") }
             // Two that write to one file would spoil it.
-            await expectFailure(.resumeTokenRefused) {
+            await expectFailure(.invalidResumeToken) {
                 try await session.download(resuming: ResumeToken(data), to: folder.url("whole"))
             }
             _ = await task.cancelProducingResumeToken()

@@ -42,8 +42,8 @@ struct DroppedHandleRows {
     @Test("a dropped handle ends its load", arguments: cases)
     func dropped(_ kind: Kind, _ phase: Phase) async throws {
         let folder = Folder()
-        try await withTestOrigin { origin in
-            let faults: [TestOrigin.Fault] =
+        try await withHTTPTestServer { origin in
+            let faults: [HTTPTestServer.Fault] =
                 switch phase {
                 case .sending: [.init(.requestBody(after: 1), .stall)]
                 case .receiving: [.init(.responseBody(after: 300_000), .stall)]
@@ -58,7 +58,7 @@ struct DroppedHandleRows {
     }
 
     private static func expectEnd(
-        of kind: Kind, in phase: Phase, _ origin: TestOrigin, _ proxy: TestProxy, _ folder: Folder
+        of kind: Kind, in phase: Phase, _ origin: HTTPTestServer, _ proxy: TestProxy, _ folder: Folder
     ) async throws {
         let silent = try SilentHost()
         let full = try await FullHost()
@@ -69,7 +69,7 @@ struct DroppedHandleRows {
         var configuration = Configuration.patient
         configuration.maximumConnectionsPerHost = 1
         configuration.temporaryDirectory = URL(filePath: folder.path)
-        configuration.proxies = phase == .proxy ? .fixed([try proxy.address()]) : .none
+        configuration.proxyPolicy = phase == .proxy ? .fixed([try proxy.address()]) : .none
         let session = Session(configuration)
         let first = phase == .queued ? RunningLoad(session, Request(url: origin.url("/other"))) : nil
         if first != nil { try await origin.wait { $0.stalled == 1 } }
@@ -143,11 +143,11 @@ struct DroppedHandleRows {
     }
 
     /// An origin that answers at `/slow` when its clock is moved, and at `/never` not at all.
-    private static func withSlowOrigin(_ use: (TestOrigin, ManualClock) async throws -> Void) async throws {
+    private static func withSlowOrigin(_ use: (HTTPTestServer, ManualClock) async throws -> Void) async throws {
         let clock = ManualClock()
-        var setting = TestOrigin.Configuration()
+        var setting = HTTPTestServer.Configuration()
         setting.clock = clock
-        try await withTestOrigin(setting) { origin in
+        try await withHTTPTestServer(setting) { origin in
             origin.route("/slow", faults: [.init(.requestHead, .delay(.seconds(1)))]) { _ in .ok("here") }
             origin.route("/never", faults: [.init(.requestHead, .stall)]) { _ in .ok("") }
             try await use(origin, clock)
@@ -189,7 +189,7 @@ struct DroppedHandleRows {
     @Test("a data task that becomes a download goes on while one of its two handles is there")
     func becomingDownload() async throws {
         let folder = Folder()
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("here") }
             let place = URL(filePath: folder.path + "/file")
             var decisions = Decisions()

@@ -31,7 +31,7 @@ import URLLoadingWire
         (.clientCertificateRequired, "clientCertificateRequired", -1206),
         (.authenticationFailed, "authenticationFailed", -1013),
         (.certificateSelfSigned, "certificateSelfSigned", -1202), (.certificateWeak, "certificateWeak", -1202),
-        (.certificateForged, "certificateForged", -1202), (.certificatePinMismatch, "certificatePinMismatch", -1202),
+        (.certificateSignatureInvalid, "certificateSignatureInvalid", -1202), (.certificatePinMismatch, "certificatePinMismatch", -1202),
         (.certificateStatusMissing, "certificateStatusMissing", -1202),
         (.certificateRefused, "certificateRefused", -1202),
         (.clientCertificateRefused, "clientCertificateRefused", -1205),
@@ -63,7 +63,7 @@ import URLLoadingWire
         #expect(reason.code == code)
         #expect(reason.name == name)
         #expect("\(reason)" == name)
-        let error = LoadError(reason, phase: .waiting, party: .peer)
+        let error = LoadError(reason, phase: .waiting, party: .remote)
         #expect(error.code == code)
     }
 

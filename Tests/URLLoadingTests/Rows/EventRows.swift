@@ -17,7 +17,7 @@ struct EventRows {
 
     /// No chance, so that waits can be told.
     private static var exact: ServerSentEvents.Reconnection {
-        var reconnection = ServerSentEvents.Reconnection.standard
+        var reconnection = ServerSentEvents.Reconnection.default
         reconnection.jitter = 0
         return reconnection
     }
@@ -57,7 +57,7 @@ struct EventRows {
     @Test("events are the same however the stream is cut, with reconnection and without")
     func everySplit() async throws {
         let bytes = Array(Self.stream.utf8)
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/*") { request in
                 let cut = Int(request.path.dropFirst()) ?? 0
                 let pieces = cut > 0 ? [Array(bytes[..<cut]), Array(bytes[cut...])] : bytes.map { [$0] }
@@ -67,7 +67,7 @@ struct EventRows {
                 for cut in 0..<bytes.count {
                     let request = Request(url: origin.url("/\(cut)"))
                     var seen: [ServerSentEvent] = []
-                    for try await event in session.events(for: request, reconnection: .never) { seen.append(event) }
+                    for try await event in session.serverSentEvents(for: request, reconnection: .never) { seen.append(event) }
                     #expect(seen == Self.events, "\(cut)")
                     let inScope = try await session.load(request) { _, body in
                         var seen: [ServerSentEvent] = []
@@ -84,12 +84,12 @@ struct EventRows {
 
     @Test("the request says what it wants, unless the caller says something else")
     func fields() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .status(.noContent) }
             try await withSession(.ephemeral) { session in
-                for try await _ in session.events(from: origin.url()) {}
+                for try await _ in session.serverSentEvents(from: origin.url()) {}
                 let own: Headers = [.accept: "text/*", .cacheControl: "no-cache", "Last-Event-ID": "81"]
-                for try await _ in session.events(for: Request(url: origin.url(), headers: own)) {}
+                for try await _ in session.serverSentEvents(for: Request(url: origin.url(), headers: own)) {}
             }
             let seen = origin.requests.map {
                 [$0.headers[.accept], $0.headers[.cacheControl], $0.headers["Last-Event-ID"]]
@@ -109,7 +109,7 @@ struct EventRows {
             [.takeUntil("\r\n\r\n"), .give("HTTP/1.1 204 No Content\r\n\r\n")])
         let (configuration, clock) = Self.rig(peer)
         let session = Session(configuration)
-        let listening = Listening(session.events(for: Request(url: Self.page), reconnection: Self.exact))
+        let listening = Listening(session.serverSentEvents(for: Request(url: Self.page), reconnection: Self.exact))
         for connection in 1...2 {
             try await clock.untilSleeping()
             #expect(session.connectionsDescription == "empty" && listening.seen.all.count == connection)
@@ -137,7 +137,7 @@ struct EventRows {
             [.takeUntil("\r\n\r\n"), .give("HTTP/1.1 204 No Content\r\n\r\n")])
         let (configuration, clock) = Self.rig(peer)
         let session = Session(configuration)
-        let listening = Listening(session.events(from: Self.page))
+        let listening = Listening(session.serverSentEvents(from: Self.page))
         try await clock.untilSleeping()
         clock.advance(by: .seconds(10))
         try await listening.task.value
@@ -166,12 +166,12 @@ struct EventRows {
         let peer = isLater ? ScriptedPeer(good, refusal) : ScriptedPeer(refusal)
         let (configuration, clock) = Self.rig(peer)
         let session = Session(configuration)
-        let listening = Listening(session.events(for: Request(url: Self.page), reconnection: Self.exact))
+        let listening = Listening(session.serverSentEvents(for: Request(url: Self.page), reconnection: Self.exact))
         if isLater {
             try await clock.untilSleeping()
             clock.advance(by: .seconds(3))
         }
-        let error = await failure(answer.1, .peer) { try await listening.task.value }
+        let error = await failure(answer.1, .remote) { try await listening.task.value }
         #expect(error?.status?.code == answer.2 && error?.url == Self.page)
         #expect(listening.data == (isLater ? ["a"] : []))
         await expectEmpty(session)
@@ -181,7 +181,7 @@ struct EventRows {
     func firstConnection() async throws {
         let url = URL(string: "http://127.0.0.1:\(try closedPort())/")!
         try await withSession(.ephemeral) { session in
-            await expectFailure(.connectionRefused) { for try await _ in session.events(from: url) {} }
+            await expectFailure(.connectionRefused) { for try await _ in session.serverSentEvents(from: url) {} }
         }
         let clock = ManualClock()
         var configuration = Configuration.ephemeral
@@ -193,9 +193,9 @@ struct EventRows {
         }
         var reconnection = Self.exact
         reconnection.retriesFirstConnection = true
-        reconnection.attempts = 2
+        reconnection.maximumAttempts = 2
         let session = Session(configuration)
-        let listening = Listening(session.events(for: Request(url: Self.page), reconnection: reconnection))
+        let listening = Listening(session.serverSentEvents(for: Request(url: Self.page), reconnection: reconnection))
         for (index, wait) in [3, 6].enumerated() {
             while dialled.all.count == index { try await Task.sleep(for: .microseconds(200)) }
             try await clock.untilSleeping()
@@ -208,14 +208,14 @@ struct EventRows {
 
     @Test("what is not to be repeated is sent once")
     func unsafeMethod() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { request in
                 .ok(.bytes(Array("data: ".utf8) + request.body + Array("\n\n".utf8)), headers: Self.type)
             }
             try await withSession(.ephemeral) { session in
                 let request = Request(url: origin.url(), method: .post, body: .form([("q", "1")]))
                 var seen: [String] = []
-                for try await event in session.events(for: request) { seen.append(event.data) }
+                for try await event in session.serverSentEvents(for: request) { seen.append(event.data) }
                 #expect(seen == ["q=1"])
             }
             #expect(origin.counts.requests == 1)
@@ -233,12 +233,12 @@ struct EventRows {
         var configuration = Configuration.ephemeral
         configuration.limits.eventLineSize = 12
         configuration.limits.eventSize = 8
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("data: ok\n\n" + text, headers: Self.type) }
             try await withSession(configuration) { session in
                 var seen = 0
-                await expectFailure(reason, .peer, .receiving) {
-                    for try await _ in session.events(from: origin.url()) { seen += 1 }
+                await expectFailure(reason, .remote, .receiving) {
+                    for try await _ in session.serverSentEvents(from: origin.url()) { seen += 1 }
                 }
                 #expect(seen == 1)
             }
@@ -253,7 +253,7 @@ struct EventRows {
         let patient = ScriptedPeer(script)
         let (configuration, clock) = Self.rig(patient)
         let session = Session(configuration)
-        let listening = Listening(session.events(from: Self.page))
+        let listening = Listening(session.serverSentEvents(from: Self.page))
         try await listening.until(1)
         try await clock.untilWaiting()
         clock.advance(by: .seconds(30 * 24 * 3600))
@@ -267,7 +267,7 @@ struct EventRows {
         let second = Session(others)
         var request = Request(url: Self.page)
         request.idleTimeout = .seconds(10)
-        let silent = Listening(second.events(for: request, reconnection: Self.exact))
+        let silent = Listening(second.serverSentEvents(for: request, reconnection: Self.exact))
         try await silent.until(1)
         // A load that a late word for its slot has woken in this moment is not idle, and begins to wait anew.
         while time.time.sleeping == 0 {
@@ -288,7 +288,7 @@ struct EventRows {
         let second = Session(others)
         var request = Request(url: Self.page)
         request.resourceTimeout = .seconds(20)
-        let limited = Listening(second.events(for: request, reconnection: Self.exact))
+        let limited = Listening(second.serverSentEvents(for: request, reconnection: Self.exact))
         try await time.untilSleeping()
         time.advance(by: .seconds(3))
         try await limited.until(2)
@@ -301,7 +301,7 @@ struct EventRows {
         let (third, clock3) = Self.rig(ScriptedPeer(ending))
         let last = Session(third)
         request.resourceTimeout = .seconds(2)
-        let short = Listening(last.events(for: request, reconnection: Self.exact))
+        let short = Listening(last.serverSentEvents(for: request, reconnection: Self.exact))
         try await clock3.untilSleeping()
         clock3.advance(by: .seconds(2))
         await expectFailure(.resourceTimeout) { try await short.task.value }
@@ -321,7 +321,7 @@ struct EventRows {
         let peer = ScriptedPeer(scripts[stage])
         let (configuration, clock) = Self.rig(peer)
         let session = Session(configuration)
-        let listening = Listening(session.events(from: Self.page))
+        let listening = Listening(session.serverSentEvents(from: Self.page))
         if stage == 2 { try await clock.untilSleeping() } else { try await peer.untilHeld() }
         if stage == 3 { try await listening.until(1) }
         if isSession { session.invalidateAndCancel() } else { listening.task.cancel() }
@@ -334,11 +334,11 @@ struct EventRows {
         let script: [ScriptedPeer.Step] = [.takeUntil("\r\n\r\n"), .give(Self.head + "data: a\n\n"), .hold]
         let (configuration, _) = Self.rig(ScriptedPeer(script, script))
         let session = Session(configuration)
-        var held: ServerSentEvents.Iterator = session.events(from: Self.page).makeAsyncIterator()
+        var held: ServerSentEvents.Iterator = session.serverSentEvents(from: Self.page).makeAsyncIterator()
         let first = try await held.next()
         #expect(first?.data == "a")
         do {
-            var dropped: ServerSentEvents.Iterator = session.events(from: Self.page).makeAsyncIterator()
+            var dropped: ServerSentEvents.Iterator = session.serverSentEvents(from: Self.page).makeAsyncIterator()
             let event = try await dropped.next()
             #expect(event?.data == "a" && session.connectionsDescription.contains("2 leased"))
         }
@@ -350,11 +350,11 @@ struct EventRows {
 
     @Test("on the main actor nothing else waits for it")
     @MainActor func onActor() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("data: a\n\ndata: b\n\n", headers: Self.type) }
             let session = Session(.ephemeral)
             var seen: [String] = []
-            for try await event in session.events(for: Request(url: origin.url()), reconnection: .never) {
+            for try await event in session.serverSentEvents(for: Request(url: origin.url()), reconnection: .never) {
                 seen.append(event.data)
             }
             #expect(seen == ["a", "b"])
@@ -372,12 +372,12 @@ struct ReconnectionPlanTests {
         lostFor: Duration = .zero,
         chance: Double = 0, _ change: (inout ServerSentEvents.Reconnection) -> Void = { _ in }
     ) -> Double? {
-        var reconnection = Reconnection.standard
+        var reconnection = Reconnection.default
         change(&reconnection)
         var history = ReconnectionPlan.History()
         (history.wasConnected, history.failures, history.retry) = (true, failures, retry)
         history.lostFor = LoadHandle.nanoseconds(lostFor)
-        let failure = error.map { LoadError($0, phase: .receiving, party: .peer) }
+        let failure = error.map { LoadError($0, phase: .receiving, party: .remote) }
         guard case .connect(let wait) = ReconnectionPlan.make(after: failure, history, reconnection, chance: chance)
         else { return nil }
         return Double(wait) / 1e9
@@ -389,8 +389,8 @@ struct ReconnectionPlanTests {
         #expect(Self.wait(nil) == 3)
         #expect(
             [0, 999, 5000, 10_000_000, Int64.max].map { Self.wait(retry: .milliseconds($0)) } == [1, 1, 5, 300, 300])
-        #expect(Self.wait(retry: .zero) { $0.bounds = .zero ... .zero } == 0)
-        #expect(Self.wait(failures: 1000) { $0.bounds = .zero ... .seconds(Int64.max) } ?? 0 > 1e9)
+        #expect(Self.wait(retry: .zero) { $0.delayBounds = .zero ... .zero } == 0)
+        #expect(Self.wait(failures: 1000) { $0.delayBounds = .zero ... .seconds(Int64.max) } ?? 0 > 1e9)
         #expect(Self.wait { $0.delay = .seconds(-1) } == 1)
     }
 
@@ -404,13 +404,13 @@ struct ReconnectionPlanTests {
     @Test("attempts and time have their ends")
     func ends() {
         #expect(
-            [0, 1, 2].map { failures in Self.wait(failures: failures) { $0.attempts = 2 } != nil } == [
+            [0, 1, 2].map { failures in Self.wait(failures: failures) { $0.maximumAttempts = 2 } != nil } == [
                 true, true, false,
             ])
         #expect(Self.wait { $0 = .never } == nil)
-        #expect(Self.wait { $0.attempts = -1 } == nil)
+        #expect(Self.wait { $0.maximumAttempts = -1 } == nil)
         #expect(
-            [0, 7, 8].map { seconds in Self.wait(lostFor: .seconds(seconds)) { $0.time = .seconds(10) } != nil } == [
+            [0, 7, 8].map { seconds in Self.wait(lostFor: .seconds(seconds)) { $0.maximumDuration = .seconds(10) } != nil } == [
                 true, true, false,
             ])
         for reason in [

@@ -37,7 +37,7 @@ struct ExecutorRows {
             threads.note()
             return .follow
         }
-        let origin = try TestOrigin()
+        let origin = try HTTPTestServer()
         origin.start()
         origin.route("/") { _ in .redirect("/end") }
         origin.route("/end") { _ in
@@ -75,7 +75,7 @@ struct ExecutorRows {
 
     @Test("all of it works on the loop")
     func loop() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { .ok("\($0.method) \($0.bodyCount)") }
             origin.route("/hop") { _ in .redirect("/") }
             origin.route("/zip") { _ in
@@ -88,7 +88,7 @@ struct ExecutorRows {
             configuration.maximumConnectionsPerHost = 2
             configuration.wireTap = { if case .received = $0 { threads.note() } }
             let session = Session(configuration)
-            try await withTaskExecutorPreference(loopExecutor) {
+            try await withTaskExecutorPreference(eventLoopExecutor) {
                 try await withThrowingTaskGroup { group in
                     for _ in 0..<6 {
                         group.addTask {
@@ -139,7 +139,7 @@ struct ExecutorRows {
         try await withSecureOrigin { origin, configuration in
             origin.route("/") { .ok("\($0.bodyCount)") }
             let session = Session(configuration)
-            try await withTaskExecutorPreference(loopExecutor) {
+            try await withTaskExecutorPreference(eventLoopExecutor) {
                 try await withThrowingTaskGroup { group in
                     for _ in 0..<8 {
                         group.addTask {

@@ -44,9 +44,9 @@ struct FormRows {
         part("name=\"picture\"; filename=\"q%22uo%0Ated\"\r\nContent-Type: text/plain; charset=utf-8", Data())
         part("name=\"li%0D%0Ane\"", Data("end".utf8))
         expected += Data("--\(boundary)--\r\n".utf8)
-        var setting = TestOrigin.Configuration()
+        var setting = HTTPTestServer.Configuration()
         setting.recordedBodySize = 1 << 20
-        try await withTestOrigin(setting) { origin in
+        try await withHTTPTestServer(setting) { origin in
             origin.route("/") { _ in .redirect("/next", status: .temporaryRedirect) }
             origin.route("/next") { _ in .ok("") }
             try await withSession(.ephemeral) { session in
@@ -102,7 +102,7 @@ struct FormRows {
     func missingFile() async throws {
         var form = MultipartForm()
         form.append(name: "f", file: URL(filePath: "/nonexistent/file"))
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             try await withSession(.ephemeral) { session in
                 let request = Request(url: origin.url(), method: .post, body: try .multipart(form))
                 await expectFailure(.fileNotFound) { try await session.data(for: request) }

@@ -37,7 +37,7 @@ struct FramingSecurityRows {
             Answer(size: 16 * 1024 + 1),
         ])
     func poisoned(_ answer: Answer) async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/first") { _ in .raw([.bytes(answer.bytes + Self.poison)], then: .next) }
             origin.route("/late") { _ in
                 .raw([.bytes(answer.bytes), .pause(.milliseconds(1)), .bytes(Self.poison)], then: .next)
@@ -86,7 +86,7 @@ struct FramingSecurityRows {
         let context = try TLSServerContext(
             .init(certificateChain: identity.certificatePEM, privateKey: identity.keyPEM))
         var configuration = Configuration.ephemeral
-        configuration.tls.roots = .pem(String(decoding: authority.pem, as: UTF8.self))
+        configuration.tls.trustRoots = .pem(String(decoding: authority.pem, as: UTF8.self))
         configuration.resolver = RecordingResolver()
         let server = try PoisoningServer(isSecure ? context : nil)
         let url = try url("\(isSecure ? "https" : "http")://localhost:\(server.port)/")
@@ -156,7 +156,7 @@ struct FramingSecurityRows {
 
     @Test("security 46: an answer nobody asked for is not taken")
     func unasked() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("true answer") }
             origin.inject(.init(.idle, .send(Self.poison)), onConnection: 1)
             try await withSession(.ephemeral) { session in
@@ -171,7 +171,7 @@ struct FramingSecurityRows {
 
     @Test("security 46: HEAD has no body, whatever its fields say, and what follows is not its answer")
     func head() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/lying") { _ in .raw(["HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nbody"], then: .next) }
             origin.route("/") { _ in .ok("body") }
             try await withSession(.ephemeral) { session in
@@ -188,13 +188,13 @@ struct FramingSecurityRows {
 
     @Test("security 16: a connection in the clear never serves https, and the reverse")
     func clearAndSecure() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("clear") }
             try await withSession(.ephemeral) { session in
                 let clear = try url("http://127.0.0.1:\(origin.port)/")
                 let secure = try url("https://127.0.0.1:\(origin.port)/")
                 try await session.expect(clear, "clear")
-                await expectFailure(.secureConnectionFailed, .peer, .securing) { try await session.data(from: secure) }
+                await expectFailure(.secureConnectionFailed, .remote, .securing) { try await session.data(from: secure) }
                 try await session.expect(clear, "clear")
             }
             #expect(origin.requests.count == 2)
@@ -205,7 +205,7 @@ struct FramingSecurityRows {
                 try await session.expect(origin.url(), "secure")
                 let clear = try url("http://localhost:\(origin.port)/")
                 let error = await #expect(throws: LoadError.self) { try await session.data(from: clear) }
-                #expect(error?.party == .peer)
+                #expect(error?.party == .remote)
                 try await session.expect(origin.url(), "secure")
             }
             #expect(origin.requests.count == 2)
@@ -215,7 +215,7 @@ struct FramingSecurityRows {
 
     @Test("the same host under two names or ports is two servers")
     func routes() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { .ok($0.headers[.host] ?? "-") }
             try await withSession(.ephemeral) { session in
                 for host in ["127.0.0.1", "localhost", "127.0.0.1", "LOCALHOST", "a.localhost"] {

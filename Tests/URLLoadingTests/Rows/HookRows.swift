@@ -8,7 +8,7 @@ import URLLoadingWire
 /// What decisions are for, on the async surface: each of these is a delegate's in the classic shape.
 @Suite(.timeLimit(.minutes(4)))
 struct HookRows {
-    private static func routes(_ origin: TestOrigin) {
+    private static func routes(_ origin: HTTPTestServer) {
         origin.route("/locked") { request in
             guard request.headers[.authorization] != nil else {
                 return .status(
@@ -27,19 +27,19 @@ struct HookRows {
         var decisions = Decisions()
         decisions.challenge = Decision { _ in .use(Credential(user: "ada", password: "secret")) }
         decisions.response = Decision { $0.mediaType?.essence == "image/png" ? .becomeDownload() : .allow }
-        decisions.newBody = Decision { _ in .stream { Pieces(["12345"]) } }
+        decisions.bodyProvider = Decision { _ in .stream { Pieces(["12345"]) } }
         decisions.cache = Decision { _ in .skip }
-        decisions.redirect = Decision { _ in .deliver }
+        decisions.redirect = Decision { _ in .doNotFollow }
         return decisions
     }
 
-    private static func upload(_ origin: TestOrigin) -> Request {
-        Request(url: origin.url("/count"), method: .post, headers: [.contentType: "text/plain"], body: .demanded)
+    private static func upload(_ origin: HTTPTestServer) -> Request {
+        Request(url: origin.url("/count"), method: .post, headers: [.contentType: "text/plain"], body: .provided)
     }
 
     @Test("checklist 12: a decision logs in, chooses a file by type, gives a stream, refuses to keep and to follow")
     func decided() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             Self.routes(origin)
             try await withSession(.ephemeral, decisions: Self.restricting) { session in
                 try await session.expect(origin.url("/locked"), "in")
@@ -69,7 +69,7 @@ struct HookRows {
 
     @Test("checklist 12: without decisions each of these is as the library does it by itself")
     func undecided() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             Self.routes(origin)
             try await withSession(.ephemeral) { session in
                 let (refused, response) = try await session.data(from: origin.url("/locked"))
@@ -84,7 +84,7 @@ struct HookRows {
 
     @Test("checklist 126: who demands a body and has nobody to give it is refused, and nothing is sent")
     func undemanded() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             Self.routes(origin)
             try await withSession(.ephemeral) { session in
                 await expectFailure(.badRequest) { try await session.data(for: Self.upload(origin)) }
@@ -98,7 +98,7 @@ struct HookRows {
         try await withSecureOrigin { origin, trusting in
             origin.route("/") { _ in .ok("in") }
             var configuration = trusting
-            configuration.tls.roots = .system
+            configuration.tls.trustRoots = .system
             var decisions = Decisions()
             decisions.challenge = Decision { challenge in
                 challenge.serverTrust.map { .accept($0) } ?? .performDefaultHandling
@@ -117,7 +117,7 @@ struct HookRows {
             words.append("trust")
             return challenge.serverTrust.map { .accept($0) } ?? .performDefaultHandling
         }
-        decisions.newBody = Decision { demand in
+        decisions.bodyProvider = Decision { demand in
             words.append("body \(demand.cause)")
             return .stream { Pieces(["12345"]) }
         }
@@ -125,7 +125,7 @@ struct HookRows {
     }
 
     private static func demanded(_ url: URL) -> Request {
-        Request(url: url, method: .post, headers: [.contentType: "text/plain"], body: .demanded)
+        Request(url: url, method: .post, headers: [.contentType: "text/plain"], body: .provided)
     }
 
     @Test(
@@ -150,14 +150,14 @@ struct HookRows {
         try await withHTTP2TestServer(.init(try authority.issue())) { server in
             server.route("/count") { .ok("\($0.bodyCount)") }
             var configuration = Configuration.ephemeral
-            configuration.tls.roots = .pem(String(decoding: authority.pem, as: UTF8.self))
+            configuration.tls.trustRoots = .pem(String(decoding: authority.pem, as: UTF8.self))
             configuration.resolver = RecordingResolver()
             let words = Collected<String>()
             try await withSession(configuration, decisions: Self.asking(words)) { session in
                 for _ in 0..<2 { try await session.expect(Self.demanded(server.url("/count")), "5") }
             }
             #expect(words.all == ["trust", "body first", "body first"] && server.counts.accepted == 1)
-            #expect(server.complaints.isEmpty)
+            #expect(server.failures.isEmpty)
             let refused = Collected<String>()
             var decisions = Self.asking(refused)
             decisions.challenge = Decision { _ in .rejectProtectionSpace }
@@ -172,7 +172,7 @@ struct HookRows {
 
     @Test("checklist 37: an upload sends its body, and then gives its response as any load does", arguments: 0..<3)
     func uploads(_ shape: Int) async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { request in .ok(.bytes(Array(request.body.reversed()))) }
             let sent = Data((0..<50_000).map { UInt8(truncatingIfNeeded: $0) })
             let back = Data(sent.reversed())

@@ -28,7 +28,7 @@ struct LifetimeRows {
 
     @Test("cancelling the task that iterates a body ends the load, though another task began it")
     func cancelledReader() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/", faults: [.init(.responseBody(after: 2), .stall)]) { _ in .ok("0123456789") }
             var configuration = Configuration.ephemeral
             configuration.idleTimeout = nil
@@ -57,7 +57,7 @@ struct LifetimeRows {
             Duration.seconds(-10_000_000_000), .zero, .nanoseconds(1), .seconds(Int64.min),
         ])
     func oddLimits(_ limit: Duration) async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.inject(.init(.requestHead, .stall))
             for isIdle in [true, false] {
                 var configuration = Configuration.ephemeral
@@ -74,7 +74,7 @@ struct LifetimeRows {
 
     @Test("no limit is too large", arguments: [Duration.seconds(Int64.max), .seconds(10_000_000_000)])
     func largeLimits(_ limit: Duration) async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("x") }
             var configuration = Configuration.ephemeral
             configuration.idleTimeout = limit
@@ -99,7 +99,7 @@ struct LifetimeRows {
     func timersHoldNothing() async throws {
         weak var registry: LoadRegistry?
         weak var pool: ConnectionPool?
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("x") }
             let session = Session(.ephemeral)
             registry = session.core.registry

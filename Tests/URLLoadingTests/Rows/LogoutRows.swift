@@ -6,11 +6,11 @@ import URLLoadingTesting
 
 /// Security 10: what a store of credentials has forgotten no session of it says any more.
 @Suite(.timeLimit(.minutes(4))) struct LogoutRows {
-    private func with(_ use: (TestOrigin, Session, CredentialStore) async throws -> Void) async throws {
+    private func with(_ use: (HTTPTestServer, Session, CredentialStore) async throws -> Void) async throws {
         let store = CredentialStore()
         var configuration = Configuration.ephemeral
-        configuration.authentication.credentials = store
-        try await withTestOrigin { origin in
+        configuration.authentication.credentialStore = store
+        try await withHTTPTestServer { origin in
             origin.route("/*") { request in
                 guard let said = request.headers[.authorization] else {
                     return .status(.unauthorized, headers: [.wwwAuthenticate: "Basic realm=\"x\""])
@@ -69,7 +69,7 @@ import URLLoadingTesting
     func meanwhile(_ removed: Removed) async throws {
         try await with { origin, session, store in
             let decisions = Decisions.challenged(ChallengeLog()) { challenge in
-                let space = challenge.space
+                let space = challenge.protectionSpace
                 let realm: String? =
                     switch removed {
                     case .otherRealm: "y"
@@ -112,7 +112,7 @@ import URLLoadingTesting
         let store = CredentialStore()
         do {
             var configuration = Configuration.ephemeral
-            configuration.authentication.credentials = store
+            configuration.authentication.credentialStore = store
             let session = Session(configuration)
             session.invalidateAndCancel()
             await session.invalidated()

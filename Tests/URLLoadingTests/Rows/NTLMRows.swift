@@ -12,8 +12,8 @@ import URLLoadingWire
     static let ada = Credential(user: "ada", password: "s3cret")
     static let bob = Credential(user: "bob", password: "pw")
 
-    private func withGate(_ gate: NTLMGate, _ use: (TestOrigin) async throws -> Void) async throws {
-        try await withTestOrigin { origin in
+    private func withGate(_ gate: NTLMGate, _ use: (HTTPTestServer) async throws -> Void) async throws {
+        try await withHTTPTestServer { origin in
             origin.route("/*") { gate.answer($0) }
             try await use(origin)
         }
@@ -30,7 +30,7 @@ import URLLoadingWire
             try await session.expect(
                 Request(url: origin.url("/c"), method: .post, body: .data(Data("more!".utf8))), "ada 5")
             #expect(gate.seen == ["1 -", "2 negotiate", "2 authenticate ada", "2 -", "2 -"])
-            #expect(log.withLock { $0.map(\.space.method) } == [.ntlm])
+            #expect(log.withLock { $0.map(\.protectionSpace.method) } == [.ntlm])
             // RFC 9110 §8.6: a message that announces no length announces none.
             #expect(origin.requests[1].headers[.contentLength] == "0" && origin.requests[1].method == .post)
             #expect(origin.requests.dropFirst(3).allSatisfy { $0.headers[.authorization] == nil })
@@ -57,10 +57,10 @@ import URLLoadingWire
 
     @Test func `security 12, 13: through a proxy that forwards, nobody has what another has opened`() async throws {
         let gate = NTLMGate()
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             for path in ["/*", "http://origin.test/*", "http://other.test/*"] { origin.route(path) { gate.answer($0) } }
             var configuration = Configuration.ephemeral
-            configuration.proxies = .fixed([try Proxy(.http, host: "127.0.0.1", port: origin.port)])
+            configuration.proxyPolicy = .fixed([try Proxy(.http, host: "127.0.0.1", port: origin.port)])
             let session = Session(configuration)
             for text in [
                 "http://ada:s3cret@origin.test/", "http://origin.test/", "http://bob:pw@origin.test/",
@@ -170,7 +170,7 @@ import URLLoadingWire
                 if words.isEmpty {
                     try await session.expect(origin.url(), "refused")
                 } else {
-                    await expectFailure(.authenticationFailed, .peer) { try await session.data(from: origin.url()) }
+                    await expectFailure(.authenticationFailed, .remote) { try await session.data(from: origin.url()) }
                 }
                 await expectEmpty(session)
             }
@@ -183,7 +183,7 @@ import URLLoadingWire
             let log = ChallengeLog()
             let session = Session(.ephemeral, decisions: .challenged(log) { _ in .rejectProtectionSpace })
             try await session.expect(origin.url(), "refused")
-            #expect(log.withLock { $0.map(\.space.method) } == [.digest, .ntlm, .basic])
+            #expect(log.withLock { $0.map(\.protectionSpace.method) } == [.digest, .ntlm, .basic])
             var configuration = Configuration.ephemeral
             configuration.authentication.methods = [.ntlm]
             let other = Session(configuration, decisions: .challenged(ChallengeLog()) { _ in .use(Self.ada) })
@@ -200,7 +200,7 @@ import URLLoadingWire
             let session = Session(
                 base,
                 decisions: .challenged(ChallengeLog()) { challenge in
-                    challenge.space.method == .ntlm ? .use(Self.ada) : .performDefaultHandling
+                    challenge.protectionSpace.method == .ntlm ? .use(Self.ada) : .performDefaultHandling
                 })
             try await session.expect(origin.url(), "ada 0")
             await expectEmpty(session)
@@ -211,12 +211,12 @@ import URLLoadingWire
     @Test func `a server that chose HTTP 2 is asked on a connection of HTTP 1.1`() async throws {
         let authority = try TestCertificateAuthority(commonName: "Test root")
         let identity = try authority.issue(.init(names: ["localhost"]))
-        var tls = TestOrigin.TLS(certificatePEM: identity.certificatePEM, keyPEM: identity.keyPEM)
+        var tls = HTTPTestServer.TLS(certificatePEM: identity.certificatePEM, keyPEM: identity.keyPEM)
         var client = Configuration.ephemeral
-        client.tls.roots = .pem(String(decoding: authority.pem, as: UTF8.self))
+        client.tls.trustRoots = .pem(String(decoding: authority.pem, as: UTF8.self))
         client.resolver = RecordingResolver()
         let gate = NTLMGate()
-        try await withTestOrigin(.init(tls: tls)) { [client] one in
+        try await withHTTPTestServer(.init(tls: tls)) { [client] one in
             one.route("/*") { gate.answer($0) }
             tls.applicationProtocols = ["h2"]
             try await withHTTP2TestServer(.init(tls: tls)) { two in
@@ -230,7 +230,7 @@ import URLLoadingWire
                 let session = Session(
                     client,
                     decisions: .challenged(ChallengeLog()) { challenge in
-                        challenge.space.method == .ntlm ? .use(Self.ada) : .performDefaultHandling
+                        challenge.protectionSpace.method == .ntlm ? .use(Self.ada) : .performDefaultHandling
                     })
                 let target = try url("https://localhost:\(relay.address.port)/")
                 for count in 0..<2 {

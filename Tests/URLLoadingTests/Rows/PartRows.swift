@@ -11,10 +11,10 @@ struct PartRows {
         "ignored\r\n--sep\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 3\r\nX: 1\r\n\r\none\r\n"
         + "--sep\r\n\r\nt\r\n-w\r-o\n\r\n--sep  \r\nX-Empty:\r\n\r\n\r\n--sep--\r\nignored, too"
 
-    private static func answer(_ text: String, _ type: String, cuts: [Int] = []) -> TestOrigin.Answer {
+    private static func answer(_ text: String, _ type: String, cuts: [Int] = []) -> HTTPTestServer.Response {
         let bytes = Array(text.utf8)
         let borders = [0] + cuts + [bytes.count]
-        let pieces = zip(borders, borders.dropFirst()).map { TestOrigin.Answer.Piece.bytes(Array(bytes[$0..<$1])) }
+        let pieces = zip(borders, borders.dropFirst()).map { HTTPTestServer.Response.Piece.bytes(Array(bytes[$0..<$1])) }
         return .ok(
             .chunks(pieces), headers: [.contentType: type, .server: "cam", "X": "0", "Content-Range": "bytes 0-1/2"])
     }
@@ -31,7 +31,7 @@ struct PartRows {
     @Test("parts come with their fields, a response each and their content, however the body is cut")
     func parts() async throws {
         let length = Self.mixed.utf8.count
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/*") { request in
                 let cuts = request.path.dropFirst().split(separator: "-").compactMap { Int($0) }
                 return Self.answer(Self.mixed, "multipart/mixed; boundary=\"sep\"", cuts: cuts)
@@ -65,7 +65,7 @@ struct PartRows {
 
     @Test("byteranges, form-data, and a load that is held by its handle")
     func kinds() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/ranges") { _ in
                 Self.answer(
                     "--B\r\nContent-Range: bytes 0-1/8\r\n\r\nab\r\n--B\r\nContent-Range: bytes 6-7/8\r\n\r\ngh\r\n--B--\r\n",
@@ -101,7 +101,7 @@ struct PartRows {
 
     @Test("a part that is not read to its end is skipped; what is left of it is gone")
     func skipping() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in
                 let large = String(repeating: "0123456789\r\n--se", count: 40_000)
                 return Self.answer(
@@ -194,11 +194,11 @@ struct PartRows {
         configuration.limits.partCount = 2
         let pieces = text.split(separator: "LONG", omittingEmptySubsequences: false)
         let whole = pieces.joined(separator: String(repeating: "x", count: 70_000))
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in Self.answer(whole, type) }
             try await withSession(configuration) { session in
                 var seen: [String] = []
-                let error = await failure(reason, .peer, .receiving) {
+                let error = await failure(reason, .remote, .receiving) {
                     try await session.load(Request(url: origin.url())) { response, body in
                         var parts: ResponseBody.Parts.Iterator = try body.parts(of: response).makeAsyncIterator()
                         do {
@@ -220,7 +220,7 @@ struct PartRows {
 
     @Test("cancelling ends a wait for a part, and for its content", arguments: [0, 30, 60])
     func cancelled(_ count: Int64) async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/", faults: [.init(.responseBody(after: count), .stall)]) { _ in
                 .ok(
                     .bytes(Array(("--sep\r\nX: 1\r\n\r\n" + String(repeating: "x", count: 100) + "\r\n--sep--").utf8)),

@@ -10,14 +10,14 @@ struct PriorityRows {
 
     struct Forwarding: ProtocolHandler {
         func canHandle(_ request: Request) -> Bool { true }
-        func load(_ request: Request, client: ProtocolClient) async throws -> ProtocolAnswer {
+        func load(_ request: Request, client: ProtocolClient) async throws -> ProtocolResponse {
             try await client.next.load(request)
         }
     }
 
     @Test("loads wait by the priority of their task, equals in the order in which they came", arguments: Kind.allCases)
     func order(_ kind: Kind) async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             let latch = Latch()
             origin.route("/*") { _ in
                 await latch.wait()

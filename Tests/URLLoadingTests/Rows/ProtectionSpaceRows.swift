@@ -13,8 +13,8 @@ import URLLoadingWire
     private static let digest = Gate.Kind.digest("SHA-256", qop: "auth")
 
     /// An origin with one gate below each path.
-    private func with(_ gates: [(String, Gate)], _ use: (TestOrigin) async throws -> Void) async throws {
-        try await withTestOrigin { origin in
+    private func with(_ gates: [(String, Gate)], _ use: (HTTPTestServer) async throws -> Void) async throws {
+        try await withHTTPTestServer { origin in
             for (path, gate) in gates { origin.route(path) { gate.answer($0) } }
             try await use(origin)
         }
@@ -22,13 +22,13 @@ import URLLoadingWire
     }
 
     /// Sessions that know the user from a store, from the URL, and from a decision.
-    private func each(_ origin: TestOrigin, _ use: (Session, String, _ isAsked: Bool) async throws -> Void) async throws
+    private func each(_ origin: HTTPTestServer, _ use: (Session, String, _ isAsked: Bool) async throws -> Void) async throws
     {
         for source in ["store", "url", "decision"] {
             var configuration = Configuration.ephemeral
             let store = CredentialStore()
             if source == "store" { store.set(Self.ada, for: try ProtectionSpace(server: origin.url())) }
-            configuration.authentication.credentials = store
+            configuration.authentication.credentialStore = store
             let decisions = source == "decision" ? Decisions.challenged(ChallengeLog()) { _ in .use(Self.ada) } : nil
             let session = Session(configuration, decisions: decisions)
             try await use(
@@ -85,7 +85,7 @@ import URLLoadingWire
 
     @Test("a password that Digest refused is not sent as Basic to the same realm")
     func noDowngradeWithinOneRequest() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/*") { request in
                 let said = request.headers[.authorization] ?? ""
                 guard !said.hasPrefix("Basic") else { return .ok("in the clear") }
@@ -121,7 +121,7 @@ import URLLoadingWire
 
     @Test("a proxy's spaces are told apart in the same way")
     func proxies() async throws {
-        try await withTestOrigin { proxy in
+        try await withHTTPTestServer { proxy in
             let gate = Gate([Self.digest], realm: "second", user: "u", password: "pw", field: .proxyAuthorization)
             proxy.route("*") { request in
                 var answer = gate.answer(request)

@@ -11,7 +11,7 @@ import URLLoadingWire
 @Suite(.timeLimit(.minutes(4))) struct ProxyAuthenticationRows {
     @Test func `requests and tunnels: asked once, then unasked`() async throws {
         try await withSecureOrigin(.init(names: ["origin.test"]), name: "origin.test") { secure, base in
-            try await withTestOrigin { plain in
+            try await withHTTPTestServer { plain in
                 for origin in [plain, secure] { origin.route("/*") { _ in .ok("here") } }
                 try await withTestProxy(.init(.http, user: "u", password: "pw")) { proxy in
                     for isSecure in [false, true] {
@@ -20,7 +20,7 @@ import URLLoadingWire
                         let session = Session(
                             configuration,
                             decisions: .challenged(log) { challenge in
-                                guard challenge.space.method == .basic else { return .performDefaultHandling }
+                                guard challenge.protectionSpace.method == .basic else { return .performDefaultHandling }
                                 return .use(
                                     Credential(user: "u", password: challenge.previousFailureCount == 0 ? "no" : "pw"))
                             })
@@ -28,8 +28,8 @@ import URLLoadingWire
                             isSecure ? "https://origin.test:\(secure.port)/" : "http://plain.test:\(plain.port)/"
                         for _ in 0..<2 { try await session.expect(try url(target), "here") }
                         // The origin's certificate is asked about as well.
-                        #expect(log.withLock { $0.filter { $0.space.isProxy }.map(\.previousFailureCount) } == [0, 1])
-                        let space = try #require(log.withLock { $0.first?.space })
+                        #expect(log.withLock { $0.filter { $0.protectionSpace.isProxy }.map(\.previousFailureCount) } == [0, 1])
+                        let space = try #require(log.withLock { $0.first?.protectionSpace })
                         #expect(
                             space.isProxy && space.realm == "test" && space.method == .basic
                                 && space.port == Int(proxy.port))
@@ -46,12 +46,12 @@ import URLLoadingWire
     }
 
     @Test func `security 7, 17: a new proxy gets nothing of the old one's`() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("here") }
             try await withTestProxy(.init(.http, user: "u", password: "pw")) { first in
                 try await withTestProxy(.init(.http, user: "u", password: "pw")) { second in
                     let way = Lock(try first.address())
-                    let (configuration, _) = ProxyRows.client(.decided { _ in [ProxyChain([way.withLock { $0 }])] })
+                    let (configuration, _) = ProxyRows.client(.custom { _ in [ProxyChain([way.withLock { $0 }])] })
                     let session = Session(configuration)
                     let target = try url("http://plain.test:\(origin.port)/")
                     let (_, response) = try await session.data(
@@ -62,7 +62,7 @@ import URLLoadingWire
                     way.withLock { $0 = other }
                     let (_, refused) = try await session.data(from: target)
                     #expect(refused.http?.status == .proxyAuthenticationRequired)
-                    #expect(second.asked.allSatisfy { $0.headers[.proxyAuthorization] == nil })
+                    #expect(second.requests.allSatisfy { $0.headers[.proxyAuthorization] == nil })
                     await expectEmpty(session)
                 }
             }
@@ -75,7 +75,7 @@ import URLLoadingWire
             for (fault, connections) in [(nil, 1), (.closeAfterRefusal, 3)] as [(TestProxy.Fault?, Int)] {
                 for tls in [
                     nil,
-                    try TestOrigin.TLS(
+                    try HTTPTestServer.TLS(
                         TestCertificateAuthority(commonName: "Proxy root").issue(.init(names: ["localhost"]))),
                 ] {
                     try await withTestProxy(.init(.http, tls: tls, user: "u", password: "pw", fault: fault)) { proxy in
@@ -84,7 +84,7 @@ import URLLoadingWire
                         let session = Session(
                             configuration,
                             decisions: .challenged(ChallengeLog()) { challenge in
-                                guard challenge.space.isProxy, challenge.space.method == .basic else {
+                                guard challenge.protectionSpace.isProxy, challenge.protectionSpace.method == .basic else {
                                     return .performDefaultHandling
                                 }
                                 return .use(
@@ -93,7 +93,7 @@ import URLLoadingWire
                         try await session.expect(origin.url(), "here")
                         #expect(
                             proxy.connections == connections
-                                && proxy.asked.map(\.method) == ["CONNECT", "CONNECT", "CONNECT"])
+                                && proxy.requests.map(\.method) == ["CONNECT", "CONNECT", "CONNECT"])
                         await expectEmpty(session)
                         try await proxy.untilEmpty()
                     }
@@ -106,7 +106,7 @@ import URLLoadingWire
         "user and password of a proxy's address wait for its question where that is wanted", arguments: [false, true])
     func waiting(isSecure: Bool) async throws {
         try await withSecureOrigin(.init(names: ["origin.test"]), name: "origin.test") { secure, base in
-            try await withTestOrigin { plain in
+            try await withHTTPTestServer { plain in
                 for origin in [plain, secure] {
                     origin.route("/*") { request in .ok(String(decoding: request.body, as: UTF8.self)) }
                 }
@@ -120,7 +120,7 @@ import URLLoadingWire
                         let request = Request(url: try url(target), method: .post, body: .data(Data(text.utf8)))
                         try await session.expect(request, text)
                     }
-                    let said = proxy.asked.map { $0.headers[.proxyAuthorization] != nil }
+                    let said = proxy.requests.map { $0.headers[.proxyAuthorization] != nil }
                     // A tunnel stays open; a request to a proxy that forwards says it once more.
                     #expect(said == (isSecure ? [false, true] : [false, true, true]))
                     for request in plain.requests + secure.requests {
@@ -134,7 +134,7 @@ import URLLoadingWire
 
     @Test("a proxy that offers Digest never sees the password where it may wait")
     func waitingForDigest() async throws {
-        try await withTestOrigin { proxy in
+        try await withHTTPTestServer { proxy in
             let gate = Gate(
                 [.digest("SHA-256", qop: "auth"), .basic], user: "u", password: "pw", field: .proxyAuthorization)
             proxy.route("*") { request in
@@ -203,7 +203,7 @@ import URLLoadingWire
 
     /// An origin that plays the proxy: Digest, with what the proxy's own address says.
     @Test func `a proxy with Digest gets what its address says`() async throws {
-        try await withTestOrigin { proxy in
+        try await withHTTPTestServer { proxy in
             let gate = Gate(
                 [.digest("MD5", qop: "auth"), .basic], user: "u", password: "pw", field: .proxyAuthorization)
             proxy.route("*") { request in
@@ -236,7 +236,7 @@ import URLLoadingWire
     }
 
     @Test func `a 407 of an origin is a response, whoever decides`() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in
                 .status(
                     .proxyAuthenticationRequired,
@@ -253,18 +253,18 @@ import URLLoadingWire
 
     /// What a decision said for one user of a proxy is his: another's requests go there as the other, or not at all.
     @Test func `security 17: what was found for one user of a proxy is not said for another`() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("here") }
             try await withTestProxy(.init(.http, user: "carol", password: "pw")) { proxy in
                 let way = Lock(try proxy.address(user: "alice", password: "no"))
-                let session = Session(ProxyRows.client(.decided { _ in [ProxyChain([way.withLock { $0 }])] }).0)
+                let session = Session(ProxyRows.client(.custom { _ in [ProxyChain([way.withLock { $0 }])] }).0)
                 let target = try url("http://plain.test:\(origin.port)/")
                 let (_, response) = try await session.data(
                     for: Request(url: target),
                     decisions: .challenged(ChallengeLog()) { _ in .use(Credential(user: "carol", password: "pw")) })
                 #expect(response.http?.status == .ok)
                 try await session.expect(target, "here")
-                let said = { proxy.asked.last?.headers[.proxyAuthorization] }
+                let said = { proxy.requests.last?.headers[.proxyAuthorization] }
                 let other = try proxy.address(user: "bob", password: "pw")
                 way.withLock { $0 = other }
                 let (_, refused) = try await session.data(from: target)
@@ -279,13 +279,13 @@ import URLLoadingWire
 
     /// The load went another way in the end: what was to be said to a proxy was never accepted there.
     @Test func `a login is remembered where it was accepted alone`() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("here") }
             try await withTestProxy { spare in
                 try await withTestProxy(.init(.http, user: "u", password: "pw")) { proxy in
                     let (first, second) = (try proxy.address(), try spare.address())
                     let session = Session(
-                        ProxyRows.client(.decided { _ in [ProxyChain([first]), ProxyChain([second])] }).0)
+                        ProxyRows.client(.custom { _ in [ProxyChain([first]), ProxyChain([second])] }).0)
                     var decisions = Decisions()
                     decisions.challenge = Decision { _ in
                         await proxy.stop()
@@ -312,7 +312,7 @@ import URLLoadingWire
                 await expectFailure(.proxyAuthenticationRequired) { try await session.data(from: origin.url()) }
                 let (_, response) = try await session.data(from: try url("http://plain.test:1/"))
                 #expect(response.http?.status == .proxyAuthenticationRequired)
-                #expect(proxy.asked.count == 2 && proxy.asked.allSatisfy { $0.headers[.proxyAuthorization] == nil })
+                #expect(proxy.requests.count == 2 && proxy.requests.allSatisfy { $0.headers[.proxyAuthorization] == nil })
                 await expectEmpty(session)
             }
         }

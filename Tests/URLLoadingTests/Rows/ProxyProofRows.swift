@@ -11,16 +11,16 @@ import URLLoadingWire
 @Suite(.timeLimit(.minutes(4))) struct ProxyProofRows {
     static let ada = Credential(user: "ada", password: "s3cret")
 
-    private func setup(_ gate: NTLMGate, tls: TestOrigin.TLS? = nil) -> TestProxy.Configuration {
+    private func setup(_ gate: NTLMGate, tls: HTTPTestServer.TLS? = nil) -> TestProxy.Configuration {
         var configuration = TestProxy.Configuration(.http, tls: tls)
-        configuration.judge = { gate.judge($0) }
+        configuration.authorize = { gate.judge($0) }
         return configuration
     }
 
     private static func answering(_ log: ChallengeLog, _ answer: @escaping @Sendable (Challenge) -> ChallengeDecision)
         -> Decisions
     {
-        .challenged(log) { $0.space.isProxy ? answer($0) : .performDefaultHandling }
+        .challenged(log) { $0.protectionSpace.isProxy ? answer($0) : .performDefaultHandling }
     }
 
     @Test func `a tunnel: three messages on one connection, then unasked`() async throws {
@@ -30,7 +30,7 @@ import URLLoadingWire
                 let gate = NTLMGate()
                 let tls =
                     isSecure
-                    ? try TestOrigin.TLS(
+                    ? try HTTPTestServer.TLS(
                         TestCertificateAuthority(commonName: "Proxy root").issue(.init(names: ["localhost"]))) : nil
                 try await withTestProxy(setup(gate, tls: tls)) { proxy in
                     var (configuration, _) = ProxyRows.client(.fixed([try proxy.address()]), base)
@@ -41,10 +41,10 @@ import URLLoadingWire
                     // The same connection from the first question on.
                     #expect(gate.seen == ["1 -", "1 negotiate", "1 authenticate ada"])
                     #expect(
-                        proxy.asked.allSatisfy { $0.method == "CONNECT" && $0.target == "origin.test:\(origin.port)" })
+                        proxy.requests.allSatisfy { $0.method == "CONNECT" && $0.target == "origin.test:\(origin.port)" })
                     try await session.expect(try url("https://other.test:\(origin.port)/"), "here")
                     #expect(gate.seen.suffix(2) == ["2 negotiate", "2 authenticate ada"] && proxy.connections == 2)
-                    let spaces = log.withLock { $0.filter { $0.space.isProxy }.map(\.space) }
+                    let spaces = log.withLock { $0.filter { $0.protectionSpace.isProxy }.map(\.protectionSpace) }
                     #expect(spaces.count == 1 && spaces.first?.method == .ntlm && spaces.first?.port == Int(proxy.port))
                     // Security 5: nothing of it reaches an origin.
                     for request in origin.requests {
@@ -76,7 +76,7 @@ import URLLoadingWire
                         "1 -", "1 negotiate", "1 authenticate ada", "2 negotiate", "2 authenticate ada", "3 negotiate",
                         "3 authenticate ada",
                     ])
-                #expect(log.withLock { $0.filter { $0.space.isProxy }.map(\.previousFailureCount) } == [0, 1, 2])
+                #expect(log.withLock { $0.filter { $0.protectionSpace.isProxy }.map(\.previousFailureCount) } == [0, 1, 2])
                 await expectEmpty(session)
                 let stubborn = Session(
                     configuration,
@@ -89,7 +89,7 @@ import URLLoadingWire
     }
 
     @Test func `requests: bodies go with the last message, and the connection carries every origin's`() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/*") { .ok("\($0.bodyCount)") }
             let gate = NTLMGate()
             try await withTestProxy(setup(gate)) { proxy in
@@ -109,7 +109,7 @@ import URLLoadingWire
                     seen == ["-", "negotiate", "authenticate ada", "-", "-"]
                         && Set(gate.state.withLock { $0.opened.values }) == ["ada"])
                 // Security 5: what is for the proxy it keeps; once for each message of the proof, and never an origin's.
-                #expect(origin.requests.count == 3 && proxy.asked.count { $0.headers[.proxyAuthorization] != nil } == 2)
+                #expect(origin.requests.count == 3 && proxy.requests.count { $0.headers[.proxyAuthorization] != nil } == 2)
                 #expect(log.withLock { $0.count } == 1)
                 // It forgets.
                 gate.forget()
@@ -121,7 +121,7 @@ import URLLoadingWire
     }
 
     @Test func `security 12, 17: what one has opened is nobody else's`() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/*") { _ in .ok("here") }
             let gate = NTLMGate()
             try await withTestProxy(setup(gate)) { proxy in
@@ -130,12 +130,12 @@ import URLLoadingWire
                 for user in ["ada", "bob", "ada", "bob"] {
                     // For one load alone.
                     let credential = Credential(user: user, password: gate.passwords[user] ?? "", persistence: .none)
-                    let before = proxy.asked.count
+                    let before = proxy.requests.count
                     _ = try await session.data(
                         for: Request(url: target), decisions: .challenged(ChallengeLog()) { _ in .use(credential) })
-                    let last = try #require(proxy.asked.last)
+                    let last = try #require(proxy.requests.last)
                     #expect(
-                        gate.state.withLock { $0.opened[last.connection] } == user && proxy.asked.count > before + 1)
+                        gate.state.withLock { $0.opened[last.connection] } == user && proxy.requests.count > before + 1)
                 }
                 let (_, response) = try await session.data(from: target)
                 #expect(
@@ -173,13 +173,13 @@ import URLLoadingWire
                     let session = Session(
                         configuration,
                         decisions: Self.answering(log) { challenge in
-                            challenge.space.method == .ntlm
+                            challenge.protectionSpace.method == .ntlm
                                 ? .use(Credential(user: "ada", password: "s3cret", persistence: .none))
                                 : .use(Credential(user: "bob", password: "pw", persistence: .none))
                         })
                     try await session.expect(origin.url(), "here")
                     #expect(
-                        log.withLock { $0.filter { $0.space.isProxy }.map(\.space.port) } == [
+                        log.withLock { $0.filter { $0.protectionSpace.isProxy }.map(\.protectionSpace.port) } == [
                             Int(first.port), Int(second.port),
                         ])
                     await expectEmpty(session)
@@ -189,7 +189,7 @@ import URLLoadingWire
     }
 
     @Test func `a credential for one load is asked for once by each who asks`() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/*") { request in
                 request.headers[.authorization] == nil
                     ? .status(.unauthorized, headers: [.wwwAuthenticate: "Basic realm=\"o\""]) : .ok("in")
@@ -202,13 +202,13 @@ import URLLoadingWire
                         ProxyRows.client(.fixed([try proxy.address()])).0,
                         decisions: .challenged(log) { challenge in
                             .use(
-                                challenge.space.isProxy
+                                challenge.protectionSpace.isProxy
                                     ? Credential(user: "u", password: "pw", persistence: .none)
                                     : Credential(user: "a", password: "b", persistence: .none))
                         })
                     try await session.expect(try url("http://origin.test:\(origin.port)/"), "in")
                     #expect(
-                        log.withLock { $0.map(\.space.isProxy) } == [true, false]
+                        log.withLock { $0.map(\.protectionSpace.isProxy) } == [true, false]
                             && log.withLock { $0.map(\.previousFailureCount) } == [0, 0])
                     await expectEmpty(session)
                 }
@@ -219,7 +219,7 @@ import URLLoadingWire
     /// RFC 4559 §6: with a proxy that says so, what a proof opens stays its own.
     @Test func `security 12, 13: an origin's NTLM through a proxy that keeps its clients apart`() async throws {
         let gate = NTLMGate()
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             for path in ["http://origin.test/*", "http://other.test/*"] {
                 origin.route(path) { request in
                     var answer = gate.answer(request)
@@ -230,7 +230,7 @@ import URLLoadingWire
                 }
             }
             var configuration = Configuration.ephemeral
-            configuration.proxies = .fixed([try Proxy(.http, host: "127.0.0.1", port: origin.port)])
+            configuration.proxyPolicy = .fixed([try Proxy(.http, host: "127.0.0.1", port: origin.port)])
             let session = Session(configuration)
             for _ in 0..<2 {
                 for (text, body) in [
@@ -250,10 +250,10 @@ import URLLoadingWire
         async throws
     {
         let gate = NTLMGate()
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("*") { gate.answer($0) }
             let ways = Lock<[ProxyChain]>([.direct])
-            let (configuration, _) = ProxyRows.client(.decided { _ in ways.withLock { $0 } })
+            let (configuration, _) = ProxyRows.client(.custom { _ in ways.withLock { $0 } })
             let log = ChallengeLog()
             let session = Session(configuration, decisions: .challenged(log) { _ in .use(Self.ada) })
             try await session.expect(origin.url(), "ada 0")
@@ -276,7 +276,7 @@ import URLLoadingWire
                 let session = Session(
                     ProxyRows.client(.fixed([try proxy.address()])).0,
                     decisions: .challenged(ChallengeLog()) { _ in .use(Self.ada) })
-                await expectFailure(.authenticationFailed, .peer) {
+                await expectFailure(.authenticationFailed, .remote) {
                     try await session.data(from: try url("https://origin.test/"))
                 }
                 try await proxy.untilEmpty()
@@ -290,7 +290,7 @@ import URLLoadingWire
     /// A proxy that says what it knows of the password, right or wrong.
     private func digest(_ qop: String, knows password: String) -> TestProxy.Configuration {
         var configuration = TestProxy.Configuration(.http)
-        configuration.judge = { asked in
+        configuration.authorize = { asked in
             guard let said = asked.headers[.proxyAuthorization].flatMap({ AuthenticationChallenge.parse([$0]).first }),
                 said.isOf("Digest")
             else {
@@ -302,14 +302,14 @@ import URLLoadingWire
             let body = qop == "auth-int" ? ":" + h(asked.method == "CONNECT" ? "" : "here") : ""
             let middle = "n:\(said["nc"] ?? ""):\(said["cnonce"] ?? ""):\(qop)"
             let proof = h("\(h("u:p:\(password)")):\(middle):\(h(":" + asked.target + body))")
-            return .letThrough([.proxyAuthenticationInfo: "rspauth=\"\(proof)\", qop=\(qop)"])
+            return .allow([.proxyAuthenticationInfo: "rspauth=\"\(proof)\", qop=\(qop)"])
         }
         return configuration
     }
 
     @Test func `security 66: a proxy that proves itself with Digest, or fails to`() async throws {
         try await withSecureOrigin(.init(names: ["origin.test"]), name: "origin.test") { secure, base in
-            try await withTestOrigin { plain in
+            try await withHTTPTestServer { plain in
                 for origin in [plain, secure] { origin.route("/*") { _ in .ok("here") } }
                 let targets = [try url("http://origin.test:\(plain.port)/"), secure.url()]
                 for (qop, password) in [("auth", "pw"), ("auth-int", "pw"), ("auth", "no"), ("auth-int", "no")] {
@@ -323,7 +323,7 @@ import URLLoadingWire
                             if password == "pw" {
                                 try await session.expect(target, "here")
                             } else {
-                                await expectFailure(.authenticationFailed, .peer) {
+                                await expectFailure(.authenticationFailed, .remote) {
                                     try await session.data(from: target)
                                 }
                             }
@@ -339,15 +339,15 @@ import URLLoadingWire
     @Test func `security 12: a tunnel of HTTP/2 for one load is closed with it`() async throws {
         let authority = try TestCertificateAuthority(commonName: "Test root")
         let identity = try authority.issue(.init(names: ["origin.test"]))
-        var tls = TestOrigin.TLS(certificatePEM: identity.certificatePEM, keyPEM: identity.keyPEM)
+        var tls = HTTPTestServer.TLS(certificatePEM: identity.certificatePEM, keyPEM: identity.keyPEM)
         tls.applicationProtocols = ["h2"]
         try await withHTTP2TestServer(.init(tls: tls)) { server in
             server.route("/") { _ in .ok("here") }
             let gate = NTLMGate()
             try await withTestProxy(setup(gate)) { proxy in
                 var (configuration, _) = ProxyRows.client(.fixed([try proxy.address()]))
-                configuration.tls.roots = .pem(String(decoding: authority.pem, as: UTF8.self))
-                configuration.probeInterval = nil
+                configuration.tls.trustRoots = .pem(String(decoding: authority.pem, as: UTF8.self))
+                configuration.http2PingInterval = nil
                 let session = Session(configuration)
                 let target = try url("https://origin.test:\(server.port)/")
                 let (_, response) = try await session.data(
@@ -399,7 +399,7 @@ import URLLoadingWire
         _ scheme: String
     ) async throws {
         try await withSecureOrigin(.init(names: ["origin.test"]), name: "origin.test") { secure, base in
-            try await withTestOrigin { plain in
+            try await withHTTPTestServer { plain in
                 for origin in [plain, secure] { origin.route("/*") { _ in .ok("here") } }
                 let gate = NTLMGate()
                 let user = scheme == "NTLM" ? Self.ada : Credential(user: "u", password: "pw")
@@ -415,7 +415,7 @@ import URLLoadingWire
                         let answer = try await talk(session, port, secure: isSecure)
                         #expect(answer == "here")
                     }
-                    #expect(log.withLock { $0.filter { $0.space.isProxy }.map(\.space.method.name) } == [scheme])
+                    #expect(log.withLock { $0.filter { $0.protectionSpace.isProxy }.map(\.protectionSpace.method.name) } == [scheme])
                     // The first question's connection goes on.
                     #expect(proxy.connections == 3)
                     await expectEmpty(session)

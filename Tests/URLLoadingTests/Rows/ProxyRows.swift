@@ -14,7 +14,7 @@ import URLLoadingWire
     {
         let resolver = RecordingResolver(.failure(IOFailure(.hostNotFound("looked up here"), .resolve)))
         var configuration = base
-        configuration.proxies = policy
+        configuration.proxyPolicy = policy
         configuration.resolver = resolver
         return (configuration, resolver)
     }
@@ -24,7 +24,7 @@ import URLLoadingWire
     // MARK: HTTP
 
     @Test func `checklist 24, security 5: plain http is asked for by its whole URL`() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/a") { _ in .ok("here") }
             try await withTestProxy(.init(.http, user: "u", password: "pw")) { proxy in
                 let (configuration, resolver) = Self.client(.fixed([try proxy.address(user: "u", password: "pw")]))
@@ -33,7 +33,7 @@ import URLLoadingWire
                 request.headers = Self.secrets
                 request.headers["Proxy-Connection"] = "keep-alive"
                 try await session.expect(request, "here")
-                let asked = try #require(proxy.asked.first)
+                let asked = try #require(proxy.requests.first)
                 #expect(asked.method == "GET" && asked.target == "http://origin.test:\(origin.port)/a?b=c")
                 #expect(
                     asked.headers[.host] == "origin.test:\(origin.port)" && asked.headers["Proxy-Connection"] == nil)
@@ -43,7 +43,7 @@ import URLLoadingWire
                 #expect(resolver.asked.isEmpty)
                 // Kept, and told apart from others.
                 try await session.expect(request, "here")
-                #expect(proxy.connections == 1 && proxy.asked.count == 2)
+                #expect(proxy.connections == 1 && proxy.requests.count == 2)
                 #expect(
                     session.connectionsDescription.contains("through http://127.0.0.1")
                         && !session.connectionsDescription.contains("pw"))
@@ -52,15 +52,15 @@ import URLLoadingWire
     }
 
     @Test func `one connection to a proxy forwards for every origin`() async throws {
-        try await withTestOrigin { first in
-            try await withTestOrigin { second in
+        try await withHTTPTestServer { first in
+            try await withHTTPTestServer { second in
                 for origin in [first, second] { origin.route("/") { _ in .ok("here") } }
                 try await withTestProxy { proxy in
                     let session = Session(Self.client(.fixed([try proxy.address()])).0)
                     for origin in [first, second, first] {
                         try await session.expect(try url("http://origin.test:\(origin.port)/"), "here")
                     }
-                    #expect(proxy.connections == 1 && proxy.asked.count == 3)
+                    #expect(proxy.connections == 1 && proxy.requests.count == 3)
                     await expectEmpty(session)
                 }
             }
@@ -70,9 +70,9 @@ import URLLoadingWire
     @Test func `a proxy on a Unix socket`() async throws {
         let path = AddressRows.socketPath()
         defer { try? FileManager.default.removeItem(atPath: path) }
-        var server = TestOrigin.Configuration()
+        var server = HTTPTestServer.Configuration()
         server.address = .unix(path)
-        try await withTestOrigin(server) { proxy in
+        try await withHTTPTestServer(server) { proxy in
             proxy.route("*") { _ in .ok("forwarded") }
             for address in [
                 try Proxy(.http, unixSocket: path, user: "u", password: "pw"),
@@ -111,8 +111,8 @@ import URLLoadingWire
                 request.headers = Self.secrets
                 request.headers["Proxy-Connection"] = "keep-alive"
                 for _ in 0..<2 { try await session.expect(request, "secret") }
-                let asked = try #require(proxy.asked.first)
-                #expect(proxy.asked.count == 1)
+                let asked = try #require(proxy.requests.first)
+                #expect(proxy.requests.count == 1)
                 // Once it is open a tunnel is the socket itself: no layer and no copy.
                 #expect(
                     made.withLock { $0 } == [
@@ -136,7 +136,7 @@ import URLLoadingWire
     /// A field of the caller's goes to the proxy that gets the request, or that is asked for a tunnel, and nowhere else.
     @Test func `security 5: a Proxy-Authorization of the caller's`() async throws {
         try await withSecureOrigin(.init(names: ["origin.test"]), name: "origin.test") { secure, base in
-            try await withTestOrigin { plain in
+            try await withHTTPTestServer { plain in
                 for origin in [plain, secure] { origin.route("/") { _ in .ok("here") } }
                 try await withTestProxy { proxy in
                     let (configuration, _) = Self.client(.fixed([try proxy.address()]), base)
@@ -145,13 +145,13 @@ import URLLoadingWire
                         var request = Request(url: try url(target))
                         request.headers[.proxyAuthorization] = "Mine 1"
                         try await session.expect(request, "here")
-                        #expect(proxy.asked.last?.headers[.proxyAuthorization] == "Mine 1")
-                        #expect(proxy.asked.last?.headers.count { $0.name == .proxyAuthorization } == 1)
+                        #expect(proxy.requests.last?.headers[.proxyAuthorization] == "Mine 1")
+                        #expect(proxy.requests.last?.headers.count { $0.name == .proxyAuthorization } == 1)
                     }
                     #expect(secure.requests.first?.headers[.proxyAuthorization] == nil)
                     // Without a proxy it goes nowhere.
                     var direct = base
-                    direct.proxies = .none
+                    direct.proxyPolicy = .none
                     var request = Request(url: plain.url())
                     request.headers[.proxyAuthorization] = "Mine 1"
                     try await Session(direct).expect(request, "here")
@@ -163,7 +163,7 @@ import URLLoadingWire
 
     @Test func bodiesBothWays() async throws {
         let content = Data((0..<300_000).map { UInt8(truncatingIfNeeded: $0 &* 7) })
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { request in .ok(.bytes(request.body)) }
             try await withTestProxy { proxy in
                 let session = Session(Self.client(.fixed([try proxy.address()])).0)
@@ -185,7 +185,7 @@ import URLLoadingWire
             #expect(
                 response.http?.status == .proxyAuthenticationRequired
                     && String(decoding: body, as: UTF8.self) == "refused\n")
-            let error = await failure(.proxyAuthenticationRequired, .peer, .connecting) {
+            let error = await failure(.proxyAuthenticationRequired, .remote, .connecting) {
                 try await session.data(from: try url("https://origin.test/"))
             }
             #expect(error?.proxyFailure?.head?.headers[.proxyAuthenticate] == "Basic realm=\"test\"")
@@ -199,7 +199,7 @@ import URLLoadingWire
     func `security 42: a proxy does not answer in the name of an https origin`(status: Int) async throws {
         try await withTestProxy(.init(.http, fault: .refuse(status))) { proxy in
             let session = Session(Self.client(.fixed([try proxy.address()])).0)
-            let error = await failure(.proxyRefused, .peer, .connecting) {
+            let error = await failure(.proxyRefused, .remote, .connecting) {
                 try await session.data(from: try url("https://origin.test/"))
             }
             #expect(error?.proxyFailure?.head?.status.code == status)
@@ -213,7 +213,7 @@ import URLLoadingWire
         try await withSecureOrigin(.init(names: ["origin.test", "localhost"]), name: "origin.test") { origin, base in
             origin.route("/") { _ in .ok(.bytes([UInt8](repeating: 7, count: 1 << 20))) }
             let tls = origin.configuration.tls
-            try await withTestOrigin { plain in
+            try await withHTTPTestServer { plain in
                 plain.route("/") { _ in .ok("plain") }
                 try await withTestProxy(.init(.http, tls: tls)) { proxy in
                     let (configuration, resolver) = Self.client(.fixed([try proxy.address()]), base)
@@ -224,8 +224,8 @@ import URLLoadingWire
                     }
                     try await session.expect(try url("http://plain.test:\(plain.port)/"), "plain")
                     #expect(
-                        proxy.asked.map(\.method) == ["CONNECT", "GET"]
-                            && proxy.asked.allSatisfy { $0.serverName == "localhost" })
+                        proxy.requests.map(\.method) == ["CONNECT", "GET"]
+                            && proxy.requests.allSatisfy { $0.serverName == "localhost" })
                     #expect(resolver.asked.isEmpty)
                     var upload = Request(url: origin.url(), method: .post)
                     upload.body = .data(Data(count: 1 << 20))
@@ -242,9 +242,9 @@ import URLLoadingWire
         let identity = try authority.issue(.init(names: ["other.test"]))
         try await withTestProxy(.init(.http, tls: .init(identity))) { proxy in
             var (configuration, _) = Self.client(.fixed([try proxy.address(user: "u", password: "S3CRET")]))
-            configuration.tls.roots = .pem(String(decoding: authority.pem, as: UTF8.self))
+            configuration.tls.trustRoots = .pem(String(decoding: authority.pem, as: UTF8.self))
             for target in ["http://origin.test/", "https://origin.test/"] {
-                let error = await failure(.certificateNameMismatch, .peer, .securing) {
+                let error = await failure(.certificateNameMismatch, .remote, .securing) {
                     try await Session(configuration).data(from: try url(target))
                 }
                 #expect(error?.proxyFailure?.proxy.kind == .https)
@@ -253,17 +253,17 @@ import URLLoadingWire
             let (first, base) = (try proxy.address(), configuration)
             try await withTestProxy { other in
                 let second = try other.address()
-                let (session, _) = Self.client(.decided { _ in [[first], [second], .direct] }, base)
-                await expectFailure(.certificateNameMismatch, .peer, .securing) {
+                let (session, _) = Self.client(.custom { _ in [[first], [second], .direct] }, base)
+                await expectFailure(.certificateNameMismatch, .remote, .securing) {
                     try await Session(session).data(from: try url("http://origin.test/"))
                 }
                 #expect(other.connections == 0)
             }
-            configuration.tls.roots = .system
-            await expectFailure(.certificateUntrusted, .peer, .securing) {
+            configuration.tls.trustRoots = .system
+            await expectFailure(.certificateUntrusted, .remote, .securing) {
                 try await Session(configuration).data(from: try url("http://origin.test/"))
             }
-            #expect(proxy.asked.isEmpty)
+            #expect(proxy.requests.isEmpty)
         }
     }
 
@@ -272,7 +272,7 @@ import URLLoadingWire
         try await withSecureOrigin(.init(names: ["localhost"])) { origin, base in
             try await withTestProxy(.init(.socks)) { proxy in
                 let (configuration, _) = Self.client(.fixed([try proxy.address()]), base)
-                let error = await failure(.certificateNameMismatch, .peer, .securing) {
+                let error = await failure(.certificateNameMismatch, .remote, .securing) {
                     try await Session(configuration).data(from: try url("https://origin.test:\(origin.port)/"))
                 }
                 #expect(error?.proxyFailure == nil)
@@ -286,7 +286,7 @@ import URLLoadingWire
         kind: Proxy.Kind
     ) async throws {
         try await withSecureOrigin(.init(names: ["origin.test"]), name: "origin.test") { secure, base in
-            try await withTestOrigin { plain in
+            try await withHTTPTestServer { plain in
                 for origin in [plain, secure] { origin.route("/") { _ in .ok("here") } }
                 try await withTestProxy(.init(.socks)) { proxy in
                     let (configuration, resolver) = Self.client(.fixed([try proxy.address(kind)]), base)
@@ -296,7 +296,7 @@ import URLLoadingWire
                     try await session.expect(secure.url(), "here")
                     #expect(resolver.asked.isEmpty)
                     #expect(
-                        proxy.asked.map(\.target) == [
+                        proxy.requests.map(\.target) == [
                             "plain.test:\(plain.port)", "127.0.0.1:\(plain.port)", "origin.test:\(secure.port)",
                         ])
                     // To the origin it is a request like any other.
@@ -310,7 +310,7 @@ import URLLoadingWire
 
     @Test(arguments: ["socks5", "socks4"]) func `SOCKS with names that are looked up here`(scheme: String) async throws
     {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("here") }
             try await withTestProxy(.init(.socks)) { proxy in
                 var (configuration, _) = Self.client(.fixed([try Proxy("\(scheme)://127.0.0.1:\(proxy.port)")]))
@@ -318,36 +318,36 @@ import URLLoadingWire
                 configuration.resolver = RecordingResolver(
                     .success([.ipv6([UInt8](repeating: 0, count: 15) + [1], port: 0), .ipv4((127, 0, 0, 1), port: 0)]))
                 try await Session(configuration).expect(target, "here")
-                #expect(proxy.asked.last?.target == "127.0.0.1:\(origin.port)")
+                #expect(proxy.requests.last?.target == "127.0.0.1:\(origin.port)")
                 configuration.addressPolicy = AddressPolicy { $0.host != "origin.test" }
                 await expectFailure(.addressRefused) { try await Session(configuration).data(from: target) }
                 // What is not found is the origin and not the proxy.
                 let error = await failure(.hostNotFound) {
-                    try await Session(Self.client(configuration.proxies).0).data(from: target)
+                    try await Session(Self.client(configuration.proxyPolicy).0).data(from: target)
                 }
-                #expect(error?.proxyFailure == nil && proxy.asked.count == 1)
+                #expect(error?.proxyFailure == nil && proxy.requests.count == 1)
                 try await proxy.untilEmpty()
             }
         }
     }
 
     @Test func userAndPasswordOfSOCKS() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("here") }
             try await withTestProxy(.init(.socks, user: "u", password: "pw")) { proxy in
                 func session(_ kind: Proxy.Kind, _ user: String?, _ password: String?) throws -> Session {
                     Session(Self.client(.fixed([try proxy.address(kind, user: user, password: password)])).0)
                 }
                 try await session(.socks5, "u", "pw").expect(origin.url(), "here")
-                #expect(proxy.asked.last?.credentials == "u:pw")
+                #expect(proxy.requests.last?.credentials == "u:pw")
                 for (user, password) in [("u", "no"), ("x", "pw"), (nil, nil)] as [(String?, String?)] {
-                    let error = await failure(.proxyAuthenticationRequired, .peer, .connecting) {
+                    let error = await failure(.proxyAuthenticationRequired, .remote, .connecting) {
                         try await session(.socks5, user, password).data(from: origin.url())
                     }
                     #expect(error?.proxyFailure != nil)
                 }
                 try await session(.socks4a, "u", nil).expect(origin.url(), "here")
-                let error = await failure(.proxyRefused, .peer, .connecting) {
+                let error = await failure(.proxyRefused, .remote, .connecting) {
                     try await session(.socks4a, "x", nil).data(from: origin.url())
                 }
                 #expect(error?.proxyFailure?.reply == 93)
@@ -358,7 +358,7 @@ import URLLoadingWire
     @Test(arguments: 1...9) func everyRefusalOfSOCKS(code: Int) async throws {
         try await withTestProxy(.init(.socks, fault: .refuse(code))) { proxy in
             let session = Session(Self.client(.fixed([try proxy.address()])).0)
-            let error = await failure(.proxyRefused, .peer, .connecting) {
+            let error = await failure(.proxyRefused, .remote, .connecting) {
                 try await session.data(from: try url("http://origin.test/"))
             }
             #expect(error?.proxyFailure?.reply == UInt8(code) && error?.detail?.contains("(\(code))") == true)
@@ -370,7 +370,7 @@ import URLLoadingWire
 
     @Test func `a chain: each hop through the one before`() async throws {
         try await withSecureOrigin(.init(names: ["origin.test", "localhost"]), name: "origin.test") { secure, base in
-            try await withTestOrigin { plain in
+            try await withHTTPTestServer { plain in
                 for origin in [plain, secure] { origin.route("/") { _ in .ok("here") } }
                 try await withTestProxy(.init(.http, user: "a", password: "1")) { first in
                     try await withTestProxy(.init(.socks, user: "b", password: "2")) { second in
@@ -387,22 +387,22 @@ import URLLoadingWire
                             try await session.expect(try url("http://plain.test:\(plain.port)/"), "here")
                             #expect(resolver.asked.isEmpty)
                             #expect(
-                                first.asked.map(\.target) == Array(repeating: "second.test:\(second.port)", count: 2))
-                            #expect(second.asked.map(\.target) == Array(repeating: "localhost:\(third.port)", count: 2))
+                                first.requests.map(\.target) == Array(repeating: "second.test:\(second.port)", count: 2))
+                            #expect(second.requests.map(\.target) == Array(repeating: "localhost:\(third.port)", count: 2))
                             #expect(
-                                third.asked.map(\.target) == [
+                                third.requests.map(\.target) == [
                                     "origin.test:\(secure.port)", "http://plain.test:\(plain.port)/",
                                 ])
                             // Each gets its own credentials and no other's.
                             #expect(
-                                first.asked.allSatisfy {
+                                first.requests.allSatisfy {
                                     $0.headers[.proxyAuthorization] == "Basic " + Data("a:1".utf8).base64EncodedString()
                                 })
                             #expect(
-                                third.asked.allSatisfy {
+                                third.requests.allSatisfy {
                                     $0.headers[.proxyAuthorization] == "Basic " + Data("c:3".utf8).base64EncodedString()
                                 })
-                            #expect(second.asked.allSatisfy { $0.credentials == "b:2" })
+                            #expect(second.requests.allSatisfy { $0.credentials == "b:2" })
                         }
                     }
                 }
@@ -413,13 +413,13 @@ import URLLoadingWire
     @Test func `an error says which hop failed`() async throws {
         let closed = try Proxy(.http, host: "127.0.0.1", port: try closedPort())
         let nowhere = try Proxy(.socks5, host: "no.such.proxy", port: 1)
-        let (configuration, resolver) = Self.client(.decided { url in url.path() == "/1" ? [[nowhere]] : [[closed]] })
+        let (configuration, resolver) = Self.client(.custom { url in url.path() == "/1" ? [[nowhere]] : [[closed]] })
         let session = Session(configuration)
         let missing = await failure(.proxyNotFound, .system, .resolving) {
             try await session.data(from: try url("https://origin.test/1"))
         }
         #expect(missing?.proxyFailure?.proxy == nowhere && resolver.asked == ["no.such.proxy"])
-        let refused = await failure(.connectionRefused, .peer, .connecting) {
+        let refused = await failure(.connectionRefused, .remote, .connecting) {
             try await session.data(from: try url("https://origin.test/2"))
         }
         #expect(
@@ -429,12 +429,12 @@ import URLLoadingWire
             try await withTestProxy(.init(.socks, fault: .refuse(2))) { second in
                 let hop = try second.address()
                 let session = Session(Self.client(.fixed([try first.address(), hop])).0)
-                let error = await failure(.proxyRefused, .peer, .connecting) {
+                let error = await failure(.proxyRefused, .remote, .connecting) {
                     try await session.data(from: try url("http://origin.test/"))
                 }
                 #expect(error?.proxyFailure?.proxy == hop && error?.proxyFailure?.reply == 2)
                 let dead = Session(Self.client(.fixed([try first.address(), closed])).0)
-                let other = await failure(.proxyRefused, .peer, .connecting) {
+                let other = await failure(.proxyRefused, .remote, .connecting) {
                     try await dead.data(from: try url("http://origin.test/"))
                 }
                 #expect(other?.proxyFailure?.proxy.port == first.port && other?.proxyFailure?.head?.status.code == 502)
@@ -458,12 +458,12 @@ import URLLoadingWire
     // MARK: The pool
 
     @Test func `security 17: ways and credentials do not mix`() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("here") }
             try await withTestProxy { one in
                 try await withTestProxy { other in
                     let next = Lock<[ProxyChain]>([])
-                    let session = Session(Self.client(.decided { _ in next.withLock { $0 } }).0)
+                    let session = Session(Self.client(.custom { _ in next.withLock { $0 } }).0)
                     let ways: [ProxyChain] = [
                         .direct, [try one.address()], [try one.address(user: "a", password: "1")],
                         [try one.address(user: "a", password: "2")],
@@ -490,22 +490,22 @@ import URLLoadingWire
     }
 
     @Test func `security 7: another proxy gets no credentials of the first`() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .redirect("http://second.test:\(origin.port)/end") }
             origin.route("/end") { _ in .ok("end") }
             try await withTestProxy { one in
                 try await withTestProxy { other in
                     let first: ProxyChain = [try one.address(user: "u", password: "pw")]
                     let second: ProxyChain = [try other.address()]
-                    let session = Session(Self.client(.decided { $0.host() == "first.test" ? [first] : [second] }).0)
+                    let session = Session(Self.client(.custom { $0.host() == "first.test" ? [first] : [second] }).0)
                     var request = Request(url: try url("http://first.test:\(origin.port)/"))
                     try await session.expect(request, "end")
-                    #expect(other.asked.last?.headers[.proxyAuthorization] == nil)
+                    #expect(other.requests.last?.headers[.proxyAuthorization] == nil)
                     request.headers[.proxyAuthorization] = "Mine"
                     try await session.expect(request, "end")
                     #expect(
-                        one.asked.last?.headers[.proxyAuthorization] == "Mine"
-                            && other.asked.last?.headers[.proxyAuthorization] == nil)
+                        one.requests.last?.headers[.proxyAuthorization] == "Mine"
+                            && other.requests.last?.headers[.proxyAuthorization] == nil)
                 }
             }
         }
@@ -517,22 +517,22 @@ import URLLoadingWire
         async throws
     {
         let dead = try Proxy(.http, host: "127.0.0.1", port: try closedPort())
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("here") }
             try await withTestProxy { proxy in
                 let good = try proxy.address()
-                try await Session(Self.client(.decided { _ in [[dead], [good]] }).0).expect(origin.url(), "here")
-                #expect(proxy.asked.count == 1)
-                try await Session(Self.client(.decided { _ in [[dead], .direct] }).0).expect(origin.url(), "here")
+                try await Session(Self.client(.custom { _ in [[dead], [good]] }).0).expect(origin.url(), "here")
+                #expect(proxy.requests.count == 1)
+                try await Session(Self.client(.custom { _ in [[dead], .direct] }).0).expect(origin.url(), "here")
                 await expectFailure(.connectionRefused) {
-                    try await Session(Self.client(.decided { _ in [[dead]] }).0).data(from: origin.url())
+                    try await Session(Self.client(.custom { _ in [[dead]] }).0).data(from: origin.url())
                 }
             }
             // A refusal is an answer.
             try await withTestProxy(.init(.http, fault: .refuse(403))) { proxy in
                 let strict = try proxy.address()
                 await expectFailure(.proxyRefused) {
-                    try await Session(Self.client(.decided { _ in [[strict], .direct] }).0).data(
+                    try await Session(Self.client(.custom { _ in [[strict], .direct] }).0).data(
                         from: try url("https://origin.test/"))
                 }
             }
@@ -542,10 +542,10 @@ import URLLoadingWire
     @Test func `a choice that is none`() async throws {
         struct Unknown: Error {}
         await expectFailure(.badDecision, .local, .preparing) {
-            try await Session(Self.client(.decided { _ in [] }).0).data(from: try url("http://a.test/"))
+            try await Session(Self.client(.custom { _ in [] }).0).data(from: try url("http://a.test/"))
         }
         let error = await failure(.decisionFailed, .local, .preparing) {
-            try await Session(Self.client(.decided { _ in throw Unknown() }).0).data(from: try url("http://a.test/"))
+            try await Session(Self.client(.custom { _ in throw Unknown() }).0).data(from: try url("http://a.test/"))
         }
         #expect(error?.underlying is Unknown)
     }
@@ -554,7 +554,7 @@ import URLLoadingWire
         let (isAsked, latch) = (Flag(), Latch())
         let session = Session(
             Self.client(
-                .decided { _ in
+                .custom { _ in
                     isAsked.raise()
                     await latch.wait()
                     return [.direct]
@@ -585,7 +585,7 @@ import URLLoadingWire
         try await expect({ try await ways(own, intern) }, "direct")
         try await expect({ try await ways(.none, origin) }, "direct")
         #expect(ProxyPlan(.none).isDirect && ProxyPlan(.environment, [], ProxyEnvironment { _ in nil }).isDirect)
-        if case .environment = Configuration.default.proxies.choice {
+        if case .environment = Configuration.default.proxyPolicy.choice {
         } else {
             Issue.record("the default is the environment")
         }
@@ -598,7 +598,7 @@ import URLLoadingWire
     {
         try await withTestProxy(.init(kind, fault: .garbage)) { proxy in
             let session = Session(Self.client(.fixed([try proxy.address()])).0)
-            let error = await failure(kind == .http ? .notHTTP : .notSOCKS, .peer, .connecting) {
+            let error = await failure(kind == .http ? .notHTTP : .notSOCKS, .remote, .connecting) {
                 try await session.data(from: try url("https://origin.test/"))
             }
             #expect(error?.proxyFailure != nil)
@@ -631,7 +631,7 @@ import URLLoadingWire
         let endless = Array("HTTP/1.1 200 OK\r\nX: ".utf8) + [UInt8](repeating: 0x61, count: 200_000)
         try await withTestProxy(.init(.http, fault: .answer(endless))) { proxy in
             let session = Session(Self.client(.fixed([try proxy.address()])).0)
-            await expectFailure(.headTooLarge, .peer, .connecting) {
+            await expectFailure(.headTooLarge, .remote, .connecting) {
                 try await session.data(from: try url("https://origin.test/"))
             }
         }
@@ -648,7 +648,7 @@ import URLLoadingWire
             .give("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"),
         ])
         var configuration = Configuration.patient
-        configuration.proxies = .fixed([try Proxy("proxy.test")])
+        configuration.proxyPolicy = .fixed([try Proxy("proxy.test")])
         configuration.dial = { _, _ in transport }
         try await Session(configuration).expect(try url("https://origin.test/"), "ok")
     }
@@ -661,7 +661,7 @@ import URLLoadingWire
                     .init(kind, fault: .extraBytes(Array("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nfalse".utf8)))
                 ) { proxy in
                     let session = Session(Self.client(.fixed([try proxy.address()]), base).0)
-                    let error = await failure(.notTLS, .peer, .securing) { try await session.data(from: origin.url()) }
+                    let error = await failure(.notTLS, .remote, .securing) { try await session.data(from: origin.url()) }
                     #expect(error?.proxyFailure == nil)
                     await expectEmpty(session)
                 }
@@ -680,7 +680,7 @@ import URLLoadingWire
                     task.resume()
                     let (greeting, _) = try await task.read(atLeast: 11, atMost: 100)
                     #expect(String(decoding: greeting, as: UTF8.self) == "220 hello\r\n")
-                    #expect(proxy.asked.last?.target == "mail.test:\(listener.address.port)" && resolver.asked.isEmpty)
+                    #expect(proxy.requests.last?.target == "mail.test:\(listener.address.port)" && resolver.asked.isEmpty)
                     task.cancel()
                     listener.close()
                     await expectEmpty(session)
@@ -727,7 +727,7 @@ import URLLoadingWire
         ]
         let transport = ScriptedTransport(steps, holdingAt: block)
         var configuration = Configuration.patient
-        configuration.proxies = .fixed([
+        configuration.proxyPolicy = .fixed([
             try Proxy("one.t:1"), try Proxy("socks5h://u:pw@b.t"), try Proxy("socks4a://c.t"),
         ])
         configuration.dial = { _, _ in transport }

@@ -17,7 +17,7 @@ struct RedirectRows {
 
     @Test("checklist 57: the decision sees the redirect and the proposed request before anything is sent")
     func askedFirst() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/from") { _ in .redirect("/to?x#y", status: .movedPermanently) }
             origin.route("/to") { .ok("\($0.method)") }
             let decisions = deciding { redirect in
@@ -43,7 +43,7 @@ struct RedirectRows {
 
     @Test("checklist 58, 59: the proposed request is followed, or another sent in its place, as it is")
     func followOrInstead() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/from") { _ in .redirect("/to") }
             origin.route("/to") { _ in .ok("proposed") }
             origin.route("/else") { .ok("\($0.method) \($0.headers[.authorization] ?? "-") \($0.bodyCount)") }
@@ -62,10 +62,10 @@ struct RedirectRows {
 
     @Test("checklist 60: a redirect that is not followed is the result, with its body")
     func deliver() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/from") { _ in .status(.found, headers: [.location: "/to"], body: .bytes(Array("moved".utf8)))
             }
-            try await withSession(.ephemeral, decisions: deciding { _ in .deliver }) { session in
+            try await withSession(.ephemeral, decisions: deciding { _ in .doNotFollow }) { session in
                 let (data, response) = try await session.data(from: origin.url("/from"))
                 #expect(data == Data("moved".utf8))
                 #expect(response.http?.status == .found)
@@ -80,12 +80,12 @@ struct RedirectRows {
         try await withSecureOrigin { secure, configuration in
             secure.route("/") { .ok("\($0.tls != nil) \($0.connection)") }
             let target = secure.url("/").absoluteString
-            try await withTestOrigin { origin in
+            try await withHTTPTestServer { origin in
                 origin.route("/") { _ in .redirect(target) }
                 try await withSession(configuration) { try await $0.expect(origin.url(), "true 1") }
                 // The same hop to a host whose certificate is not trusted is refused.
                 try await withSession(.ephemeral) { session in
-                    let error = await failure(.certificateUntrusted, .peer, .securing) {
+                    let error = await failure(.certificateUntrusted, .remote, .securing) {
                         try await session.data(from: origin.url())
                     }
                     #expect(error?.url == secure.url("/"))
@@ -96,7 +96,7 @@ struct RedirectRows {
 
     @Test("checklist 62: redirects are followed up to the maximum", arguments: [0, 1, 5, 20])
     func maximum(_ maximum: Int) async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/*") { request in
                 guard let left = Int(request.path.dropFirst()), left > 0 else { return .ok("end") }
                 return .redirect("/\(left - 1)")
@@ -106,7 +106,7 @@ struct RedirectRows {
             configuration.maximumRedirects = maximum
             try await withSession(configuration) { session in
                 try await session.expect(origin.url("/\(maximum)"), "end")
-                let error = await failure(.tooManyRedirects, .peer, .redirecting) {
+                let error = await failure(.tooManyRedirects, .remote, .redirecting) {
                     try await session.data(from: origin.url("/\(maximum + 1)"))
                 }
                 #expect(error?.url == origin.url("/1"))
@@ -117,10 +117,10 @@ struct RedirectRows {
 
     @Test("checklist 62: a loop ends, also one of a request to itself")
     func loop() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .redirect("") }
             try await withSession(.ephemeral) { session in
-                await expectFailure(.tooManyRedirects, .peer) { try await session.data(from: origin.url()) }
+                await expectFailure(.tooManyRedirects, .remote) { try await session.data(from: origin.url()) }
             }
             #expect(origin.counts.requests == 21)
         }
@@ -129,7 +129,7 @@ struct RedirectRows {
     @Test("checklist 63: a decision may end the load, by its answer or by throwing")
     func cancel() async throws {
         struct Refused: Error {}
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .redirect("/to") }
             try await withSession(.ephemeral) { session in
                 let request = Request(url: origin.url())
@@ -162,7 +162,7 @@ struct RedirectRows {
     @Test("checklist 65: without a decision, redirects are followed", arguments: [301, 302, 303, 307, 308])
     func byDefault(_ code: Int) async throws {
         let status = try #require(Status(code))
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/a/from") { _ in
                 .status(status, headers: [.location: "../b/to"], body: .bytes([UInt8](repeating: 1, count: 900)))
             }
@@ -194,7 +194,7 @@ struct RedirectRows {
     @Test("a status of the 3xx class that leads nowhere is the result", arguments: [300, 304, 305, 306, 302])
     func notARedirect(_ code: Int) async throws {
         let status = try #require(Status(code))
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .status(status, headers: code == 302 ? [:] : [.location: "/to"]) }
             try await withSession(.ephemeral) { session in
                 let (_, response) = try await session.data(from: origin.url())

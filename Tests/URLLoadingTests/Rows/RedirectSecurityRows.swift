@@ -13,7 +13,7 @@ struct RedirectSecurityRows {
         .authorization: "Bearer secret", .cookie: "a=secret", .proxyAuthorization: "Basic secret",
     ]
 
-    private static func secrets(in request: TestOrigin.RecordedRequest) -> [String] {
+    private static func secrets(in request: HTTPTestServer.RecordedRequest) -> [String] {
         [FieldName.authorization, .cookie, .proxyAuthorization].compactMap { request.headers[$0] }
     }
 
@@ -21,10 +21,10 @@ struct RedirectSecurityRows {
         "security 1: credentials do not go to another host", arguments: [301, 302, 303, 307, 308], [Method.get, .post])
     func otherHost(_ code: Int, _ method: Method) async throws {
         let status = try #require(Status(code))
-        try await withTestOrigin { second in
+        try await withHTTPTestServer { second in
             second.route("/") { _ in .ok("") }
             let target = second.url("/").absoluteString
-            try await withTestOrigin { first in
+            try await withHTTPTestServer { first in
                 first.route("/") { _ in .redirect(target, status: status) }
                 try await withSession(.ephemeral) { session in
                     _ = try await session.data(for: Request(url: first.url(), method: method, headers: Self.secrets))
@@ -37,10 +37,10 @@ struct RedirectSecurityRows {
 
     @Test("security 1: credentials among the session's headers do not either")
     func configuredCredentials() async throws {
-        try await withTestOrigin { second in
+        try await withHTTPTestServer { second in
             second.route("/") { _ in .ok("") }
             let target = second.url("/").absoluteString
-            try await withTestOrigin { first in
+            try await withHTTPTestServer { first in
                 first.route("/") { _ in .redirect(target) }
                 var configuration = Configuration.ephemeral
                 configuration.headers = Self.secrets
@@ -61,8 +61,8 @@ struct RedirectSecurityRows {
         "security 2: what was dropped at one hop stays dropped at the next, also on the way back",
         arguments: [false, true])
     func laterHops(_ areConfigured: Bool) async throws {
-        try await withTestOrigin { second in
-            try await withTestOrigin { first in
+        try await withHTTPTestServer { second in
+            try await withHTTPTestServer { first in
                 first.route("/back") { _ in .ok("") }
                 let (back, target) = (first.url("/back").absoluteString, second.url("/1").absoluteString)
                 first.route("/") { _ in .redirect(target) }
@@ -84,7 +84,7 @@ struct RedirectSecurityRows {
     @Test("security 3: another port or scheme of the same host is another server")
     func otherPortOrScheme() async throws {
         try await withSecureOrigin { secure, configuration in
-            try await withTestOrigin { origin in
+            try await withHTTPTestServer { origin in
                 let clear = try url("http://localhost:\(origin.port)/")
                 origin.route("/") { _ in .ok("") }
                 origin.route("/secure") { _ in .redirect(secure.url("/end").absoluteString) }
@@ -103,9 +103,9 @@ struct RedirectSecurityRows {
 
     @Test("security 3: the same origin in another spelling keeps what it was given")
     func sameOrigin() async throws {
-        var setup = TestOrigin.Configuration()
+        var setup = HTTPTestServer.Configuration()
         setup.name = "a.example"
-        try await withTestOrigin(setup) { origin in
+        try await withHTTPTestServer(setup) { origin in
             origin.route("/") { _ in .redirect("http://A.EXAMPLE:\(origin.port)/end") }
             origin.route("/end") { _ in .ok("") }
             var configuration = Configuration.ephemeral
@@ -119,10 +119,10 @@ struct RedirectSecurityRows {
 
     @Test("a Host field the caller chose does not go to another server")
     func hostField() async throws {
-        try await withTestOrigin { second in
+        try await withHTTPTestServer { second in
             second.route("/") { _ in .ok("") }
             let target = second.url("/").absoluteString
-            try await withTestOrigin { first in
+            try await withHTTPTestServer { first in
                 first.route("/") { _ in .redirect(target) }
                 try await withSession(.ephemeral) { session in
                     _ = try await session.data(for: Request(url: first.url(), headers: [.host: "chosen.example"]))
@@ -137,7 +137,7 @@ struct RedirectSecurityRows {
     func referer() async throws {
         let referer: Headers = [.referer: "https://user:secret@a.example/p?q#secret"]
         try await withSecureOrigin { secure, configuration in
-            try await withTestOrigin { origin in
+            try await withHTTPTestServer { origin in
                 origin.route("/") { _ in .ok("") }
                 origin.route("/hop") { _ in .redirect("/") }
                 secure.route("/clear") { _ in .redirect(origin.url("/").absoluteString) }
@@ -162,10 +162,10 @@ struct RedirectSecurityRows {
             "gopher://127.0.0.1:70/_x", "ws://127.0.0.1/", "about:blank", "mailto:a@b", "dict://127.0.0.1/x",
         ])
     func otherSchemes(_ location: String) async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .redirect(location) }
             try await withSession(.ephemeral) { session in
-                let error = await failure(.redirectRefused, .peer, .redirecting, location) {
+                let error = await failure(.redirectRefused, .remote, .redirecting, location) {
                     try await session.data(from: origin.url())
                 }
                 #expect(error?.url == origin.url())
@@ -181,13 +181,13 @@ struct RedirectSecurityRows {
             "http://user:p@ss@127.0.0.1/", "http://a%2Fb/", "http://0x7f.1/", "http://2130706433/",
         ])
     func badLocations(_ location: String) async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .redirect(location) }
             let resolver = RecordingResolver()
             var configuration = Configuration.ephemeral
             configuration.resolver = resolver
             try await withSession(configuration) { session in
-                await expectFailure(.badRedirect, .peer, .redirecting, location) {
+                await expectFailure(.badRedirect, .remote, .redirecting, location) {
                     try await session.data(from: origin.url())
                 }
             }
@@ -201,10 +201,10 @@ struct RedirectSecurityRows {
         arguments: [301, 302, 303, 307, 308])
     func body(_ code: Int) async throws {
         let status = try #require(Status(code))
-        try await withTestOrigin { second in
+        try await withHTTPTestServer { second in
             second.route("/") { _ in .ok("") }
             let target = second.url("/").absoluteString
-            try await withTestOrigin { first in
+            try await withHTTPTestServer { first in
                 first.route("/") { _ in .redirect(target, status: status) }
                 try await withSession(.ephemeral) { session in
                     for method in [Method.post, .put] {

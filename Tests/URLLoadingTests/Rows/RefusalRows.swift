@@ -99,7 +99,7 @@ struct RefusalRows {
     ]
 
     private func check(_ refusal: Refusal) async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/whole") { _ in .raw([.bytes(refusal.wire)]) }
             origin.route("/halves") { _ in
                 let middle = refusal.wire.count / 2
@@ -110,11 +110,11 @@ struct RefusalRows {
             }
             try await withSession(.ephemeral) { session in
                 for path in ["/whole", "/halves"] {
-                    let error = await failure(refusal.reason, .peer, refusal.phase, path) {
+                    let error = await failure(refusal.reason, .remote, refusal.phase, path) {
                         try await session.data(from: origin.url(path))
                     }
                     #expect(error?.url == origin.url(path))
-                    await expectFailure(refusal.reason, .peer, refusal.phase, "streamed") {
+                    await expectFailure(refusal.reason, .remote, refusal.phase, "streamed") {
                         try await session.load(Request(url: origin.url(path))) { _, body in for try await _ in body {} }
                     }
                 }
@@ -135,7 +135,7 @@ struct RefusalRows {
 
     @Test("security 47: the bounds are the session's to set")
     func ownLimits() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/head") { _ in .ok("", headers: ["A": String(repeating: "x", count: 300)]) }
             origin.route("/fields") { _ in .ok("", headers: ["A": "1", "B": "2", "C": "3"]) }
             origin.route("/hints") { _ in .ok("").after(.init(.earlyHints), .init(.earlyHints)) }
@@ -149,9 +149,9 @@ struct RefusalRows {
             configuration.limits.collectedBodySize = 4
             try await withSession(configuration) { session in
                 let expected: [(String, LoadError.Reason, LoadError.Party)] = [
-                    ("/head", .headTooLarge, .peer), ("/fields", .tooManyFields, .peer),
-                    ("/hints", .tooManyInformational, .peer),
-                    ("/trailers", .trailersTooLarge, .peer), ("/body", .bodyTooLarge, .local),
+                    ("/head", .headTooLarge, .remote), ("/fields", .tooManyFields, .remote),
+                    ("/hints", .tooManyInformational, .remote),
+                    ("/trailers", .trailersTooLarge, .remote), ("/body", .bodyTooLarge, .local),
                 ]
                 for (path, reason, party) in expected {
                     await expectFailure(reason, party, nil, path) { try await session.data(from: origin.url(path)) }
@@ -162,7 +162,7 @@ struct RefusalRows {
 
     @Test("what is odd but harmless is accepted")
     func accepted() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             let answers = [
                 "HTTP/1.1 200\r\nContent-Length: 2\r\n\r\nok", "HTTP/1.1 200 \r\nContent-Length: 2, 2\r\n\r\nok",
                 "HTTP/1.0 200 OK\r\n\r\nok", "HTTP/1.9 200 OK\r\ncontent-length:2\r\n\r\nok",

@@ -10,7 +10,7 @@ import URLLoadingWire
 struct RequestRows {
     @Test("checklist 30: method, headers, body and policy of a request are what is sent")
     func requestIsSent() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/*") {
                 .ok("\($0.method) \($0.headers["X-A"] ?? "-") \($0.headers[.contentLength] ?? "-") \($0.bodyCount)")
             }
@@ -24,11 +24,11 @@ struct RequestRows {
                 try await session.expect(request, "PURGE - - 0")
                 request = Request(url: origin.url(), method: .post)
                 try await session.expect(request, "POST - 0 0")
-                request.cachePolicy = .storedOnly
+                request.cachePolicy = .onlyIfCached
                 let before = origin.counts.requests
                 await expectFailure(.notInCache, .local, .preparing) { try await session.data(for: request) }
                 #expect(origin.counts.requests == before)
-                for policy in [Request.CachePolicy.reload, .storedElseLoad, .useProtocol] {
+                for policy in [Request.CachePolicy.reload, .cacheElseLoad, .useProtocol] {
                     request.cachePolicy = policy
                     try await session.expect(request, "POST - 0 0")
                 }
@@ -38,7 +38,7 @@ struct RequestRows {
 
     @Test("checklist 30: a body stream is sent as it comes, chunked or with its length")
     func bodyStream() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") {
                 .ok(
                     "\($0.headers[.transferEncoding] ?? "-") \($0.headers[.contentLength] ?? "-") \($0.bodyCount) \(String(decoding: $0.body.prefix(6), as: UTF8.self))"
@@ -65,7 +65,7 @@ struct RequestRows {
     @Test("checklist 30: a body stream that lies or fails ends the load as the caller's fault")
     func badBodyStream() async throws {
         struct Broken: Error {}
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("") }
             try await withSession(.ephemeral) { session in
                 var request = Request(url: origin.url(), method: .post)
@@ -96,12 +96,12 @@ struct RequestRows {
 
     @Test("checklist 30: the timeout of a request goes before the session's")
     func timeouts() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/", faults: [.init(.requestHead, .stall)]) { _ in .ok("") }
             try await withSession(.ephemeral) { session in
                 var request = Request(url: origin.url())
                 request.idleTimeout = .milliseconds(30)
-                await expectFailure(.idleTimeout, .peer) { try await session.data(for: request) }
+                await expectFailure(.idleTimeout, .remote) { try await session.data(for: request) }
                 request.idleTimeout = nil
                 request.resourceTimeout = .milliseconds(30)
                 await expectFailure(.resourceTimeout, .local) { try await session.data(for: request) }
@@ -111,7 +111,7 @@ struct RequestRows {
 
     @Test("checklist 31: a load works on its own copy of the request")
     func requestIsCopied() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             let latch = Latch()
             origin.route("/*") { request in
                 if request.path == "/1" { await latch.wait() }
@@ -142,7 +142,7 @@ struct RequestRows {
 
     @Test("checklist 41: a load is made from a bare URL or from a request")
     func urlOrRequest() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { .ok($0.method.description) }
             try await withSession(.ephemeral) { session in
                 let fromURL = try await session.data(from: origin.url()).0
@@ -155,7 +155,7 @@ struct RequestRows {
 
     @Test("checklist 42: a response tells media type, length, text encoding, status and fields")
     func response() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             let headers: Headers = [.contentType: "Text/Plain; charset=\"ISO-8859-1\"", "X-Twice": "1", "X-Twice": "2"]
             origin.route("/known") { _ in .status(.created, headers: headers, body: .bytes([1, 2, 3])) }
             origin.route("/unknown") { _ in .ok(.chunks(["abc"])) }
@@ -179,7 +179,7 @@ struct RequestRows {
 
     @Test("checklist 54: the pieces of a body come in order, and together are the body")
     func pieces() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             let parts = (0..<40).map { [UInt8](repeating: UInt8($0), count: 1 + $0 * 997) }
             origin.route("/") { _ in .ok(.chunks(parts.flatMap { [.bytes($0), .pause(.microseconds(100))] })) }
             try await withSession(.ephemeral) { session in
@@ -201,7 +201,7 @@ struct RequestRows {
 
     @Test("checklist 119: http and https load through the same call")
     func schemes() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("clear") }
             try await withSecureOrigin { secure, configuration in
                 secure.route("/") { .ok("\($0.tls?.applicationProtocol ?? "-")") }
@@ -240,14 +240,14 @@ struct RequestRows {
         }
         let port = try closedPort()
         try await withSession(.ephemeral) { session in
-            await expectFailure(.connectionRefused, .peer, .connecting) {
+            await expectFailure(.connectionRefused, .remote, .connecting) {
                 try await session.data(from: url("http://127.0.0.1:\(port)/"))
             }
-            await expectFailure(.connectionRefused, .peer, .connecting) {
+            await expectFailure(.connectionRefused, .remote, .connecting) {
                 try await session.data(from: url("http://localhost:\(port)/"))
             }
         }
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/", faults: [.init(.requestHead, .stall)]) { _ in .ok("") }
             try await withSession(.ephemeral) { session in
                 let load = Task { try await session.data(from: origin.url()) }
@@ -269,7 +269,7 @@ struct RequestRows {
         arguments: [400, 401, 403, 404, 407, 410, 429, 500, 503, 599, 999])
     func serverErrors(_ code: Int) async throws {
         let status = try #require(Status(code))
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .status(status, body: .bytes(Array("why".utf8))) }
             try await withSession(.ephemeral) { session in
                 let (data, response) = try await session.data(from: origin.url())

@@ -22,7 +22,7 @@ struct RequestSecurityRows {
     }
 
     private func check(_ refused: Refused) async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("x") }
             try await withSession(.ephemeral) { session in
                 for isReused in [false, true] {
@@ -92,7 +92,7 @@ struct RequestSecurityRows {
 
     @Test("security 44: framing that agrees is sent once")
     func agreeing() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") {
                 .ok(
                     "\($0.headers.values(of: .contentLength)) \($0.headers.values(of: .transferEncoding)) \($0.headers.values(of: .host).count)"
@@ -168,7 +168,7 @@ struct RequestSecurityRows {
 
     @Test("security 43: a legal URL is sent as it is, without userinfo and fragment")
     func legal() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/*") { .ok("\($0.target) \($0.headers[.host] ?? "-")") }
             try await withSession(.ephemeral) { session in
                 let host = "127.0.0.1:\(origin.port)"

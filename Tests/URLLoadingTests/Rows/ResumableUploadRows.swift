@@ -18,21 +18,21 @@ struct ResumableUploadRows {
     /// Without waiting between attempts.
     static let eager: UploadOptions = {
         var options = UploadOptions()
-        options.firstDelay = .zero
+        options.initialDelay = .zero
         return options
     }()
 
-    static func request(_ origin: TestOrigin, _ headers: Headers = [:]) -> Request {
+    static func request(_ origin: HTTPTestServer, _ headers: Headers = [:]) -> Request {
         Request(url: origin.url("/files"), method: .post, headers: headers)
     }
 
     /// A server, an origin, a session.
     static func rig(
         _ setting: ResumableUploadServer.Configuration = .init(), _ configuration: Configuration = .ephemeral,
-        _ use: nonisolated(nonsending) (ResumableUploadServer, TestOrigin, Session) async throws -> Void
+        _ use: nonisolated(nonsending) (ResumableUploadServer, HTTPTestServer, Session) async throws -> Void
     ) async throws {
         let server = ResumableUploadServer(setting)
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             server.serve("/files", on: origin)
             try await withSession(configuration) { try await use(server, origin, $0) }
         }
@@ -56,7 +56,7 @@ struct ResumableUploadRows {
 
     @Test("a server that takes nothing, politely, is not asked for ever")
     func nothingTaken() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             let location = origin.url("/up/1").absoluteString
             origin.route("/files") { _ in
                 .status(.created, headers: [.location: location, .uploadComplete: "?0", .uploadOffset: "0"])
@@ -69,7 +69,7 @@ struct ResumableUploadRows {
             }
             try await withSession(.ephemeral) { session in
                 var options = UploadOptions()
-                options.firstDelay = .zero
+                options.initialDelay = .zero
                 options.maximumAttempts = 3
                 await expectFailure(.uploadInconsistent) { [options] in
                     try await session.uploadResumably(
@@ -134,8 +134,8 @@ struct ResumableUploadRows {
         arguments: [
             ResumableUploadServer.Fault.Point.announced, .received(1), .received(4095), .received(65_536),
             .received(199_999), .received(200_000),
-        ], [TestOrigin.Fault.Effect.reset, .close, .cut])
-    func cut(_ point: ResumableUploadServer.Fault.Point, _ effect: TestOrigin.Fault.Effect) async throws {
+        ], [HTTPTestServer.Fault.Effect.reset, .close, .cut])
+    func cut(_ point: ResumableUploadServer.Fault.Point, _ effect: HTTPTestServer.Fault.Effect) async throws {
         let content = Self.content(200_000)
         try await Self.rig { server, origin, session in
             server.inject(.init(point, effect))
@@ -256,7 +256,7 @@ struct ResumableUploadRows {
     @Test("cancelling ends the wait, and so does the end of the session", arguments: [false, true])
     func cancelledWhileWaiting(bySession: Bool) async throws {
         let server = ResumableUploadServer()
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             server.serve("/files", on: origin)
             server.inject(.init(.received(10), .reset))
             let clock = ManualClock()
@@ -281,7 +281,7 @@ struct ResumableUploadRows {
         let content = Self.content(150_000)
         let file = try TemporaryFile(content)
         let server = ResumableUploadServer()
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             server.serve("/files", on: origin)
             server.inject(.init(.received(100_000), .stall))
             let request = Self.request(origin)
@@ -456,7 +456,7 @@ struct ResumableUploadRows {
         try await Self.rig { server, origin, session in
             server.inject(.init(.received(500), .reset))
             let request = Self.request(origin)
-            let error = await failure(.uploadForgotten, .peer) {
+            let error = await failure(.uploadNotFound, .remote) {
                 try await session.uploadResumably(request, from: .data(Self.content(1000)), options: Self.eager) {
                     event in
                     if case .interrupted = event { server.forget() }
@@ -478,7 +478,7 @@ struct ResumableUploadRows {
             Self.expectWhole(server, content)
         }
         let server = ResumableUploadServer()
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             server.serve("/files", on: origin) { _ in .status(code) }
             server.inject(.init(.received(6_000), .reset))
             let session = Session(.ephemeral)
@@ -554,7 +554,7 @@ struct ResumableUploadRows {
             let (_, response) = try await session.uploadResumably(Self.request(origin), from: .data(Self.content(1001)))
             #expect(response.http?.status == .contentTooLarge && server.uploads.isEmpty)
         }
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/u") { _ in .status(.noContent) }
             origin.route("/files", readsBody: false) { _ in
                 .raw(
@@ -563,7 +563,7 @@ struct ResumableUploadRows {
                     ], then: .stall)
             }
             let session = Session(.ephemeral)
-            await expectFailure(.uploadTooLarge, .peer) {
+            await expectFailure(.uploadTooLarge, .remote) {
                 try await session.uploadResumably(
                     Self.request(origin), from: .data(Self.content(1 << 20)), options: Self.eager)
             }
@@ -575,12 +575,12 @@ struct ResumableUploadRows {
 
     @Test("a server that takes the first part for the whole is noticed")
     func notSupported() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/files") { _ in .ok("") }
             var options = Self.eager
             options.partSize = 10
             let session = Session(.ephemeral)
-            await expectFailure(.uploadNotSupported, .peer) { [options] in
+            await expectFailure(.uploadNotSupported, .remote) { [options] in
                 try await session.uploadResumably(
                     Self.request(origin), from: .data(Self.content(100)), options: options)
             }
@@ -595,7 +595,7 @@ struct ResumableUploadRows {
     func redirects(status: Int) async throws {
         let content = Self.content(10_000)
         let code = try #require(Status(status))
-        try await withTestOrigin { other in
+        try await withHTTPTestServer { other in
             other.route("/stolen") { _ in .status(.noContent, headers: ["Upload-Offset": "0", "Upload-Complete": "?0"])
             }
             try await Self.rig { server, origin, session in

@@ -19,7 +19,7 @@ struct RetryRows {
             _ change: (inout RetryPolicy) -> Void = { _ in }, configure: (inout Configuration) -> Void = { _ in }
         ) {
             var policy = RetryPolicy()
-            policy.backOff = .constant(.seconds(7))
+            policy.backoff = .constant(.seconds(7))
             policy.statuses = RetryPolicy.transientStatuses
             change(&policy)
             var configuration = Configuration.ephemeral
@@ -51,7 +51,7 @@ struct RetryRows {
     }
 
     /// Answers each request with the next status, the last one for ever; the body says which it was.
-    static func serve(_ origin: TestOrigin, _ statuses: [Status], fields: Headers = Headers()) {
+    static func serve(_ origin: HTTPTestServer, _ statuses: [Status], fields: Headers = Headers()) {
         origin.route("/*") { [weak origin] _ in
             let number = origin?.requests.count ?? 0
             let status = statuses[min(number, statuses.count) - 1]
@@ -61,7 +61,7 @@ struct RetryRows {
 
     @Test("a status that may pass, until it has passed")
     func statuses() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             Self.serve(origin, [.serviceUnavailable, .tooManyRequests, .ok])
             let rig = Rig()
             async let text = rig.session.text(origin.url())
@@ -86,7 +86,7 @@ struct RetryRows {
 
     @Test("after the last try the caller has its response", arguments: [1, 2, 3])
     func lastResponse(_ attempts: Int) async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             Self.serve(origin, [.badGateway])
             let rig = Rig({ $0.maximumAttempts = attempts })
             async let loaded = rig.session.data(from: origin.url())
@@ -97,15 +97,15 @@ struct RetryRows {
         }
     }
 
-    static let losses: [(TestOrigin.Fault, LoadError.Reason)] = [
+    static let losses: [(HTTPTestServer.Fault, LoadError.Reason)] = [
         (.init(.accept, .reset), .connectionLost), (.init(.requestHead, .close), .truncated),
         (.init(.responseHead(after: 9), .reset), .connectionLost), (.init(.responseHead(after: 9), .close), .truncated),
         (.init(.requestHead, .stall), .idleTimeout),
     ]
 
     @Test("failures before the response", arguments: losses, [Verb.data, .value])
-    func failures(_ failure: (fault: TestOrigin.Fault, reason: LoadError.Reason), _ verb: Verb) async throws {
-        try await withTestOrigin { origin in
+    func failures(_ failure: (fault: HTTPTestServer.Fault, reason: LoadError.Reason), _ verb: Verb) async throws {
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("hello") }
             for connection in 1...2 { origin.inject(failure.fault, onConnection: connection) }
             let rig = Rig()
@@ -152,7 +152,7 @@ struct RetryRows {
 
     @Test("without a policy, with that of one try, and for what is final: one")
     func never() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             Self.serve(origin, [.serviceUnavailable])
             try await withSession(.ephemeral) { session in
                 let (_, response) = try await session.data(from: origin.url())
@@ -169,8 +169,8 @@ struct RetryRows {
             // Its own policy goes before the session's.
             var policy = RetryPolicy(maximumAttempts: 2)
             policy.statuses = [.serviceUnavailable]
-            policy.includesNonIdempotent = true
-            policy.backOff = .constant(.zero)
+            policy.retriesNonIdempotent = true
+            policy.backoff = .constant(.zero)
             request.retryPolicy = policy
             _ = try await rig.session.data(for: request)
             #expect(origin.requests.count == 5)
@@ -181,7 +181,7 @@ struct RetryRows {
         "a load forgiven its peer's silence has its resource timeout still, and can be cancelled",
         arguments: [false, true])
     func forgiven(_ isCancelled: Bool) async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.inject(.init(.requestHead, .stall))
             let rig = Rig({ $0.maximumAttempts = 100 })
             var request = Request(url: origin.url())
@@ -206,7 +206,7 @@ struct RetryRows {
 
     @Test("what fails after the response is the caller's")
     func body() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/", faults: [.init(.responseBody(after: 3), .close)]) { _ in .ok("hello") }
             let rig = Rig()
             await expectFailure(.truncated) { try await rig.session.data(from: origin.url()) }
@@ -216,7 +216,7 @@ struct RetryRows {
 
     @Test("Retry-After is waited; what asks for too much is delivered")
     func retryAfter() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             Self.serve(origin, [.serviceUnavailable, .ok], fields: [.retryAfter: "30"])
             let patient = Rig()
             async let text = patient.session.text(origin.url())
@@ -228,7 +228,7 @@ struct RetryRows {
             patient.clock.advance(by: .seconds(1))
             #expect(try await text == "2")
         }
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             Self.serve(origin, [.serviceUnavailable, .ok], fields: [.retryAfter: "61"])
             let (_, response) = try await Rig().session.data(from: origin.url())
             #expect(response.http?.status == .serviceUnavailable)
@@ -237,9 +237,9 @@ struct RetryRows {
 
     @Test("the resource timeout spans all tries, the idle timeout no wait between them")
     func timeouts() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             Self.serve(origin, [.serviceUnavailable])
-            let rig = Rig({ $0.backOff = .constant(.seconds(600)) })
+            let rig = Rig({ $0.backoff = .constant(.seconds(600)) })
             var request = Request(url: origin.url())
             request.idleTimeout = .seconds(1)
             request.resourceTimeout = .seconds(900)
@@ -257,12 +257,12 @@ struct RetryRows {
 
     @Test("a wait is ended as any other", arguments: [Ending.task, .invalidation], Verb.allCases)
     func endings(_ ending: Ending, _ verb: Verb) async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             for hearsPaths in [false, true] {
                 origin.route("/", faults: [.init(.responseHead(after: 0), .close)]) { _ in .ok("") }
                 let network = SwitchedNetwork(isUp: true)
                 let rig = Rig(
-                    { $0.retriesOnPathChange = hearsPaths }, configure: { $0.networkMonitor = network.monitor })
+                    { $0.retriesOnNetworkChange = hearsPaths }, configure: { $0.networkMonitor = network.monitor })
                 let load = RunningLoad(rig.session, Request(url: origin.url()), verb: verb)
                 try await rig.recorder.wait(for: .retrying)
                 try await rig.clock.untilSleeping()
@@ -277,10 +277,10 @@ struct RetryRows {
 
     @Test("a suspended load makes no try", arguments: [false, true])
     func suspension(_ hearsPaths: Bool) async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("hello") }
             origin.inject(.init(.requestHead, .close), onConnection: 1)
-            let rig = Rig({ $0.retriesOnPathChange = hearsPaths })
+            let rig = Rig({ $0.retriesOnNetworkChange = hearsPaths })
             let task = rig.session.dataTask(from: origin.url())
             task.resume()
             try await rig.recorder.wait(for: .retrying)
@@ -299,7 +299,7 @@ struct RetryRows {
     @Test("a network that comes, or is exchanged, ends the wait after an error; one that goes does not")
     func pathChange() async throws {
         let resolver = ScriptedResolver { $0 < 3 ? ScriptedResolver.failure : ScriptedResolver.here }
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("hello") }
             let network = SwitchedNetwork(isUp: true)
             let rig = Rig(configure: {
@@ -326,7 +326,7 @@ struct RetryRows {
 
     @Test("a status is the server's: no network ends that wait; nor any other where nobody wants it, or may listen")
     func noPathChange() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             Self.serve(origin, [.serviceUnavailable, .ok])
             let network = SwitchedNetwork(isUp: true)
             let rig = Rig(configure: { $0.networkMonitor = network.monitor })
@@ -342,7 +342,7 @@ struct RetryRows {
             let resolver = ScriptedResolver { _ in ScriptedResolver.failure }
             if isRefused { network.kernel.refuse(1) }
             let rig = Rig(
-                { $0.retriesOnPathChange = isRefused },
+                { $0.retriesOnNetworkChange = isRefused },
                 configure: {
                     $0.networkMonitor = network.monitor
                     $0.resolver = resolver
@@ -356,16 +356,16 @@ struct RetryRows {
 
     @Test("a body is made anew for each try, and the decision learns why")
     func bodies() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/*") { [weak origin] request in
                 let isLast = origin?.requests.count ?? 0 > 1
                 return isLast ? .ok(.bytes(request.body)) : .status(.serviceUnavailable)
             }
-            let rig = Rig({ $0.backOff = .constant(.zero) })
+            let rig = Rig({ $0.backoff = .constant(.zero) })
             let made = Lock(0)
-            let causes = Lock<[BodyDemand.Cause]>([])
+            let causes = Lock<[BodyProviderContext.Cause]>([])
             var decisions = Decisions()
-            decisions.newBody = Decision { demand in
+            decisions.bodyProvider = Decision { demand in
                 causes.withLock { $0.append(demand.cause) }
                 return .data(Data("demanded".utf8))
             }
@@ -377,17 +377,17 @@ struct RetryRows {
             try await rig.session.expect(request, "onetwo")
             #expect(made.withLock { $0 } == 2)
             request.url = origin.url("/again")
-            request.body = .demanded
+            request.body = .provided
             let (data, _) = try await rig.session.data(for: request, decisions: decisions)
             #expect(String(decoding: data, as: UTF8.self) == "demanded")
             #expect(causes.withLock { $0 } == [.first])
-            try await withTestOrigin { other in
+            try await withHTTPTestServer { other in
                 Self.serve(other, [.serviceUnavailable, .ok])
                 request.url = other.url()
                 _ = try await rig.session.data(for: request, decisions: decisions)
                 #expect(causes.withLock { $0 } == [.first, .first, .retry])
                 // A body that cannot be made again ends the load with the reason of that.
-                decisions.newBody = Decision { demand in
+                decisions.bodyProvider = Decision { demand in
                     guard demand.cause == .first else { throw Unexpectedly("once only") }
                     return .data(Data())
                 }
@@ -409,7 +409,7 @@ struct RetryRows {
 
     @Test("each request of a chain of redirects has its own count")
     func redirects() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             let counts = Lock<[String: Int]>([:])
             origin.route("/*") { request in
                 let number = counts.withLock { counts in
@@ -419,7 +419,7 @@ struct RetryRows {
                 if number < 3 { return .status(.serviceUnavailable) }
                 return request.path == "/a" ? .redirect("/b") : .ok("b")
             }
-            let rig = Rig({ $0.backOff = .constant(.zero) })
+            let rig = Rig({ $0.backoff = .constant(.zero) })
             try await rig.session.expect(origin.url("/a"), "b")
             #expect(rig.story == ["retrying redirected retrying responded received metrics completed, 200, 1 bytes"])
         }
@@ -427,9 +427,9 @@ struct RetryRows {
 
     @Test("what a handler asks the network for is tried again, but for the peer's silence")
     func handlers() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             Self.serve(origin, [.serviceUnavailable, .ok])
-            let rig = Rig({ $0.backOff = .constant(.zero) }, configure: { $0.handlers = [PriorityRows.Forwarding()] })
+            let rig = Rig({ $0.backoff = .constant(.zero) }, configure: { $0.handlers = [PriorityRows.Forwarding()] })
             try await rig.session.expect(origin.url(), "2")
             origin.inject(.init(.requestHead, .stall))
             async let error = failure(.idleTimeout) { try await rig.session.data(from: origin.url()) }
@@ -446,18 +446,18 @@ struct RetryRows {
         "whatever happens before responses, with tries enough every load succeeds or is cancelled",
         arguments: 0..<3 as Range<UInt64>)
     func anyFault(_ seed: UInt64) async throws {
-        let points: [TestOrigin.Fault.Point] = [
+        let points: [HTTPTestServer.Fault.Point] = [
             .accept, .requestHead, .responseHead(after: 0), .responseHead(after: 9), .idle,
         ]
-        let effects: [TestOrigin.Fault.Effect] = [.close, .cut, .reset, .delay(.milliseconds(1))]
-        try await withTestOrigin { origin in
+        let effects: [HTTPTestServer.Fault.Effect] = [.close, .cut, .reset, .delay(.milliseconds(1))]
+        try await withHTTPTestServer { origin in
             origin.route("/*") { request in
                 request.path.hasSuffix("7") ? .ok("x", headers: [.connection: "close"]) : .ok("x")
             }
-            let faults = points.flatMap { point in effects.map { TestOrigin.Fault(point, $0) } }
+            let faults = points.flatMap { point in effects.map { HTTPTestServer.Fault(point, $0) } }
             origin.setSchedule(.init(seed: seed, probability: 0.3, faults: faults))
             var policy = RetryPolicy(maximumAttempts: 60)
-            policy.backOff = .exponential(base: .microseconds(10), cap: .milliseconds(1))
+            policy.backoff = .exponential(base: .microseconds(10), cap: .milliseconds(1))
             var configuration = Configuration.ephemeral
             configuration.retryPolicy = policy
             let session = Session(configuration)
@@ -484,12 +484,12 @@ struct RetryRows {
 
     @Test("statistics count tries")
     func statistics() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             Self.serve(origin, [.serviceUnavailable, .badGateway, .ok])
             let statistics = LoadStatistics()
             let rig = Rig(
-                { $0.backOff = .constant(.zero) },
-                configure: { $0.observers = [statistics, LoadTracer { _ in }, LoadLog { _ in }] })
+                { $0.backoff = .constant(.zero) },
+                configure: { $0.observers = [statistics, LoadTracer { _ in }, LoadLogger { _ in }] })
             try await rig.session.expect(origin.url(), "3")
             #expect(statistics.snapshot.retries == 2)
         }

@@ -10,7 +10,7 @@ import URLLoadingWire
 struct ReuseRows {
     @Test("a connection is kept, whatever framed the body")
     func keepAlive() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/bytes") { _ in .ok("x") }
             origin.route("/chunks") { _ in .ok(.chunks(["x", "y"], trailers: ["A": "b"])) }
             origin.route("/none") { _ in .status(.noContent) }
@@ -34,7 +34,7 @@ struct ReuseRows {
 
     @Test("a connection is not kept against either side's wish")
     func close() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("x") }
             origin.route("/close") { _ in .ok("x", headers: [.connection: "keep-alive, Close"]) }
             origin.route("/old") { _ in .raw(["HTTP/1.0 200 OK\r\nContent-Length: 1\r\n\r\nx"], then: .next) }
@@ -62,9 +62,9 @@ struct ReuseRows {
 
     @Test("idle connections are closed when their time is over, and when there are too many")
     func reaping() async throws {
-        try await withTestOrigin { first in
+        try await withHTTPTestServer { first in
             first.route("/") { _ in .ok("x") }
-            try await withTestOrigin { second in
+            try await withHTTPTestServer { second in
                 second.route("/") { _ in .ok("x") }
                 var configuration = Configuration.ephemeral
                 configuration.idleConnectionLifetime = .milliseconds(30)
@@ -90,9 +90,9 @@ struct ReuseRows {
 
     @Test(
         "a connection that the peer closed between two exchanges is noticed, without a retry",
-        arguments: [TestOrigin.Fault.Effect.close, .reset, .cut])
-    func closedBetween(_ effect: TestOrigin.Fault.Effect) async throws {
-        try await withTestOrigin { origin in
+        arguments: [HTTPTestServer.Fault.Effect.close, .reset, .cut])
+    func closedBetween(_ effect: HTTPTestServer.Fault.Effect) async throws {
+        try await withHTTPTestServer { origin in
             origin.route("/") { .ok("\($0.connection)") }
             origin.inject(.init(.idle, effect))
             try await withSession(.ephemeral) { session in
@@ -108,9 +108,9 @@ struct ReuseRows {
     }
 
     /// The origin reads the second request of a connection and leaves.
-    private func withStaleOrigin(_ use: nonisolated(nonsending) (TestOrigin, Session) async throws -> Void) async throws
+    private func withStaleOrigin(_ use: nonisolated(nonsending) (HTTPTestServer, Session) async throws -> Void) async throws
     {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { .ok("\($0.connection)") }
             origin.route("/stale") { request in
                 request.exchange == 1 ? .ok("\(request.connection)") : .raw([], then: .reset)
@@ -144,7 +144,7 @@ struct ReuseRows {
     func notRetried(_ method: Method) async throws {
         try await withStaleOrigin { origin, session in
             try await session.expect(origin.url(), "1")
-            await expectFailure(.connectionLost, .peer) {
+            await expectFailure(.connectionLost, .remote) {
                 try await session.data(for: Request(url: origin.url("/stale"), method: method))
             }
             #expect(origin.requests.map(\.path) == ["/", "/stale"])
@@ -153,22 +153,22 @@ struct ReuseRows {
 
     @Test("never twice, never on a new connection, never after a byte of an answer")
     func onlyOnce() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("x") }
             origin.route("/never") { _ in .raw([], then: .close) }
             origin.route("/begun") { $0.exchange == 1 ? .ok("x") : .raw(["HTTP/1.1 2"], then: .close) }
             try await withSession(.ephemeral) { session in
                 try await session.expect(origin.url(), "x")
-                await expectFailure(.connectionLost, .peer, .waiting) {
+                await expectFailure(.connectionLost, .remote, .waiting) {
                     try await session.data(from: origin.url("/never"))
                 }
                 #expect(origin.requests.count { $0.path == "/never" } == 2)
-                await expectFailure(.connectionLost, .peer, .waiting) {
+                await expectFailure(.connectionLost, .remote, .waiting) {
                     try await session.data(from: origin.url("/never"))
                 }
                 #expect(origin.requests.count { $0.path == "/never" } == 3)
                 try await session.expect(origin.url(), "x")
-                await expectFailure(.truncated, .peer, .waiting) { try await session.data(from: origin.url("/begun")) }
+                await expectFailure(.truncated, .remote, .waiting) { try await session.data(from: origin.url("/begun")) }
                 #expect(origin.requests.count { $0.path == "/begun" } == 1)
             }
         }
@@ -176,10 +176,10 @@ struct ReuseRows {
 
     @Test(
         "an early answer to a large upload is delivered, and the upload given up",
-        arguments: [TestOrigin.Answer.Script.Ending.close, .reset, .stall])
-    func earlyAnswer(_ ending: TestOrigin.Answer.Script.Ending) async throws {
-        try await withTestOrigin { origin in
-            let answer: TestOrigin.Answer.Piece = "HTTP/1.1 413 Content Too Large\r\nContent-Length: 3\r\n\r\nbig"
+        arguments: [HTTPTestServer.Response.Script.Ending.close, .reset, .stall])
+    func earlyAnswer(_ ending: HTTPTestServer.Response.Script.Ending) async throws {
+        try await withHTTPTestServer { origin in
+            let answer: HTTPTestServer.Response.Piece = "HTTP/1.1 413 Content Too Large\r\nContent-Length: 3\r\n\r\nbig"
             // Time for the answer to arrive before the reset that overtakes what was not sent yet.
             origin.route("/", readsBody: false) { _ in
                 .raw([answer, .pause(.milliseconds(ending == .reset ? 20 : 0))], then: ending)
@@ -205,7 +205,7 @@ struct ReuseRows {
 
     @Test("a body left unread closes its connection, unless the rest is here already")
     func unread() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/large") { _ in .ok(.repeated(count: 8 << 20)) }
             origin.route("/small") { _ in .ok("small") }
             origin.route("/waiting", faults: [.init(.responseBody(after: 2), .stall)]) { _ in .ok("small") }
@@ -227,7 +227,7 @@ struct ReuseRows {
 
     @Test("Expect: 100-continue is answered and the body follows")
     func expectContinue() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { .ok("\($0.bodyCount)") }
             try await withSession(.ephemeral) { session in
                 for _ in 1...2 {

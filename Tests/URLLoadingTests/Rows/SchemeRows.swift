@@ -166,7 +166,7 @@ struct SchemeRows {
         "security 58: no server redirects to file or data, whatever a decision says",
         arguments: ["file:///etc/hosts", "data:,x"])
     func redirects(_ target: String) async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .redirect(target) }
             let session = Session()
             await expectFailure(.redirectRefused) { try await session.data(from: origin.url()) }

@@ -31,9 +31,9 @@ import URLLoadingWire
         store.set(
             Credential(user: "ada", password: Self.secret),
             for: ProtectionSpace(host: "a.test", port: 443, scheme: "https", method: .any))
-        configuration.authentication.credentials = store
+        configuration.authentication.credentialStore = store
         configuration.headers = [.authorization: "Bearer \(Self.secret)", .proxyAuthorization: "Basic \(Self.secret)"]
-        configuration.proxies = .fixed([try Proxy("http://ada:\(Self.secret)@proxy.test:3128")])
+        configuration.proxyPolicy = .fixed([try Proxy("http://ada:\(Self.secret)@proxy.test:3128")])
         configuration.ftp.account = Self.secret
         return configuration
     }
@@ -42,7 +42,7 @@ import URLLoadingWire
         let configuration = try configuration()
         check(configuration.authentication, "authentication")
         if let tokens = configuration.authentication.bearer { check(tokens, "tokens") }
-        check(configuration.proxies, "proxies")
+        check(configuration.proxyPolicy, "proxies")
         check(configuration.headers, "headers")
         check(configuration.ftp, "ftp")
         check(configuration, "configuration")
@@ -50,21 +50,21 @@ import URLLoadingWire
         check(ChallengeDecision.use(.bearer(Self.secret)), "decision")
         check(
             Challenge(
-                space: ProtectionSpace(host: "a.test", port: 443, scheme: "https", method: .basic),
+                protectionSpace: ProtectionSpace(host: "a.test", port: 443, scheme: "https", method: .basic),
                 proposedCredential: Credential(user: "ada", password: Self.secret)), "challenge")
     }
 
     @Test func `requests whose URL has a password`() throws {
         let request = Request(url: try url("http://ada:\(Self.secret)@a.test/"))
         check(request, "request")
-        check(LoadError(.connectionLost, phase: .waiting, party: .peer, url: request.url), "error")
+        check(LoadError(.connectionLost, phase: .waiting, party: .remote, url: request.url), "error")
         let response = Response(url: request.url, http: HTTPHead(status: .unauthorized))
         check(response, "response")
         check(Redirect(response: response, request: request, count: 0), "redirect")
-        check(BodyDemand(request: request, cause: .first), "demand")
+        check(BodyProviderContext(request: request, cause: .first), "demand")
         check(
             Challenge(
-                space: ProtectionSpace(host: "a.test", port: 80, scheme: "http", method: .basic),
+                protectionSpace: ProtectionSpace(host: "a.test", port: 80, scheme: "http", method: .basic),
                 failureResponse: response), "challenge")
     }
 
@@ -75,7 +75,7 @@ import URLLoadingWire
         check(session, "session")
         check(session.dataTask(from: try url("http://ada:\(Self.secret)@127.0.0.1:1/")), "task")
         session.invalidateAndCancel()
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/*") { _ in .status(.unauthorized, headers: [.wwwAuthenticate: "Basic realm=x"]) }
             var events: [String] = []
             let plain = Session(.ephemeral)
@@ -150,7 +150,7 @@ import URLLoadingWire
 
     @Test("metrics, logs, observers and the pieces of a trace")
     func observers() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/*") { request in
                 guard request.path == "/a" else { return .ok("here") }
                 return .status(
@@ -164,7 +164,7 @@ import URLLoadingWire
             func note(_ line: String) { lines.withLock { $0.append(line) } }
             var configuration = Configuration.ephemeral
             configuration.observers = [
-                LoadLog(verbose: true) { line in lines.withLock { $0.append(line) } },
+                LoadLogger(verbose: true) { line in lines.withLock { $0.append(line) } },
                 LoadTracer { span in
                     var dumped = ""
                     dump(span, to: &dumped)

@@ -61,7 +61,7 @@ struct SecureRows {
         Certificate("36 expired", .certificateExpired) { $0.validity = .past },
         Certificate("36 not yet valid", .certificateNotYetValid) { $0.validity = .future },
         Certificate("36 self-signed", .certificateSelfSigned) { $0.isSelfSigned = true },
-        Certificate("36 bad signature", .certificateForged) { $0.hasBadSignature = true },
+        Certificate("36 bad signature", .certificateSignatureInvalid) { $0.hasBadSignature = true },
         Certificate("35 for clients", .certificateInvalid) { $0.isForServers = false },
     ]
 
@@ -75,7 +75,7 @@ struct SecureRows {
             for _ in 1...2 {
                 try await withSession(configuration) { session in
                     guard let reason = certificate.reason else { return try await session.expect(target, "secret") }
-                    let error = await failure(reason, .peer, .securing, certificate.testDescription) {
+                    let error = await failure(reason, .remote, .securing, certificate.testDescription) {
                         try await session.data(from: target)
                     }
                     #expect(error?.url == target)
@@ -90,10 +90,10 @@ struct SecureRows {
         try await withSecureOrigin { origin, trusting in
             origin.route("/") { _ in .ok("x") }
             var other = Configuration.ephemeral
-            other.tls.roots = .pem(
+            other.tls.trustRoots = .pem(
                 String(decoding: try TestCertificateAuthority(commonName: "Another").pem, as: UTF8.self))
             try await withSession(other) { session in
-                await expectFailure(.certificateUntrusted, .peer, .securing) {
+                await expectFailure(.certificateUntrusted, .remote, .securing) {
                     try await session.data(from: origin.url())
                 }
             }
@@ -101,7 +101,7 @@ struct SecureRows {
             try await withSession(other) { try await $0.expect(origin.url(), "x") }
             try await withSession(trusting) { try await $0.expect(origin.url(), "x") }
             other = .ephemeral
-            other.tls.roots = .file("/nonexistent/roots.pem")
+            other.tls.trustRoots = .file("/nonexistent/roots.pem")
             try await withSession(other) { session in
                 await expectFailure(.trustRootsUnavailable, .local, .securing) {
                     try await session.data(from: origin.url())
@@ -116,7 +116,7 @@ struct SecureRows {
             origin, configuration in
             try await withSession(configuration) { session in
                 let error = await #expect(throws: LoadError.self) { try await session.data(from: origin.url()) }
-                #expect(error?.phase == .securing && error?.party == .peer)
+                #expect(error?.phase == .securing && error?.party == .remote)
                 #expect(error?.reason == .certificateInvalid || error?.reason == .certificateUntrusted)
             }
         }
@@ -130,7 +130,7 @@ struct SecureRows {
             try await withSession(configuration) { try await $0.expect(origin.url(), "TLSv1.2") }
             configuration.tls.minimumVersion = .tls13
             try await withSession(configuration) { session in
-                await expectFailure(.noCommonTLSVersion, .peer, .securing) {
+                await expectFailure(.noCommonTLSVersion, .remote, .securing) {
                     try await session.data(from: origin.url())
                 }
             }
@@ -140,16 +140,16 @@ struct SecureRows {
     @Test(
         "security 39: a body that ends with the connection must end with close_notify", arguments: [false, true],
         [Configuration.TLS.Version.tls12, .tls13])
-    func truncation(_ leavesWithoutNotice: Bool, _ version: Configuration.TLS.Version) async throws {
+    func truncation(_ omitsCloseNotify: Bool, _ version: Configuration.TLS.Version) async throws {
         try await withSecureOrigin(server: {
-            $0.leavesWithoutNotice = leavesWithoutNotice
+            $0.omitsCloseNotify = omitsCloseNotify
             $0.maximumVersion = version
         }) { origin, configuration in
             origin.route("/close") { _ in .ok(.untilClose(["some of it"])) }
             origin.route("/length") { _ in .ok("all of it", headers: [.connection: "close"]) }
             try await withSession(configuration) { session in
-                if leavesWithoutNotice {
-                    await expectFailure(.truncated, .peer, .receiving) {
+                if omitsCloseNotify {
+                    await expectFailure(.truncated, .remote, .receiving) {
                         try await session.data(from: origin.url("/close"))
                     }
                 } else {
@@ -163,7 +163,7 @@ struct SecureRows {
 
     @Test("security 39: in the clear, too, a length or a last chunk must be there")
     func truncatedInTheClear() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/close") { _ in .ok(.untilClose(["all we know of"])) }
             origin.route("/short") { _ in .ok(.declared(10, bytes: [1, 2, 3])) }
             origin.route("/reset", faults: [.init(.responseBody(after: 5), .reset)]) { _ in .ok("0123456789") }
@@ -175,7 +175,7 @@ struct SecureRows {
                 for path in ["/short", "/reset", "/chunk"] {
                     let error = await #expect(throws: LoadError.self) { try await session.data(from: origin.url(path)) }
                     #expect(error?.code == -1005 || path == "/chunk", "\(path) \(String(describing: error))")
-                    #expect(error?.party == .peer)
+                    #expect(error?.party == .remote)
                 }
             }
         }

@@ -9,7 +9,7 @@ import URLLoadingWire
 struct SessionRows {
     @Test("checklist 6: a shared session serves basic requests and cannot be invalidated")
     func shared() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("here") }
             try await Session.shared.expect(origin.url(), "here")
             Session.shared.finishTasksAndInvalidate()
@@ -21,7 +21,7 @@ struct SessionRows {
 
     @Test("checklist 9: a session is out of reach of later changes to its configuration")
     func configurationIsAValue() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/*") { .ok("\($0.headers["X-Kind"] ?? "none") \($0.headers[.userAgent] ?? "none")") }
             var configuration = Configuration.ephemeral
             configuration.headers["X-Kind"] = "first"
@@ -40,7 +40,7 @@ struct SessionRows {
 
     @Test("checklist 11: without decisions, data comes by await")
     func dataByAwait() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok(.chunks(["a", "b", "c"])) }
             try await withSession(.ephemeral) { session in
                 let (data, response) = try await session.data(from: origin.url())
@@ -52,7 +52,7 @@ struct SessionRows {
 
     @Test("checklist 14: invalidateAndCancel ends every load, sending, waiting for a turn or receiving")
     func invalidateAndCancel() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/stall", faults: [.init(.requestHead, .stall)]) { _ in .ok("") }
             origin.route("/half", faults: [.init(.responseBody(after: 3), .stall)]) { _ in .ok("abcdef") }
             var configuration = Configuration.ephemeral
@@ -76,7 +76,7 @@ struct SessionRows {
 
     @Test("checklist 15: finishTasksAndInvalidate lets loads finish and takes no new ones")
     func finishTasks() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             let latch = Latch()
             origin.route("/") { _ in
                 await latch.wait()
@@ -104,7 +104,7 @@ struct SessionRows {
 
     @Test("checklist 168: a session may be called by many tasks at once")
     func manyCallers() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/*") { .ok($0.path) }
             try await withSession(.ephemeral) { session in
                 try await withThrowingTaskGroup { group in
@@ -136,7 +136,7 @@ struct SessionRows {
 
     @Test("checklist 17: dropping a session closes it, and withSession waits for its loads")
     func dropped() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("x") }
             var session: Session? = Session(.ephemeral)
             _ = try await session?.text(origin.url())
@@ -175,7 +175,7 @@ struct SessionRows {
 
     @Test("a dropped session lets a load that is going on finish")
     func droppedWhileLoading() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             let latch = Latch()
             origin.route("/") { _ in
                 await latch.wait()

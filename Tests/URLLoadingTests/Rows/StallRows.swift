@@ -13,18 +13,18 @@ struct StallRows {
     struct Stall: Sendable, CustomTestStringConvertible {
         let testDescription: String
         let phase: LoadError.Phase
-        let fault: TestOrigin.Fault?
-        let answer: TestOrigin.Answer
+        let fault: HTTPTestServer.Fault?
+        let answer: HTTPTestServer.Response
         init(
-            _ name: String, _ phase: LoadError.Phase, _ fault: TestOrigin.Fault? = nil,
-            _ answer: TestOrigin.Answer = .ok("0123456789")
+            _ name: String, _ phase: LoadError.Phase, _ fault: HTTPTestServer.Fault? = nil,
+            _ answer: HTTPTestServer.Response = .ok("0123456789")
         ) {
             testDescription = name
             self.phase = phase
             self.fault = fault
             self.answer = answer
         }
-        init(_ name: String, sending text: TestOrigin.Answer.Piece, _ phase: LoadError.Phase = .receiving) {
+        init(_ name: String, sending text: HTTPTestServer.Response.Piece, _ phase: LoadError.Phase = .receiving) {
             self.init(name, phase, nil, .raw([text], then: .stall))
         }
     }
@@ -53,7 +53,7 @@ struct StallRows {
         "security 83: a silent peer ends a load by the idle timeout, a patient one by the resource timeout",
         arguments: stalls)
     func stall(_ stall: Stall) async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in stall.answer }
             if let fault = stall.fault { origin.inject(fault) }
             for isIdle in [true, false] {
@@ -62,7 +62,7 @@ struct StallRows {
                     var configuration = Configuration.ephemeral
                     if isIdle { configuration.idleTimeout = limit } else { configuration.resourceTimeout = limit }
                     return try await withSession(configuration) { session in
-                        await failure(reason, isIdle ? .peer : .local, nil, stall.testDescription) {
+                        await failure(reason, isIdle ? .remote : .local, nil, stall.testDescription) {
                             try await session.data(from: origin.url())
                         }
                     }
@@ -89,15 +89,15 @@ struct StallRows {
         return error
     }
 
-    @Test("security 83: a stall in the handshake", arguments: [TestOrigin.Fault.Point.accept, .handshake])
-    func handshake(_ point: TestOrigin.Fault.Point) async throws {
+    @Test("security 83: a stall in the handshake", arguments: [HTTPTestServer.Fault.Point.accept, .handshake])
+    func handshake(_ point: HTTPTestServer.Fault.Point) async throws {
         try await withSecureOrigin { origin, configuration in
             origin.inject(.init(point, .stall))
             _ = try await patiently(.securing) { limit in
                 var configuration = configuration
                 configuration.idleTimeout = limit
                 return try await withSession(configuration) { session in
-                    await failure(.idleTimeout, .peer) { try await session.data(from: origin.url()) }
+                    await failure(.idleTimeout, .remote) { try await session.data(from: origin.url()) }
                 }
             }
             try await origin.wait { $0.open == 0 }
@@ -108,14 +108,14 @@ struct StallRows {
     func sending() async throws {
         let large = Data(count: 32 << 20)
         let endless = RequestBody.stream { AsyncStream<[UInt8]>(unfolding: { [UInt8](repeating: 1, count: 100_000) }) }
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.inject(.init(.requestHead, .stall))
             for body in [.data(large), endless] {
                 _ = try await patiently(.sending) { limit in
                     var configuration = Configuration.ephemeral
                     configuration.idleTimeout = limit
                     return try await withSession(configuration) { session in
-                        await failure(.idleTimeout, .peer) {
+                        await failure(.idleTimeout, .remote) {
                             try await session.data(for: Request(url: origin.url(), method: .put, body: body))
                         }
                     }
@@ -148,7 +148,7 @@ struct StallRows {
         _ phase: LoadError.Phase, _ change: (inout Configuration) -> Void,
         of load: @escaping @Sendable (Session) async throws -> (Data, Response)
     ) async throws {
-        for (reason, party) in [(LoadError.Reason.idleTimeout, LoadError.Party.peer), (.resourceTimeout, .local)] {
+        for (reason, party) in [(LoadError.Reason.idleTimeout, LoadError.Party.remote), (.resourceTimeout, .local)] {
             let clock = ManualClock()
             var configuration = Configuration.ephemeral
             change(&configuration)
@@ -183,7 +183,7 @@ struct StallRows {
 
     @Test("security 83: a peer that never stops is stopped by the resource timeout")
     func endless() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok(.repeated(count: .max, chunked: true)) }
             _ = try await patiently(.receiving) { limit in
                 var configuration = Configuration.ephemeral
@@ -203,7 +203,7 @@ struct StallRows {
         let clock = ManualClock()
         var configuration = Configuration.ephemeral
         configuration.use(clock)
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok(.repeated(count: 2 << 20)) }
             let count = try await withSession(configuration) { session in
                 try await session.load(Request(url: origin.url())) { _, body in
@@ -231,10 +231,10 @@ final class BlockingGate: Sendable {
 @Suite(.timeLimit(.minutes(4)))
 struct CallersCodeRows {
     private func endsInTime(
-        _ reason: LoadError.Reason, _ change: (inout Configuration) -> Void, _ request: (TestOrigin) -> Request,
+        _ reason: LoadError.Reason, _ change: (inout Configuration) -> Void, _ request: (HTTPTestServer) -> Request,
         _ decisions: Decisions? = nil, then act: ((Session) -> Void)? = nil
     ) async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .redirect("/next") }
             var configuration = Configuration.ephemeral
             change(&configuration)
@@ -251,7 +251,7 @@ struct CallersCodeRows {
         }
     }
 
-    private func silent(_ origin: TestOrigin) -> Request {
+    private func silent(_ origin: HTTPTestServer) -> Request {
         let (stream, continuation) = AsyncStream<[UInt8]>.makeStream()
         continuation.yield([1])
         // The continuation lives as long as the closure, and never ends the stream.
@@ -285,13 +285,13 @@ struct CallersCodeRows {
 
     @Test("a redirect that must not be followed can still be taken as it is")
     func deliverRefused() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/file") { _ in .redirect("file:///etc/hostname") }
             origin.route("/loop") { _ in .redirect("/loop") }
             var configuration = Configuration.ephemeral
             configuration.maximumRedirects = 0
             var decisions = Decisions()
-            decisions.redirect = Decision { _ in .deliver }
+            decisions.redirect = Decision { _ in .doNotFollow }
             try await withSession(configuration, decisions: decisions) { session in
                 for path in ["/file", "/loop"] {
                     let (_, response) = try await session.data(from: origin.url(path))
@@ -300,7 +300,7 @@ struct CallersCodeRows {
             }
             decisions.redirect = Decision { _ in .instead(Request(url: origin.url("/loop"))) }
             try await withSession(configuration, decisions: decisions) { session in
-                _ = await failure(.tooManyRedirects, .peer) { try await session.data(from: origin.url("/loop")) }
+                _ = await failure(.tooManyRedirects, .remote) { try await session.data(from: origin.url("/loop")) }
             }
         }
     }

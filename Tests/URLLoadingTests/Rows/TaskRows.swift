@@ -20,9 +20,9 @@ struct TaskRows {
 
     @Test("checklist 7, 36: a body is delivered piece by piece as it arrives, or whole at the end")
     func incrementally() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok(.chunks(["one"])) }
-            origin.route("/slow", faults: [TestOrigin.Fault(.responseBody(after: 8), .stall)]) { _ in
+            origin.route("/slow", faults: [HTTPTestServer.Fault(.responseBody(after: 8), .stall)]) { _ in
                 .ok(.chunks(["one", "two"]))
             }
             let session = Session()
@@ -41,7 +41,7 @@ struct TaskRows {
 
     @Test("checklist 8: many sessions, each with many tasks, side by side")
     func many() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/*") { .ok($0.path) }
             let sessions = (0..<10).map { _ in Session() }
             let tasks = sessions.enumerated().flatMap { number, session in
@@ -63,7 +63,7 @@ struct TaskRows {
                 if case .completed = event { completed.add(1, ordering: .relaxed) }
             }
         }
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok(.chunks(["one", .pause(.milliseconds(20)), "two"])) }
             let last = Last()
             var configuration = Configuration.default
@@ -80,7 +80,7 @@ struct TaskRows {
 
     @Test("checklist 17: a session that nobody holds finishes its tasks; a scope ends with its session")
     func scopes() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok(.chunks(["one", .pause(.milliseconds(20)), "two"])) }
             func orphan() -> LoadTask<Data> {
                 let task = Session().dataTask(from: origin.url())
@@ -105,7 +105,7 @@ struct TaskRows {
 
     @Test("checklist 35: progress without anybody listening, up and down")
     func progress() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { .ok(.bytes($0.body)) }
             let session = Session()
             var request = Request(url: origin.url(), method: .put, body: .data(Data(count: 50_000)))
@@ -135,7 +135,7 @@ struct TaskRows {
 
     @Test("checklist 43: what was read is the reader's alone")
     func notRetained() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok(.repeated(count: 10_000_000)) }
             let session = Session()
             let task = session.dataTask(from: origin.url())

@@ -14,9 +14,9 @@ struct TokenRows {
     static let content = DownloadRows.content
 
     /// An origin whose pauses end when the test says so.
-    static func timed() -> (ManualClock, TestOrigin.Configuration) {
+    static func timed() -> (ManualClock, HTTPTestServer.Configuration) {
         let clock = ManualClock()
-        var setting = TestOrigin.Configuration()
+        var setting = HTTPTestServer.Configuration()
         setting.clock = clock
         return (clock, setting)
     }
@@ -166,7 +166,7 @@ struct TokenRows {
             let place = folder.url("data.bin")
             try Data("old".utf8).write(to: place)
             let keeping = session.downloadTask(
-                Request(url: origin.url("/file")), options: DownloadOptions(destination: place, replaces: false))
+                Request(url: origin.url("/file")), options: DownloadOptions(destination: place, overwrites: false))
             keeping.resume()
             let error = await failure(.cannotMoveFile) { try await keeping.value }
             unlink(place.path())
@@ -230,7 +230,7 @@ struct TokenRows {
 
     @Test("whoever hears that a download has failed can go on with it at once")
     func atOnce() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/file", faults: [.init(.responseBody(after: 700_000), .close)]) {
                 DownloadRows.answer($0, "\"one\"")
             }

@@ -134,10 +134,10 @@ struct TrafficClassRows {
     }
 
     private static let classes: [(TrafficClass, codePoint: Int, priority: Int)] = [
-        (.ordinary, 0, 0), (.background, 1, 1), (.responsive, 18, 4), (.streaming, 26, 4), (.interactive, 32, 6),
+        (.default, 0, 0), (.background, 1, 1), (.responsive, 18, 4), (.streaming, 26, 4), (.interactive, 32, 6),
         (.video, 34, 4),
-        (.signaling, 40, 6), (.voice, 46, 6), (TrafficClass(codePoint: 12), 12, 0),
-        (TrafficClass(codePoint: 200), 63, 0),
+        (.signaling, 40, 6), (.voice, 46, 6), (TrafficClass(dscp: 12), 12, 0),
+        (TrafficClass(dscp: 200), 63, 0),
     ]
 
     @Test(
@@ -175,7 +175,7 @@ struct TrafficClassRows {
         var request = Request(url: listener.url)
         request.trafficClass = .voice
         _ = try await session.data(for: request)
-        request.trafficClass = .ordinary
+        request.trafficClass = .default
         _ = try await session.data(for: request)
         let stream = session.streamTask(host: host, port: port)
         stream.resume()

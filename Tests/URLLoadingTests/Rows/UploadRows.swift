@@ -20,7 +20,7 @@ struct UploadRows {
     @Test("checklist 121-124: length and type are computed unless the caller says; a length or chunks, never both")
     func framing() async throws {
         let file = try TemporaryFile(Data("0123456789".utf8), name: "ten.txt")
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("") }
             let bodies: [(RequestBody, length: String?, type: String?, content: String)] = [
                 (.data(Data("abc".utf8)), "3", "application/octet-stream", "abc"),
@@ -61,11 +61,11 @@ struct UploadRows {
         let file = try TemporaryFile(content)
         let authority = try TestCertificateAuthority(commonName: "Root")
         var setting =
-            isSecure ? TestOrigin.Configuration(tls: .init(try authority.issue())) : TestOrigin.Configuration()
+            isSecure ? HTTPTestServer.Configuration(tls: .init(try authority.issue())) : HTTPTestServer.Configuration()
         setting.recordedBodySize = size
         var configuration = Configuration.ephemeral
-        configuration.tls.roots = .pem(String(decoding: authority.pem, as: UTF8.self))
-        try await withTestOrigin(setting) { origin in
+        configuration.tls.trustRoots = .pem(String(decoding: authority.pem, as: UTF8.self))
+        try await withHTTPTestServer(setting) { origin in
             origin.route("/") { _ in .ok("") }
             try await withSession(configuration) { session in
                 for range in [nil, 1..<Int64(size), 65_537..<2_000_000] as [Range<Int64>?] {
@@ -95,7 +95,7 @@ struct UploadRows {
     @Test("a file that cannot be sent is said to be so before anything is")
     func unsendable() async throws {
         let file = try TemporaryFile(Data("0123456789".utf8))
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("") }
             try await withSession(.ephemeral) { session in
                 func fails(_ body: RequestBody, _ reason: LoadError.Reason) async {
@@ -105,7 +105,7 @@ struct UploadRows {
                 await fails(.file(URL(filePath: "/tmp")), .fileIsDirectory)
                 await fails(.file(URL(filePath: "/dev/null")), .cannotReadFile)
                 await fails(.file(file.url, range: 5..<11), .rangeNotSatisfiable)
-                await fails(.demanded, .badRequest)
+                await fails(.provided, .badRequest)
                 #expect(origin.counts.accepted == 0)
                 try await session.expect(origin.url(), "")
             }
@@ -115,7 +115,7 @@ struct UploadRows {
     @Test("a file that becomes shorter while it is sent ends the load, not with other bytes")
     func shrinking() async throws {
         let file = try TemporaryFile(Data(count: 64 << 20))
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/", faults: [.init(.requestBody(after: 1), .stall)]) { _ in .ok("") }
             let session = Session(.ephemeral)
             let task = session.dataTask(Self.post(origin.url(), .file(file.url)))
@@ -130,7 +130,7 @@ struct UploadRows {
 
     @Test("trailers follow a chunked body (RFC 9110 §6.5); with a length there are none")
     func trailers() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("") }
             try await withSession(.ephemeral) { session in
                 for length in [nil, 4] as [Int64?] {
@@ -151,25 +151,25 @@ struct UploadRows {
 
     @Test("checklist 125: a demanded body is asked for at the first send and at every other")
     func demanded() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .redirect("/next", status: .temporaryRedirect) }
             origin.route("/next") { request in .ok(.bytes(request.body)) }
             let seen = Collected<String>()
             var decisions = Decisions()
-            decisions.newBody = Decision { demand in
+            decisions.bodyProvider = Decision { demand in
                 seen.append("\(demand.cause) \(demand.request.url.path())")
                 return .stream { Pieces(["body", "\(seen.all.count)"]) }
             }
             try await withSession(.ephemeral) { session in
-                let request = Self.post(origin.url(), .demanded, [.contentType: "text/plain"])
+                let request = Self.post(origin.url(), .provided, [.contentType: "text/plain"])
                 let (data, _) = try await session.data(for: request, decisions: decisions)
                 #expect(String(decoding: data, as: UTF8.self) == "body2")
                 #expect(seen.all == ["first /", "redirect /next"])
                 #expect(origin.requests.map { String(decoding: $0.body, as: UTF8.self) } == ["body1", "body2"])
                 // What it answers must be a body.
-                decisions.newBody = Decision { _ in .demanded }
+                decisions.bodyProvider = Decision { _ in .provided }
                 await expectFailure(.badRequest) { try await session.data(for: request, decisions: decisions) }
-                decisions.newBody = Decision { _ in throw CancellationError() }
+                decisions.bodyProvider = Decision { _ in throw CancellationError() }
                 await expectFailure(.decisionFailed) { try await session.data(for: request, decisions: decisions) }
             }
         }
@@ -202,7 +202,7 @@ struct UploadRows {
             peer.release()
             #expect(try await loaded.0 == Data("ok".utf8))
         }
-        #expect(peer.complaints == [])
+        #expect(peer.failures == [])
     }
 
     @Test("a server that says nothing gets the body after a while")
@@ -220,7 +220,7 @@ struct UploadRows {
             clock.advance(by: .milliseconds(1))
             #expect(try await loaded.0 == Data("ok".utf8))
         }
-        #expect(peer.complaints == [])
+        #expect(peer.failures == [])
     }
 
     @Test("a refusal spares the body, and the connection; 417 sends the request again without asking")
@@ -235,7 +235,7 @@ struct UploadRows {
             // The server may still expect the body: nothing else may be sent there.
             #expect(session.connectionsDescription == "empty")
         }
-        #expect(peer.complaints == [])
+        #expect(peer.failures == [])
         let (second, other, _) = Self.scripted(
             [.takeUntil("\r\n\r\n"), .give("HTTP/1.1 417 Expectation Failed\r\nContent-Length: 0\r\n\r\n")],
             [.takeUntil("\r\n\r\n"), .expect("hello"), .give("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")])
@@ -244,7 +244,7 @@ struct UploadRows {
                 for: Self.post(URL(string: "http://h.example/")!, .data(Data("hello".utf8)), Self.expecting))
             #expect(response.http?.status == .ok)
         }
-        #expect(second.complaints == [])
+        #expect(second.failures == [])
         #expect(!String(decoding: second.written(onConnection: 2), as: UTF8.self).lowercased().contains("expect:"))
     }
 
@@ -275,7 +275,7 @@ struct UploadRows {
             // Both have ended: the connection serves the next.
             try await session.expect(URL(string: "http://h.example/next")!, "next")
         }
-        #expect(peer.complaints == [])
+        #expect(peer.failures == [])
     }
 
     @Test(
@@ -298,7 +298,7 @@ struct UploadRows {
         while task.snapshot.sent < count { try await Task.sleep(for: .microseconds(200)) }
         _ = try await early
         #expect(try await task.value.count == 20)
-        #expect(peer.complaints == [])
+        #expect(peer.failures == [])
         await expectEmpty(session)
         let transaction = try #require(try await task.metrics.transactions.first)
         let (begun, sent, whole) = (transaction.responseStart, transaction.requestEnd, transaction.responseEnd)
@@ -316,7 +316,7 @@ struct UploadRows {
             let (data, _) = try await session.data(for: Self.post(URL(string: "http://h.example/")!, body))
             #expect(data == Data("stop!".utf8))
             #expect(session.connectionsDescription == "empty")
-            while session.abandonedClosures > 0 { try await Task.sleep(for: .microseconds(200)) }
+            while session.leakedClosures > 0 { try await Task.sleep(for: .microseconds(200)) }
         }
         _ = peer
     }

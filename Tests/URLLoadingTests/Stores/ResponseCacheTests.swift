@@ -149,7 +149,7 @@ import URLLoadingWire
                 let page = try request("x")
                 cache.store(entry(page, "x"), for: page)
                 cache.flush()
-                #expect(cache.problem?.reason == .notOurs, "\(directory)")
+                #expect(cache.problem?.reason == .unsafeDirectory, "\(directory)")
                 cache.store(entry(page, "y"), for: page)
                 #expect(cache.cachedResponse(for: page)?.data == Data("y".utf8) && cache.diskUsage == 0)
                 cache.removeAll()

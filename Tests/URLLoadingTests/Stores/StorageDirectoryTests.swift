@@ -33,7 +33,7 @@ struct StorageDirectoryTests {
     @Test("checklist 2: what a session keeps in its directory is there for the next one, and in no other place")
     func kept() async throws {
         try await withFolder { folder in
-            try await withTestOrigin { origin in
+            try await withHTTPTestServer { origin in
                 origin.route("/") { request in
                     guard request.headers.contains(.authorization) else {
                         return .status(.unauthorized, headers: [.wwwAuthenticate: "Basic realm=\"x\""])
@@ -57,13 +57,13 @@ struct StorageDirectoryTests {
                 // Nobody is asked any more.
                 try await withSession(configuration(folder)) { session in
                     #expect(
-                        session.cookies !== CookieStore.standard
-                            && session.configuration.cache !== ResponseCache.standard)
+                        session.cookies !== CookieStore.shared
+                            && session.configuration.cache !== ResponseCache.shared)
                     try await session.expect(origin.url("/"), "secret")
                     #expect(session.cookies?.all.count == 1)
                     let requests = origin.counts.requests
                     var offline = Request(url: origin.url("/page"))
-                    offline.cachePolicy = .storedOnly
+                    offline.cachePolicy = .onlyIfCached
                     try await session.expect(offline, "page")
                     #expect(origin.counts.requests == requests)
                 }
@@ -76,7 +76,7 @@ struct StorageDirectoryTests {
         await withFolder { folder in
             let one = Session(configuration(folder))
             let two = Session(configuration(folder))
-            #expect(one.cookies === two.cookies && one.strictTransport === two.strictTransport)
+            #expect(one.cookies === two.cookies && one.hsts === two.hsts)
             #expect(one.configuration.cache === two.configuration.cache)
             var own = configuration(folder)
             let store = CookieStore()
@@ -102,7 +102,7 @@ struct StorageDirectoryTests {
             try Data("a file".utf8).write(
                 to: URL(
                     filePath: folder.plainPath.hasSuffix("/") ? String(folder.plainPath.dropLast()) : folder.plainPath))
-            try await withTestOrigin { origin in
+            try await withHTTPTestServer { origin in
                 origin.route("/") { _ in
                     .ok("a", headers: [.setCookie: "a=1; Max-Age=600", .cacheControl: "max-age=600"])
                 }

@@ -73,7 +73,7 @@ import URLLoadingIO
             path: "log-\(UInt64.random(in: 0 ... .max))", directoryHint: .isDirectory)
         defer { try? FileManager.default.removeItem(at: folder) }
         let path = folder.plainPath + "cookies.sqlite"
-        let store = CookieStore(folder: folder)
+        let store = CookieStore(directory: folder)
         func set(_ name: String) throws {
             store.set(
                 try #require(Cookie(name: name, value: "1", domain: "a.test", expires: .now.addingTimeInterval(1000))))
@@ -89,6 +89,6 @@ import URLLoadingIO
         #expect(log(folder, of: "cookies.sqlite") == size)
         lock = nil
         await store.flush()
-        #expect(CookieStore(folder: folder).all.count == 2)
+        #expect(CookieStore(directory: folder).all.count == 2)
     }
 }

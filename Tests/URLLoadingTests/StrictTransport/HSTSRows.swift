@@ -18,9 +18,9 @@ struct HSTSRows {
             origin.route("/*") { .ok($0.tls == nil ? "plain" : "secure", headers: Self.field) }
             let plain = try url("http://localhost:\(origin.port)/x?y")
             try await withSession(configuration) { session in
-                #expect(session.strictTransport?.requiresTLS(plain) == false)
+                #expect(session.hsts?.requiresTLS(plain) == false)
                 try await session.expect(origin.url(), "secure")
-                #expect(session.strictTransport?.all.map(\.name) == ["localhost"])
+                #expect(session.hsts?.all.map(\.name) == ["localhost"])
                 let task = session.dataTask(from: plain)
                 let events = task.events
                 task.resume()
@@ -55,7 +55,7 @@ struct HSTSRows {
 
     @Test("nothing is noted from http, from addresses, without verification, or without a store")
     func notNoted() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("plain", headers: Self.field) }
             var configuration = Configuration.ephemeral
             configuration.resolver = RecordingResolver()
@@ -63,7 +63,7 @@ struct HSTSRows {
             try await withSession(configuration) { session in
                 try await session.expect(there, "plain")
                 try await session.expect(there, "plain")
-                #expect(session.strictTransport?.all.isEmpty == true)
+                #expect(session.hsts?.all.isEmpty == true)
             }
         }
         try await withSecureOrigin { origin, configuration in
@@ -72,13 +72,13 @@ struct HSTSRows {
             careless.tls.unsafelySkipsVerification = true
             try await withSession(careless) { session in
                 try await session.expect(origin.url(), "secure")
-                #expect(session.strictTransport?.all.isEmpty == true)
+                #expect(session.hsts?.all.isEmpty == true)
             }
             var without = configuration
-            without.strictTransport.storage = .none
+            without.hsts.storage = .none
             try await withSession(without) { session in
                 try await session.expect(origin.url(), "secure")
-                #expect(session.strictTransport == nil)
+                #expect(session.hsts == nil)
             }
         }
     }
@@ -89,11 +89,11 @@ struct HSTSRows {
             rig.origin.route("/") { _ in .ok("full", headers: Self.field) }
             try await withSession(rig.strict, decisions: rig.accepting) { session in
                 for _ in 0..<2 { try await session.expect(rig.origin.url(), "full") }
-                #expect(session.strictTransport?.all.isEmpty == true)
+                #expect(session.hsts?.all.isEmpty == true)
             }
             try await withSession(rig.trusting, decisions: rig.accepting) { session in
                 try await session.expect(rig.origin.url(), "full")
-                #expect(session.strictTransport?.all.count == 1)
+                #expect(session.hsts?.all.count == 1)
             }
         }
     }
@@ -104,7 +104,7 @@ struct HSTSRows {
             let store = HSTSStore()
             store.set(try #require(HSTSHost("localhost", expires: .now + 1000)))
             var configuration = rig.strict
-            configuration.strictTransport.storage = .store(store)
+            configuration.hsts.storage = .store(store)
             try await withSession(configuration, decisions: rig.accepting) { session in
                 let error = await failure(.strictTransportSecurity, .local, .securing) {
                     try await session.data(from: rig.origin.url())
@@ -112,7 +112,7 @@ struct HSTSRows {
                 #expect(error?.serverTrust?.failures.first?.reason == .certificateUntrusted)
             }
             #expect(rig.origin.counts.requests == 0)
-            configuration.strictTransport.unsafelyAllowsUntrusted = true
+            configuration.hsts.unsafelyAllowsUntrustedCertificates = true
             try await withSession(configuration, decisions: rig.accepting) {
                 try await $0.expect(rig.origin.url(), "full")
             }

@@ -94,7 +94,7 @@ struct HSTSStoreTests {
     func restart() async throws {
         let folder = Folder()
         defer { withExtendedLifetime(folder) {} }
-        let (one, two) = (HSTSStore(folder: folder.url("s")), HSTSStore(folder: folder.url("s")))
+        let (one, two) = (HSTSStore(directory: folder.url("s")), HSTSStore(directory: folder.url("s")))
         try note(one, "max-age=1000; includeSubDomains", from: "https://a.org")
         await one.flush()
         await two.reload()
@@ -106,7 +106,7 @@ struct HSTSStoreTests {
         try note(one, "max-age=10", from: "https://b.org")
         one.removeAll()
         await one.flush()
-        #expect(HSTSStore(folder: folder.url("s")).all.isEmpty)
+        #expect(HSTSStore(directory: folder.url("s")).all.isEmpty)
         one.set(try #require(HSTSHost("c.org", expires: .now + 100)))
         one.remove("C.org.")
         #expect(one.all.isEmpty)

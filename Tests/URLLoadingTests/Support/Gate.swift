@@ -56,7 +56,7 @@ final class Gate: Sendable {
         }
     }
 
-    func answer(_ request: TestOrigin.RecordedRequest, _ ok: String = "in") -> TestOrigin.Answer {
+    func answer(_ request: HTTPTestServer.RecordedRequest, _ ok: String = "in") -> HTTPTestServer.Response {
         let field = request.headers[self.field]
         state.withLock { if let field { $0.seen.append(field) } else { $0.seen.append("-") } }
         var isStale = false
@@ -91,7 +91,7 @@ final class Gate: Sendable {
         }
     }
 
-    private func lets(_ field: String, _ request: TestOrigin.RecordedRequest, _ isStale: inout Bool) -> Bool {
+    private func lets(_ field: String, _ request: HTTPTestServer.RecordedRequest, _ isStale: inout Bool) -> Bool {
         if field.hasPrefix("Basic ") {
             guard kinds.contains(where: { if case .basic = $0 { true } else { false } }) else { return false }
             return field == "Basic " + Data("\(user):\(password)".utf8).base64EncodedString()
@@ -101,7 +101,7 @@ final class Gate: Sendable {
         return proves(field, request, &isStale)
     }
 
-    private func proves(_ field: String, _ request: TestOrigin.RecordedRequest, _ isStale: inout Bool) -> Bool {
+    private func proves(_ field: String, _ request: HTTPTestServer.RecordedRequest, _ isStale: inout Bool) -> Bool {
         guard let given = AuthenticationChallenge.parse([field]).first, given.isOf("Digest"),
             let nonce = given["nonce"],
             let algorithm = given["algorithm"]

@@ -34,7 +34,7 @@ final class NTLMGate: Sendable {
     /// Every connection's is dropped.
     func forget() { state.withLock { $0.opened = [:] } }
 
-    func answer(_ request: TestOrigin.RecordedRequest) -> TestOrigin.Answer {
+    func answer(_ request: HTTPTestServer.RecordedRequest) -> HTTPTestServer.Response {
         switch hear(request.connection, request.headers[.authorization], request.bodyCount) {
         case .user(let user): return .ok("\(user) \(request.bodyCount)")
         case .refused(let words):
@@ -45,11 +45,11 @@ final class NTLMGate: Sendable {
     }
 
     /// The same of a proxy.
-    func judge(_ asked: TestProxy.Asked) -> TestProxy.Verdict {
+    func judge(_ asked: TestProxy.RecordedRequest) -> TestProxy.Authorization {
         switch hear(
             asked.connection, asked.headers[.proxyAuthorization], Int64(asked.headers[.contentLength] ?? "") ?? 0)
         {
-        case .user: return .letThrough()
+        case .user: return .allow()
         case .refused(let words):
             var headers = Headers()
             for word in words { headers.append(.proxyAuthenticate, word) }

@@ -8,17 +8,17 @@ import URLLoadingTesting
 nonisolated(nonsending) func withSecureOrigin<R>(
     _ options: TestCertificateOptions = .init(), name: String? = nil,
     through intermediate: (TestCertificateAuthority) throws -> TestCertificateAuthority = { $0 },
-    server: (inout TestOrigin.TLS) -> Void = { _ in },
-    _ use: nonisolated(nonsending) (TestOrigin, Configuration) async throws -> R
+    server: (inout HTTPTestServer.TLS) -> Void = { _ in },
+    _ use: nonisolated(nonsending) (HTTPTestServer, Configuration) async throws -> R
 ) async throws -> R {
     let authority = try TestCertificateAuthority(commonName: "Test root")
     let identity = try intermediate(authority).issue(options)
-    var tls = TestOrigin.TLS(certificatePEM: identity.certificatePEM, keyPEM: identity.keyPEM)
+    var tls = HTTPTestServer.TLS(certificatePEM: identity.certificatePEM, keyPEM: identity.keyPEM)
     server(&tls)
-    var origin = TestOrigin.Configuration(tls: tls)
+    var origin = HTTPTestServer.Configuration(tls: tls)
     origin.name = name
     var client = Configuration.ephemeral
-    client.tls.roots = .pem(String(decoding: authority.pem, as: UTF8.self))
+    client.tls.trustRoots = .pem(String(decoding: authority.pem, as: UTF8.self))
     client.resolver = RecordingResolver()
-    return try await withTestOrigin(origin) { try await use($0, client) }
+    return try await withHTTPTestServer(origin) { try await use($0, client) }
 }

@@ -39,7 +39,7 @@ struct ArchiveTests {
 
     @Test("redirects, reuse, retries, failures, uploads, codings and handlers")
     func everything() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .redirect("/next?b=2") }
             origin.route("/next") { _ in .ok("hello", headers: ["Content-Type": "text/plain"]) }
             origin.route("/stale") { $0.exchange == 1 ? .ok("y") : .raw([], then: .reset) }
@@ -129,7 +129,7 @@ struct ArchiveTests {
 
     @Test("secrets stay out unless asked for")
     func secrets() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             let port = origin.url().port ?? 0
             origin.route("/") { _ in
                 .status(
@@ -170,7 +170,7 @@ struct ArchiveTests {
 
     @Test("tokens in queries, redirects and fields of other names stay out, too", arguments: [false, true])
     func tokens(_ isAsked: Bool) async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in
                 .status(.found, headers: [.location: "/next?access_token=hidden&page=2", "X-Auth-Token": "hidden"])
             }
@@ -196,7 +196,7 @@ struct ArchiveTests {
 
     @Test("the oldest go first; a file appears whole")
     func bounded() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/1") { _ in .ok("1") }
             origin.route("/2") { _ in .ok("2") }
             let archiver = HTTPArchiver(maximumEntries: 1)

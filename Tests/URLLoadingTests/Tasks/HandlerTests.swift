@@ -8,9 +8,9 @@ import URLLoadingTesting
 struct HandlerTests {
     struct Stub: ProtocolHandler {
         var scheme = "stub"
-        var handle: @Sendable (Request, ProtocolClient) async throws -> ProtocolAnswer
+        var handle: @Sendable (Request, ProtocolClient) async throws -> ProtocolResponse
         func canHandle(_ request: Request) -> Bool { request.url.scheme == scheme }
-        func load(_ request: Request, client: ProtocolClient) async throws -> ProtocolAnswer {
+        func load(_ request: Request, client: ProtocolClient) async throws -> ProtocolResponse {
             try await handle(request, client)
         }
     }
@@ -64,7 +64,7 @@ struct HandlerTests {
 
     @Test("middleware passes http on, changed and unchanged")
     func middleware() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { request in .ok(request.headers["X-Tag"] ?? "none") }
             origin.route("/large") { _ in .ok(.repeated(count: 3_000_000)) }
             struct Upper: AsyncSequence {
@@ -123,9 +123,9 @@ struct HandlerTests {
         never.invalidateAndCancel()
         await expectFailure(.cancelled) { try await task.value }
         await never.invalidated()
-        #expect(never.abandonedClosures == 1)
+        #expect(never.leakedClosures == 1)
         release.finish()
-        while never.abandonedClosures > 0 { try await Task.sleep(for: .microseconds(200)) }
+        while never.leakedClosures > 0 { try await Task.sleep(for: .microseconds(200)) }
 
         struct Endless: AsyncSequence, AsyncIteratorProtocol {
             mutating func next() async -> [UInt8]? { [1, 2, 3] }
@@ -177,9 +177,9 @@ struct HandlerTests {
         await expectFailure(.cancelled) { try await task.value }
         session.invalidateAndCancel()
         await session.invalidated()
-        #expect(session.abandonedClosures > 0)
+        #expect(session.leakedClosures > 0)
         release.finish()
-        while session.abandonedClosures > 0 { try await Task.sleep(for: .microseconds(200)) }
+        while session.leakedClosures > 0 { try await Task.sleep(for: .microseconds(200)) }
     }
 
     @Test("a redirect of a handler is decided upon; file and data are out of reach (security 58)")
@@ -213,9 +213,9 @@ struct HandlerTests {
                 request.properties[Tenant.self] = "north"
                 return request
             }
-            func load(_ request: Request, client: ProtocolClient) async throws -> ProtocolAnswer {
+            func load(_ request: Request, client: ProtocolClient) async throws -> ProtocolResponse {
                 let space = ProtectionSpace(host: "host", port: 1, scheme: "stub", method: "Password")
-                guard case .use(let credential) = try await client.decide(Challenge(space: space)) else {
+                guard case .use(let credential) = try await client.decide(Challenge(protectionSpace: space)) else {
                     throw LoadError.cancelledByHandler(request)
                 }
                 var response = Response(url: request.url)
@@ -227,7 +227,7 @@ struct HandlerTests {
         let session = session(Canonical())
         var decisions = Decisions()
         decisions.challenge = Decision { challenge in
-            .use(Credential(user: "me at \(challenge.space.host)", password: "secret"))
+            .use(Credential(user: "me at \(challenge.protectionSpace.host)", password: "secret"))
         }
         let task = session.dataTask(Request(url: URL(string: "stub://host")!), decisions: decisions)
         let events = task.events

@@ -27,7 +27,7 @@ struct MetricsTests {
 
     @Test("a redirect and its target: one connection, two transactions, dates on one clock")
     func redirect() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .redirect("/next") }
             origin.route("/next") { _ in .ok("hello", headers: ["X-Long": String(repeating: "x", count: 100)]) }
             let before = Date()
@@ -70,7 +70,7 @@ struct MetricsTests {
 
     @Test("the head as it went out, byte for byte")
     func head() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("") }
             let recorder = EventRecorder()
             let sent = Lock<[UInt8]>([])
@@ -117,7 +117,7 @@ struct MetricsTests {
     @Test("bytes with framing and coding, and without; informational heads count, their moments do not")
     func coding() async throws {
         let text = String(repeating: "all work and no play ", count: 1000)
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             let packed = Compressed.gzip(Array(text.utf8))
             origin.route("/") { _ in
                 .ok(.chunks([.bytes(packed)]), headers: ["Content-Encoding": "gzip"]).after(.init(.earlyHints))
@@ -171,7 +171,7 @@ struct MetricsTests {
 
     @Test("a stale connection: the failed try and the one that went well")
     func retry() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("x") }
             origin.route("/stale") { $0.exchange == 1 ? .ok("y") : .raw([], then: .reset) }
             try await withSession(.ephemeral) { session in
@@ -193,7 +193,7 @@ struct MetricsTests {
 
     @Test("what fails says how far it came")
     func failures() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/half") { _ in .ok(.declared(10, bytes: Array("hello".utf8))) }
             let recorder = EventRecorder()
             var configuration = Configuration.ephemeral
@@ -229,7 +229,7 @@ struct MetricsTests {
 
     @Test("data URLs, and handlers: who answers himself is local, who forwards is not seen")
     func local() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("hello") }
             let recorder = EventRecorder()
             var configuration = Configuration.ephemeral
@@ -269,7 +269,7 @@ struct MetricsTests {
 
     @Test("a large body, sent again to where a redirect leads")
     func sentAgain() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .redirect("/elsewhere", status: .temporaryRedirect) }
             origin.route("/elsewhere") { .ok("\($0.bodyCount)") }
             try await withSession(.ephemeral) { session in
@@ -286,7 +286,7 @@ struct MetricsTests {
 
     @Test("whatever befalls loads: moments in order, entries that add up", arguments: 1...4 as ClosedRange<UInt64>)
     func faults(_ seed: UInt64) async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { .ok(.bytes([UInt8](repeating: 65, count: 2000)), headers: ["X-Path": $0.path]) }
             origin.route("/to") { _ in .redirect("/") }
             origin.setSchedule(.init(seed: seed, probability: 0.4))
@@ -319,7 +319,7 @@ struct MetricsTests {
 
     @Test("a download, and data tasks that become a download or a stream")
     func becoming() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok(.bytes([UInt8](repeating: 65, count: 300_000))) }
             let recorder = EventRecorder()
             var configuration = Configuration.ephemeral

@@ -16,11 +16,11 @@ struct ObserverTests {
 
     @Test("a log has a line per load and no secrets")
     func log() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("hello") }
             let lines = Box<String>()
             var configuration = Configuration.default
-            configuration.observers = [LoadLog { lines.add($0) }]
+            configuration.observers = [LoadLogger { lines.add($0) }]
             let session = Session(configuration)
             _ = try await session.data(from: origin.url("/?token=secret"))
             let line = try #require(lines.all.first)
@@ -32,7 +32,7 @@ struct ObserverTests {
 
     @Test("statistics count loads of verbs and tasks")
     func statistics() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("hello") }
             origin.route("/to") { _ in .redirect("/") }
             let statistics = LoadStatistics()
@@ -55,7 +55,7 @@ struct ObserverTests {
 
     @Test("a trace goes on in the request, and each load is a span (W3C Trace Context §3.2)")
     func trace() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { request in .ok(request.headers["traceparent"] ?? "none") }
             let spans = Box<LoadTracer.Span>()
             var configuration = Configuration.default
@@ -87,7 +87,7 @@ struct ObserverTests {
         let pieces = stride(from: 0, to: text.utf8.count, by: size).map { start in
             Array(Array(text.utf8)[start..<min(start + size, text.utf8.count)])
         }
-        let answer = ProtocolAnswer.self
+        let answer = ProtocolResponse.self
         var configuration = Configuration.default
         configuration.handlers = [
             HandlerTests.Stub { request, _ in

@@ -140,15 +140,15 @@ struct StreamEndingTests {
         let (task, peer) = try await rig.connected(secure: isSecure)
         try await peer.send("abc")
         for _ in 1...3 {
-            async let late = failure(.streamCallTimeout, .peer, .receiving) {
-                try await task.read(atLeast: 5, within: .seconds(3))
+            async let late = failure(.streamCallTimeout, .remote, .receiving) {
+                try await task.read(atLeast: 5, timeout: .seconds(3))
             }
             try await rig.clock.untilWaiting()
             rig.clock.advance(by: .seconds(3))
             #expect(await late != nil)
         }
         try await peer.send("de")
-        try await expect({ try await task.text(atLeast: 5, within: .seconds(3)) }, "abcde")
+        try await expect({ try await task.text(atLeast: 5, timeout: .seconds(3)) }, "abcde")
         task.cancel()
         peer.close()
         await rig.finish()
@@ -159,7 +159,7 @@ struct StreamEndingTests {
         let (task, peer) = try await rig.connected()
         let before = rig.clock.time.scheduled
         for _ in 1...20 {
-            let reading = Task { try await task.text(within: .seconds(60)) }
+            let reading = Task { try await task.text(timeout: .seconds(60)) }
             try await rig.clock.untilWaiting()
             try await peer.send("x")
             try await expect({ try await reading.value }, "x")
@@ -168,7 +168,7 @@ struct StreamEndingTests {
         // The stream's idle timer may begin meanwhile; what must not be is one per read.
         #expect(rig.clock.time.scheduled <= before + 3)
         // And the last deadline holds nevertheless.
-        async let late = failure(.streamCallTimeout) { try await task.read(within: .seconds(60)) }
+        async let late = failure(.streamCallTimeout) { try await task.read(timeout: .seconds(60)) }
         try await rig.clock.untilWaiting()
         rig.clock.advance(by: .milliseconds(59_900))
         try await rig.clock.untilWaiting()
@@ -183,7 +183,7 @@ struct StreamEndingTests {
         let rig = try StreamRig()
         let task = rig.task()
         let timers = rig.clock.time.scheduled
-        async let late = failure(.streamCallTimeout, .peer, .preparing) { try await task.read(within: .seconds(1)) }
+        async let late = failure(.streamCallTimeout, .remote, .preparing) { try await task.read(timeout: .seconds(1)) }
         while rig.clock.time.scheduled == timers { await pause() }
         rig.clock.advance(by: .seconds(1))
         #expect(await late != nil)
@@ -202,7 +202,7 @@ struct StreamEndingTests {
         let (task, peer) = try await rig.connected(secure: isSecure)
         let writing = Task {
             await failure(isCancelled ? .cancelled : .streamCallTimeout, nil, .sending) {
-                try await task.write(Data(count: 32 << 20), within: .seconds(3))
+                try await task.write(Data(count: 32 << 20), timeout: .seconds(3))
             }
         }
         try await rig.clock.untilWaiting()
@@ -233,7 +233,7 @@ struct StreamEndingTests {
         try await expect({ try await reading.value }, "y")
         // Nobody waits: nothing is held against the peer.
         rig.clock.advance(by: .seconds(3600))
-        async let silent = failure(.idleTimeout, .peer, .receiving) { try await task.read() }
+        async let silent = failure(.idleTimeout, .remote, .receiving) { try await task.read() }
         try await rig.clock.untilWaiting()
         rig.clock.advance(by: .seconds(10))
         #expect(await silent != nil)
@@ -310,15 +310,15 @@ struct StreamEndingTests {
     @Test func aPortWithoutAListenerRefuses() async throws {
         let task = Session(.ephemeral).streamTask(host: "127.0.0.1", port: Int(try closedPort()))
         task.resume()
-        await expectFailure(.connectionRefused, .peer, .connecting) { try await task.read() }
-        await expectFailure(.connectionRefused, .peer, .connecting) { try await task.write("x") }
+        await expectFailure(.connectionRefused, .remote, .connecting) { try await task.read() }
+        await expectFailure(.connectionRefused, .remote, .connecting) { try await task.write("x") }
         #expect(await task.ended()?.reason == .connectionRefused)
     }
 
     @Test func aResetEndsBothDirections() async throws {
         let rig = try StreamRig()
         let (task, peer) = try await rig.connected()
-        async let reading = failure(.connectionLost, .peer, .receiving) { try await task.read() }
+        async let reading = failure(.connectionLost, .remote, .receiving) { try await task.read() }
         try await rig.clock.untilWaiting()
         peer.reset()
         #expect(await reading != nil)
@@ -337,7 +337,7 @@ struct StreamEndingTests {
         try await pollerHasLooked()
         peer.close()
         try await pollerHasLooked()
-        await expectFailure(.connectionLost, .peer, .sending) { for _ in 1...100 { try await task.write("more") } }
+        await expectFailure(.connectionLost, .remote, .sending) { for _ in 1...100 { try await task.write("more") } }
         #expect(task.snapshot.state.isGoingOn)
         try await expect({ try await task.text(atLeast: 3, atMost: 3) }, "why")
         task.closeRead()

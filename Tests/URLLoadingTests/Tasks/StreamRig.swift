@@ -26,7 +26,7 @@ final class StreamRig: Sendable {
         secure = try TLSServerContext(serverSide)
         listener = try SocketListener(.ipv4((127, 0, 0, 1), port: 0))
         var configuration = Configuration.ephemeral
-        configuration.tls.roots = .pem(String(decoding: authority.pem, as: UTF8.self))
+        configuration.tls.trustRoots = .pem(String(decoding: authority.pem, as: UTF8.self))
         configuration.resolver = RecordingResolver()
         configuration.idleTimeout = nil
         configuration.use(clock)
@@ -128,10 +128,10 @@ final class StreamPeer: Sendable {
 }
 
 extension StreamTask {
-    func text(atLeast least: Int = 1, atMost most: Int = 64 * 1024, within limit: Duration? = nil) async throws
+    func text(atLeast least: Int = 1, atMost most: Int = 64 * 1024, timeout limit: Duration? = nil) async throws
         -> String
     {
-        String(decoding: try await read(atLeast: least, atMost: most, within: limit).0, as: UTF8.self)
+        String(decoding: try await read(atLeast: least, atMost: most, timeout: limit).0, as: UTF8.self)
     }
 
     func write(_ text: String) async throws { try await write(Data(text.utf8)) }

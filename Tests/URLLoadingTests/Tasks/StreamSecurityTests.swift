@@ -44,7 +44,7 @@ struct StreamSecurityTests {
         let rig = try StreamRig()
         let (task, peer) = try await rig.connected()
         try await peer.send(Self.ready + "250 injected\r\n")
-        let error = await failure(.unexpectedPlaintext, .peer, .securing) { try await Self.upgrade(task) }
+        let error = await failure(.unexpectedPlaintext, .remote, .securing) { try await Self.upgrade(task) }
         #expect(error?.url?.host() == StreamRig.host)
         await expectFailure(.unexpectedPlaintext) { try await task.read() }
         await expectFailure(.unexpectedPlaintext) { try await task.write("x") }
@@ -62,12 +62,12 @@ struct StreamSecurityTests {
         let rig = try StreamRig()
         let (task, peer) = try await rig.connected()
         try await peer.send("220 re")
-        async let late = failure(.streamCallTimeout) { try await task.read(atLeast: 100, within: .seconds(1)) }
+        async let late = failure(.streamCallTimeout) { try await task.read(atLeast: 100, timeout: .seconds(1)) }
         try await rig.clock.untilWaiting()
         rig.clock.advance(by: .seconds(1))
         #expect(await late != nil)
         #expect(task.snapshot.received == 6)
-        await expectFailure(.unexpectedPlaintext, .peer, .securing) { try await task.startSecureConnection() }
+        await expectFailure(.unexpectedPlaintext, .remote, .securing) { try await task.startSecureConnection() }
         await expectFailure(.unexpectedPlaintext) { try await task.read() }
         peer.close()
         await rig.finish()
@@ -77,7 +77,7 @@ struct StreamSecurityTests {
     @Test func textInTheHandshakeIsNoTLS() async throws {
         let rig = try StreamRig()
         let (task, peer) = try await rig.connected()
-        async let starting = failure(.notTLS, .peer, .securing) { try await task.startSecureConnection() }
+        async let starting = failure(.notTLS, .remote, .securing) { try await task.startSecureConnection() }
         _ = try await peer.receive(1)
         try await peer.send("250 injected\r\n")
         #expect(await starting != nil)
@@ -91,7 +91,7 @@ struct StreamSecurityTests {
         let (task, peer) = try await rig.connected()
         peer.close()
         try await pollerHasLooked()
-        await expectFailure(.connectionLost, .peer, .securing) { try await task.startSecureConnection() }
+        await expectFailure(.connectionLost, .remote, .securing) { try await task.startSecureConnection() }
         #expect(await task.ended()?.phase == .securing)
         await rig.finish()
     }
@@ -116,7 +116,7 @@ struct StreamSecurityTests {
             let peer = try await rig.accept(secure: true)
             peer.close()
         }()
-        await expectFailure(.certificateNameMismatch, .peer, .securing) {
+        await expectFailure(.certificateNameMismatch, .remote, .securing) {
             if fromTheBeginning { _ = try await task.read() } else { try await task.startSecureConnection() }
         }
         #expect(await task.ended()?.reason == .certificateNameMismatch)
@@ -134,12 +134,12 @@ struct StreamSecurityTests {
     }
 
     @Test func anEndThatNobodyAnnouncedIsACut() async throws {
-        let rig = try StreamRig(server: { $0.leavesWithoutNotice = true })
+        let rig = try StreamRig(server: { $0.omitsCloseNotify = true })
         let (task, peer) = try await rig.connected(secure: true)
         try await peer.send("all of it?")
         peer.close()
         try await expect({ try await task.text(atLeast: 10, atMost: 10) }, "all of it?")
-        await expectFailure(.truncated, .peer, .receiving) { try await task.read() }
+        await expectFailure(.truncated, .remote, .receiving) { try await task.read() }
         #expect(await task.ended()?.reason == .truncated)
         await rig.finish()
     }

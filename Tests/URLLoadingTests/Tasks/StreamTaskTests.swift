@@ -202,8 +202,8 @@ struct StreamTaskTests {
         try await peer.send("x")
         rig.clock.advance(by: .seconds(3600))
         let timers = rig.clock.time.scheduled
-        async let late = failure(.streamCallTimeout, .peer, .sending) {
-            try await task.write(Data("y".utf8), within: .seconds(1))
+        async let late = failure(.streamCallTimeout, .remote, .sending) {
+            try await task.write(Data("y".utf8), timeout: .seconds(1))
         }
         while rig.clock.time.scheduled == timers { await pause() }
         rig.clock.advance(by: .seconds(1))

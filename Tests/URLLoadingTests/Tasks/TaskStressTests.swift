@@ -11,14 +11,14 @@ import URLLoadingTesting
 @Suite(.serialized) struct TaskStressTests {
     @Test("10,000 tasks under random faults: every order is legal (checklist 45, 47)")
     func order() async throws {
-        var setUp = TestOrigin.Configuration()
+        var setUp = HTTPTestServer.Configuration()
         setUp.recordedRequests = 0
-        try await withTestOrigin(setUp) { origin in
+        try await withHTTPTestServer(setUp) { origin in
             StressTests.addRoutes(to: origin)
             origin.setSchedule(
                 .init(
                     seed: 11, probability: 0.3,
-                    faults: TestOrigin.FaultSchedule.usual + [
+                    faults: HTTPTestServer.FaultSchedule.usual + [
                         .init(.accept, .stall), .init(.requestHead, .stall), .init(.responseBody(after: 7), .stall),
                     ]))
             var configuration = Configuration.ephemeral
@@ -36,7 +36,7 @@ import URLLoadingTesting
             await expectEmpty(session)
             origin.releaseStalls()
             try await origin.wait { $0.open == 0 }
-            #expect(session.abandonedClosures == 0)
+            #expect(session.leakedClosures == 0)
         }
     }
 
@@ -109,7 +109,7 @@ import URLLoadingTesting
 
     @Test("storms of suspend, resume and cancel from 8 threads (checklist 34, 168)")
     func storms() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok(.repeated(count: 200_000)) }
             let session = Session(.patient)
             for round in 0..<(StressTests.isLong ? 60 : 12) {

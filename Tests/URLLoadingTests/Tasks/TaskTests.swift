@@ -8,7 +8,7 @@ import URLLoadingTesting
 struct TaskTests {
     @Test("a task gives response, value and events in the legal order (checklist 34, 36, 47)")
     func value() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("hello") }
             try await withSession { session in
                 let task = session.dataTask(from: origin.url())
@@ -32,7 +32,7 @@ struct TaskTests {
 
     @Test("a task sends no byte before it is resumed, and waits for ever (checklist 33)")
     func suspendedAtFirst() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("hello") }
             try await withSession { session in
                 let task = session.dataTask(from: origin.url())
@@ -52,7 +52,7 @@ struct TaskTests {
         arguments: [0, 1, 1_000, 64 * 1024, 1 << 20])
     func readAhead(_ readAhead: Int) async throws {
         let bytes = (0..<300_000).map { UInt8(truncatingIfNeeded: $0 &* 7 ^ $0 >> 8) }
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok(.bytes(bytes)) }
             var configuration = Configuration.default
             configuration.readAhead = readAhead
@@ -78,9 +78,9 @@ struct TaskTests {
 
     @Test("cancel ends a task wherever it is (checklist 34)")
     func cancel() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok(.repeated(count: 10_000_000)) }
-            origin.route("/stall", faults: [TestOrigin.Fault(.requestHead, .stall)]) { _ in .ok("") }
+            origin.route("/stall", faults: [HTTPTestServer.Fault(.requestHead, .stall)]) { _ in .ok("") }
             try await withSession { session in
                 let never = session.dataTask(from: origin.url())
                 never.cancel()
@@ -107,7 +107,7 @@ struct TaskTests {
 
     @Test("a handle that nobody holds lets go of its connection")
     func dropped() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok(.repeated(count: 10_000_000)) }
             try await withSession { session in
                 var task: LoadTask<Data>? = session.dataTask(from: origin.url())
@@ -130,10 +130,10 @@ struct TaskTests {
     @Test("a suspended task moves no byte, and goes on where it was (checklist 34)")
     func suspended() async throws {
         let clock = ManualClock()
-        var server = TestOrigin.Configuration()
+        var server = HTTPTestServer.Configuration()
         server.clock = clock
-        try await withTestOrigin(server) { origin in
-            let part = TestOrigin.Answer.Piece.bytes([UInt8](repeating: 1, count: 500_000))
+        try await withHTTPTestServer(server) { origin in
+            let part = HTTPTestServer.Response.Piece.bytes([UInt8](repeating: 1, count: 500_000))
             origin.route("/") { _ in .ok(.chunks([part, .pause(.seconds(1)), part])) }
             var configuration = Configuration.default
             configuration.readAhead = 1 << 20
@@ -159,7 +159,7 @@ struct TaskTests {
         "100 resumed tasks that nobody reads do not hold up the 101st; read later, every byte is there",
         arguments: [1_000, 64 * 1024, 1 << 20])
     func unread(_ size: Int) async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok(.repeated(count: Int64(size))) }
             try await withSession { session in
                 let unread = (0..<100).map { _ in session.dataTask(from: origin.url()) }
@@ -180,7 +180,7 @@ struct TaskTests {
 
     @Test("suspended tasks take up no connection's place")
     func suspendedPlaces() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok(.repeated(count: 1 << 20)) }
             try await withSession { session in
                 let suspended = (0..<10).map { _ in session.dataTask(from: origin.url()) }
@@ -200,7 +200,7 @@ struct TaskTests {
 
     @Test("small bodies and ends that come at once: HEAD, 204, trailers, exactly readAhead (checklist 36)")
     func edges() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok(.repeated(count: 64 * 1024)) }
             origin.route("/204") { _ in .status(.noContent) }
             origin.route("/chunks") { _ in .ok(.chunks(["one", "two"], trailers: ["Sum": "3"])) }
@@ -225,7 +225,7 @@ struct TaskTests {
 
     @Test("a task waits for nobody but its own: ten wait for the value, five give up (checklist 34)")
     func manyWaiters() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok(.chunks(["one", .pause(.milliseconds(30)), "two"])) }
             try await withSession { session in
                 let task = session.dataTask(from: origin.url())
@@ -241,7 +241,7 @@ struct TaskTests {
     @Test("the task-local values and the priority are those of whoever resumed it")
     func locals() async throws {
         enum Local { @TaskLocal static var name = "nobody" }
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("") }
             let seen = ObserverTests.Box<String>()
             var decisions = Decisions()
@@ -262,7 +262,7 @@ struct TaskTests {
 
     @Test("sessions end their tasks; those never resumed do not hold them (checklist 14-16)")
     func invalidation() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok(.repeated(count: 1 << 20)) }
             let session = Session()
             let never = session.dataTask(from: origin.url())
@@ -288,8 +288,8 @@ struct TaskTests {
 
     @Test("descriptions show no secrets")
     func secrets() async throws {
-        try await withTestOrigin { origin in
-            origin.route("/", faults: [TestOrigin.Fault(.responseBody(after: 0), .stall)]) { _ in .ok("hello") }
+        try await withHTTPTestServer { origin in
+            origin.route("/", faults: [HTTPTestServer.Fault(.responseBody(after: 0), .stall)]) { _ in .ok("hello") }
             let session = Session()
             let task = session.dataTask(from: origin.url("/?token=secret"))
             #expect(!"\(task)".contains("secret"))

@@ -5,11 +5,11 @@ import URLLoadingTesting
 
 @Suite(.timeLimit(.minutes(4)))
 struct EventRecorderTests {
-    static func withRecorder(_ use: (EventRecorder, Session, TestOrigin) async throws -> Void) async throws {
+    static func withRecorder(_ use: (EventRecorder, Session, HTTPTestServer) async throws -> Void) async throws {
         let recorder = EventRecorder()
         var configuration = Configuration.ephemeral
         configuration.observers = [recorder]
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("hello") }
             origin.route("/away") { _ in .redirect("/") }
             origin.route("/stalls", faults: [.init(.responseBody(after: 3), .stall)]) { _ in .ok("hello") }
@@ -61,7 +61,7 @@ struct EventRecorderTests {
     @Test("a task is followed without an observer; what is out of order is seen")
     func following() async throws {
         let recorder = EventRecorder()
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("hello") }
             try await withSession { session in
                 let task = session.dataTask(from: origin.url())

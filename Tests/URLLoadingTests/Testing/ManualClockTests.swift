@@ -17,13 +17,13 @@ struct ManualClockTests {
     }
 
     static func withStall(
-        at point: TestOrigin.Fault.Point = .responseBody(after: 3), _ change: (inout Configuration) -> Void = { _ in },
-        _ use: (ManualClock, Session, TestOrigin) async throws -> Void
+        at point: HTTPTestServer.Fault.Point = .responseBody(after: 3), _ change: (inout Configuration) -> Void = { _ in },
+        _ use: (ManualClock, Session, HTTPTestServer) async throws -> Void
     ) async throws {
         let clock = ManualClock()
         var configuration = manual(clock)
         change(&configuration)
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/stalls", faults: [.init(point, .stall)]) { _ in .ok("hello") }
             origin.route("/") { _ in .ok("hello") }
             let session = Session(configuration)
@@ -50,9 +50,9 @@ struct ManualClockTests {
     @Test("what is heard in between begins the time anew")
     func activity() async throws {
         let clock = ManualClock()
-        var setting = TestOrigin.Configuration()
+        var setting = HTTPTestServer.Configuration()
         setting.clock = clock
-        try await withTestOrigin(setting) { origin in
+        try await withHTTPTestServer(setting) { origin in
             origin.route("/") { _ in
                 .ok(.chunks(["a", .pause(.seconds(50)), "b", .pause(.seconds(50)), "c", .pause(.seconds(70)), "d"]))
             }
@@ -136,11 +136,11 @@ struct ManualClockTests {
     @Test("a decision that is late is decided by its deadline")
     func decision() async throws {
         let clock = ManualClock()
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .redirect("/next") }
             let isAsked = Latch()
             var decisions = Decisions()
-            decisions.redirect = Decision(within: .seconds(5), otherwise: .deliver) { _ in
+            decisions.redirect = Decision(timeout: .seconds(5), fallback: .doNotFollow) { _ in
                 isAsked.open()
                 try await Task.sleep(for: .seconds(3600))
                 return .follow
@@ -240,7 +240,7 @@ struct ManualClockTests {
     /// What `untilSleeping` sees at this moment; `nil` if a task sleeps. Without a suspension: what shares the actor
     /// cannot run before it returns.
     @MainActor private func seen(_ clock: ManualClock) async throws -> String? {
-        do { try await clock.untilSleeping(within: .zero) } catch let error as WaitTimedOut { return error.seen }
+        do { try await clock.untilSleeping(timeout: .zero) } catch let error as WaitTimedOut { return error.seen }
         return nil
     }
 

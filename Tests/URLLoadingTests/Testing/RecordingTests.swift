@@ -18,10 +18,10 @@ struct RecordingTests {
 
     /// Records what is done with an origin; the origin is gone when this returns.
     static func record(
-        _ recorder: RecordingHandler = RecordingHandler(), _ prepare: (TestOrigin) -> Void,
-        _ use: (Session, TestOrigin) async throws -> Void
+        _ recorder: RecordingHandler = RecordingHandler(), _ prepare: (HTTPTestServer) -> Void,
+        _ use: (Session, HTTPTestServer) async throws -> Void
     ) async throws -> Recording {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             prepare(origin)
             let session = Self.session(recorder)
             try await use(session, origin)
@@ -96,9 +96,9 @@ struct RecordingTests {
         #expect(recording.exchanges.map { $0.answer?.http?.status.code } == [302, 200, nil, 200, nil])
         let session = Self.session(ReplayHandler(recording))
         try await session.expect(recording.exchanges[0].url, "there")
-        let refused = await failure(.connectionRefused, .peer, .connecting) { try await session.data(from: nowhere) }
+        let refused = await failure(.connectionRefused, .remote, .connecting) { try await session.data(from: nowhere) }
         #expect(refused?.url == nowhere)
-        await expectFailure(.connectionLost, .peer) { try await session.data(from: recording.exchanges[3].url) }
+        await expectFailure(.connectionLost, .remote) { try await session.data(from: recording.exchanges[3].url) }
         await expectFailure(.unsupportedScheme) { try await session.data(from: url("nothing:x")) }
         // Each once.
         let again = await failure(.notRecorded, .local) { try await session.data(from: recording.exchanges[0].url) }
@@ -126,7 +126,7 @@ struct RecordingTests {
     }
 
     /// An origin whose pages want the token of the last `POST /token`, and whose first token has run out.
-    static func serveTokens(_ origin: TestOrigin) {
+    static func serveTokens(_ origin: HTTPTestServer) {
         let issued = Issued()
         origin.route("/token") { _ in .ok("t\(issued.next())") }
         origin.route("/page/*") { request in
@@ -160,7 +160,7 @@ struct RecordingTests {
     ) async throws -> (Recording, refusals: [Status?]) {
         let recorder = RecordingHandler()
         let recorded = Refusals()
-        let (recording, base) = try await withTestOrigin { origin in
+        let (recording, base) = try await withHTTPTestServer { origin in
             Self.serveTokens(origin)
             let session = try Self.tokenSession(recorder, origin.url(), token: token, refusals: recorded)
             try await use(session, origin.url())
@@ -251,7 +251,7 @@ struct RecordingTests {
 
         let recorder = RecordingHandler()
         let none = Refusals()
-        let (broken, base) = try await withTestOrigin { origin in
+        let (broken, base) = try await withHTTPTestServer { origin in
             origin.route("/page/1") { _ in .status(.unauthorized, headers: [.wwwAuthenticate: "Bearer"]) }
             origin.route("/token", faults: [.init(.requestHead, .reset)]) { _ in .ok("") }
             let session = try Self.tokenSession(recorder, origin.url(), refusals: none)
@@ -344,7 +344,7 @@ struct RecordingTests {
         }
         #expect(pieces.exchanges[0].body?.bytes == Array(String(repeating: "ab", count: 1_000).utf8))
         #expect(recording.exchanges.map { $0.body?.bytes.count } == [3, 5, 6])
-        #expect(recording.exchanges.map { $0.body?.isCut } == [false, false, true])
+        #expect(recording.exchanges.map { $0.body?.isTruncated } == [false, false, true])
         let url = recording.exchanges[0].url
         let replay = ReplayHandler(recording)
         let session = Self.session(replay)
@@ -366,7 +366,7 @@ struct RecordingTests {
             try await expect({ try await session.data(from: origin.url()).0 }, Data(Self.binary))
         }
         #expect(recording.exchanges[0].answer?.pieces.reduce(0) { $0 + $1.bytes.count } == 100_000)
-        #expect(recording.exchanges[0].answer?.cutFrom == 300_000)
+        #expect(recording.exchanges[0].answer?.fullLength == 300_000)
         let session = Self.session(ReplayHandler(recording))
         let error = await failure(.notRecorded) { try await session.data(from: recording.exchanges[0].url) }
         #expect("\(error!)".contains("of 300000 bytes of its body the first 100000"))
@@ -376,7 +376,7 @@ struct RecordingTests {
     func leaving() async throws {
         let clock = ManualClock()
         let recorder = RecordingHandler()
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/", faults: [.init(.responseBody(after: 3), .stall)]) { _ in .ok("hello") }
             let session = Self.session(recorder, clock: clock)
             let left = try await session.load(Request(url: origin.url())) { _, body in
@@ -401,7 +401,7 @@ struct RecordingTests {
         let recording = try await recorder.finished()
         #expect(recording.exchanges[0].ending == .open && recording.exchanges[2].ending == .open)
         guard case .failed(let failed, .seconds(60)) = recording.exchanges[1].ending else { throw CancellationError() }
-        #expect(failed.reason == .idleTimeout && failed.party == .peer)
+        #expect(failed.reason == .idleTimeout && failed.party == .remote)
 
         // Replayed with its time, on a clock of its own.
         let other = ManualClock()
@@ -446,7 +446,7 @@ struct RecordingTests {
 
     @Test("what was not recorded fails, or is forwarded; a file is read and written")
     func forwarding() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { request in .ok("live \(String(decoding: request.body, as: UTF8.self))") }
             let byHand = Recording([
                 .init(

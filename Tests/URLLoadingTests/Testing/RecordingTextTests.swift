@@ -7,8 +7,8 @@ import URLLoading
 /// The file: what is written is read again, and what is damaged is refused, with its line.
 struct RecordingTextTests {
     static let everything: Recording = {
-        let failure = Recording.Failure(reason: .idleTimeout, phase: .receiving, party: .peer, detail: "two\nlines ")
-        var plain = Recording.Answer(
+        let failure = Recording.Failure(reason: .idleTimeout, phase: .receiving, party: .remote, detail: "two\nlines ")
+        var plain = Recording.Response(
             .init(.ok, headers: ["Content-Type": "text/plain", "X-Empty": "", "X-Odd": "a\\b"]),
             at: .microseconds(12_500), expectedLength: 13,
             pieces: [
@@ -16,12 +16,12 @@ struct RecordingTextTests {
                 .init(Array("world! ".utf8), at: .microseconds(13_050)),
             ])
         plain.trailers = ["Sum": "7"]
-        var other = Recording.Answer(nil, at: .milliseconds(1), pieces: [.init(Array(0...255), at: .milliseconds(2))])
+        var other = Recording.Response(nil, at: .milliseconds(1), pieces: [.init(Array(0...255), at: .milliseconds(2))])
         other.url = URL(string: "stub://elsewhere/")
         other.mediaType = MediaType("text/plain; charset=utf-8")
         other.redirect = .init(method: .get, url: URL(string: "stub://third/")!)
         other.refusedToken = 3
-        other.cutFrom = 1_000
+        other.fullLength = 1_000
         return Recording([
             .init(
                 .post, URL(string: "https://example.org/a?b=c#d")!, headers: ["Accept": "*/*", "Accept": "text/*"],

@@ -21,9 +21,9 @@ struct ScriptedPeerTests {
         ])
         let session = Self.session(peer)
         try await session.expect(url("https://nowhere.test/a"), "hi")
-        #expect(peer.complaints == ["connection 1: 2 steps left"])
+        #expect(peer.failures == ["connection 1: 2 steps left"])
         try await session.expect(url("https://nowhere.test/b"), "")
-        #expect(peer.complaints.isEmpty && peer.connections == 1)
+        #expect(peer.failures.isEmpty && peer.connections == 1)
         #expect(String(decoding: peer.written(), as: UTF8.self).contains("\r\n\r\nGET /b HTTP/1.1\r\n"))
         await expectEmpty(session)
     }
@@ -62,11 +62,11 @@ struct ScriptedPeerTests {
         let peer = ScriptedPeer([.expect("POST")], [.end], [.end])
         let session = Self.session(peer)
         await expectFailure(.connectionLost) { try await session.data(from: try url("http://nowhere.test/")) }
-        #expect(peer.complaints.count == 2 && peer.complaints[0].hasPrefix("connection 1: \"GET / HTTP/1.1"))
-        #expect(peer.complaints[1] == "2 connections not made")
+        #expect(peer.failures.count == 2 && peer.failures[0].hasPrefix("connection 1: \"GET / HTTP/1.1"))
+        #expect(peer.failures[1] == "2 connections not made")
         peer.release(connection: 9)
         let none = Self.session(ScriptedPeer())
-        await expectFailure(.connectionRefused, .peer) { try await none.data(from: try url("http://nowhere.test/")) }
+        await expectFailure(.connectionRefused, .remote) { try await none.data(from: try url("http://nowhere.test/")) }
         await expectEmpty(session)
     }
 }

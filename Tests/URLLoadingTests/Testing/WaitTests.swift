@@ -27,15 +27,15 @@ struct WaitTests {
 
     @Test("an origin's wait shows its counts and requests")
     func origin() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/page") { _ in .ok("here") }
             _ = try await Session(.ephemeral).data(from: origin.url("/page"))
             await expectTimeOut("the counts of the origin", "requests: 1", "GET /page HTTP/1.1") {
-                try await origin.wait(within: Self.short) { $0.requests == 2 }
+                try await origin.wait(timeout: Self.short) { $0.requests == 2 }
             }
-            await expectTimeOut("requests: 1") { try await origin.wait(within: .zero) { $0.requests == 2 } }
+            await expectTimeOut("requests: 1") { try await origin.wait(timeout: .zero) { $0.requests == 2 } }
             // A condition that holds needs no time.
-            try await origin.wait(within: .zero) { $0.requests == 1 }
+            try await origin.wait(timeout: .zero) { $0.requests == 1 }
         }
     }
 
@@ -47,19 +47,19 @@ struct WaitTests {
                 let request = try await peer.expectRequest()
                 try await peer.send(.ping())
                 _ = try await peer.expect(.ping, isAck: true)
-                _ = try await peer.expect(.resetStream, stream: request.stream, within: Self.short)
+                _ = try await peer.expect(.resetStream, stream: request.stream, timeout: Self.short)
             }
             var configuration = Configuration.ephemeral
             configuration.httpVersions = .http2PriorKnowledge
             let session = Session(configuration)
             _ = try? await session.data(from: server.url("/page"))
             await expectTimeOut("the counts of the server", "accepted: ", "HEADERS") {
-                try await server.wait(within: .zero) { $0.accepted == 9 }
+                try await server.wait(timeout: .zero) { $0.accepted == 9 }
             }
             await expectTimeOut("a frame PUSH_PROMISE on connection 1") {
-                _ = try await server.wait(for: .pushPromise, onConnection: 1, within: Self.short)
+                _ = try await server.wait(for: .pushPromise, onConnection: 1, timeout: Self.short)
             }
-            let complaint = server.complaints.first ?? ""
+            let complaint = server.failures.first ?? ""
             #expect(complaint.hasPrefix("connection 1: expected RST_STREAM within 0.02 seconds, got: "), "\(complaint)")
         }
     }
@@ -70,7 +70,7 @@ struct WaitTests {
             server.put("a.txt", Data("hello".utf8))
             _ = try await Session(.ephemeral).data(from: server.url("/a.txt"))
             var words = ""
-            do { try await server.wait(within: Self.short) { $0.transfers == 2 } } catch { words = "\(error)" }
+            do { try await server.wait(timeout: Self.short) { $0.transfers == 2 } } catch { words = "\(error)" }
             #expect(words.contains("the counts of the ftp server") && words.contains("RETR"), "\(words)")
             let password = server.commands.first { $0.hasPrefix("PASS ") }?.dropFirst(5) ?? ""
             #expect(!password.isEmpty && !words.contains(password), "\(words)")
@@ -81,9 +81,9 @@ struct WaitTests {
     func proxy() async throws {
         try await withTestProxy(.init(.http)) { proxy in
             await expectTimeOut("a stalled connection of the proxy", "0 of 0 connections open", "requests: none") {
-                try await proxy.untilStalled(within: Self.short)
+                try await proxy.untilStalled(timeout: Self.short)
             }
-            try await proxy.untilEmpty(within: .zero)
+            try await proxy.untilEmpty(timeout: .zero)
         }
     }
 
@@ -91,10 +91,10 @@ struct WaitTests {
     func clock() async throws {
         let clock = ManualClock()
         await expectTimeOut("a task that sleeps", "0 tasks asleep, 0 loads waiting") {
-            try await clock.untilSleeping(within: Self.short)
+            try await clock.untilSleeping(timeout: Self.short)
         }
         await expectTimeOut("2 loads that wait for their peers", "0 loads waiting") {
-            try await clock.untilWaiting(2, within: Self.short)
+            try await clock.untilWaiting(2, timeout: Self.short)
         }
     }
 
@@ -102,7 +102,7 @@ struct WaitTests {
     func scriptedPeer() async throws {
         let peer = ScriptedPeer([.takeUntil("\r\n\r\n"), .hold, .end])
         await expectTimeOut("a hold of connection 1", "0 connections made", "1 connections not made") {
-            try await peer.untilHeld(within: Self.short)
+            try await peer.untilHeld(timeout: Self.short)
         }
     }
 
@@ -114,7 +114,7 @@ struct WaitTests {
         configuration.observers = [recorder]
         configuration.handlers = [recording]
         let session = Session(configuration)
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/stalls", faults: [.init(.requestHead, .stall)]) { _ in .ok("") }
             origin.route("/page") { _ in .ok("here") }
             _ = try await session.data(from: origin.url("/page"))
@@ -122,13 +122,13 @@ struct WaitTests {
             task.resume()
             try await origin.wait { $0.stalled == 1 }
             await expectTimeOut("2 events completed", "/page", "200, 4 bytes") {
-                try await recorder.wait(for: .completed, count: 2, within: Self.short)
+                try await recorder.wait(for: .completed, count: 2, timeout: Self.short)
             }
             await expectTimeOut("the recorded loads", "/page") {
-                try await recorder.wait(within: Self.short) { loads in loads.count == 3 ? loads : nil }
+                try await recorder.wait(timeout: Self.short) { loads in loads.count == 3 ? loads : nil }
             }
             await expectTimeOut("the end of what is recorded", "open exchanges: GET ", "/stalls") {
-                _ = try await recording.finished(within: Self.short)
+                _ = try await recording.finished(timeout: Self.short)
             }
             task.cancel()
             _ = try await recording.finished()
@@ -137,7 +137,7 @@ struct WaitTests {
 
     @Test("cancelling the waiting task ends a wait before its limit")
     func cancellation() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             let waiter = Task { try await origin.wait { $0.requests == 1 } }
             waiter.cancel()
             await #expect(throws: CancellationError.self) { try await waiter.value }

@@ -13,7 +13,7 @@ struct CertificateZooRows {
         change(&configuration.tls)
         try await withSession(configuration) { session in
             guard let reason else { return try await session.expect(rig.origin.url(), "full") }
-            let error = await failure(reason, .peer, .securing) { try await session.data(from: rig.origin.url()) }
+            let error = await failure(reason, .remote, .securing) { try await session.data(from: rig.origin.url()) }
             #expect(
                 error?.serverTrust?.failures.first?.reason == reason
                     && error?.serverTrust?.certificates.isEmpty == false)
@@ -52,22 +52,22 @@ struct CertificateZooRows {
     func weak() async throws {
         var options = TestCertificateOptions()
         options.key = .rsa(1024)
-        try await withTrust(options, server: { tls, _, _ in tls.isWeak = true }) {
+        try await withTrust(options, server: { tls, _, _ in tls.allowsWeakKeys = true }) {
             try await expect(.certificateWeak, $0)
         }
         options.key = .rsa(2048)
         try await withTrust(options) { rig in
             try await expect(nil, rig)
-            try await expect(.certificateWeak, rig) { $0.strength = .bits128 }
+            try await expect(.certificateWeak, rig) { $0.minimumStrength = .bits128 }
         }
-        try await withTrust { rig in try await expect(nil, rig) { $0.strength = .bits128 } }
+        try await withTrust { rig in try await expect(nil, rig) { $0.minimumStrength = .bits128 } }
     }
 
     @Test("security 38: a stapled status is heard when asked for")
     func staples() async throws {
         try await withTrust { rig in
-            try await expect(nil, rig) { $0.stapledStatus = .heard }
-            try await expect(.certificateStatusMissing, rig) { $0.stapledStatus = .required }
+            try await expect(nil, rig) { $0.ocspStapling = .ifPresent }
+            try await expect(.certificateStatusMissing, rig) { $0.ocspStapling = .required }
         }
         let cases: [(TestCertificateAuthority.Status, LoadError.Reason?, LoadError.Reason?)] = [
             (.good, nil, nil), (.revoked, .certificateRevoked, .certificateRevoked),
@@ -76,21 +76,21 @@ struct CertificateZooRows {
         for version in [Configuration.TLS.Version.tls12, .tls13] {
             for (status, heard, required) in cases {
                 try await withTrust(server: { tls, authority, identity in
-                    tls.stapledStatus = try authority.status(of: identity, status)
+                    tls.stapledOCSPResponse = try authority.status(of: identity, status)
                     tls.maximumVersion = version
                 }) { rig in
                     try await expect(nil, rig)
-                    try await expect(heard, rig) { $0.stapledStatus = .heard }
-                    try await expect(required, rig) { $0.stapledStatus = .required }
+                    try await expect(heard, rig) { $0.ocspStapling = .ifPresent }
+                    try await expect(required, rig) { $0.ocspStapling = .required }
                 }
             }
         }
         // Signed by somebody else: worth nothing.
         try await withTrust(server: { tls, _, identity in
-            tls.stapledStatus = try TestCertificateAuthority(commonName: "Test root").status(of: identity, .revoked)
+            tls.stapledOCSPResponse = try TestCertificateAuthority(commonName: "Test root").status(of: identity, .revoked)
         }) { rig in
-            try await expect(nil, rig) { $0.stapledStatus = .heard }
-            try await expect(.certificateStatusMissing, rig) { $0.stapledStatus = .required }
+            try await expect(nil, rig) { $0.ocspStapling = .ifPresent }
+            try await expect(.certificateStatusMissing, rig) { $0.ocspStapling = .required }
         }
     }
 
@@ -103,15 +103,15 @@ struct CertificateZooRows {
             let other = try TestCertificateAuthority(commonName: "Another root")
             try Data(other.pem).write(to: path)
             var configuration = rig.trusting
-            configuration.tls.roots = .file(path.path())
+            configuration.tls.trustRoots = .file(path.path())
             let session = Session(configuration)
             await expectFailure(.certificateUntrusted) { try await session.data(from: rig.origin.url()) }
             // Of another size: what changes within one tick of the clock keeps its time.
             try Data(rig.authority.pem + other.pem).write(to: path)
             try await session.expect(rig.origin.url(), "full")
             // What rests was trusted by roots that are no more.
-            configuration.tls.roots = .pem(String(decoding: other.pem, as: UTF8.self))
-            session.renewTLS(configuration.tls)
+            configuration.tls.trustRoots = .pem(String(decoding: other.pem, as: UTF8.self))
+            session.reloadTLS(configuration.tls)
             await expectFailure(.certificateUntrusted) { try await session.data(from: rig.origin.url()) }
             session.invalidateAndCancel()
             await session.invalidated()
@@ -122,22 +122,22 @@ struct CertificateZooRows {
     func facts() throws {
         let authority = try TestCertificateAuthority(commonName: "Evil\u{1B}[2J\nroot")
         let certificate = try #require(Certificate(pem: authority.pem))
-        #expect(certificate.isAuthority && certificate.isSelfIssued)
+        #expect(certificate.isCertificateAuthority && certificate.isSelfIssued)
         #expect(!"\(certificate)".utf8.contains { $0 < 0x20 })
         let leaf = try #require(
             Certificate(
                 pem: try authority.issue(
                     .init(names: ["a\0b", "*.x"], addresses: [[1, 2, 3, 4], [UInt8](repeating: 0, count: 15) + [1]])
                 ).certificatePEM))
-        #expect(leaf.names == [.dns("a\0b"), .dns("*.x"), .address("1.2.3.4"), .address("::1")])
-        #expect(leaf.names.first?.description == "a\\u{0}b")
+        #expect(leaf.subjectAlternativeNames == [.dns("a\0b"), .dns("*.x"), .address("1.2.3.4"), .address("::1")])
+        #expect(leaf.subjectAlternativeNames.first?.description == "a\\u{0}b")
         #expect(
             Certificate(der: []) == nil && Certificate(der: [0x30, 0x00]) == nil
                 && Certificate(der: Array(leaf.der) + [0]) == nil)
         var damaged = Array(leaf.der)
         for index in damaged.indices {
             damaged[index] ^= 0x55
-            _ = Certificate(der: damaged).map { "\($0) \($0.names) \($0.key) \($0.notBefore)" }
+            _ = Certificate(der: damaged).map { "\($0) \($0.subjectAlternativeNames) \($0.publicKey) \($0.notBefore)" }
             damaged[index] ^= 0x55
         }
     }

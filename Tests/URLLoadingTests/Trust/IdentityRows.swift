@@ -33,12 +33,12 @@ struct IdentityRows {
             let ada = try client(rig.authority, "ada")
             let identity = try ClientIdentity(certificatePEM: ada.certificatePEM, keyPEM: ada.keyPEM)
             for hosts in ["localhost", "*"] {
-                configuration.tls.identities = [try .init("other.example", identity), try .init(hosts, identity)]
+                configuration.tls.clientIdentities = [try .init("other.example", identity), try .init(hosts, identity)]
                 try await withSession(configuration) { try await $0.expect(rig.origin.url(), "CN=ada") }
             }
-            configuration.tls.identities = [try .init("other.example", identity)]
+            configuration.tls.clientIdentities = [try .init("other.example", identity)]
             try await withSession(configuration) { session in
-                await expectFailure(.clientCertificateRequired, .peer) {
+                await expectFailure(.clientCertificateRequired, .remote) {
                     try await session.data(from: rig.origin.url())
                 }
             }
@@ -52,11 +52,11 @@ struct IdentityRows {
         try await asking(version) { rig in
             let stranger = try client(try TestCertificateAuthority(commonName: "Elsewhere"), "eve")
             var configuration = rig.trusting
-            configuration.tls.identities = [
+            configuration.tls.clientIdentities = [
                 try .init("*", try ClientIdentity(certificatePEM: stranger.certificatePEM, keyPEM: stranger.keyPEM))
             ]
             try await withSession(configuration) { session in
-                await expectFailure(.clientCertificateRefused, .peer) { try await session.data(from: rig.origin.url()) }
+                await expectFailure(.clientCertificateRefused, .remote) { try await session.data(from: rig.origin.url()) }
             }
         }
     }
@@ -79,11 +79,11 @@ struct IdentityRows {
                 try await $0.expect(rig.origin.url(), "CN=ada")
             }
             let challenge = try #require(asked.all.first)
-            #expect(challenge.space.method == "ClientCertificate" && challenge.clientCertificate?.issuers.count == 1)
+            #expect(challenge.protectionSpace.method == "ClientCertificate" && challenge.clientCertificate?.issuers.count == 1)
             // Nobody.
             try await withSession(rig.trusting, decisions: decisions) { session in
                 if !requires { return try await session.expect(rig.origin.url(), "full") }
-                await expectFailure(.clientCertificateRequired, .peer) {
+                await expectFailure(.clientCertificateRequired, .remote) {
                     try await session.data(from: rig.origin.url())
                 }
             }
@@ -96,12 +96,12 @@ struct IdentityRows {
             var configuration = rig.trusting
             let identities = try ["ada", "bob"].map { try client(rig.authority, $0) }
                 .map { try ClientIdentity(certificatePEM: $0.certificatePEM, keyPEM: $0.keyPEM) }
-            configuration.tls.identities = [try .init("*", identities[0])]
+            configuration.tls.clientIdentities = [try .init("*", identities[0])]
             let session = Session(configuration)
             for _ in 1...2 { try await session.expect(rig.origin.url(), "CN=ada") }
             #expect(rig.origin.counts.accepted == 1)
-            configuration.tls.identities = [try .init("*", identities[1])]
-            session.renewTLS(configuration.tls)
+            configuration.tls.clientIdentities = [try .init("*", identities[1])]
+            session.reloadTLS(configuration.tls)
             try await session.expect(rig.origin.url(), "CN=bob")
             session.invalidateAndCancel()
             await session.invalidated()
@@ -115,12 +115,12 @@ struct IdentityRows {
             var configuration = rig.trusting
             let identities = try ["ada", "bob"].map { try client(rig.authority, $0) }
                 .map { try ClientIdentity(certificatePEM: $0.certificatePEM, keyPEM: $0.keyPEM) }
-            configuration.tls.identities = [try .init("*", identities[0])]
+            configuration.tls.clientIdentities = [try .init("*", identities[0])]
             let session = Session(configuration)
-            configuration.tls.identities = [try .init("*", identities[1])]
+            configuration.tls.clientIdentities = [try .init("*", identities[1])]
             let renewed = configuration.tls
             let text = try await session.load(Request(url: rig.origin.url())) { _, body in
-                session.renewTLS(renewed)
+                session.reloadTLS(renewed)
                 return String(decoding: try await body.collect(upTo: 100), as: UTF8.self)
             }
             #expect(text == "CN=ada")

@@ -35,7 +35,7 @@ struct PinRows {
                 ("localhost", [.certificate(sha256: leaf.publicKeySHA256)]),
             ] {
                 try await withSession(pinned(rig.trusting, hosts, pins)) { session in
-                    let error = await failure(.certificatePinMismatch, .peer, .securing) {
+                    let error = await failure(.certificatePinMismatch, .remote, .securing) {
                         try await session.data(from: rig.origin.url())
                     }
                     #expect(error?.serverTrust?.certificates.first == leaf)
@@ -99,9 +99,9 @@ struct PinRows {
             try await session.expect(rig.origin.url(), "resumed")
             var tls = configuration.tls
             tls.pins = [try .init("*", [Self.nobody])]
-            session.renewTLS(tls)
+            session.reloadTLS(tls)
             await expectFailure(.certificatePinMismatch) { try await session.data(from: rig.origin.url()) }
-            session.renewTLS(configuration.tls)
+            session.reloadTLS(configuration.tls)
             try await session.expect(rig.origin.url(), "full")
             session.invalidateAndCancel()
             await session.invalidated()

@@ -16,14 +16,14 @@ struct TrustDecisionRows {
             }
             let challenge = try #require(rig.asked.all.first)
             #expect(rig.asked.all.count == 1)
-            #expect(challenge.space.method == "ServerTrust" && challenge.space.host == "localhost")
-            #expect(challenge.space.port == Int(rig.origin.port) && !challenge.space.isProxy)
+            #expect(challenge.protectionSpace.method == "ServerTrust" && challenge.protectionSpace.host == "localhost")
+            #expect(challenge.protectionSpace.port == Int(rig.origin.port) && !challenge.protectionSpace.isProxy)
             let trust = try #require(challenge.serverTrust)
             #expect(!trust.isTrusted && trust.failures.first?.reason == .certificateUntrusted && !trust.isResumed)
             let leaf = try rig.leaf
             #expect(trust.certificates.first == leaf && trust.host == "localhost")
-            #expect(leaf.subject == "CN=test" && leaf.issuer == "CN=Test root" && leaf.names == [.dns("localhost")])
-            #expect(leaf.key.bits == 256 && leaf.notBefore < .now && leaf.notAfter > .now && !leaf.isAuthority)
+            #expect(leaf.subject == "CN=test" && leaf.issuer == "CN=Test root" && leaf.subjectAlternativeNames == [.dns("localhost")])
+            #expect(leaf.publicKey.bits == 256 && leaf.notBefore < .now && leaf.notAfter > .now && !leaf.isCertificateAuthority)
             #expect(leaf.publicKeySHA256.count == 32 && Certificate(pem: Array(leaf.pem.utf8)) == leaf)
         }
     }
@@ -52,7 +52,7 @@ struct TrustDecisionRows {
                 try await withSession(isTrusted ? rig.trusting : rig.strict, decisions: rig.decision { _ in answer }) {
                     session in
                     if isTrusted { return try await session.expect(rig.origin.url(), "full") }
-                    let error = await failure(.certificateUntrusted, .peer, .securing) {
+                    let error = await failure(.certificateUntrusted, .remote, .securing) {
                         try await session.data(from: rig.origin.url())
                     }
                     #expect(error?.serverTrust?.certificates.count == 1)
@@ -80,14 +80,14 @@ struct TrustDecisionRows {
         var options = TestCertificateOptions()
         options.key = .rsa(1024)
         options.isSelfSigned = isSelfSigned
-        try await withTrust(options, server: { tls, _, _ in tls.isWeak = true }) { rig in
+        try await withTrust(options, server: { tls, _, _ in tls.allowsWeakKeys = true }) { rig in
             for configuration in [rig.strict, rig.trusting] {
                 let before = rig.asked.trusts.count
                 try await withSession(configuration, decisions: rig.accepting) {
                     try await $0.expect(rig.origin.url(), "full")
                 }
                 let reasons = Set(rig.asked.trusts.dropFirst(before).first?.failures.map(\.reason) ?? [])
-                let isVouched = configuration.tls.roots == rig.trusting.tls.roots && !isSelfSigned
+                let isVouched = configuration.tls.trustRoots == rig.trusting.tls.trustRoots && !isSelfSigned
                 #expect(reasons.contains(.certificateWeak))
                 #expect(
                     reasons.isDisjoint(with: [.certificateSelfSigned, .certificateUntrusted]) == isVouched, "\(reasons)"
@@ -96,9 +96,9 @@ struct TrustDecisionRows {
         }
         // It is a root of ours itself.
         guard isSelfSigned else { return }
-        try await withTrust(options, server: { tls, _, _ in tls.isWeak = true }) { rig in
+        try await withTrust(options, server: { tls, _, _ in tls.allowsWeakKeys = true }) { rig in
             var configuration = rig.strict
-            configuration.tls.roots = .pem(String(decoding: rig.identity.certificatePEM, as: UTF8.self))
+            configuration.tls.trustRoots = .pem(String(decoding: rig.identity.certificatePEM, as: UTF8.self))
             try await withSession(configuration, decisions: rig.accepting) {
                 try await $0.expect(rig.origin.url(), "full")
             }
@@ -185,7 +185,7 @@ struct TrustDecisionRows {
             let isAsked = Latch()
             let isOver = Latch()
             let decisions = rig.decision(
-                within: way < 2 ? .seconds(5) : nil, otherwise: way == 1 ? .performDefaultHandling : nil
+                timeout: way < 2 ? .seconds(5) : nil, fallback: way == 1 ? .performDefaultHandling : nil
             ) { trust in
                 isAsked.open()
                 // Deaf to cancellation.

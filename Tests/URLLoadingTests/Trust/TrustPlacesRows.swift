@@ -12,17 +12,17 @@ struct TrustPlacesRows {
         try await withTrust { rig in
             try await withTestProxy(.init(.http, tls: .init(rig.identity))) { proxy in
                 var configuration = rig.strict
-                configuration.proxies = .fixed([try Proxy("https://localhost:\(proxy.port)")], except: .nothing)
+                configuration.proxyPolicy = .fixed([try Proxy("https://localhost:\(proxy.port)")], except: .nothing)
                 let target = try url("https://localhost:\(rig.origin.port)/")
                 try await withSession(configuration) { session in
-                    let error = await failure(.certificateUntrusted, .peer, .securing) {
+                    let error = await failure(.certificateUntrusted, .remote, .securing) {
                         try await session.data(from: target)
                     }
                     #expect(error?.proxyFailure != nil && error?.serverTrust?.certificates.count == 1)
                 }
                 try await withSession(configuration, decisions: rig.accepting) { try await $0.expect(target, "full") }
-                #expect(rig.asked.all.map(\.space.isProxy) == [true, false])
-                #expect(rig.asked.all.map(\.space.port) == [Int(proxy.port), Int(rig.origin.port)])
+                #expect(rig.asked.all.map(\.protectionSpace.isProxy) == [true, false])
+                #expect(rig.asked.all.map(\.protectionSpace.port) == [Int(proxy.port), Int(rig.origin.port)])
             }
         }
     }
@@ -56,7 +56,7 @@ struct TrustPlacesRows {
             let made = try rig.authority.issue(.init(names: [], commonName: "ada", isForServers: false))
             let identity = try ClientIdentity(certificatePEM: made.certificatePEM, keyPEM: made.keyPEM)
             var configuration = rig.trusting
-            configuration.tls.identities = [try .init("*", identity)]
+            configuration.tls.clientIdentities = [try .init("*", identity)]
             let asked = Asked()
             var decisions = Decisions()
             decisions.challenge = Decision { challenge in
@@ -66,7 +66,7 @@ struct TrustPlacesRows {
             try await withSession(configuration, decisions: decisions) {
                 try await $0.expect(rig.origin.url(), "CN=ada")
             }
-            #expect(asked.all.map { $0.space.method == "ClientCertificate" } == [false, true])
+            #expect(asked.all.map { $0.protectionSpace.method == "ClientCertificate" } == [false, true])
             #expect(asked.all.last?.clientCertificate?.proposed == identity)
         }
     }

@@ -9,7 +9,7 @@ import URLLoadingTesting
 struct TrustRig {
     let authority: TestCertificateAuthority
     let identity: TestIdentity
-    let origin: TestOrigin
+    let origin: HTTPTestServer
     /// Trusts nobody it will meet.
     let strict: Configuration
     /// Trusts the authority.
@@ -22,12 +22,12 @@ struct TrustRig {
 
     /// A decision that hears of everything and answers server trust as said.
     func decision(
-        within deadline: Duration? = nil, otherwise fallback: ChallengeDecision? = nil,
+        timeout deadline: Duration? = nil, fallback: ChallengeDecision? = nil,
         _ answer: @escaping @Sendable (ServerTrust) async throws -> ChallengeDecision
     ) -> Decisions {
         let asked = asked
         var decisions = Decisions()
-        decisions.challenge = Decision(within: deadline, otherwise: fallback) { challenge in
+        decisions.challenge = Decision(timeout: deadline, fallback: fallback) { challenge in
             guard let trust = challenge.serverTrust else { return .performDefaultHandling }
             asked.add(challenge)
             return try await answer(trust)
@@ -61,23 +61,23 @@ extension Certificate {
 nonisolated(nonsending) func withTrust<R>(
     _ options: TestCertificateOptions = .init(), name: String? = nil,
     through intermediate: (TestCertificateAuthority) throws -> TestCertificateAuthority = { $0 },
-    server: (inout TestOrigin.TLS, TestCertificateAuthority, TestIdentity) throws -> Void = { _, _, _ in },
+    server: (inout HTTPTestServer.TLS, TestCertificateAuthority, TestIdentity) throws -> Void = { _, _, _ in },
     _ use: nonisolated(nonsending) (TrustRig) async throws -> R
 ) async throws -> R {
     let authority = try TestCertificateAuthority(commonName: "Test root")
     let issuer = try intermediate(authority)
     let identity = try issuer.issue(options)
-    var tls = TestOrigin.TLS(identity)
+    var tls = HTTPTestServer.TLS(identity)
     try server(&tls, issuer, identity)
     var strict = Configuration.ephemeral
-    strict.tls.roots = .pem(
+    strict.tls.trustRoots = .pem(
         String(decoding: try TestCertificateAuthority(commonName: "Another root").pem, as: UTF8.self))
     strict.resolver = RecordingResolver()
     var trusting = strict
-    trusting.tls.roots = .pem(String(decoding: authority.pem, as: UTF8.self))
-    var configuration = TestOrigin.Configuration(tls: tls)
+    trusting.tls.trustRoots = .pem(String(decoding: authority.pem, as: UTF8.self))
+    var configuration = HTTPTestServer.Configuration(tls: tls)
     configuration.name = name
-    return try await withTestOrigin(configuration) { origin in
+    return try await withHTTPTestServer(configuration) { origin in
         origin.route("/") { request in
             .ok(request.tls?.clientSubject ?? (request.tls?.isResumed == true ? "resumed" : "full"))
         }

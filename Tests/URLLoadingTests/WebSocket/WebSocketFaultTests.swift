@@ -11,7 +11,7 @@ import URLLoadingWire
 struct WebSocketFaultTests {
     @Test(arguments: WebSocketFault.all)
     func theClientFailsAndSaysWhy(_ fault: WebSocketFault) async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             let heard = Lock<WebSocketClose?>(nil)
             origin.webSocket("/", fault.server { close in heard.withLock { $0 = close } })
             let session = Session(.patient)
@@ -19,7 +19,7 @@ struct WebSocketFaultTests {
             if fault.needsCompression { options.compression = .deflate() }
             let socket = session.webSocketTask(origin.webSocketURL("/"), options: options)
             socket.resume()
-            await expectFailure(fault.reason, .peer, nil, fault.name) { while true { _ = try await socket.receive() } }
+            await expectFailure(fault.reason, .remote, nil, fault.name) { while true { _ = try await socket.receive() } }
             let ending = await socket.ended()
             #expect(ending.error?.reason == fault.reason, "\(fault): \(ending)")
             try await origin.wait { $0.open == 0 }
@@ -30,7 +30,7 @@ struct WebSocketFaultTests {
 
     @Test(arguments: WebSocketHandshakeFault.allCases)
     func aWrongAnswerOpensNothing(_ fault: WebSocketHandshakeFault) async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             var server = WebSocketTestServer.echo
             server.handshakeFault = fault
             origin.webSocket("/", server)
@@ -47,7 +47,7 @@ struct WebSocketFaultTests {
                 case .endsBeforeHead: .connectionLost
                 default: .malformedWebSocketHandshake
                 }
-            await expectFailure(reason, .peer, nil, fault.rawValue) { try await socket.opened }
+            await expectFailure(reason, .remote, nil, fault.rawValue) { try await socket.opened }
             #expect(await socket.ended().error?.reason == reason)
             await expectEmpty(session)
             try await origin.wait { $0.open == 0 }
@@ -56,7 +56,7 @@ struct WebSocketFaultTests {
 
     @Test func textMayBeCutAnywhere() async throws {
         let text = "aé€😀\u{10FFFF}z"
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.webSocket("/") { socket in
                 for size in 1...text.utf8.count { try await socket.send(.text(text), frameSize: size) }
                 // Between any two bytes of the stream as well.
@@ -80,7 +80,7 @@ struct WebSocketFaultTests {
 
     /// Security 69.
     @Test func pingsWithoutEndAreAnsweredBoundedly() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             let pongs = Lock(0)
             origin.webSocket("/") { socket in
                 let pings = (0..<1_000).flatMap { _ in [UInt8(0x89), 125] + [UInt8](repeating: 1, count: 125) }
@@ -102,7 +102,7 @@ struct WebSocketFaultTests {
     }
 
     @Test func aServerThatNeverClosesIsLeft() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.webSocket("/") { socket in try await socket.stall() }
             let session = Session(.patient)
             var options = WebSocketOptions()

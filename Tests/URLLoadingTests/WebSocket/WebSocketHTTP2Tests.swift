@@ -29,9 +29,9 @@ struct WebSocketHTTP2Tests {
                 try await sending.value
                 try await session.expect(server.url("/get"), "here")
             }
-            try await socket.ping(within: .seconds(600))
+            try await socket.ping(timeout: .seconds(600))
             let ending = await socket.close()
-            #expect(ending.error == nil && !ending.isByPeer && ending.close?.code == .normal, "\(ending)")
+            #expect(ending.error == nil && !ending.isClosedByServer && ending.close?.code == .normal, "\(ending)")
             #expect(server.counts.accepted == 1)
             // In good order: no RST_STREAM.
             try await server.wait { $0.openStreams == 0 }
@@ -46,7 +46,7 @@ struct WebSocketHTTP2Tests {
             chat.subprotocols = ["b"]
             server.webSocket("/chat", chat)
             var options = WebSocketOptions()
-            options.compression = .deflate(atLeast: 1)
+            options.compression = .deflate(minimumSize: 1)
             var request = Request(url: server.url("/chat?room=1"))
             request.headers["Origin"] = "https://page.example"
             let socket = session.webSocketTask(request, protocols: ["a", "b"], options: options)
@@ -151,7 +151,7 @@ struct WebSocketHTTP2Tests {
             server.webSocket("/", .echo)
             let socket = session.webSocketTask(server.url("/"))
             socket.resume()
-            await expectFailure(.webSocketRefused, .peer, .waiting) { try await socket.opened }
+            await expectFailure(.webSocketRefused, .remote, .waiting) { try await socket.opened }
             #expect(server.requests.isEmpty)
             await expectEmpty(session)
         }
@@ -164,9 +164,9 @@ struct WebSocketHTTP2Tests {
     func aConnectionIsChosen(_ kept: Kept) async throws {
         let authority = try TestCertificateAuthority(commonName: "Test root")
         let identity = try authority.issue(.init())
-        var both = TestOrigin.TLS(identity)
+        var both = HTTPTestServer.TLS(identity)
         both.applicationProtocols = ["h2", "http/1.1"]
-        try await withTestOrigin(.init(tls: both)) { origin in
+        try await withHTTPTestServer(.init(tls: both)) { origin in
             origin.webSocket("/", .echo)
             var old = HTTP2TestServer.Configuration(identity)
             if kept == .with { old.settings.append(.enableConnectProtocol(1)) }
@@ -174,7 +174,7 @@ struct WebSocketHTTP2Tests {
                 server.route("/get") { _ in .ok("here") }
                 server.webSocket("/", .echo)
                 var configuration = Configuration.patient
-                configuration.tls.roots = .pem(String(decoding: authority.pem, as: UTF8.self))
+                configuration.tls.trustRoots = .pem(String(decoding: authority.pem, as: UTF8.self))
                 let session = Session(configuration)
                 if kept != .nothing { _ = try await session.data(from: server.url("/get")) }
                 let socket = session.webSocketTask(kept == .nothing ? origin.url("/") : server.url("/"))
@@ -241,12 +241,12 @@ struct WebSocketHTTP2Tests {
         var server = HTTP2TestServer.Configuration(try authority.issue(.init(names: ["localhost", "*.host.test"])))
         server.settings.append(.enableConnectProtocol(1))
         var configuration = Configuration.patient
-        configuration.tls.roots = .pem(String(decoding: authority.pem, as: UTF8.self))
+        configuration.tls.trustRoots = .pem(String(decoding: authority.pem, as: UTF8.self))
         configuration.resolver = RecordingResolver()
         try await withTestProxy(.init(.socks)) { proxy in
             if way == .proxied {
-                configuration.proxies = .fixed([
-                    try Proxy(.socks5, host: "127.0.0.1", port: proxy.port, looksUpNames: true)
+                configuration.proxyPolicy = .fixed([
+                    try Proxy(.socks5, host: "127.0.0.1", port: proxy.port, resolvesHostNames: true)
                 ])
             }
             try await withHTTP2TestServer(server) { server in
@@ -287,7 +287,7 @@ struct WebSocketHTTP2Tests {
             server.route("/") { _ in .status(.forbidden, headers: ["X": "why"]) }
             let socket = session.webSocketTask(server.url("/"))
             socket.resume()
-            let error = await failure(.webSocketRefused, .peer, .waiting) { try await socket.opened }
+            let error = await failure(.webSocketRefused, .remote, .waiting) { try await socket.opened }
             #expect(error?.webSocketRefusal?.http?.headers["X"] == "why")
             await expectEmpty(session)
         }
@@ -305,7 +305,7 @@ struct WebSocketHTTP2Tests {
             let socket = session.webSocketTask(server.url("/"), options: options)
             socket.resume()
             let reason: LoadError.Reason = fault.name.hasPrefix("resets") ? .streamReset : fault.reason
-            await expectFailure(reason, .peer, nil, fault.name) { while true { _ = try await socket.receive() } }
+            await expectFailure(reason, .remote, nil, fault.name) { while true { _ = try await socket.receive() } }
             #expect(await socket.ended().error?.reason == reason)
             try await server.wait { $0.openStreams == 0 }
             #expect(heard.withLock { $0?.code } == fault.code, "\(fault)")
@@ -343,7 +343,7 @@ struct WebSocketHTTP2Tests {
             _ = try await socket.opened
             server.release()
             await isHeld.wait()
-            await expectFailure(.malformedFrame, .peer) { _ = try await socket.receive() }
+            await expectFailure(.malformedFrame, .remote) { _ = try await socket.receive() }
             clock.advance(by: .seconds(1))
             gate.open()
             _ = try await server.wait(for: .data)
@@ -371,7 +371,7 @@ struct WebSocketHTTP2Tests {
             let socket = session.webSocketTask(Request(url: server.url("/")), protocols: ["a", "b"], options: options)
             socket.resume()
             let reason: LoadError.Reason = fault == .endsBeforeHead ? .streamReset : .malformedWebSocketHandshake
-            await expectFailure(reason, .peer, nil, fault.rawValue) { try await socket.opened }
+            await expectFailure(reason, .remote, nil, fault.rawValue) { try await socket.opened }
             try await server.wait { $0.openStreams == 0 }
             await expectEmpty(session)
         }
@@ -413,7 +413,7 @@ struct WebSocketHTTP2Tests {
                     case 0: nil
                     case 1: Task { while true { _ = try await socket.receive() } }
                     case 2: Task { try await socket.send(.data(Data(count: 32 << 20))) }
-                    default: Task { _ = try await socket.ping(within: .seconds(600)) }
+                    default: Task { _ = try await socket.ping(timeout: .seconds(600)) }
                     }
                 }
                 await pause()

@@ -12,7 +12,7 @@ import URLLoadingWire
 struct WebSocketRows {
     @Test("cookies: those of the server go with the handshake, and what it sets on 101 is kept")
     func cookies() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.webSocket("/", .echo)
             origin.route("/set") { _ in .status(.ok, headers: [.setCookie: "a=1; Path=/"], body: .bytes([])) }
             let session = Session(.patient)
@@ -36,7 +36,7 @@ struct WebSocketRows {
 
     @Test("a kept connection that turns out to be closed costs another, and nothing else")
     func stale() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.webSocket("/", .echo)
             origin.route("/first") { _ in .ok("1") }
             let session = Session(.patient)
@@ -55,7 +55,7 @@ struct WebSocketRows {
 
     @Test("a load that waits for a network opens when there is one")
     func waits() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.webSocket("/", .echo)
             let rig = ConnectivityRows.Rig()
             let socket = rig.session.webSocketTask(try url("ws://name.example:\(origin.port)/"))
@@ -113,7 +113,7 @@ struct WebSocketRows {
         "a message that grows beyond the limit ends where it does, in one frame or in many, with little memory",
         arguments: [1, 64])
     func bombs(frames: Int) async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             var server = WebSocketTestServer { socket in
                 let size = frames == 1 ? Int.max : 1024
                 try? await socket.send(.data(Data(count: 64 << 20)), frameSize: size)
@@ -127,7 +127,7 @@ struct WebSocketRows {
             options.maximumMessageSize = 1 << 20
             let socket = session.webSocketTask(origin.webSocketURL("/"), options: options)
             socket.resume()
-            await expectFailure(.messageTooLarge, .peer) { try await socket.receive() }
+            await expectFailure(.messageTooLarge, .remote) { try await socket.receive() }
             let count = socket.load.receivedCount.load(ordering: .relaxed)
             #expect(count < 1 << 20)
             await expectEmpty(session)

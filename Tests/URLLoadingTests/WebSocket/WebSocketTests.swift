@@ -25,7 +25,7 @@ struct WebSocketTests {
                 try await expect({ try await socket.receive() }, message)
             }
             let ending = await socket.close(WebSocketClose(.normal, reason: "done"))
-            #expect(ending.error == nil && !ending.isByPeer && ending.close?.code == .normal, "\(ending)")
+            #expect(ending.error == nil && !ending.isClosedByServer && ending.close?.code == .normal, "\(ending)")
             await expectEmpty(session)
         }
     }
@@ -48,7 +48,7 @@ struct WebSocketTests {
                 try await use(Session(configuration), origin.url("/"))
             }
         } else {
-            try await withTestOrigin { origin in
+            try await withHTTPTestServer { origin in
                 origin.webSocket("/", server)
                 try await use(Session(.patient), origin.webSocketURL("/"))
             }
@@ -56,7 +56,7 @@ struct WebSocketTests {
     }
 
     @Test func messagesAreASequence() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.webSocket("/") { socket in
                 for number in 1...3 { try await socket.send(.text("\(number)"), frameSize: 1) }
                 try await socket.close(WebSocketClose(.goingAway, reason: "bye"))
@@ -69,7 +69,7 @@ struct WebSocketTests {
             for try await message in socket.messages { messages.append(message) }
             #expect(messages == [.text("1"), .text("2"), .text("3")])
             let ending = await socket.ended()
-            #expect(ending.isByPeer && ending.close == WebSocketClose(.goingAway, reason: "bye") && ending.error == nil)
+            #expect(ending.isClosedByServer && ending.close == WebSocketClose(.goingAway, reason: "bye") && ending.error == nil)
             let error = await failure(.webSocketClosed) { try await socket.receive() }
             #expect(error?.webSocketClose?.code == .goingAway)
             await expectFailure(.webSocketClosed) { try await socket.send(.text("late")) }
@@ -79,7 +79,7 @@ struct WebSocketTests {
     }
 
     @Test func anUnusualCloseIsAnErrorOfTheSequence() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.webSocket("/") { socket in
                 try await socket.close(WebSocketClose(.internalError, reason: "broken"))
                 _ = try await socket.untilClose()
@@ -87,14 +87,14 @@ struct WebSocketTests {
             let session = Session(.patient)
             let socket = session.webSocketTask(origin.webSocketURL("/"))
             socket.resume()
-            let error = await failure(.webSocketClosed, .peer) { for try await _ in socket.messages {} }
+            let error = await failure(.webSocketClosed, .remote) { for try await _ in socket.messages {} }
             #expect(error?.webSocketClose == WebSocketClose(.internalError, reason: "broken"))
             await expectEmpty(session)
         }
     }
 
     @Test func aScopeOpensAndCloses() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             let closes = Lock<[WebSocketClose?]>([])
             origin.webSocket("/") { socket in
                 if try await socket.receive() != nil { try await socket.send(.text("answer")) }
@@ -184,12 +184,12 @@ struct WebSocketTests {
         try await withEcho { session, url in
             let socket = session.webSocketTask(url)
             socket.resume()
-            let time = try await socket.ping(within: .seconds(600))
+            let time = try await socket.ping(timeout: .seconds(600))
             #expect(time > .zero)
             let receiver = Task { try await socket.receive() }
             while !socket.load.state.withLock({ $0.isReading }) { await pause() }
             try await withThrowingTaskGroup(of: Void.self) { group in
-                for _ in 0..<20 { group.addTask { _ = try await socket.ping(within: .seconds(600)) } }
+                for _ in 0..<20 { group.addTask { _ = try await socket.ping(timeout: .seconds(600)) } }
                 try await group.waitForAll()
             }
             try await socket.send(.text("x"))
@@ -200,7 +200,7 @@ struct WebSocketTests {
     }
 
     @Test func theServerIsAnsweredWhileNobodyReceives() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             let pongs = Lock<[[UInt8]]>([])
             origin.webSocket("/") { socket in
                 try await socket.ping([1])
@@ -226,7 +226,7 @@ struct WebSocketTests {
 
     @Test func aServerThatIsNotThereIsFoundOut() async throws {
         let clock = ManualClock()
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.webSocket("/") { socket in
                 socket.answersPings = false
                 _ = try await socket.receive()
@@ -253,7 +253,7 @@ struct WebSocketTests {
     func compressedMessagesComeBack(forgetting: Bool) async throws {
         try await withEcho(false, .compressedEcho) { session, url in
             var options = WebSocketOptions()
-            options.compression = .deflate(atLeast: 20, forgetting: forgetting)
+            options.compression = .deflate(minimumSize: 20, noContextTakeover: forgetting)
             let socket = session.webSocketTask(url, options: options)
             socket.resume()
             #expect(try await socket.opened.isCompressed)
@@ -273,7 +273,7 @@ struct WebSocketTests {
     // MARK: Back-pressure
 
     @Test func whatNobodyReceivesStaysWithTheServer() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.webSocket("/") { socket in
                 let piece = WebSocketMessage.data(Data(repeating: 1, count: 1 << 20))
                 for _ in 0..<100 { try await socket.send(piece) }
@@ -299,7 +299,7 @@ struct WebSocketTests {
     }
 }
 
-extension TestOrigin {
+extension HTTPTestServer {
     /// With the scheme of WebSockets.
     func webSocketURL(_ path: String) -> URL { URL(string: "ws" + url(path).absoluteString.dropFirst(4)) ?? url(path) }
 }

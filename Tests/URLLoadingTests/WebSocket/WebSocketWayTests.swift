@@ -11,7 +11,7 @@ import URLLoadingWire
 @Suite(.timeLimit(.minutes(4)))
 struct WebSocketWayTests {
     @Test func theHandshakeIsWhatTheStandardAsksFor() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             var server = WebSocketTestServer.echo
             server.subprotocols = ["b", "c"]
             origin.webSocket("/chat", server)
@@ -46,7 +46,7 @@ struct WebSocketWayTests {
 
     /// Security 70.
     @Test func redirectsAreFollowedWithinTheFamilyAlone() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.webSocket("/here", .echo)
             let target = Lock("")
             origin.route("/there") { _ in .redirect(target.withLock { $0 }) }
@@ -74,12 +74,12 @@ struct WebSocketWayTests {
     }
 
     @Test func anythingElseThan101IsARefusal() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .status(.forbidden, headers: ["X": "why"], body: .bytes(Array("no".utf8))) }
             let session = Session(.patient)
             let socket = session.webSocketTask(origin.webSocketURL("/"))
             socket.resume()
-            let error = await failure(.webSocketRefused, .peer, .waiting) { try await socket.opened }
+            let error = await failure(.webSocketRefused, .remote, .waiting) { try await socket.opened }
             #expect(
                 error?.webSocketRefusal?.http?.status == .forbidden
                     && error?.webSocketRefusal?.http?.headers["X"] == "why")
@@ -90,7 +90,7 @@ struct WebSocketWayTests {
     }
 
     @Test func challengesAreAnswered() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             let seen = Lock(0)
             origin.webSocket("/in", .echo)
             origin.route("/") { request in
@@ -113,17 +113,17 @@ struct WebSocketWayTests {
     }
 
     @Test func aProxyOnlyCarries() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.webSocket("/", .echo)
             try await withTestProxy(.init(.http)) { proxy in
                 var configuration = Configuration.patient
-                configuration.proxies = .fixed([try proxy.address()])
+                configuration.proxyPolicy = .fixed([try proxy.address()])
                 let session = Session(configuration)
                 let socket = session.webSocketTask(try url("ws://origin.test:\(origin.port)/"))
                 socket.resume()
                 try await socket.send(.text("through"))
                 try await expect({ try await socket.receive() }, .text("through"))
-                #expect(proxy.asked.map(\.method) == ["CONNECT"])
+                #expect(proxy.requests.map(\.method) == ["CONNECT"])
                 await socket.close()
                 await expectEmpty(session)
             }
@@ -131,14 +131,14 @@ struct WebSocketWayTests {
     }
 
     @Test func `a proxy that proves connections asks once, and carries`() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.webSocket("/", .echo)
             let gate = NTLMGate()
             var setup = TestProxy.Configuration(.http)
-            setup.judge = { gate.judge($0) }
+            setup.authorize = { gate.judge($0) }
             try await withTestProxy(setup) { proxy in
                 var configuration = Configuration.patient
-                configuration.proxies = .fixed([try proxy.address()])
+                configuration.proxyPolicy = .fixed([try proxy.address()])
                 let session = Session(
                     configuration,
                     decisions: .challenged(ChallengeLog()) { _ in .use(Credential(user: "ada", password: "s3cret")) })
@@ -178,7 +178,7 @@ struct WebSocketWayTests {
 
     @Test(arguments: Leaving.allCases)
     func whereverItIsLeftNothingIsLeft(_ leaving: Leaving) async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.webSocket("/", .echo)
             origin.webSocket("/silent") { socket in try await socket.stall() }
             origin.route("/late", faults: [.init(.requestHead, .stall)]) { _ in .ok("") }
@@ -195,7 +195,7 @@ struct WebSocketWayTests {
                         case 1: Task { while true { _ = try await socket.receive() } }
                         // More than any socket takes, to a server that may read none of it.
                         case 2: Task { try await socket.send(.data(Data(count: 32 << 20))) }
-                        default: Task { _ = try await socket.ping(within: .seconds(600)) }
+                        default: Task { _ = try await socket.ping(timeout: .seconds(600)) }
                         }
                     }
                     if path == "/late" { try await origin.wait { $0.stalled == 1 } }
@@ -221,7 +221,7 @@ struct WebSocketWayTests {
     }
 
     @Test func aSessionThatFinishesWaitsForItsSockets() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.webSocket("/", .echo)
             let session = Session(.patient)
             let socket = session.webSocketTask(origin.webSocketURL("/"))
@@ -237,7 +237,7 @@ struct WebSocketWayTests {
     }
 
     @Test func itsEventsAreThoseOfALoad() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.webSocket("/", .echo)
             let observer = EventRecorder()
             var configuration = Configuration.patient

@@ -14,11 +14,11 @@ final class HTTP2Connection: @unchecked Sendable {
     let identifier: Int
     let tap: (@Sendable (WireTapEvent) -> Void)?
     let clock: LoopClock
-    let continueTimeout: Duration
+    let expectContinueTimeout: Duration
     let facts: ConnectionFacts
     /// In nanoseconds; see `HTTP2Probe`. Nil for no probes.
-    let probeInterval: Int64?
-    let probeTimeout: Int64
+    let http2PingInterval: Int64?
+    let http2PingTimeout: Int64
 
     let state: Lock<HTTP2State>
     let places = HTTP2Places()
@@ -41,9 +41,9 @@ final class HTTP2Connection: @unchecked Sendable {
         facts = ConnectionFacts(transport, identifier)
         tap = configuration.wireTap
         clock = configuration.clock
-        continueTimeout = configuration.continueTimeout
-        probeInterval = configuration.probeInterval.map(LoadHandle.nanoseconds)
-        probeTimeout = LoadHandle.nanoseconds(configuration.probeTimeout)
+        expectContinueTimeout = configuration.expectContinueTimeout
+        http2PingInterval = configuration.http2PingInterval.map(LoadHandle.nanoseconds)
+        http2PingTimeout = LoadHandle.nanoseconds(configuration.http2PingTimeout)
         let codec = try HTTP2Codec(limits: HTTP2Limits(configuration.limits))
         state = Lock(HTTP2State(codec, places, now: configuration.clock.coarseNow()))
     }
@@ -74,7 +74,7 @@ final class HTTP2Connection: @unchecked Sendable {
     func begin(_ request: HTTP2Request, _ stream: HTTP2Stream, hasBody: Bool) throws(LoadError) {
         places.countStream()
         do throws(WireViolation) {
-            let probes = probeInterval != nil
+            let probes = http2PingInterval != nil
             let beginsWatch = try state.withLock { (state) throws(WireViolation) in
                 try state.begin(request, stream, hasBody: hasBody)
                 return probes && state.probing.beginWatching()

@@ -33,22 +33,22 @@ final class HTTP2AnswerTimer: TimerTarget, @unchecked Sendable {
 extension HTTP2Connection {
     /// Called by a load that has just taken a place.
     func probeIfRestedLong() {
-        guard let interval = probeInterval else { return }
+        guard let interval = http2PingInterval else { return }
         let now = clock.coarseNow()
         probe(ifSilentSince: now - interval, now)
     }
 
     private func probe(ifSilentSince moment: Int64, _ now: Int64) {
         guard state.withLock({ $0.ping(ifSilentSince: moment, now: now) }) else { return }
-        clock.schedule(HTTP2AnswerTimer(self, .ping), at: now + probeTimeout)
+        clock.schedule(HTTP2AnswerTimer(self, .ping), at: now + http2PingTimeout)
     }
 
     func scheduleWatch() {
-        if let interval = probeInterval { clock.schedule(HTTP2SilenceTimer(self), at: clock.coarseNow() + interval) }
+        if let interval = http2PingInterval { clock.schedule(HTTP2SilenceTimer(self), at: clock.coarseNow() + interval) }
     }
 
     func watch(_ timer: HTTP2SilenceTimer, _ now: Int64) {
-        guard let interval = probeInterval else { return }
+        guard let interval = http2PingInterval else { return }
         // Bytes may lie unread: no task reads while all loads are suspended.
         lookIfIdle()
         guard let received = state.withLock({ $0.keepWatching() }) else { return }
@@ -61,13 +61,13 @@ extension HTTP2Connection {
     /// RFC 9113 §6.5.3 does not say how long an acknowledgement may take: here twice as long as an answer to a PING, for
     /// a server that is still starting.
     func awaitSettings() {
-        guard probeInterval != nil else { return }
-        clock.schedule(HTTP2AnswerTimer(self, .settings), at: clock.coarseNow() + probeTimeout * 2)
+        guard http2PingInterval != nil else { return }
+        clock.schedule(HTTP2AnswerTimer(self, .settings), at: clock.coarseNow() + http2PingTimeout * 2)
     }
 
     func judge(_ timer: HTTP2AnswerTimer, _ now: Int64) {
         lookIfIdle()
-        let (looked, isPing, timeout) = (looks.load(ordering: .relaxed), timer.question == .ping, probeTimeout)
+        let (looked, isPing, timeout) = (looks.load(ordering: .relaxed), timer.question == .ping, http2PingTimeout)
         let hasLooked = timer.looksWhenAsked.map { $0 != looked }
         switch state.withLock({ $0.judge(isPing: isPing, hasLooked: hasLooked, now: now, timeout: timeout) }) {
         case .answered: break

@@ -76,19 +76,19 @@ enum HTTP2Failure: Sendable {
         case .io(let failure): LoadError(failure, phase)
         case .wire(let violation): LoadError(violation, phase)
         case .closed where hasBegun:
-            LoadError(.truncated, phase: phase, party: .peer, detail: "the connection was closed")
-        case .closed: LoadError(.connectionLost, phase: phase, party: .peer, detail: "closed without an answer")
+            LoadError(.truncated, phase: phase, party: .remote, detail: "the connection was closed")
+        case .closed: LoadError(.connectionLost, phase: phase, party: .remote, detail: "closed without an answer")
         case .unanswered where hasBegun:
-            LoadError(.truncated, phase: phase, party: .peer, detail: "no answer to a PING: the path is dead")
+            LoadError(.truncated, phase: phase, party: .remote, detail: "no answer to a PING: the path is dead")
         case .unanswered:
-            LoadError(.connectionLost, phase: phase, party: .peer, detail: "no answer to a PING: the path is dead")
-        case .reset(let code): LoadError(.streamReset, phase: phase, party: .peer, detail: "\(code)")
+            LoadError(.connectionLost, phase: phase, party: .remote, detail: "no answer to a PING: the path is dead")
+        case .reset(let code): LoadError(.streamReset, phase: phase, party: .remote, detail: "\(code)")
         case .calm:
             LoadError(
-                .connectionLost, phase: phase, party: .peer,
+                .connectionLost, phase: phase, party: .remote,
                 detail: "ENHANCE_YOUR_CALM: the server wants fewer requests")
         case .unprocessed:
-            LoadError(.connectionLost, phase: phase, party: .peer, detail: "the request was not processed")
+            LoadError(.connectionLost, phase: phase, party: .remote, detail: "the request was not processed")
         }
     }
 

@@ -6,12 +6,12 @@
 /// @Test(arguments: HTTP2Fault.floods + HTTP2Fault.compression)
 /// func fault(_ fault: HTTP2Fault) async throws {
 ///     try await withHTTP2TestServer { server in
-///         server.misbehave(fault, onConnection: 1)
+///         server.inject(fault, onConnection: 1)
 ///         …   // load server.url() and compare with fault.outcome
 ///     }
 /// }
-/// server.misbehave(.pingFlood)
-/// server.misbehave(HTTP2Fault("mute", .stalls) { peer in try await peer.hold() })
+/// server.inject(.pingFlood)
+/// server.inject(HTTP2Fault("mute", .stalls) { peer in try await peer.hold() })
 /// ```
 ///
 /// Each fault waits for one request (a GET unless its documentation says otherwise), misbehaves, and answers further

@@ -15,7 +15,7 @@ struct HTTP2MisbehaviourTests {
     @Test("each can be played and ends with its client", .serialized, arguments: HTTP2Fault.all)
     func playing(_ fault: HTTP2Fault) async throws {
         try await withHTTP2TestServer { server in
-            server.misbehave(fault)
+            server.inject(fault)
             // One that resets at once can do so before this is done connecting.
             let client = try? await RawHTTP2Client(server)
             let request = HTTP2Frame.headers(stream: 1, RawHTTP2Client.get(), endStream: true)
@@ -32,14 +32,14 @@ struct HTTP2MisbehaviourTests {
             }
             client?.close()
             try await server.wait { $0.scriptsEnded == 1 && $0.open == 0 }
-            #expect(server.complaints.isEmpty, "\(server.complaints)")
+            #expect(server.failures.isEmpty, "\(server.failures)")
         }
     }
 
     @Test("uploads into windows that shrink or hardly open", arguments: [HTTP2Fault.windowShrinks, .windowByByte])
     func uploads(_ fault: HTTP2Fault) async throws {
         try await withHTTP2TestServer { server in
-            server.misbehave(fault)
+            server.inject(fault)
             let client = try await RawHTTP2Client(server)
             let first = try await client.start()
             try await client.send(.headers(stream: 1, RawHTTP2Client.get("/", method: "PUT")))
@@ -48,14 +48,14 @@ struct HTTP2MisbehaviourTests {
             while let data = upload.next() { try await client.send(data) }
             try await finish(upload, client)
             #expect(upload.left == 0)
-            #expect(server.complaints.isEmpty, "\(server.complaints)")
+            #expect(server.failures.isEmpty, "\(server.failures)")
         }
     }
 
     @Test("an upload that began before it read SETTINGS", arguments: [HTTP2Fault.windowShrinks, .windowByByte])
     func earlyUploads(_ fault: HTTP2Fault) async throws {
         try await withHTTP2TestServer { server in
-            server.misbehave(fault)
+            server.inject(fault)
             let client = try await RawHTTP2Client(server)
             let upload = FrameUpload(100_000)
             try await client.send(RawHTTP2Client.preface + HTTP2Frame.settings().bytes)
@@ -64,7 +64,7 @@ struct HTTP2MisbehaviourTests {
             #expect(upload.left == 100_000 - 65_535)
             try await finish(upload, client)
             #expect(upload.left == 0)
-            #expect(server.complaints.isEmpty, "\(server.complaints)")
+            #expect(server.failures.isEmpty, "\(server.failures)")
         }
     }
 
@@ -83,7 +83,7 @@ struct HTTP2MisbehaviourTests {
         arguments: [HTTP2Fault.windowShrinks, .windowByByte, .windowNeverOpens])
     func overruns(_ fault: HTTP2Fault) async throws {
         try await withHTTP2TestServer { server in
-            server.misbehave(fault)
+            server.inject(fault)
             let client = try await RawHTTP2Client(server)
             try await client.start()
             try await client.send(.headers(stream: 1, RawHTTP2Client.get("/", method: "PUT")))
@@ -94,7 +94,7 @@ struct HTTP2MisbehaviourTests {
                 try await client.send(.data(stream: 1, [1]), .ping([UInt8](repeating: 0, count: 8), ack: true))
             }
             try await server.wait { $0.scriptsEnded == 1 }
-            #expect(server.complaints.count == 1, "\(server.complaints)")
+            #expect(server.failures.count == 1, "\(server.failures)")
         }
     }
 }

@@ -26,7 +26,7 @@ struct HTTP2PeerTests {
             try await client.send(.ping(ping.payload, ack: true), .goAway(last: 0))
             #expect(await client.receive() == nil)
             try await server.wait { $0.scriptsEnded == 1 && $0.open == 0 }
-            #expect(server.complaints.isEmpty)
+            #expect(server.failures.isEmpty)
             let kinds = server.frames.map(\.frame.kind).filter { $0 != .windowUpdate }
             #expect(kinds == [.settings, .settings, .headers, .ping, .goAway])
             #expect(server.frames[2].fields?[":path"] == "/a")
@@ -57,7 +57,7 @@ struct HTTP2PeerTests {
             try await client.send(.ping())
             client.close()
             try await server.wait { $0.scriptsEnded == 1 }
-            #expect(server.complaints.isEmpty)
+            #expect(server.failures.isEmpty)
         }
     }
 
@@ -148,11 +148,11 @@ struct HTTP2PeerTests {
             try await third.start()
             try await third.send(.headers(stream: 1, [0x80]))
             try await server.wait { $0.scriptsEnded == 3 }
-            #expect(server.complaints.count == 3, "\(server.complaints)")
+            #expect(server.failures.count == 3, "\(server.failures)")
             #expect(
-                server.complaints.first
+                server.failures.first
                     == "connection 1: expected a request, got GOAWAY stream 0, 8 bytes, last 0, NO_ERROR")
-            #expect(server.complaints.last?.contains("cannot be read") == true)
+            #expect(server.failures.last?.contains("cannot be read") == true)
         }
     }
 

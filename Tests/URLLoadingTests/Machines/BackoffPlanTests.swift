@@ -4,24 +4,24 @@ import URLLoadingWire
 @testable import URLLoading
 
 /// Which tries a policy allows, and when: no load, no clock, no chance.
-@Suite struct BackOffPlanTests {
-    private func error(_ reason: LoadError.Reason) -> LoadError { LoadError(reason, phase: .waiting, party: .peer) }
+@Suite struct BackoffPlanTests {
+    private func error(_ reason: LoadError.Reason) -> LoadError { LoadError(reason, phase: .waiting, party: .remote) }
 
     private func head(_ status: Status, _ fields: Headers = Headers()) -> HTTPHead {
         HTTPHead(status: status, headers: fields)
     }
 
-    private func plan(_ method: Method = .get, _ change: (inout RetryPolicy) -> Void = { _ in }) throws -> BackOffPlan {
+    private func plan(_ method: Method = .get, _ change: (inout RetryPolicy) -> Void = { _ in }) throws -> BackoffPlan {
         var policy = RetryPolicy()
         change(&policy)
-        return BackOffPlan(Request(url: try url("http://a.example/"), method: method), policy, now: 1000)
+        return BackoffPlan(Request(url: try url("http://a.example/"), method: method), policy, now: 1000)
     }
 
     @Test("what may pass is tried again; what is final, or another's fault, is not")
     func reasons() throws {
         let transient: [LoadError.Reason] = [
             .connectionLost, .truncated, .streamReset, .connectionRefused, .unreachable, .lookupFailed, .idleTimeout,
-            .connectTimeout, .serviceUnavailable,
+            .connectTimeout, .ftpServiceUnavailable,
         ]
         #expect(RetryPolicy.transientReasons == Set(transient))
         for reason in transient {
@@ -60,7 +60,7 @@ import URLLoadingWire
         let retry4 = named.retry(after: head(.serviceUnavailable), now: 1000, date: date, roll: 0)
         #expect(retry4 == nil)
         let retry = named.retry(after: head(.badGateway), now: 1000, date: date, roll: 0)
-        if case .answered(.badGateway)? = retry?.cause {} else { Issue.record("\(String(describing: retry))") }
+        if case .status(.badGateway)? = retry?.cause {} else { Issue.record("\(String(describing: retry))") }
     }
 
     @Test(
@@ -72,7 +72,7 @@ import URLLoadingWire
     func methods(_ method: Method, _ isIdempotent: Bool) throws {
         for includesAll in [false, true] {
             var plan = try plan(method) {
-                $0.includesNonIdempotent = includesAll
+                $0.retriesNonIdempotent = includesAll
                 $0.statuses = [.serviceUnavailable]
             }
             let retry5 = plan.retry(after: error(.connectionLost), now: 1000, roll: 0)
@@ -98,7 +98,7 @@ import URLLoadingWire
         for (roll, share) in [(0.0, 0.0), (0.5, 0.5), (0.999, 0.999)] {
             var plan = try plan {
                 $0.maximumAttempts = 200
-                $0.backOff = .exponential(base: .milliseconds(100), cap: .seconds(3))
+                $0.backoff = .exponential(base: .milliseconds(100), cap: .seconds(3))
             }
             for number in 0..<199 {
                 let bound = number < 5 ? 0.1 * Double(1 << number) : 3
@@ -118,7 +118,7 @@ import URLLoadingWire
     func extremes(_ base: Duration, _ cap: Duration, _ seconds: Double) throws {
         var plan = try plan {
             $0.maximumAttempts = .max
-            $0.backOff = .exponential(base: base, cap: cap)
+            $0.backoff = .exponential(base: base, cap: cap)
         }
         let retry = plan.retry(after: error(.connectionLost), now: 1000, roll: 0.99)
         let first = try #require(retry).delay / .seconds(1)
@@ -140,7 +140,7 @@ import URLLoadingWire
     func retryAfter(_ value: String, _ seconds: Double?) throws {
         var plan = try plan {
             $0.statuses = [.serviceUnavailable]
-            $0.backOff = .constant(.milliseconds(250))
+            $0.backoff = .constant(.milliseconds(250))
         }
         let retry = plan.retry(after: head(.serviceUnavailable, [.retryAfter: value]), now: 1000, date: date, roll: 0.5)
         #expect(retry.map { $0.delay / .seconds(1) } == seconds, "\(value)")
@@ -150,7 +150,7 @@ import URLLoadingWire
     func serverDate() throws {
         var plan = try plan {
             $0.statuses = [.serviceUnavailable]
-            $0.backOff = .constant(.zero)
+            $0.backoff = .constant(.zero)
         }
         let fields: Headers = [.date: "Thu, 01 Jan 2015 00:00:00 GMT", .retryAfter: "Thu, 01 Jan 2015 00:00:07 GMT"]
         let retry7 = plan.retry(after: head(.serviceUnavailable, fields), now: 1000, date: date, roll: 0)
@@ -162,7 +162,7 @@ import URLLoadingWire
         var plan = try plan {
             $0.maximumAttempts = 100
             $0.maximumDuration = .seconds(10)
-            $0.backOff = .constant(.seconds(4))
+            $0.backoff = .constant(.seconds(4))
         }
         let retry8 = plan.retry(after: error(.connectionLost), now: 1000, roll: 0)
         #expect(retry8 != nil)

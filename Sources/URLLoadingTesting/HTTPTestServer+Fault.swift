@@ -1,4 +1,4 @@
-extension TestOrigin {
+extension HTTPTestServer {
     /// A fault at a named point of a connection.
     ///
     /// ```swift
@@ -35,7 +35,7 @@ extension TestOrigin {
             case cut
             /// Resets the connection, as a crash does (TCP RST).
             case reset
-            /// Stalls in both directions until the client leaves, or ``TestOrigin/releaseStalls()``.
+            /// Stalls in both directions until the client leaves, or ``HTTPTestServer/releaseStalls()``.
             case stall
             /// Sends this number of bytes of no known protocol, then continues.
             case garbage(Int = 16)
@@ -101,7 +101,7 @@ extension TestOrigin {
     }
 }
 
-extension TestOrigin.Fault.Point {
+extension HTTPTestServer.Fault.Point {
     /// Whether the point occurs once for each connection rather than for each exchange.
     var isOfConnection: Bool { self == .accept || self == .handshake }
 }

@@ -1,12 +1,12 @@
 public import URLLoading
 import URLLoadingIO
 
-extension TestOrigin {
+extension HTTPTestServer {
     /// The configuration of an origin: address, TLS and records.
     ///
     /// ```swift
     /// let authority = try TestCertificateAuthority(commonName: "Test root")
-    /// try await withTestOrigin(.init(tls: .init(try authority.issue()))) { origin in … }
+    /// try await withHTTPTestServer(.init(tls: .init(try authority.issue()))) { origin in … }
     /// ```
     public struct Configuration: Sendable {
         /// The address to listen on.
@@ -29,7 +29,7 @@ extension TestOrigin {
         /// The TLS settings; `nil` for cleartext.
         public var tls: TLS?
         /// Sent on every connection in place of HTTP, whatever the request, to simulate servers of other protocols.
-        public var greeting: Answer.Script?
+        public var greeting: Response.Script?
         /// The clock for pauses and delays of responses; `nil` for the system's.
         public var clock: ManualClock?
         /// The maximum number of requests that are recorded, at least 0; the oldest are dropped first.
@@ -58,10 +58,10 @@ extension TestOrigin {
         /// ALPN is not used.
         public var applicationProtocols: [String] = ["http/1.1"]
         /// Whether clients may resume sessions.
-        public var givesTickets = true
+        public var issuesSessionTickets = true
         /// Simulates a faulty server that closes without close_notify, so that a truncated response cannot be told from
         /// a complete one that ends with the connection (RFC 8446 §6.1).
-        public var leavesWithoutNotice = false
+        public var omitsCloseNotify = false
 
         /// The trusted issuers of client certificates, in PEM; if empty, clients are not asked for one.
         public var clientRootsPEM: [UInt8] = []
@@ -69,14 +69,14 @@ extension TestOrigin {
         public var requiresClientCertificate = true
         /// The stapled status of the certificate for clients that request it (OCSP, in DER): see
         /// ``TestCertificateAuthority/status(of:_:)``.
-        public var stapledStatus: [UInt8] = []
+        public var stapledOCSPResponse: [UInt8] = []
         /// Whether the server may use a key that is too weak for clients to accept.
-        public var isWeak = false
+        public var allowsWeakKeys = false
 
         /// Creates TLS settings with an identity of a test authority.
         ///
         /// ```swift
-        /// let tls = TestOrigin.TLS(try authority.issue(.init(names: ["localhost"], validity: .past)))
+        /// let tls = HTTPTestServer.TLS(try authority.issue(.init(names: ["localhost"], validity: .past)))
         /// ```
         public init(_ identity: TestIdentity) {
             self.init(certificatePEM: identity.certificatePEM, keyPEM: identity.keyPEM)
@@ -90,7 +90,7 @@ extension TestOrigin {
     }
 }
 
-extension TestOrigin.Configuration {
+extension HTTPTestServer.Configuration {
     func authority(port: UInt16) -> String {
         switch address {
         case .unix: return name ?? "localhost"
@@ -100,7 +100,7 @@ extension TestOrigin.Configuration {
     }
 }
 
-extension TestOrigin.Configuration.Address {
+extension HTTPTestServer.Configuration.Address {
     var socketAddress: SocketAddress {
         get throws(IOFailure) {
             switch self {
@@ -114,17 +114,17 @@ extension TestOrigin.Configuration.Address {
 }
 
 extension TLSServerContext.Configuration {
-    init(_ tls: TestOrigin.TLS) {
+    init(_ tls: HTTPTestServer.TLS) {
         self.init(certificateChain: tls.certificatePEM, privateKey: tls.keyPEM)
         minimumVersion = TLSVersion(tls.minimumVersion)
         maximumVersion = TLSVersion(tls.maximumVersion)
         applicationProtocols = tls.applicationProtocols
-        tickets = tls.givesTickets ? 2 : 0
-        leavesWithoutNotice = tls.leavesWithoutNotice
+        tickets = tls.issuesSessionTickets ? 2 : 0
+        omitsCloseNotify = tls.omitsCloseNotify
         clientRoots = tls.clientRootsPEM
         requiresIdentity = tls.requiresClientCertificate
-        staple = tls.stapledStatus
-        securityLevel = tls.isWeak ? 0 : 2
+        staple = tls.stapledOCSPResponse
+        securityLevel = tls.allowsWeakKeys ? 0 : 2
     }
 }
 

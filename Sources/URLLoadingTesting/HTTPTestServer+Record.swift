@@ -2,7 +2,7 @@ import Synchronization
 import URLLoadingIO
 public import URLLoadingWire
 
-extension TestOrigin {
+extension HTTPTestServer {
     /// A received request.
     public struct RecordedRequest: Sendable, CustomStringConvertible {
         /// The method.
@@ -13,7 +13,7 @@ extension TestOrigin {
         public let version: HTTPVersion
         /// The fields.
         public let headers: Headers
-        /// The body, up to ``TestOrigin/Configuration/recordedBodySize``. Empty if the route does not read bodies.
+        /// The body, up to ``HTTPTestServer/Configuration/recordedBodySize``. Empty if the route does not read bodies.
         public internal(set) var body: [UInt8] = []
         /// The length of the body in bytes, whether kept or not.
         public internal(set) var bodyCount: Int64 = 0
@@ -96,7 +96,7 @@ extension TestOrigin {
     ///   - condition: evaluated after every change of the counters.
     /// - Throws: ``WaitTimedOut`` at the limit; `CancellationError` if the calling task is cancelled first.
     public nonisolated(nonsending) func wait(
-        within limit: Duration = WaitTimedOut.usualLimit,
+        timeout limit: Duration = WaitTimedOut.usualLimit,
         file: StaticString = #fileID, line: UInt = #line,
         until condition: @Sendable (Counts) -> Bool
     ) async throws {
@@ -108,4 +108,4 @@ extension TestOrigin {
     }
 }
 
-extension TestOrigin.Counts: ConnectionCounts {}
+extension HTTPTestServer.Counts: ConnectionCounts {}

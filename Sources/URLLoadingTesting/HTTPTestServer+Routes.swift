@@ -2,9 +2,9 @@ import Synchronization
 import URLLoadingIO
 import URLLoadingWire
 
-extension TestOrigin {
+extension HTTPTestServer {
     /// Returns the response to a request. If it throws, the response is 500.
-    public typealias Handler = @Sendable (RecordedRequest) async throws -> Answer
+    public typealias Handler = @Sendable (RecordedRequest) async throws -> Response
 
     /// Answers requests for a path. A later route for the same path replaces an earlier one.
     ///

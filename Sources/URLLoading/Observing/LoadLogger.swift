@@ -4,12 +4,12 @@ import URLLoadingIO
 /// Writes a line per load, or per event, for people.
 ///
 /// ```swift
-/// configuration.observers = [LoadLog { line in logger.info("\(line)") }]
+/// configuration.observers = [LoadLogger { line in logger.info("\(line)") }]
 /// // load 12 GET https://example.org/ 200 5120 bytes in 34.1 ms
 /// // load 13 GET https://example.org/no failed hostNotFound (resolving, example.org) in 2.0 ms
 /// ```
 /// No userinfo, query, field value or body is ever written.
-public final class LoadLog: LoadObserver {
+public final class LoadLogger: LoadObserver {
     private struct Account: Sendable {
         var status: Int?
         var received: Int64 = 0

@@ -1,6 +1,6 @@
 public import URLLoadingWire
 
-extension TestOrigin {
+extension HTTPTestServer {
     /// The response of a route, as a value that states exactly what is sent.
     ///
     /// ```swift
@@ -12,7 +12,7 @@ extension TestOrigin {
     ///
     /// For HEAD, 204 and 304 only the head is sent, with the framing of the GET response where the protocol permits
     /// that (RFC 9110 §9.3.2, §15.4.5).
-    public struct Answer: Sendable {
+    public struct Response: Sendable {
         /// The status of the final response.
         public var status: Status
         /// The fields; those that frame the body are derived from ``body``.
@@ -49,34 +49,34 @@ extension TestOrigin {
         }
 
         /// Returns a 200 response with a text.
-        public static func ok(_ text: String, headers: Headers = Headers()) -> Answer {
+        public static func ok(_ text: String, headers: Headers = Headers()) -> Response {
             .ok(.bytes(Array(text.utf8)), headers: headers)
         }
 
         /// Returns a 200 response with a body.
-        public static func ok(_ body: Body, headers: Headers = Headers()) -> Answer {
-            Answer(status: .ok, headers: headers, body: body)
+        public static func ok(_ body: Body, headers: Headers = Headers()) -> Response {
+            Response(status: .ok, headers: headers, body: body)
         }
 
         /// Returns a response with a status, without a body by default.
-        public static func status(_ status: Status, headers: Headers = Headers(), body: Body = .none) -> Answer {
-            Answer(status: status, headers: headers, body: body)
+        public static func status(_ status: Status, headers: Headers = Headers(), body: Body = .none) -> Response {
+            Response(status: status, headers: headers, body: body)
         }
 
         /// Returns a redirect to `location`, which is sent unchanged.
-        public static func redirect(_ location: String, status: Status = .found) -> Answer {
-            Answer(status: status, headers: [.location: location])
+        public static func redirect(_ location: String, status: Status = .found) -> Response {
+            Response(status: status, headers: [.location: location])
         }
 
         /// Returns exactly these bytes in place of a response; see ``Script``.
-        public static func raw(_ pieces: [Piece], then ending: Script.Ending = .close) -> Answer {
-            var answer = Answer(status: .ok)
+        public static func raw(_ pieces: [Piece], then ending: Script.Ending = .close) -> Response {
+            var answer = Response(status: .ok)
             answer.script = Script(pieces, then: ending)
             return answer
         }
 
         /// Returns this response with interim responses before it.
-        public func after(_ interim: Interim...) -> Answer {
+        public func after(_ interim: Interim...) -> Response {
             var answer = self
             answer.interim += interim
             return answer
@@ -84,7 +84,7 @@ extension TestOrigin {
     }
 }
 
-extension TestOrigin.Answer {
+extension HTTPTestServer.Response {
     /// The body of a response and its framing.
     public enum Body: Sendable {
         /// No content: `Content-Length: 0` where the status allows a body.

@@ -7,7 +7,7 @@ import URLLoadingIO
 /// An HTTP/1.1 server on a free local port, whose responses and faults are chosen by the test.
 ///
 /// ```swift
-/// try await withTestOrigin { origin in
+/// try await withHTTPTestServer { origin in
 ///     origin.route("/hello") { request in .ok("Hello, \(request.method)") }
 ///     let (data, _) = try await session.data(from: origin.url("/hello"))
 ///     assert(origin.requests.count == 1)
@@ -17,7 +17,7 @@ import URLLoadingIO
 /// It keeps connections alive, answers `Expect: 100-continue`, and keeps no more in memory than its ``Configuration``
 /// permits, however large the bodies. Pipelining is refused: a request sent before the previous response is not read,
 /// and the connection is closed. HTTP/2 and CONNECT are not supported.
-public final class TestOrigin: Sendable {
+public final class HTTPTestServer: Sendable {
     /// The configuration that the origin was created with.
     public let configuration: Configuration
     let state: Lock<OriginState>
@@ -28,7 +28,7 @@ public final class TestOrigin: Sendable {
     /// Listens on a port; serves only once ``start()`` or ``run()`` is called.
     ///
     /// ```swift
-    /// let origin = try TestOrigin()
+    /// let origin = try HTTPTestServer()
     /// origin.start()
     /// defer { await origin.stop() }
     /// ```
@@ -40,7 +40,7 @@ public final class TestOrigin: Sendable {
         state = Lock(OriginState(recordedRequests: configuration.recordedRequests))
         let authority = configuration.authority(port: life.port)
         let scheme = configuration.tls == nil ? "http" : "https"
-        guard let base = URL(string: "\(scheme)://\(authority)") else { throw TestOriginError(authority) }
+        guard let base = URL(string: "\(scheme)://\(authority)") else { throw HTTPTestServerError(authority) }
         self.base = base
     }
 
@@ -73,7 +73,7 @@ public final class TestOrigin: Sendable {
     }
 }
 
-extension TestOrigin: ServingTests, WatchedServer {
+extension HTTPTestServer: ServingTests, WatchedServer {
     func withState<R: Sendable>(_ use: (inout OriginState) -> R) -> R { state.withLock { use(&$0) } }
     func open(_ socket: SocketTransport) -> OriginConnection? {
         change { $0.open { OriginConnection(socket, number: $0, self) } }
@@ -84,21 +84,21 @@ extension TestOrigin: ServingTests, WatchedServer {
 /// Runs an origin for the duration of a closure; all connections are closed before this function returns or throws.
 ///
 /// ```swift
-/// try await withTestOrigin { origin in
+/// try await withHTTPTestServer { origin in
 ///     origin.route("/") { _ in .ok("here") }
 ///     …
 /// }
 /// ```
-/// - Throws: the errors of ``TestOrigin/init(_:)`` and of the closure.
-nonisolated(nonsending) public func withTestOrigin<R>(
-    _ configuration: TestOrigin.Configuration = .init(),
-    _ use: nonisolated(nonsending) (TestOrigin) async throws -> R
+/// - Throws: the errors of ``HTTPTestServer/init(_:)`` and of the closure.
+nonisolated(nonsending) public func withHTTPTestServer<R>(
+    _ configuration: HTTPTestServer.Configuration = .init(),
+    _ use: nonisolated(nonsending) (HTTPTestServer) async throws -> R
 ) async throws -> R {
-    try await TestOrigin(configuration).serving(use)
+    try await HTTPTestServer(configuration).serving(use)
 }
 
 /// The origin could not be created as configured.
-public struct TestOriginError: Error, Sendable, CustomStringConvertible {
+public struct HTTPTestServerError: Error, Sendable, CustomStringConvertible {
     /// A description of the error.
     public let description: String
     init(_ description: String) { self.description = description }

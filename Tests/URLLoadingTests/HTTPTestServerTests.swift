@@ -6,9 +6,9 @@ import URLLoadingTesting
 import URLLoadingWire
 
 /// The origin itself: does it do what a test asks of it?
-@Suite struct TestOriginTests {
+@Suite struct HTTPTestServerTests {
     @Test func answersAndRecords() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/echo") { .ok(.bytes($0.body)) }
             try await withSession(.ephemeral) { session in
                 let request = Request(url: origin.url("/echo?q"), method: .post, body: .data(Data("hello".utf8)))
@@ -33,12 +33,12 @@ import URLLoadingWire
     }
 
     @Test(arguments: [
-        (TestOrigin.Answer.Body.none, 0), (.bytes([1, 2, 3]), 3), (.chunks(["ab", .pause(.milliseconds(1)), "c"]), 3),
+        (HTTPTestServer.Response.Body.none, 0), (.bytes([1, 2, 3]), 3), (.chunks(["ab", .pause(.milliseconds(1)), "c"]), 3),
         (.untilClose(["abc", "d"]), 4), (.repeated(count: 200_000), 200_000),
         (.repeated(count: 200_001, chunked: true), 200_001),
     ])
-    func bodies(_ body: TestOrigin.Answer.Body, count: Int) async throws {
-        try await withTestOrigin { origin in
+    func bodies(_ body: HTTPTestServer.Response.Body, count: Int) async throws {
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok(body) }
             try await withSession(.ephemeral) { session in
                 for (method, expected) in [(Method.get, count), (.head, 0), (.get, count)] {
@@ -50,7 +50,7 @@ import URLLoadingWire
     }
 
     @Test func trailersAndInterimResponses() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { _ in
                 .ok(.chunks(["x"], trailers: ["Sum": "1"])).after(.init(.earlyHints, headers: [.link: "<a>"]))
             }
@@ -66,8 +66,8 @@ import URLLoadingWire
 
     @Test func faultsHitWhereTheyShould() async throws {
         let long = [UInt8](repeating: 1, count: 1000)
-        try await withTestOrigin { origin in
-            let faults: [(TestOrigin.Fault, LoadError.Reason?)] = [
+        try await withHTTPTestServer { origin in
+            let faults: [(HTTPTestServer.Fault, LoadError.Reason?)] = [
                 (.init(.requestHead, .close), .connectionLost), (.init(.requestHead, .reset), .connectionLost),
                 (.init(.responseHead(after: 5), .close), .truncated), (.init(.responseHead(), .garbage()), .notHTTP),
                 (.init(.responseBody(after: 10), .cut), .truncated), (.init(.end, .close), nil),
@@ -91,15 +91,15 @@ import URLLoadingWire
 
     @Test func secureOrigins() async throws {
         let authority = try TestCertificateAuthority(commonName: "Test root")
-        var tls = TestOrigin.TLS(try authority.issue())
+        var tls = HTTPTestServer.TLS(try authority.issue())
         tls.maximumVersion = .tls12
-        try await withTestOrigin(.init(tls: tls)) { origin in
+        try await withHTTPTestServer(.init(tls: tls)) { origin in
             origin.route("/") {
                 .ok("\($0.tls?.version ?? "-") \($0.tls?.serverName ?? "-") \($0.tls?.applicationProtocol ?? "-")")
             }
             origin.route("/cut", faults: [.init(.responseBody(after: 2), .cut)]) { _ in .ok(.untilClose(["abcd"])) }
             var configuration = Configuration.ephemeral
-            configuration.tls.roots = .pem(String(decoding: authority.pem, as: UTF8.self))
+            configuration.tls.trustRoots = .pem(String(decoding: authority.pem, as: UTF8.self))
             try await withSession(configuration) { session in
                 let (data, _) = try await session.data(from: origin.url())
                 #expect(String(decoding: data, as: UTF8.self) == "TLSv1.2 localhost http/1.1")
@@ -111,9 +111,9 @@ import URLLoadingWire
     }
 
     @Test(.enabled(if: Loopback.hasIPv6, Loopback.lacksIPv6)) func addressOfIPv6() async throws {
-        var configuration = TestOrigin.Configuration()
+        var configuration = HTTPTestServer.Configuration()
         configuration.address = .ipv6
-        try await withTestOrigin(configuration) { origin in
+        try await withHTTPTestServer(configuration) { origin in
             origin.route("/") { _ in .ok("six") }
             try await withSession(.ephemeral) { session in
                 let (data, _) = try await session.data(from: origin.url())
@@ -123,12 +123,12 @@ import URLLoadingWire
     }
 
     @Test func addressOfAPath() async throws {
-        var configuration = TestOrigin.Configuration()
+        var configuration = HTTPTestServer.Configuration()
         let path = FileManager.default.temporaryDirectory.appending(path: "origin-\(UInt64.random(in: 0 ... .max))")
             .path
         defer { try? FileManager.default.removeItem(atPath: path) }
         configuration.address = .unix(path)
-        try await withTestOrigin(configuration) { origin in
+        try await withHTTPTestServer(configuration) { origin in
             origin.route("/") { _ in .ok("path") }
             var client = Configuration.ephemeral
             client.dial = { (_, token) throws(IOFailure) in try await SocketTransport.connect(to: .unix(path), token) }
@@ -140,7 +140,7 @@ import URLLoadingWire
     }
 
     @Test func continuesWhenAsked() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/") { .ok("\($0.bodyCount)") }
             let socket = try await SocketTransport.connect(to: .ipv4((127, 0, 0, 1), port: origin.port), StopToken())
             defer { socket.close() }
@@ -171,7 +171,7 @@ import URLLoadingWire
     }
 
     @Test func rawAnswersAndGreetings() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/raw") { _ in
                 .raw(["HTTP/1.1 200 OK\r\nContent-Length: 2\r\n", .pause(.milliseconds(1)), "\r\nok"], then: .next)
             }
@@ -183,9 +183,9 @@ import URLLoadingWire
             }
             #expect(origin.counts.accepted == 1)
         }
-        var ssh = TestOrigin.Configuration()
+        var ssh = HTTPTestServer.Configuration()
         ssh.greeting = .init(["SSH-2.0-x\r\n"], then: .stall)
-        try await withTestOrigin(ssh) { origin in
+        try await withHTTPTestServer(ssh) { origin in
             try await withSession(.ephemeral) { session in
                 let error = await #expect(throws: LoadError.self) { try await session.data(from: origin.url()) }
                 #expect(error?.reason == .notHTTP)

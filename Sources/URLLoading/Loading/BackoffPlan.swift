@@ -3,7 +3,7 @@
 
 import URLLoadingWire
 
-struct BackOffPlan {
+struct BackoffPlan {
     private let policy: RetryPolicy
     private let mayRepeat: Bool
     private let began: Int64
@@ -14,20 +14,20 @@ struct BackOffPlan {
     init(_ request: Request, _ policy: RetryPolicy, now: Int64) {
         self.policy = policy
         // RFC 9110 §9.2.2: only what may arrive twice is sent twice without asking.
-        mayRepeat = policy.includesNonIdempotent || request.method.isIdempotent
+        mayRepeat = policy.retriesNonIdempotent || request.method.isIdempotent
         began = now
     }
 
     /// - Parameter roll: the chance, 0..<1.
     mutating func retry(after error: LoadError, now: Int64, roll: Double) -> Retry? {
         guard policy.reasons.contains(error.reason), !Self.isFinal(error.reason) else { return nil }
-        return retry(.failed(error), after: backOff(roll), now)
+        return retry(.failed(error), after: backoff(roll), now)
     }
 
     /// - Parameter date: the same moment as the calendar has it, for servers that name no Date of theirs.
     mutating func retry(after head: HTTPHead, now: Int64, date: HTTPDate, roll: Double) -> Retry? {
         guard policy.statuses.contains(head.status), let asked = wait(asked: head.headers, date) else { return nil }
-        return retry(.answered(head.status), after: asked.saturatingAdd(backOff(roll)), now)
+        return retry(.status(head.status), after: asked.saturatingAdd(backoff(roll)), now)
     }
 
     private mutating func retry(_ cause: Retry.Cause, after delay: Int64, _ now: Int64) -> Retry? {
@@ -43,8 +43,8 @@ struct BackOffPlan {
     }
 
     /// "Full jitter": between nothing and a bound that doubles.
-    private func backOff(_ roll: Double) -> Int64 {
-        switch policy.backOff {
+    private func backoff(_ roll: Double) -> Int64 {
+        switch policy.backoff {
         case .constant(let delay): return delay.wait
         case .exponential(let base, let cap):
             let (doubled, overflows) = base.wait.multipliedReportingOverflow(by: 1 << min(attempts - 1, 62))
