@@ -54,7 +54,8 @@ extension OriginConnection {
     }
 
     /// Prepares a response that did not wait for the end of the request.
-    private func early(_ answer: HTTPTestServer.Response) throws(Ending) -> (HTTPTestServer.Response, leavesBody: Bool) {
+    private func early(_ answer: HTTPTestServer.Response) throws(Ending) -> (HTTPTestServer.Response, leavesBody: Bool)
+    {
         // For a request without content, or with all of it received, only the end event is missing.
         if codec.remainingLength == 0 { _ = try event() }
         guard !codec.isReceiveComplete else { return (answer, false) }

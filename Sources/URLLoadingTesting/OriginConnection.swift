@@ -127,7 +127,9 @@ final class OriginConnection: ServedConnection, @unchecked Sendable {
         try await meet(.idle)
     }
 
-    private func answer(to request: HTTPTestServer.RecordedRequest, _ route: HTTPTestServer.Route) async -> HTTPTestServer.Response {
+    private func answer(to request: HTTPTestServer.RecordedRequest, _ route: HTTPTestServer.Route) async
+        -> HTTPTestServer.Response
+    {
         do { return try await route.handler(request) } catch {
             return .status(.internalServerError, body: .bytes(Array("\(error)".utf8)))
         }

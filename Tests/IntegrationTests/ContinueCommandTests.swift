@@ -51,7 +51,9 @@ struct ContinueCommandTests {
         }
     }
 
-    static func run(_ origin: HTTPTestServer, _ folder: TemporaryFolder, _ name: String = "file", path: String = "/file")
+    static func run(
+        _ origin: HTTPTestServer, _ folder: TemporaryFolder, _ name: String = "file", path: String = "/file"
+    )
         async throws -> Running.Result
     {
         try await Running.urlload(["-C", "-o", name, origin.url(path).absoluteString], in: folder)

@@ -64,7 +64,9 @@ struct NTLMTests {
         configuration.proxyPolicy = .fixed([address])
         var decisions = Decisions()
         decisions.challenge = Decision { challenge in
-            guard challenge.protectionSpace.isProxy, challenge.previousFailureCount == 0 else { return .performDefaultHandling }
+            guard challenge.protectionSpace.isProxy, challenge.previousFailureCount == 0 else {
+                return .performDefaultHandling
+            }
             return .use(Credential(user: "DOM\\alice", password: "s3cret"))
         }
         let session = Session(configuration, decisions: decisions)
@@ -89,7 +91,9 @@ struct NTLMTests {
     private static var wrong: Decisions {
         var decisions = Decisions()
         decisions.challenge = Decision { challenge in
-            guard challenge.protectionSpace.isProxy, challenge.previousFailureCount == 0 else { return .performDefaultHandling }
+            guard challenge.protectionSpace.isProxy, challenge.previousFailureCount == 0 else {
+                return .performDefaultHandling
+            }
             return .use(Credential(user: "DOM\\alice", password: "no"))
         }
         return decisions

@@ -119,7 +119,9 @@ struct ProxyCommandTests {
                     let outer = "socks5h://127.0.0.1:\(first.port)"
                     let both = try await Self.withEnvironment(
                         ["http_proxy=127.0.0.1:\(second.port)"], ["--preproxy", outer, target])
-                    #expect(both.text == "here" && first.requests.count == 1 && second.requests.count == 1, "\(both.errors)")
+                    #expect(
+                        both.text == "here" && first.requests.count == 1 && second.requests.count == 1, "\(both.errors)"
+                    )
                     let alone = try await Self.withEnvironment([], ["--preproxy", outer, target])
                     #expect(
                         alone.text == "here" && first.requests.last?.target == "origin.test:\(origin.port)"

@@ -11,7 +11,8 @@ struct ErrorWordsTests {
     private func error(_ reason: LoadError.Reason) -> NSError {
         URLError(
             LoadError(
-                reason, phase: .receiving, party: .remote, url: URL(string: "https://a.example/x"), detail: "errno 104"))
+                reason, phase: .receiving, party: .remote, url: URL(string: "https://a.example/x"), detail: "errno 104")
+        )
             as NSError
     }
 

@@ -33,7 +33,8 @@ import URLLoadingWire
     }
 
     @Test(arguments: [
-        (HTTPTestServer.Response.Body.none, 0), (.bytes([1, 2, 3]), 3), (.chunks(["ab", .pause(.milliseconds(1)), "c"]), 3),
+        (HTTPTestServer.Response.Body.none, 0), (.bytes([1, 2, 3]), 3),
+        (.chunks(["ab", .pause(.milliseconds(1)), "c"]), 3),
         (.untilClose(["abc", "d"]), 4), (.repeated(count: 200_000), 200_000),
         (.repeated(count: 200_001, chunked: true), 200_001),
     ])

@@ -54,7 +54,8 @@ struct ReportTests {
         #expect(
             words(LoadError(.connectionLost, phase: .waiting, party: .remote))
                 == "at the proxy http://p.example:3128: it closed the connection (connectionLost, waiting)")
-        let json = Report.Failure(LoadError(.connectionLost, phase: .waiting, party: .remote).at(proxy)).json.description
+        let json = Report.Failure(LoadError(.connectionLost, phase: .waiting, party: .remote).at(proxy)).json
+            .description
         #expect(json.contains(#""proxy":"http://p.example:3128""#) && !json.contains("SECRET"))
     }
 

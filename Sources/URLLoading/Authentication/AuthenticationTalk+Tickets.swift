@@ -24,7 +24,8 @@ extension AuthenticationTalk {
         }
         let decision = try await load.decide(
             Challenge(
-                protectionSpace: space, proposedCredential: stored, previousFailureCount: side.failures[space.realm] ?? 0,
+                protectionSpace: space, proposedCredential: stored,
+                previousFailureCount: side.failures[space.realm] ?? 0,
                 failureResponse: response))
         switch decision {
         case .cancel: throw LoadError(.cancelled, phase: .deciding, party: .local)

@@ -5,7 +5,7 @@ import Synchronization
 import URLLoadingIO
 import URLLoadingWire
 
-final class Authenticator: Sendable {
+final class Authenticator: CredentialUser, Sendable {
     /// Something may be said unasked.
     var isInUse: Bool { flag.load(ordering: .relaxed) }
     private let flag: Atomic<Bool>

@@ -27,7 +27,7 @@ public final class CredentialStore: Sendable, CustomStringConvertible {
     private let file: CredentialFile?
     /// Who says unasked what is kept here.
     private let users = Lock<[ObjectIdentifier: User]>([:])
-    private struct User: Sendable { weak let authenticator: Authenticator? }
+    private struct User: Sendable { weak let user: (any CredentialUser)? }
 
     /// - Parameter file: a `file` URL; `nil` keeps everything in memory. Its folder is made when it is needed.
     public init(file: URL? = nil) { self.file = file.map { CredentialFile($0.path(percentEncoded: false)) } }
@@ -64,7 +64,7 @@ public final class CredentialStore: Sendable, CustomStringConvertible {
     public func remove(_ credential: Credential, for space: ProtectionSpace) {
         memory.withLock { $0.remove(credential, for: space) }
         if let file, file.read().credentials[space] != nil { file.change { $0.remove(credential, for: space) } }
-        for authenticator in authenticators { authenticator.forget(credential, for: space) }
+        for user in live { user.forget(credential, for: space) }
     }
 
     /// Removes everything, from the file too. Sessions of this process that use the store forget who they were: they say it no
@@ -72,14 +72,12 @@ public final class CredentialStore: Sendable, CustomStringConvertible {
     public func removeAll() {
         memory.withLock { $0 = CredentialTable() }
         if let file, !file.read().credentials.isEmpty { file.change { $0 = CredentialTable() } }
-        for authenticator in authenticators { authenticator.forgetAll() }
+        for user in live { user.forgetAll() }
     }
 
-    private var authenticators: [Authenticator] { users.withLock { $0.values.compactMap(\.authenticator) } }
-    func add(_ authenticator: Authenticator) {
-        users.withLock { $0[ObjectIdentifier(authenticator)] = User(authenticator: authenticator) }
-    }
-    func remove(_ authenticator: ObjectIdentifier) { users.withLock { $0[authenticator] = nil } }
+    private var live: [any CredentialUser] { users.withLock { $0.values.compactMap(\.user) } }
+    func add(_ user: any CredentialUser) { users.withLock { $0[ObjectIdentifier(user)] = User(user: user) } }
+    func remove(_ user: ObjectIdentifier) { users.withLock { $0[user] = nil } }
 
     private var table: CredentialTable {
         var table = file?.read() ?? CredentialTable()
@@ -122,4 +120,10 @@ extension ProtectionSpace {
     fileprivate func with(_ method: Challenge.Method, realm: String?) -> ProtectionSpace {
         ProtectionSpace(host: host, port: port, scheme: scheme, realm: realm, method: method, isProxy: isProxy)
     }
+}
+
+/// Sends credentials of a store without being challenged, until it is told to forget them.
+protocol CredentialUser: AnyObject, Sendable {
+    func forget(_ credential: Credential, for space: ProtectionSpace)
+    func forgetAll()
 }

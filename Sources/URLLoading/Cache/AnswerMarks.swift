@@ -27,14 +27,6 @@ struct Provenance: Sendable {
     var isPrivatelyRouted = false
 }
 
-extension NetworkExchange {
-    var provenance: Provenance {
-        Provenance(
-            carried: carried, hasCertificate: isIdentified, isForced: isForced, server: serverDigest, source: source,
-            isPrivatelyRouted: isPrivatelyRouted)
-    }
-}
-
 /// The addresses of the servers that a stored response came from: its body, and the fields that later answers gave it.
 enum AnswerSource: Sendable, Hashable {
     /// Behind a proxy or a Unix socket, stored by a program, or stored before addresses were kept.
@@ -161,5 +153,23 @@ extension StoredResponse {
         source = marks.source ?? .unknown
         if CacheOwner.isPassing(varying) { isMemoryOnly = true }
         return true
+    }
+}
+
+/// Whose a stored response is (`CacheOwner`), as long as callers hold it.
+enum StoredOwner: PropertyKey {
+    typealias Value = [String: String]
+}
+
+/// Where a stored response came from, as long as callers hold it.
+enum StoredSource: PropertyKey {
+    typealias Value = AnswerSource
+}
+
+/// When a stored response was asked for and came, in seconds since 1970.
+enum StoredTimes: PropertyKey {
+    struct Value: Sendable {
+        let request: Double
+        let response: Double
     }
 }

@@ -71,8 +71,8 @@ extension CacheQuery {
         if let trust { varying[CacheOwner.trust] = .some(trust) }
         if let server = provenance.server, isSecure { varying[CacheOwner.server] = .some(server) }
         if provenance.isPrivatelyRouted {
-            guard let load else { return false }
-            varying[CacheOwner.route] = .some(load.core.cacheMark)
+            guard let user else { return false }
+            varying[CacheOwner.route] = .some(user.cacheMark)
         }
         if provenance.carried.hasCookies {
             guard let cookies else { return false }
@@ -112,11 +112,11 @@ extension CacheQuery {
 
     /// Whether the session's address policy would let this request go where a stored response came from.
     func allows(_ source: AnswerSource) -> Bool {
-        guard let load, !load.core.configuration.addressPolicy.isOpen,
+        guard let user, !user.addressPolicy.isOpen,
             case .success(let destination) = request.destination
         else { return true }
-        let host = load.core.configuration.addressOverrides.target(of: destination.target.origin).host
-        return source.isAllowed(by: load.core.configuration.addressPolicy, to: host)
+        let host = user.connectedHost(of: destination.target.origin)
+        return source.isAllowed(by: user.addressPolicy, to: host)
     }
 
     /// By what it is somebody else's; `nil` if it is not.
@@ -126,7 +126,7 @@ extension CacheQuery {
         if !isPartial {
             if (kept[CacheOwner.trust] ?? nil) != trust { return CacheOwner.trust }
             if let store = kept[CacheOwner.cookies] ?? nil, store != cookies { return CacheOwner.cookies }
-            if let session = kept[CacheOwner.route] ?? nil, session != load?.core.cacheMark { return CacheOwner.route }
+            if let session = kept[CacheOwner.route] ?? nil, session != user?.cacheMark { return CacheOwner.route }
             if let believed, let server = kept[CacheOwner.server] ?? nil, !believed.contains(server) {
                 return CacheOwner.server
             }
@@ -146,10 +146,10 @@ extension CacheQuery {
     /// A client certificate, given by the configuration or by a decision, is that of all who ask through the same session,
     /// the same decision and the same TLS settings, as their connections are (`Route.Trust`).
     private func mark(_ who: String?, isCertified: Bool) -> String? {
-        guard let load else { return nil }
-        var words = "\(load.core.cacheMark)\u{0}\(who ?? "")"
+        guard let user else { return nil }
+        var words = "\(user.cacheMark)\u{0}\(who ?? "")"
         if isCertified {
-            words += "\u{0}\(load.core.pool.connector.secure.generation)/\(load.handshakeDecision?.group ?? 0)"
+            words += "\u{0}\(user.trustMark)"
         }
         return CacheOwner.prefix + Digest.hex(words.utf8)
     }
@@ -161,9 +161,22 @@ extension CacheQuery {
     /// What will go with the request unasked (`AuthenticationTalk.begin`). Of a keeper's tokens the present one is not
     /// known here, and may be another person's than the last: what they open is found while the same is in use.
     private var login: Credential? {
-        guard let load, load.core.authenticator.isInUse, case .success(let destination) = request.destination else {
+        guard let user, case .success(let destination) = request.destination else {
             return nil
         }
-        return load.core.authenticator.unasked(destination)
+        return user.credentialSentUnasked(to: destination)
     }
+}
+
+/// The session on whose behalf the cache is asked.
+protocol CacheUser: Sendable {
+    /// Names the session in the marks of responses that only it may have.
+    var cacheMark: String { get }
+    var addressPolicy: AddressPolicy { get }
+    /// The host that connections to an origin are made to.
+    func connectedHost(of origin: Origin) -> Origin.Host
+    /// Names the settings by which servers are trusted.
+    var trustMark: String { get }
+    /// The credential that a request carries without being challenged; nil without one.
+    func credentialSentUnasked(to destination: Destination) -> Credential?
 }

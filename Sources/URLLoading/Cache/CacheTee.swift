@@ -70,7 +70,7 @@ final class CacheTee: Exchange, @unchecked Sendable {
 
     func fill(atMost most: Int) async throws(LoadError) {
         if hasEnded { return try await decide() }
-        if let writer, writer.isBehind { await writer.ready(owner) }
+        if let writer, writer.isBehind { await writer.ready(owner.handle) }
         try await inner.fill(atMost: most)
     }
 

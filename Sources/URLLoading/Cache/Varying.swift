@@ -81,37 +81,28 @@ struct CacheQuery: Sendable {
     private let defaults: DefaultFields?
     private let isForeign: Bool
     /// `nil` for a look-up without a session.
-    let load: LoadContext?
+    let user: (any CacheUser)?
+
+    /// For a request of a session.
+    /// - Parameter isForeign: a redirect has led to another origin than the one the caller named.
+    init(
+        _ request: Request, isForeign: Bool, policy: Request.CachePolicy, _ defaults: DefaultFields,
+        configured: Headers?, _ user: any CacheUser
+    ) {
+        (self.request, isPartial, self.defaults, self.isForeign) = (request, false, defaults, isForeign)
+        (self.user, self.policy) = (user, policy)
+        identity = Self.identity(request, configured)
+        ownCookie = Varying.ownCookie(request.headers) ?? (isForeign ? nil : defaults.ownCookie)
+        host = Self.host(request, isForeign ? nil : defaults.host)
+    }
 
     /// Of a request alone: look-ups without a session.
     init(_ request: Request) {
-        (self.request, isPartial, defaults, isForeign, load) = (request, true, nil, false, nil)
+        (self.request, isPartial, defaults, isForeign, user) = (request, true, nil, false, nil)
         policy = request.cachePolicy ?? .useProtocol
         identity = Self.identity(request, nil)
         ownCookie = Varying.ownCookie(request.headers)
         host = Self.host(request, nil)
-    }
-
-    init(_ hop: Hop, _ load: LoadContext) {
-        let core = load.core
-        (request, isPartial, defaults, isForeign) = (hop.request, false, core.defaultFields, hop.isForeign)
-        self.load = load
-        policy = hop.request.cachePolicy ?? core.configuration.cachePolicy
-        trust = core.cache?.trust
-        identity = Self.identity(hop.request, hop.isForeign ? nil : core.configuration.headers)
-        ownCookie = Varying.ownCookie(hop.request.headers) ?? (hop.isForeign ? nil : core.defaultFields.ownCookie)
-        host = Self.host(hop.request, hop.isForeign ? nil : core.defaultFields.host)
-        if policy != .onlyIfCached, !control.flags.contains(.onlyIfCached) { believed = Self.believed(hop, load) }
-        // What the store of cookies will add is known when the request is sent, and may be another's by then.
-        guard ownCookie == nil, let jar = core.cookies, jar.mayAttach(to: hop.request) else { return }
-        (knowsCookies, cookies) = (false, jar.store.mark)
-    }
-
-    private static func believed(_ hop: Hop, _ load: LoadContext) -> Set<String>? {
-        guard let decision = load.handshakeDecision, case .success(let destination) = hop.request.destination,
-            destination.target.origin.isSecure, load.judgesServers
-        else { return nil }
-        return load.core.cache?.believed(by: decision.group, destination.target.origin)
     }
 
     private static func identity(_ request: Request, _ configured: Headers?) -> String? {

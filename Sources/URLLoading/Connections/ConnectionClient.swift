@@ -10,7 +10,7 @@ protocol ConnectionClient: AnyObject, Sendable {
     /// The decision about server certificates and client identities; nil without one.
     var handshakeDecision: HandshakeDecision? { get }
     /// Calls the decisions of a classic task; nil for decisions that are called directly.
-    var asker: (any LoadSink)? { get }
+    var asker: (any DecisionCaller)? { get }
     /// Whether a decision answers challenges for credentials.
     var decidesChallenges: Bool { get }
     /// Asks the decision about a challenge for credentials; without one, `performDefaultHandling`.

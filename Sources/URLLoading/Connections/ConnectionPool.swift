@@ -39,7 +39,7 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
     }
     let versions: Configuration.HTTPVersions
     private static let mostSpare = 16
-    let anchor = Anchor.Weak()
+    let anchor = Anchor<ConnectionPool>.Weak()
     private let isReaperSet = Atomic<Bool>(false)
 
     init(_ configuration: Configuration) {
@@ -53,7 +53,7 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
                 shared: Sharing(perHost: configuration.maximumConnectionsPerHost)))
         versions = configuration.httpVersions
         keepsConnections = idleLifetime > 0 && configuration.maximumIdleConnections > 0
-        connector = Connector(configuration, pool: anchor)
+        connector = Connector(configuration) { [anchor] in anchor.owner?.closeOldestIdle() == true }
         clock = configuration.clock
         ftp = FTPPool(configuration, keepsConnections: keepsConnections)
     }
@@ -268,7 +268,7 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
     // MARK: Reaping
 
     private func scheduleReaping(at moment: Int64) {
-        clock.schedule(Anchor.Timer(anchor) { $0.pool.reap(now: $1) }, at: moment)
+        clock.schedule(Anchor.Timer(anchor) { $0.reap(now: $1) }, at: moment)
     }
 
     func reap(now: Int64) {

@@ -24,16 +24,19 @@ struct ConnectionTarget: Sendable {
 struct Connector: Sendable {
     let configuration: Configuration
     let secure: SecureContext
-    /// The pool whose idle connections give up their descriptors for new ones; empty for a connector without a pool.
-    private let pool: Anchor.Weak
+    /// Closes the oldest idle connection of the pool, and returns whether there was one; false for a connector without a
+    /// pool.
+    private let giveUpDescriptor: @Sendable () -> Bool
     private static let nextIdentifier = Atomic<Int>(1)
     /// What the next connection will be called: those made from now on have no lower number.
     static var next: Int { nextIdentifier.load(ordering: .relaxed) }
     static func makeIdentifier() -> Int { nextIdentifier.add(1, ordering: .relaxed).oldValue }
 
-    init(_ configuration: Configuration, pool: Anchor.Weak = Anchor.Weak()) {
+    init(
+        _ configuration: Configuration, givingUpDescriptors giveUpDescriptor: @escaping @Sendable () -> Bool = { false }
+    ) {
         self.configuration = configuration
-        self.pool = pool
+        self.giveUpDescriptor = giveUpDescriptor
         secure = SecureContext(configuration.tls)
     }
 
@@ -172,7 +175,7 @@ struct Connector: Sendable {
     {
         while true {
             do throws(IOFailure) { return try await attempt() } catch {
-                guard error.isOutOfDescriptors, pool.anchor?.pool.closeOldestIdle() == true else {
+                guard error.isOutOfDescriptors, giveUpDescriptor() else {
                     throw LoadError(error)
                 }
             }

@@ -224,7 +224,8 @@ struct CookieTable: Sendable {
         guard expired.count < least else { return expired }
         func comesFirst(_ a: Cookie, _ b: Cookie) -> Bool {
             if sparesSecure, a.isSecure != b.isSecure { return !a.isSecure }
-            return a.lastAccessDate != b.lastAccessDate ? a.lastAccessDate < b.lastAccessDate : a.creationDate < b.creationDate
+            return a.lastAccessDate != b.lastAccessDate
+                ? a.lastAccessDate < b.lastAccessDate : a.creationDate < b.creationDate
         }
         return expired + cookies.filter { !$0.isExpired(now) }.sorted(by: comesFirst).prefix(least - expired.count)
     }

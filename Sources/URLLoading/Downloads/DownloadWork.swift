@@ -43,14 +43,9 @@ final class DownloadWork: Sendable {
         self.page = page
         clock = configuration.clock
         let temporary = configuration.temporaryDirectory.path(percentEncoded: false).withoutSlash
-        let own = options.destination.map { Self.folder(of: $0.path(percentEncoded: false)) }
+        let own = options.destination.map { $0.path(percentEncoded: false).folder }
         folders = own.map { [$0, temporary] } ?? [temporary]
         state = Lock(State())
-    }
-
-    static func folder(of path: String) -> String {
-        guard let slash = path.lastIndex(of: "/") else { return "." }
-        return slash == path.startIndex ? "/" : String(path[..<slash])
     }
 
     /// The request as a download sends it: for content without a coding, since a coded body cannot be resumed. A server

@@ -90,11 +90,12 @@ public final class DownloadedFile: Sendable, CustomStringConvertible {
             let current = url.path(percentEncoded: false)
             do throws(IOFailure) {
                 try file.move(
-                    from: current, to: path, replacing: overwriting, permissions: permissions, synchronizes: synchronizing
+                    from: current, to: path, replacing: overwriting, permissions: permissions,
+                    synchronizes: synchronizing
                 )
             } catch {
                 guard error.isAcrossFileSystems else { throw error }
-                let copy = try file.copy(to: DownloadWork.folder(of: path), prefix: ResumeToken.prefix)
+                let copy = try file.copy(to: path.folder, prefix: ResumeToken.prefix)
                 try copy.move(
                     from: copy.path, to: path, replacing: overwriting, permissions: permissions,
                     synchronizes: synchronizing)
@@ -123,5 +124,13 @@ extension IOFailure {
     /// What went wrong, in words.
     var words: String {
         if case .system(let number) = code { SystemError.words(number) } else { "\(code)" }
+    }
+}
+
+extension String {
+    /// The folder of the file at this path.
+    var folder: String {
+        guard let slash = lastIndex(of: "/") else { return "." }
+        return slash == startIndex ? "/" : String(self[..<slash])
     }
 }

@@ -72,16 +72,16 @@ final class FTPConnection: @unchecked Sendable {
 
     // MARK: Words
 
-    func say(_ line: [UInt8], _ load: LoadContext) async throws(LoadError) {
+    func say(_ line: [UInt8], _ handle: LoadHandle) async throws(LoadError) {
         var rest = line[...]
         while !rest.isEmpty {
-            try await load.handle.goesOn(.sending)
+            try await handle.goesOn(.sending)
             let progress = rest.withUnsafeBytes { bytes in Result { () throws(IOFailure) in try transport.write(bytes) }
             }
             switch try progress.translated(.sending) {
             case .moved(let count): rest = rest.dropFirst(count)
             case .end: throw LoadError(.connectionLost, phase: .sending, party: .remote)
-            case .blocked(let interest): await Poller.shared.park(transport.slot, interest, load.handle)
+            case .blocked(let interest): await Poller.shared.park(transport.slot, interest, handle)
             }
         }
         sent += Int64(line.count)
@@ -89,17 +89,18 @@ final class FTPConnection: @unchecked Sendable {
     }
 
     /// The next reply.
-    func reply(_ load: LoadContext) async throws(LoadError) -> FTPReply {
+    func reply(_ handle: LoadHandle) async throws(LoadError) -> FTPReply {
         if let reply = early {
             early = nil
             return reply
         }
         while true {
             if let reply = try nextReply() { return reply }
-            try await load.handle.goesOn(.waiting)
-            if !sawEnd, try !readNow() { await Poller.shared.park(transport.slot, blockedOn, load.handle) }
+            try await handle.goesOn(.waiting)
+            if !sawEnd, try !readNow() { await Poller.shared.park(transport.slot, blockedOn, handle) }
             if sawEnd {
-                throw LoadError(.connectionLost, phase: .waiting, party: .remote, detail: "the control connection ended")
+                throw LoadError(
+                    .connectionLost, phase: .waiting, party: .remote, detail: "the control connection ended")
             }
         }
     }

@@ -68,7 +68,8 @@ extension FTPHandler {
     ) async throws(LoadError) -> FTPConnection {
         while true {
             do throws(LoadError) {
-                return try await load.core.pool.ftp.lease(dialling.route, load, fresh: fresh) { () throws(LoadError) in
+                return try await load.core.pool.ftp.lease(dialling.route, load.handle, fresh: fresh) {
+                    () throws(LoadError) in
                     try await dialling.control(record)
                 }
             } catch {

@@ -57,7 +57,8 @@ struct FTPLogin {
         if !wasAnonymous { refused.append(credential) }
         let decision = try await load.decide(
             Challenge(
-                protectionSpace: space, proposedCredential: wasAnonymous ? nil : credential, previousFailureCount: refused.count,
+                protectionSpace: space, proposedCredential: wasAnonymous ? nil : credential,
+                previousFailureCount: refused.count,
                 error: refusal))
         switch decision {
         case .use(let answer):

@@ -19,7 +19,7 @@ final class FTPPool: Sendable, CustomStringConvertible {
     /// A connection for one transfer: an idle one, the next that becomes free, or what `connect` makes.
     /// - Parameter fresh: never an idle one, after one turned out to be stale.
     func lease(
-        _ route: Route, _ load: LoadContext, fresh: Bool, _ connect: () async throws(LoadError) -> FTPConnection
+        _ route: Route, _ handle: LoadHandle, fresh: Bool, _ connect: () async throws(LoadError) -> FTPConnection
     ) async throws(LoadError) -> FTPConnection {
         while true {
             var idle: FTPConnection?
@@ -27,7 +27,7 @@ final class FTPPool: Sendable, CustomStringConvertible {
             case .connect: break
             case .use(let connection): idle = connection
             case .wait(let waiter):
-                if case .use(let connection) = try await turn(of: waiter, route, load) { idle = connection }
+                if case .use(let connection) = try await turn(of: waiter, route, handle) { idle = connection }
             }
             if let idle {
                 if !fresh, idle.isClean { return idle }
@@ -78,20 +78,20 @@ final class FTPPool: Sendable, CustomStringConvertible {
         Waiter(slot: Poller.shared.borrowSlot(), priority: Task.currentPriority.rawValue)
     }
 
-    private func turn(of waiter: Waiter, _ route: Route, _ load: LoadContext) async throws(LoadError) -> Waiter.Turn {
-        load.handle.attach(waiter.slot)
+    private func turn(of waiter: Waiter, _ route: Route, _ handle: LoadHandle) async throws(LoadError) -> Waiter.Turn {
+        handle.attach(waiter.slot)
         defer {
-            load.handle.detach(waiter.slot)
+            handle.detach(waiter.slot)
             Poller.shared.returnSlot(waiter.slot)
         }
         while true {
-            if let reason = load.stopReason {
+            if let reason = handle.stopReason {
                 act(on: state.withLock { $0.abandon(waiter, route, now: clock.coarseNow()) })
                 throw LoadError(reason, phase: .connecting)
             }
             let turn = state.withLock { _ in waiter.turn }
             guard case .waiting = turn else { return turn }
-            await Poller.shared.park(waiter.slot, until: load.handle)
+            await Poller.shared.park(waiter.slot, until: handle)
         }
     }
 

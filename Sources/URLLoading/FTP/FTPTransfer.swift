@@ -114,12 +114,12 @@ final class FTPTransfer: @unchecked Sendable {
         while !isDone(connection.conversation) {
             switch connection.conversation.step {
             case .reply:
-                let reply = try await connection.reply(load)
+                let reply = try await connection.reply(load.handle)
                 if reply.kind == .preliminary { preliminaries += 1 }
                 guard preliminaries < 32 else { throw LoadError(.unexpectedFTPReply, phase: .waiting, party: .remote) }
                 try connection.take(reply)
             case .send(let line):
-                try await connection.say(line, load)
+                try await connection.say(line, load.handle)
                 connection.conversation.sent()
             case .secure:
                 record?.mark(.secureStart)
@@ -228,7 +228,7 @@ extension FTPConnection {
         conversation.transferred()
         var preliminaries = 0
         while conversation.step != .idle {
-            let reply = try await reply(load)
+            let reply = try await reply(load.handle)
             if reply.kind == .preliminary { preliminaries += 1 }
             guard preliminaries < 32 else { throw LoadError(.unexpectedFTPReply, phase: .receiving, party: .remote) }
             try take(reply)

@@ -43,28 +43,6 @@ protocol Exchange: AnyObject, Sendable {
     func release()
 }
 
-enum BodyPiece {
-    case chunk(Chunk)
-    case end
-}
-
-/// What an exchange has and nobody has taken.
-struct PendingChunk {
-    var chunk: Chunk?
-
-    /// As much of it as is wanted; `nil` if nothing is here, or wanted.
-    mutating func take(atMost most: Int) -> BodyPiece? {
-        guard let chunk, most > 0 else { return nil }
-        guard chunk.count > most else {
-            self.chunk = nil
-            return .chunk(chunk)
-        }
-        let (first, rest) = chunk.split(at: most)
-        self.chunk = rest
-        return .chunk(first)
-    }
-}
-
 extension Exchange {
     var redirect: Request? { nil }
     var network: (any NetworkExchange)? { nil }
@@ -104,11 +82,5 @@ extension Exchange {
     func failed(_ error: LoadError) -> LoadError {
         release()
         return error.at(response.url)
-    }
-}
-
-extension LoadError {
-    static func tooLarge(_ limit: Int) -> LoadError {
-        LoadError(.bodyTooLarge, phase: .receiving, party: .local, detail: "more than \(limit) bytes")
     }
 }

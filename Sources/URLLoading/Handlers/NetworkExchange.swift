@@ -61,3 +61,11 @@ extension NetworkExchange {
     var hasOwnRecord: Bool { true }
     func marks(for query: CacheQuery) -> AnswerMarks { AnswerMarks(provenance, to: query) }
 }
+
+extension NetworkExchange {
+    var provenance: Provenance {
+        Provenance(
+            carried: carried, hasCertificate: isIdentified, isForced: isForced, server: serverDigest, source: source,
+            isPrivatelyRouted: isPrivatelyRouted)
+    }
+}

@@ -142,7 +142,7 @@ public struct ProtocolClient: Sendable {
 
     /// Begins library code inside the handler's task, which the load waits for when it ends. `leave` must follow.
     func enter() throws(LoadError) {
-        guard scope.enter() else { throw LoadError(load.stopReason ?? .cancelled, phase: .waiting) }
+        guard load.enter(scope) else { throw LoadError(load.stopReason ?? .cancelled, phase: .waiting) }
     }
 
     func leave() { scope.leave() }

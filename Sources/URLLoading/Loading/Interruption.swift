@@ -54,7 +54,7 @@ extension LoadHandle {
     /// - Parameter asker: calls the decision; nil to call it directly.
     @inline(never)
     func ask<Question: Sendable, Answer: Sendable>(
-        _ decision: Decision<Question, Answer>, _ question: Question, by asker: (any LoadSink)?
+        _ decision: Decision<Question, Answer>, _ question: Question, by asker: (any DecisionCaller)?
     ) async throws(LoadError) -> Answer {
         let attempt = attempt
         let paused = attempt?.pause()

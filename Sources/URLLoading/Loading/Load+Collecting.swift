@@ -11,7 +11,7 @@ extension Load {
         telling listener: (any LoadListener)? = nil
     ) throws(LoadError) -> Load {
         let context = LoadContext(core, request, decisions, consumer: consumer, isHeard: listener != nil)
-        if let listener { context.events?.tell(listener) }
+        if let listener { context.emitter?.tell(listener) }
         context.handle.startClock()
         guard core.registry.enter(context.handle) else { throw .sessionInvalidated(request.url) }
         return Load(context: context)

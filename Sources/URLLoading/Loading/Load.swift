@@ -53,7 +53,7 @@ struct Load: Sendable {
         if let rules = core.strictTransport, rules.mayConcern(hop.request),
             let secure = await rules.upgrade(hop.request, context.handle)
         {
-            context.emit(.canonicalized(secure))
+            context.events?.canonicalized(secure)
             hop.request = secure
         }
         // Without custom handlers, http and https go straight to the cache and the network.

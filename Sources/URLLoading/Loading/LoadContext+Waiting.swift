@@ -7,7 +7,7 @@ extension LoadContext {
     /// Waits before another try.
     /// - Parameter hearsPaths: another network ends the wait.
     func backoff(_ retry: Retry, hearsPaths: Bool) async throws(LoadError) {
-        emit(.retrying(retry))
+        events?.retrying(retry)
         let moment = retry.delay > .zero ? clock.now() &+ LoadHandle.nanoseconds(retry.delay) : 0
         do throws(IOFailure) {
             try await (hearsPaths ? sleepHearingPaths(until: moment) : clock.sleep(until: moment, handle))
@@ -47,7 +47,7 @@ extension LoadContext {
         case .tryAgain: return mayTryAgain()
         case .wait: guard mayTryAgain() else { return false }
         }
-        emit(.waitingForConnectivity)
+        events?.waitingForConnectivity()
         do throws(IOFailure) {
             while !watch.path.isSatisfied || access.refusal(of: watch.path) != nil { _ = try await watch.next() }
         } catch {

@@ -34,10 +34,10 @@ final class LoadContext: ConnectionClient {
     /// The request as the caller made it.
     let original: Request
     /// Event sink; nil when the load has no observers and no handle.
-    let events: EventEmitter?
+    let events: (any EventSink)?
     let consumer: BodyConsumer
     /// The classic task that calls decisions; nil outside the classic layer.
-    let asker: (any LoadSink)?
+    let asker: (any DecisionCaller)?
     private let given: Decisions?
     /// In place of `given`: the decisions of a classic task are known when it is resumed.
     private let replaced = AtomicLazyReference<Replacement>()
@@ -48,10 +48,10 @@ final class LoadContext: ConnectionClient {
         init(_ decisions: Decisions) { self.decisions = decisions }
     }
 
-    /// - Parameter isHeard: whether a driver will be told of the events; see `tell`.
+    /// - Parameter isHeard: whether a driver will be told of the events, besides the observers.
     init(
         _ core: Core, _ request: Request, _ decisions: Decisions?, consumer: BodyConsumer, isHeard: Bool = false,
-        asker: (any LoadSink)? = nil, holdsSession: Bool = true
+        asker: (any DecisionCaller)? = nil, holdsSession: Bool = true
     ) {
         self.core = core
         original = request
@@ -64,17 +64,11 @@ final class LoadContext: ConnectionClient {
             resource: request.resourceTimeout ?? configuration.resourceTimeout,
             connect: request.connectTimeout ?? configuration.connectTimeout,
             clock: configuration.clock, holdsSession: holdsSession, leaked: core.leaked)
-        events = EventEmitter.make(request, configuration.observers, isHeard: isHeard)
+        events = core.makeEvents(request, isHeard)
     }
 
     /// Replaces the load's decisions. Called at most once, before the load begins.
     func decide(by decisions: Decisions) { _ = replaced.storeIfNil(Replacement(decisions)) }
-
-    /// Sets the driver that is told of a stop and of the events. It is kept alive until the load has ended.
-    func tell(_ driver: any StopListener & LoadListener) {
-        handle.tell(driver)
-        events?.tell(driver)
-    }
 
     // MARK: The handle
 
@@ -86,7 +80,7 @@ final class LoadContext: ConnectionClient {
     /// The load has ended: it leaves its session, and its observers are told.
     func end(_ error: LoadError?) {
         handlerScope?.end()
-        events?.complete(error, isAlone: handlerScope?.haveOverlapped != true)
+        events?.complete(error)
         core.registry.leave(handle)
         handle.forgetListener()
     }
@@ -97,13 +91,22 @@ final class LoadContext: ConnectionClient {
     var handlerScope: HandlerScope? { scope.load() }
     func beginHandlerScope() -> HandlerScope { scope.load() ?? scope.storeIfNil(HandlerScope()) }
 
+    /// Begins library code inside a handler's task; false once the load is over. `leave` must follow.
+    func enter(_ scope: HandlerScope) -> Bool {
+        guard scope.enter() else { return false }
+        if scope.haveOverlapped { events?.allowOverlap() }
+        return true
+    }
+
     // MARK: Decisions
 
     /// The load's own decisions.
     var decisions: Decisions? { replaced.load()?.decisions ?? given }
     var responseDecision: Decision<Response, ResponseDisposition>? { decisions?.response ?? core.decisions?.response }
     var redirectDecision: Decision<Redirect, RedirectDecision>? { decisions?.redirect ?? core.decisions?.redirect }
-    var bodyDecision: Decision<BodyProviderContext, RequestBody>? { decisions?.bodyProvider ?? core.decisions?.bodyProvider }
+    var bodyDecision: Decision<BodyProviderContext, RequestBody>? {
+        decisions?.bodyProvider ?? core.decisions?.bodyProvider
+    }
 
     /// The decision about what is stored. It is for data and uploads, not for downloads.
     var cacheDecision: Decision<CachedResponse, CacheDecision>? {
@@ -157,21 +160,10 @@ final class LoadContext: ConnectionClient {
 
     // MARK: Events
 
-    /// Tells the observers and the task of an event; the event of a load that has neither is never made.
-    @inline(__always)
-    func emit(_ event: @autoclosure () -> LoadEvent) {
-        if let events { events.emit(event(), isAlone: handlerScope?.haveOverlapped != true) }
-    }
-
-    /// So many bytes of the body have reached their reader.
-    @inline(__always)
-    func received(_ count: Int) {
-        if let events { events.received(count, isAlone: handlerScope?.haveOverlapped != true) }
-    }
-
-    func sent(_ bytes: TransferProgress) { emit(.bodySent(bytes)) }
-    func challenged(_ challenge: Challenge) { emit(.challenged(challenge)) }
-    func informed(_ head: HTTP1ResponseHead) { emit(.informational(HTTPHead(head))) }
+    func received(_ count: Int) { events?.received(count) }
+    func sent(_ bytes: TransferProgress) { events?.sent(bytes) }
+    func challenged(_ challenge: Challenge) { events?.challenged(challenge) }
+    func informed(_ head: HTTP1ResponseHead) { events?.informed(HTTPHead(head)) }
     func setResting(_ isResting: Bool, _ route: Route) { core.pool.setResting(isResting, route) }
 
     /// A storage has not taken a response that it would take of others.

@@ -46,13 +46,7 @@ final class LoadHandle: StopToken, @unchecked Sendable {
         deadline.store(clock.now().addingReportingOverflow(resourceLimit).partialValue, ordering: .relaxed)
     }
 
-    /// Returns a duration in nanoseconds: at least one, at most about 146 years.
-    static func nanoseconds(_ duration: Duration) -> Int64 {
-        let (seconds, attoseconds) = duration.components
-        guard seconds >= 0 else { return 1 }
-        guard seconds < Int64.max / 2_000_000_000 else { return .max / 2 }
-        return max(1, seconds * 1_000_000_000 + attoseconds / 1_000_000_000)
-    }
+    static func nanoseconds(_ duration: Duration) -> Int64 { duration.nanoseconds }
 
     // MARK: The driver
 

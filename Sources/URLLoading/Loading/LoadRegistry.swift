@@ -20,7 +20,7 @@ final class LoadRegistry: Sendable {
     private let state = Lock(State())
     /// The moment the next look is due.
     private let nextLook = Atomic<Int64>(.max)
-    let anchor = Anchor.Weak()
+    let anchor = Anchor<LoadRegistry>.Weak()
     private let clock: LoopClock
     private let whenEmptied: @Sendable () -> Void
 
@@ -125,7 +125,7 @@ final class LoadRegistry: Sendable {
             let (exchanged, original) = nextLook.compareExchange(
                 expected: seen, desired: moment, ordering: .acquiringAndReleasing)
             if exchanged {
-                clock.schedule(Anchor.Timer(anchor) { $0.registry.look(now: $1) }, at: moment)
+                clock.schedule(Anchor.Timer(anchor) { $0.look(now: $1) }, at: moment)
                 return
             }
             seen = original

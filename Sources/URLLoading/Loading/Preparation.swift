@@ -8,16 +8,9 @@ import URLLoadingWire
 struct PreparedRequest: Sendable {
     let request: Request
     let destination: Destination
-    var fields: Fields
+    var fields: RequestFields
     /// What goes after the head, ready to be sent once.
     var body: OutgoingBody?
-
-    enum Fields: Sendable {
-        /// The session's defaults and nothing else: the common case, written out once.
-        case defaults(HTTP1PreparedFields)
-        /// The caller's fields and the defaults it did not set.
-        case own(Headers)
-    }
 
     /// A Proxy-Authorization that the caller gave; it is no field of the request itself (security 5).
     let proxyAuthorization: String?
@@ -157,39 +150,7 @@ struct PreparedRequest: Sendable {
     }
 
     /// Digits of its body, where the proxy that gets it wants that proved; worked out before it is sent.
-    private var provedBody: String?
-
-    mutating func prove(to proxy: Proxy, _ load: LoadContext) async throws(LoadError) {
-        guard proxy.authorization == nil, let challenge = proxy.login?.digestChallenge, challenge.needsBody else {
-            return
-        }
-        provedBody = try await bodyHash(Login.kind(challenge.hash), load)
-    }
-
-    /// Digits; `nil` if the body could not be read. Files are read once more for it, a sequence is asked for once more, and
-    /// so is a decision that gave one.
-    func bodyHash(_ kind: DigestHash, _ load: LoadContext) async throws(LoadError) -> String? {
-        switch body {
-        case nil: return kind.hex([])
-        case .data(let data)?: return kind.hex(Array(data))
-        case .stream?:
-            guard let content = request.body?.content else { return nil }
-            if case .stream(_, _, let make) = content { return await OutgoingBody.hash(of: make, kind, load.handle) }
-            return try await hashOfAnother(kind, load)
-        case .parts(let parts)?:
-            return await BlockingThreads.files.call(load.handle) { OutgoingBody.hash(of: parts, kind, load.handle) }
-                ?? nil
-        }
-    }
-
-    /// What a decision gave may be good for one reading.
-    private func hashOfAnother(_ kind: DigestHash, _ load: LoadContext) async throws(LoadError) -> String? {
-        var other = self
-        other.body = try await OutgoingBody.open(
-            try await load.demandBody(Hop(request: request), .challenge), load.handle)
-        guard case .stream(_, _, let pieces)? = other.body else { return try await other.bodyHash(kind, load) }
-        return await OutgoingBody.hash(of: { pieces }, kind, load.handle)
-    }
+    var provedBody: String?
 
     /// What its request line asks for.
     var targetForm: [UInt8] { isForwarded ? destination.target.absoluteForm : destination.target.originForm }
@@ -223,86 +184,4 @@ struct PreparedRequest: Sendable {
         guard let body else { return .none }
         return body.length.map { .length($0) } ?? .chunked
     }
-}
-
-/// The fields every request gets unless it sets them itself.
-final class DefaultFields: Sendable {
-    private let own: Set
-    /// For origins that a redirect led to: session-wide credentials are not theirs either.
-    private let foreign: Set
-    private let offersCoding: Bool
-    /// Of the session, for its proxy.
-    let proxyAuthorization: String?
-    /// What stored responses are told apart by: a Host of the session's, and its Cookie as a digest.
-    let host: String?
-    let ownCookie: String?
-
-    private struct Set: Sendable {
-        let headers: Headers
-        let prepared: HTTP1PreparedFields?
-
-        init(_ headers: Headers) {
-            self.headers = headers
-            prepared = HTTP1PreparedFields(headers)
-        }
-    }
-
-    init(_ configuration: Configuration) {
-        var fields = configuration.headers
-        proxyAuthorization = fields.takeProxyFields()
-        (host, ownCookie) = (fields[.host], Varying.ownCookie(fields))
-        func add(_ name: FieldName, _ value: String?) {
-            if let value, !fields.contains(name) { fields.append(name, value) }
-        }
-        offersCoding = configuration.acceptEncoding != nil && !fields.contains(.acceptEncoding)
-        add(.accept, "*/*")
-        add(.acceptEncoding, configuration.acceptEncoding)
-        add(.userAgent, configuration.userAgent)
-        own = Set(fields)
-        // Nor is another origin told where the caller came from.
-        for name in FieldName.personal + [.referer] { fields.remove(name) }
-        foreign = Set(fields)
-    }
-
-    /// Whether the content coding of a whole response to a request is undone.
-    func decodesContent(of request: Request) -> Bool {
-        switch request.contentDecoding {
-        case .ifOffered: offersCoding && (request.headers.isEmpty || !request.headers.choosesCoding)
-        case .always: true
-        case .never: false
-        }
-    }
-
-    func completing(_ given: Headers, isForeign: Bool) -> PreparedRequest.Fields {
-        let prepared = isForeign ? foreign.prepared : own.prepared
-        if given.isEmpty, let prepared { return .defaults(prepared) }
-        let defaults = isForeign ? foreign.headers : own.headers
-        guard !given.isEmpty else { return .own(defaults) }
-        var complete = given
-        for field in defaults where !given.contains(field.name) {
-            if field.name == .acceptEncoding, given.choosesCoding { continue }
-            complete.append(field.name, field.value)
-        }
-        return .own(complete)
-    }
-}
-
-extension FieldName {
-    /// What proves to one server who we are, and its name: never for another.
-    static let personal: [FieldName] = [.authorization, .cookie, .proxyAuthorization, .host]
-}
-
-extension Headers {
-    /// Takes out what is meant for a proxy and for nobody behind it, and returns the credentials among it.
-    fileprivate mutating func takeProxyFields() -> String? {
-        guard !isEmpty else { return nil }
-        let credentials = self[.proxyAuthorization]
-        if credentials != nil { remove(.proxyAuthorization) }
-        if contains(.proxyConnection) { remove(.proxyConnection) }
-        return credentials
-    }
-
-    /// Whether the coding of the answer is no longer ours to choose. A range of a coded
-    /// representation could not be decoded (RFC 9110 §14.2).
-    var choosesCoding: Bool { contains(.acceptEncoding) || contains(.range) }
 }

@@ -29,7 +29,9 @@ enum ReconnectionPlan: Sendable {
         guard history.wasConnected || reconnection.retriesFirstConnection else { return giveUp }
         if let attempts = reconnection.maximumAttempts, history.failures >= max(0, attempts) { return giveUp }
         let wait = delay(history, reconnection, chance: chance)
-        if let time = reconnection.maximumDuration, history.lostFor &+ wait > LoadHandle.nanoseconds(time) { return giveUp }
+        if let time = reconnection.maximumDuration, history.lostFor &+ wait > LoadHandle.nanoseconds(time) {
+            return giveUp
+        }
         return .connect(after: wait)
     }
 

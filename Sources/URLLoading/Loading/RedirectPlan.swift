@@ -41,7 +41,8 @@ enum RedirectPlan {
         guard isRedirect(head.status), let location = head.headers.values(of: .location).first else { return .deliver }
         guard let next = resolve(location, request.url, isWebSocket: request.headers[.upgrade] == "websocket") else {
             return .refuse(
-                LoadError(.badRedirect, phase: .redirecting, party: .remote, detail: "Location is no URL reference"), nil)
+                LoadError(.badRedirect, phase: .redirecting, party: .remote, detail: "Location is no URL reference"),
+                nil)
         }
         // A server must not turn a load of the web into one of this machine's files (security 58).
         let target: Destination

@@ -52,24 +52,6 @@ public enum LoadEvent: Sendable {
     case completed(LoadError?)
 }
 
-/// How many bytes one event is about, and how many there were up to now.
-public struct TransferProgress: Sendable, Hashable, CustomStringConvertible {
-    /// Since the last such event, at least 1.
-    public let count: Int
-    /// Since the beginning.
-    public let total: Int64
-    /// How many there will be, if that is known.
-    public let expected: Int64?
-
-    public init(count: Int, total: Int64, expected: Int64?) {
-        self.count = count
-        self.total = total
-        self.expected = expected
-    }
-
-    public var description: String { expected.map { "+\(count) \(total)/\($0)" } ?? "+\(count) \(total)" }
-}
-
 extension LoadEvent: CustomStringConvertible {
     /// One line, without secrets: `responded HTTP/1.1 200 text/plain 5`.
     public var description: String {

@@ -235,17 +235,15 @@ public struct Request: Sendable {
             else { return false }
             return own.origin == its.origin
         }
-        return own.route == its.route
+        return own.target.origin == its.target.origin
     }
 }
 
 /// Where a request goes.
 final class Destination: Sendable {
     let target: Target
-    let route: Route
 
     init(_ target: Target) {
         self.target = target
-        route = Route(origin: target.origin)
     }
 }

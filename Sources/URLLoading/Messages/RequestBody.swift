@@ -89,27 +89,6 @@ public struct RequestBody: Sendable {
     /// A body that ``Decisions/bodyProvider`` is asked for each time one is needed.
     public static let provided = RequestBody(.provided, contentType: nil)
 
-    /// The bytes that would be sent: for handlers and tests, which answer in a server's place. A body of a
-    /// sequence is asked for anew; a demanded one cannot be known.
-    /// - Parameter limit: the most bytes to collect, at least 0; ``LoadError/Reason/bodyTooLarge`` beyond.
-    /// - Throws: what the sequence throws; ``LoadError`` if a file cannot be read.
-    public func collect(upTo limit: Int) async throws -> Data {
-        var data = Data()
-        switch content {
-        case .data(let whole): data = whole
-        case .parts(let parts):
-            var pieces = PartPieces(parts: parts).makeAsyncIterator()
-            while data.count <= limit, let piece = try await pieces.next() { data.append(piece) }
-        case .stream(_, _, let make):
-            let pieces = make()
-            while data.count <= limit, let piece = try await pieces.next() { data.append(piece) }
-        case .provided:
-            throw LoadError(.bodyUnavailable, phase: .preparing, party: .local, detail: "a decision is asked for it")
-        }
-        guard data.count <= limit else { throw LoadError.tooLarge(limit) }
-        return data
-    }
-
     /// The number of bytes, if that is known before files are opened.
     var length: Int64? {
         switch content {
@@ -137,40 +116,6 @@ extension RequestBody.Part {
         switch self {
         case .data(let data): Int64(data.count)
         case .file(_, let range): range.map { Int64($0.count) }
-        }
-    }
-}
-
-/// Parts in pieces, for whoever is no socket.
-struct PartPieces: AsyncSequence, Sendable {
-    let parts: [RequestBody.Part]
-    func makeAsyncIterator() -> Iterator { Iterator(rest: parts[...]) }
-
-    struct Iterator: AsyncIteratorProtocol {
-        var rest: ArraySlice<RequestBody.Part>
-        var file: (reader: FileReader, range: Range<Int64>)?
-
-        mutating func next() async throws(LoadError) -> Chunk? {
-            while true {
-                if let (reader, range) = file, !range.isEmpty {
-                    let storage = ChunkStorage(capacity: Int(Swift.min(Int64(range.count), 256 * 1024)))
-                    let count =
-                        await BlockingThreads.files.call(.never) {
-                            try? reader.read(into: storage.room(from: 0), at: range.lowerBound)
-                        } ?? nil
-                    guard let count, count > 0 else { throw OutgoingBody.fileChanged(range.count) }
-                    file = (reader, range.lowerBound + Int64(count)..<range.upperBound)
-                    return Chunk(storage: storage, range: 0..<count)
-                }
-                file = nil
-                switch rest.popFirst() {
-                case nil: return nil
-                case .data(let data)? where data.isEmpty: continue
-                case .data(let data)?: return data.withUnsafeBytes { Chunk(copying: $0) }
-                case .file(let path, let range)?:
-                    file = try await OutgoingBody.open(.file(path: path, range: range), .never)
-                }
-            }
         }
     }
 }

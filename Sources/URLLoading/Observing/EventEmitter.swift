@@ -22,7 +22,7 @@ extension LoadListener {
     func leads(_ fetch: SharedFetch) {}
 }
 
-final class EventEmitter: @unchecked Sendable {
+final class EventEmitter: EventSink, @unchecked Sendable {
     let identity: LoadIdentity
     private let observers: [any LoadObserver]
     /// Holds the driver until the load has ended.
@@ -32,12 +32,13 @@ final class EventEmitter: @unchecked Sendable {
     private var redirectCount = 0
     /// The transactions that are over. A handler may have several going on at once.
     private let transactions = Lock<[LoadMetrics.Transaction]>([])
-    private let storing = Atomic(Storing.nothing.rawValue)
+    private let outcome = Atomic(CacheOutcome.nothing.rawValue)
     /// The transaction that is answered here, by a file or a handler; see `EventEmitter+Metrics`.
     var local: TransactionRecord?
     var countBefore = 0
     #if DEBUG
     private let order = Lock(LoadEventOrder())
+    private let mayOverlap = Atomic<Bool>(false)
     #endif
 
     private init(_ identity: LoadIdentity, _ observers: [any LoadObserver]) {
@@ -62,15 +63,26 @@ final class EventEmitter: @unchecked Sendable {
         for observer in observers { observer.willSend(&request, of: identity) }
     }
 
-    /// - Parameter isAlone: false once two requests of the load have run at once: each has an order of its own.
-    func received(_ count: Int, isAlone: Bool) {
+    func received(_ count: Int) {
         received.total += Int64(count)
         local?.decoded += Int64(count)
-        emit(
-            .received(TransferProgress(count: count, total: received.total, expected: received.expected)), isAlone: isAlone)
+        emit(.received(TransferProgress(count: count, total: received.total, expected: received.expected)))
     }
 
-    func emit(_ event: LoadEvent, isAlone: Bool) {
+    func canonicalized(_ request: Request) { emit(.canonicalized(request)) }
+    func challenged(_ challenge: Challenge) { emit(.challenged(challenge)) }
+    func sent(_ bytes: TransferProgress) { emit(.bodySent(bytes)) }
+    func informed(_ head: HTTPHead) { emit(.informational(head)) }
+    func retrying(_ retry: Retry) { emit(.retrying(retry)) }
+    func waitingForConnectivity() { emit(.waitingForConnectivity) }
+
+    func allowOverlap() {
+        #if DEBUG
+        mayOverlap.store(true, ordering: .relaxed)
+        #endif
+    }
+
+    func emit(_ event: LoadEvent) {
         switch event {
         case .responded(let response): received = (0, response.expectedLength)
         case .resumed(let offset, let expected): received = (offset, expected)
@@ -84,7 +96,7 @@ final class EventEmitter: @unchecked Sendable {
             let isLegal = order.accept(event)
             return (isLegal, isLegal ? nil : order.description)
         }
-        assert(isLegal || !isAlone, "events out of order: \(words ?? "")")
+        assert(isLegal || mayOverlap.load(ordering: .relaxed), "events out of order: \(words ?? "")")
         #endif
         for observer in observers { observer.observe(event, of: identity) }
         listener.withLock { $0 }?.hear(event)
@@ -98,13 +110,10 @@ final class EventEmitter: @unchecked Sendable {
 
     // MARK: The cache
 
-    /// What the cache did with the responses of the load. The greatest value is told at the end.
-    enum Storing: UInt8 { case nothing, refused, stored }
-
-    func note(_ storing: Storing) { _ = self.storing.max(storing.rawValue, ordering: .relaxed) }
+    func note(_ outcome: CacheOutcome) { _ = self.outcome.max(outcome.rawValue, ordering: .relaxed) }
 
     private var storingEvent: LoadEvent? {
-        switch Storing(rawValue: storing.load(ordering: .relaxed)) {
+        switch CacheOutcome(rawValue: outcome.load(ordering: .relaxed)) {
         case .stored?: .stored
         case .refused?: .notStored(.memoryOnly)
         case .nothing?, nil: nil
@@ -118,7 +127,7 @@ final class EventEmitter: @unchecked Sendable {
 
     /// A transaction is over.
     @inline(never)
-    func add(_ record: TransactionRecord, _ error: LoadError? = nil) {
+    func add(_ record: TransactionRecord, _ error: LoadError?) {
         if let error { record.error = error }
         record.mark(.end)
         transactions.withLock { $0.append(LoadMetrics.Transaction(record: record, origin: origin)) }
@@ -128,15 +137,15 @@ final class EventEmitter: @unchecked Sendable {
 
     /// The last events of a load.
     @inline(never)
-    func complete(_ error: LoadError?, isAlone: Bool) {
-        if error == nil, let event = storingEvent { emit(event, isAlone: isAlone) }
+    func complete(_ error: LoadError?) {
+        if error == nil, let event = storingEvent { emit(event) }
         endLocal(error)
         let end = Poller.now()
         var transactions = transactions.withLock { $0 }
         if transactions.count > 1 { transactions.sort { $0.fetchStart < $1.fetchStart } }
         if let last = transactions.last?.record, last.error == nil { last.error = error }
-        emit(.metrics(LoadMetrics(origin, end: end, redirectCount: redirectCount, transactions)), isAlone: isAlone)
-        emit(.completed(error), isAlone: isAlone)
+        emit(.metrics(LoadMetrics(origin, end: end, redirectCount: redirectCount, transactions)))
+        emit(.completed(error))
         let last = listener.withLock { $0.take() }
         withExtendedLifetime(last) {}
     }

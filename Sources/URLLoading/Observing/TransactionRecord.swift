@@ -15,7 +15,7 @@ final class TransactionRecord: @unchecked Sendable {
 
     let request: Request
     let fetchType: LoadMetrics.Transaction.FetchType
-    fileprivate let fields: PreparedRequest.Fields?
+    fileprivate let fields: RequestFields?
     fileprivate let framing: HTTP1BodyFraming
     var response: Response?
     var error: LoadError?

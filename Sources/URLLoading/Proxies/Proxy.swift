@@ -69,7 +69,8 @@ public struct Proxy: Sendable, Hashable, CustomStringConvertible, CustomDebugStr
     ///   - resolvesHostNames: of SOCKS; see ``resolvesHostNames-swift.property``.
     /// - Throws: ``LoadError/Reason/badProxy``.
     public init(
-        _ kind: Kind, unixSocket path: String, user: String? = nil, password: String? = nil, resolvesHostNames: Bool = true
+        _ kind: Kind, unixSocket path: String, user: String? = nil, password: String? = nil,
+        resolvesHostNames: Bool = true
     ) throws(LoadError) {
         do throws(WireViolation) {
             self.init(kind, try Origin.Host("localhost"), nil, path, user, password, resolvesHostNames)
@@ -97,7 +98,8 @@ public struct Proxy: Sendable, Hashable, CustomStringConvertible, CustomDebugStr
         case "socks4": (kind, resolvesHostNames) = (.socks4a, false)
         case let other?: throw .badProxy("no kind of proxy: \(other)")
         }
-        self.init(kind, address.host, address.port, address.socketPath, address.user, address.password, resolvesHostNames)
+        self.init(
+            kind, address.host, address.port, address.socketPath, address.user, address.password, resolvesHostNames)
         try check()
     }
 

@@ -124,12 +124,6 @@ public struct Configuration: Sendable {
     /// URL of a folder this process may write to; `TMPDIR`, or `/tmp`, by default.
     public var temporaryDirectory = FileManager.default.temporaryDirectory
 
-    // MARK: Handlers
-
-    /// Answer requests in the place of those behind them; the last is asked first. See
-    /// ``ProtocolHandler``.
-    public var handlers: [any ProtocolHandler] = []
-
     // MARK: What outlives the process
 
     /// The directory of all that sessions keep in files: the cache, cookies, credentials and what is known of servers that
@@ -161,11 +155,6 @@ public struct Configuration: Sendable {
     /// stored it. Only what is read to its end by the library is waited for (``Session/data(for:decisions:)``,
     /// downloads), and only where a stored response may answer; if it turns out not to be storable, all load it.
     public var coalescesIdenticalRequests = false
-
-    // MARK: Observers
-
-    /// Hear of every load of the session, in this order.
-    public var observers: [any LoadObserver] = []
 
     // MARK: Retries
 
@@ -349,6 +338,9 @@ public struct Configuration: Sendable {
 
     /// Whose time deadlines are taken from: tests move their own.
     package var clock = LoopClock.system
+
+    /// Settings of the floors above: custom handlers and observers.
+    var attachments = Properties()
 
     private init() {}
 }

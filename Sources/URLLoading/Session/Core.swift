@@ -8,13 +8,15 @@ final class Core: Sendable {
     let decisions: Decisions?
     let pool: ConnectionPool
     let registry: LoadRegistry
-    private let anchor: Anchor
+    private let anchors: (Anchor<ConnectionPool>, Anchor<LoadRegistry>)
     /// The shared session cannot be invalidated.
     let isShared: Bool
     /// Configured headers as every request gets them, worked out once.
     let defaultFields: DefaultFields
     let leaked = LeakCount()
     let handlers: HandlerLine
+    /// Makes the event sink of a load; nil for a load that no observer and no driver (`isHeard`) is told of.
+    let makeEvents: @Sendable (_ request: Request, _ isHeard: Bool) -> (any EventSink)?
     let proxies: ProxyPlan
     /// Names are looked up by other means than the system's.
     let hasOwnResolver: Bool
@@ -28,7 +30,16 @@ final class Core: Sendable {
     /// In the marks of what only this session may have: it was got by a login or a certificate of its own.
     let cacheMark = "\(UInt64.random(in: 0 ... .max))"
 
-    init(_ configuration: Configuration, _ decisions: Decisions?, isShared: Bool) {
+    /// The parts that stand above a session's loads.
+    struct Parts: Sendable {
+        let handlers: HandlerLine
+        let makeEvents: @Sendable (_ request: Request, _ isHeard: Bool) -> (any EventSink)?
+    }
+
+    init(
+        _ configuration: Configuration, _ decisions: Decisions?, isShared: Bool,
+        _ makeParts: (Configuration) -> Parts
+    ) {
         let stores = SharedStores.of(configuration)
         let configuration = stores.map { configuration.keeping(in: $0) } ?? configuration
         self.stores = stores
@@ -36,7 +47,8 @@ final class Core: Sendable {
         self.decisions = decisions
         self.isShared = isShared
         defaultFields = DefaultFields(configuration)
-        handlers = HandlerLine(configuration)
+        let parts = makeParts(configuration)
+        (handlers, makeEvents) = (parts.handlers, parts.makeEvents)
         proxies = ProxyPlan(
             configuration.proxyPolicy, configuration.addressOverrides,
             waitsForQuestions: configuration.authentication.waitsForProxyChallenge
@@ -57,9 +69,9 @@ final class Core: Sendable {
             if let cookies, cookies.isOwn { cookies.store.removeAll() }
             if let strictTransport, strictTransport.isOwn { strictTransport.store.removeAll() }
         }
-        anchor = Anchor(pool, registry)
-        pool.anchor.set(anchor)
-        registry.anchor.set(anchor)
+        anchors = (Anchor(pool), Anchor(registry))
+        pool.anchor.set(anchors.0)
+        registry.anchor.set(anchors.1)
     }
 
     /// Whether a resolver or a proxy of the configuration's own leads to an origin. The environment's proxies are
@@ -78,5 +90,13 @@ final class Core: Sendable {
     func invalidateAndCancel() {
         guard !isShared else { return }
         registry.close(stopping: .invalidated)
+    }
+}
+
+extension DefaultFields {
+    convenience init(_ configuration: Configuration) {
+        self.init(
+            configuration.headers, acceptEncoding: configuration.acceptEncoding, userAgent: configuration.userAgent,
+            cookieDigest: { Varying.ownCookie($0) })
     }
 }

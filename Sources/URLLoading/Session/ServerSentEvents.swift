@@ -27,7 +27,9 @@ extension Session {
     }
 
     /// The events of a URL; see ``serverSentEvents(for:decisions:reconnection:)``.
-    public nonisolated func serverSentEvents(from url: URL) -> ServerSentEvents { serverSentEvents(for: Request(url: url)) }
+    public nonisolated func serverSentEvents(from url: URL) -> ServerSentEvents {
+        serverSentEvents(for: Request(url: url))
+    }
 }
 
 /// The events that a server sends, one after the other, however often the connection ends.

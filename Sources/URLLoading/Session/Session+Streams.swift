@@ -1,4 +1,7 @@
-import URLLoadingWire
+// Streams of a session.
+
+package import URLLoadingIO
+package import URLLoadingWire
 
 extension Session {
     /// Makes a stream that connects when it is resumed. Synchronous, from any thread.
@@ -44,5 +47,21 @@ extension Origin.Host {
         }
         guard let host = try? Origin.Host(text) else { return nil }
         self = host
+    }
+}
+
+extension StreamTask {
+    /// A stream over a connection that was used for something else. Suspended until ``resume()``.
+    /// - Parameters:
+    ///   - transport: belongs to the stream from now on, which closes it.
+    ///   - received: what came over it and was not for the former user: read first.
+    ///   - isSecure: whether it is a TLS connection.
+    ///   - origin: who is there; a certificate must name its host.
+    ///   - session: if it was invalidated, the transport is closed.
+    package convenience init(
+        adopting transport: any Transport, buffered received: Chunk?, isSecure: Bool, origin: Origin, session: Session
+    ) {
+        self.init(
+            StreamDriver(session.core, origin, isSecure: isSecure, adopting: transport, buffered: received), session)
     }
 }

@@ -25,11 +25,22 @@ public actor Session {
     ///   - configuration: a value; later changes to it have no effect here.
     ///   - decisions: asked for every load that brings no decision of its own.
     public init(_ configuration: Configuration = .default, decisions: Decisions? = nil) {
-        core = Core(configuration, decisions, isShared: false)
+        core = Core(configuration, decisions, isShared: false, Self.parts(of:))
     }
 
     private init(isShared: Bool) {
-        core = Core(.default, nil, isShared: isShared)
+        core = Core(.default, nil, isShared: isShared, Self.parts(of:))
+    }
+
+    private static func parts(of configuration: Configuration) -> Core.Parts {
+        let observers = configuration.observers
+        return Core.Parts(
+            handlers: HandlerLine(
+                own: configuration.handlers,
+                builtIn: [FileHandler(), DataHandler(), FTPHandler(), HTTPHandler()])
+        ) { request, isHeard in
+            EventEmitter.make(request, observers, isHeard: isHeard)
+        }
     }
 
     deinit { core.finishTasksAndInvalidate() }

@@ -54,7 +54,7 @@ protocol CacheWriting: AnyObject, Sendable {
     func append(_ chunk: Chunk) -> Bool
     /// More was given than the storage could write so far: before the next piece `ready` should be awaited.
     var isBehind: Bool { get }
-    func ready(_ load: LoadContext) async
+    func ready(_ handle: LoadHandle) async
     /// The body is whole: from now on it is found.
     func finish()
     /// It broke off. What came is kept if a range can complete it (`isResumable`), otherwise nothing is.

@@ -184,7 +184,7 @@ private final class MemoryWriting: CacheWriting, @unchecked Sendable {
     }
 
     var isBehind: Bool { false }
-    func ready(_ load: LoadContext) async {}
+    func ready(_ handle: LoadHandle) async {}
 
     func finish() { end { .whole($0) } }
 

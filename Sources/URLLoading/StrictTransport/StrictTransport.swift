@@ -30,11 +30,6 @@ extension Configuration {
     }
 }
 
-extension Session {
-    /// Where the session keeps which servers are to be spoken to over TLS alone; `nil` if it does not.
-    public nonisolated var hsts: HSTSStore? { core.strictTransport?.store }
-}
-
 /// What a session knows of such servers, as its loads use it.
 struct StrictTransportRules: Sendable {
     let store: HSTSStore

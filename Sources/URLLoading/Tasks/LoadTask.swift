@@ -30,12 +30,12 @@ import URLLoadingWire
 /// of the answer has come than ``Configuration/readAhead`` allows.
 public final class LoadTask<Output: Sendable>: Sendable, Identifiable, CustomStringConvertible {
     let load: TaskDriver
-    /// Who holds a task that was not resumed yet holds its session.
-    private let session: Session?
+    /// Its session: the holder of a task that was not resumed yet keeps it alive.
+    private let owner: (any Sendable)?
 
-    init(_ load: TaskDriver, _ session: Session?) {
+    init(_ load: TaskDriver, _ owner: (any Sendable)?) {
         self.load = load
-        self.session = session
+        self.owner = owner
         load.addHandle()
     }
 
@@ -45,7 +45,7 @@ public final class LoadTask<Output: Sendable>: Sendable, Identifiable, CustomStr
     private var isOver: Bool { Output.self != DownloadedFile.self && load.state.withLock { $0.hasBecomeDownload } }
 
     /// Unique in this process.
-    public var id: UInt64 { load.context.events?.identity.id ?? 0 }
+    public var id: UInt64 { load.context.emitter?.identity.id ?? 0 }
     /// What was asked for.
     public var request: Request { load.original }
 

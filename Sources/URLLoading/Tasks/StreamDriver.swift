@@ -27,7 +27,7 @@ final class StreamDriver: ConnectionClient, StopListener, @unchecked Sendable {
     let receivedCount = Atomic<Int64>(0)
     /// The decisions of a classic task; nil for a stream that asks its session's alone.
     private let own = Lock<Decisions?>(nil)
-    let asker: (any LoadSink)? = nil
+    let asker: (any DecisionCaller)? = nil
     private let started = LoadMetrics.Moment.Origin(nanoseconds: Poller.now(), date: Date())
     /// Of its connection.
     private let record: TransactionRecord?

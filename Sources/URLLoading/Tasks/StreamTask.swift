@@ -1,7 +1,7 @@
 public import FoundationEssentials
 import Synchronization
-package import URLLoadingIO
-package import URLLoadingWire
+import URLLoadingIO
+import URLLoadingWire
 
 /// A connection of bytes, both ways: raw TCP, with TLS from the beginning or from any moment on.
 ///
@@ -29,26 +29,12 @@ package import URLLoadingWire
 /// direction.
 public final class StreamTask: Sendable, CustomStringConvertible {
     let load: StreamDriver
-    /// Who holds a stream that was not resumed yet holds its session.
-    private let session: Session?
+    /// Its session: the holder of a task that was not resumed yet keeps it alive.
+    private let owner: (any Sendable)?
 
-    init(_ load: StreamDriver, _ session: Session?) {
+    init(_ load: StreamDriver, _ owner: (any Sendable)?) {
         self.load = load
-        self.session = session
-    }
-
-    /// A stream over a connection that was used for something else. Suspended until ``resume()``.
-    /// - Parameters:
-    ///   - transport: belongs to the stream from now on, which closes it.
-    ///   - received: what came over it and was not for the former user: read first.
-    ///   - isSecure: whether it is a TLS connection.
-    ///   - origin: who is there; a certificate must name its host.
-    ///   - session: if it was invalidated, the transport is closed.
-    package convenience init(
-        adopting transport: any Transport, buffered received: Chunk?, isSecure: Bool, origin: Origin, session: Session
-    ) {
-        self.init(
-            StreamDriver(session.core, origin, isSecure: isSecure, adopting: transport, buffered: received), session)
+        self.owner = owner
     }
 
     /// A stream over the connection of a load that ends with this.

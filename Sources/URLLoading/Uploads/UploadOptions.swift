@@ -32,10 +32,10 @@ public struct UploadOptions: Sendable {
     ///   - wish: what the server asks for, in seconds.
     ///   - share: from 0.5 to 1.
     func delay(_ attempt: Int, wish: Int64?, share: Double) -> Int64 {
-        let longest = max(0, LoadHandle.nanoseconds(maximumDelay))
+        let longest = max(0, maximumDelay.nanoseconds)
         guard initialDelay > .zero else { return 0 }
         let doublings = min(max(0, attempt - 1), 30)
-        let (grown, overflows) = LoadHandle.nanoseconds(initialDelay).multipliedReportingOverflow(by: 1 << doublings)
+        let (grown, overflows) = initialDelay.nanoseconds.multipliedReportingOverflow(by: 1 << doublings)
         let wait = Int64(Double(min(overflows ? .max : grown, longest)) * share)
         let wished = wish.map { min($0, longest / 1_000_000_000) * 1_000_000_000 } ?? 0
         return max(wait, wished)

@@ -55,7 +55,8 @@ enum UploadPlan {
         guard situation.knowsResource else {
             return .fail(
                 LoadError(
-                    .uploadNotSupported, phase: .receiving, party: .remote, detail: "\(answer.status) without Location"))
+                    .uploadNotSupported, phase: .receiving, party: .remote, detail: "\(answer.status) without Location")
+            )
         }
         if situation.isLast { return .ask }
         return appended(answer, situation)

@@ -26,12 +26,12 @@ public import URLLoadingWire
 /// waits for it ends that call with ``LoadError/Reason/cancelled``, and not the socket.
 public final class WebSocketTask: Sendable, CustomStringConvertible {
     let load: WebSocketDriver
-    /// Who holds a socket that was not resumed yet holds its session.
-    private let session: Session?
+    /// Its session: the holder of a task that was not resumed yet keeps it alive.
+    private let owner: (any Sendable)?
 
-    init(_ load: WebSocketDriver, _ session: Session?) {
+    init(_ load: WebSocketDriver, _ owner: (any Sendable)?) {
         self.load = load
-        self.session = session
+        self.owner = owner
     }
 
     deinit { load.stop(.cancelled) }

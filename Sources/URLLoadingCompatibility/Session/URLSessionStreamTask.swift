@@ -78,7 +78,8 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
     }
 
     private func write(_ data: Data, _ timeout: TimeInterval) async -> Result<Void, any Error> {
-        await attempt { (stream) throws(LoadError) in try await stream.write(data, timeout: Duration(timeout: timeout)) }
+        await attempt { (stream) throws(LoadError) in try await stream.write(data, timeout: Duration(timeout: timeout))
+        }
     }
 
     /// Tells the peer that nothing more comes, behind all that is being written. The delegate hears `writeClosedFor`.

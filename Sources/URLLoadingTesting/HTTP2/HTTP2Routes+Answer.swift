@@ -44,7 +44,9 @@ extension HTTP2Routes {
         return request
     }
 
-    private func answer(to request: HTTPTestServer.RecordedRequest, _ route: HTTPTestServer.Route) async -> HTTPTestServer.Response {
+    private func answer(to request: HTTPTestServer.RecordedRequest, _ route: HTTPTestServer.Route) async
+        -> HTTPTestServer.Response
+    {
         do { return try await route.handler(request) } catch {
             return .status(.internalServerError, body: .bytes(Array("\(error)".utf8)))
         }

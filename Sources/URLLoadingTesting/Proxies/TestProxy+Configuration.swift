@@ -34,7 +34,8 @@ extension TestProxy {
         public var authorize: (@Sendable (RecordedRequest) -> Authorization)?
 
         public init(
-            _ kind: Kind, tls: HTTPTestServer.TLS? = nil, user: String? = nil, password: String = "", fault: Fault? = nil
+            _ kind: Kind, tls: HTTPTestServer.TLS? = nil, user: String? = nil, password: String = "",
+            fault: Fault? = nil
         ) {
             self.kind = kind
             self.tls = tls

@@ -134,7 +134,8 @@ final class UploadReceiver: OriginReceiver, @unchecked Sendable {
         return failures
     }
 
-    private func appendedToComplete(_ upload: ResumableUploadServer.Upload, _ offset: Int64) -> HTTPTestServer.Response {
+    private func appendedToComplete(_ upload: ResumableUploadServer.Upload, _ offset: Int64) -> HTTPTestServer.Response
+    {
         guard server.configuration.repeatsAnswer, contentLength ?? 0 == 0, offset == Int64(upload.content.count),
             let final = upload.final
         else { return problem(.gone, "completed-upload", "upload is already completed") }
@@ -249,7 +250,9 @@ final class UploadReceiver: OriginReceiver, @unchecked Sendable {
     }
 
     /// Returns a problem document (RFC 9457).
-    private func problem(_ status: Status, _ type: String, _ title: String, _ more: String = "") -> HTTPTestServer.Response {
+    private func problem(_ status: Status, _ type: String, _ title: String, _ more: String = "")
+        -> HTTPTestServer.Response
+    {
         let text =
             #"{"type": "https://iana.org/assignments/http-problem-types#\#(type)", "title": "\#(title)"\#(more)}"#
         var fields = limitFields(completes: false)

@@ -8,7 +8,8 @@ extension OptionTable {
             $0.cacheDirectory = $1
         },
         OptionRule(
-            .cache, nil, "cache-policy", "NAME", "protocol (default), reload, reload-all, revalidate, cache-else-load, only-if-cached"
+            .cache, nil, "cache-policy", "NAME",
+            "protocol (default), reload, reload-all, revalidate, cache-else-load, only-if-cached"
         ) { (options, text) throws(UsageError) in
             guard let policy = policies[text] else {
                 throw UsageError("--cache-policy: \(text) is none of \(policies.keys.sorted().joined(separator: ", "))")

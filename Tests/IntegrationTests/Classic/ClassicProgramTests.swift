@@ -68,7 +68,8 @@ struct ClassicProgramTests {
         let names = FileManager.default.enumerator(atPath: folder.path + "/data")?.compactMap { $0 as? String } ?? []
         let name = try #require(names.first { $0.hasSuffix("/.cookies.shared") }, "\(names)")
         let store = CookieStore()
-        let count = try store.importCookies(foundationNetworkingFile: URL(fileURLWithPath: "\(folder.path)/data/\(name)"))
+        let count = try store.importCookies(
+            foundationNetworkingFile: URL(fileURLWithPath: "\(folder.path)/data/\(name)"))
         let cookies = store.all.sorted { $0.name < $1.name }
         #expect(count == 2 && cookies.map(\.name) == ["host", "wide"] && cookies.map(\.isHostOnly) == [true, false])
         #expect(cookies.map(\.isSecure) == [false, true] && cookies.allSatisfy { $0.expires != nil })

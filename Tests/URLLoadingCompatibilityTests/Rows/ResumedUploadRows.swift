@@ -20,7 +20,8 @@ struct ResumedUploadRows {
     /// A server of resumable uploads, and a session with a recorder.
     private static func rig(
         _ setting: ResumableUploadServer.Configuration = .init(),
-        _ use: nonisolated(nonsending) (ResumableUploadServer, HTTPTestServer, Recorder, URLSession) async throws -> Void
+        _ use:
+            nonisolated(nonsending) (ResumableUploadServer, HTTPTestServer, Recorder, URLSession) async throws -> Void
     ) async throws {
         let server = ResumableUploadServer(setting)
         try await withHTTPTestServer { origin in

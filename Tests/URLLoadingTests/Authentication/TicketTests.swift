@@ -49,8 +49,11 @@ import URLLoadingWire
             ] {
                 let (own, shared) = (ChallengeLog(), ChallengeLog())
                 let session = Session(
-                    .ephemeral, decisions: .challenged(shared) { $0.protectionSpace.method == .negotiate ? answer : .cancel })
-                let decisions = Decisions.challenged(own) { $0.protectionSpace.method == .basic ? .use(right) : .cancel }
+                    .ephemeral,
+                    decisions: .challenged(shared) { $0.protectionSpace.method == .negotiate ? answer : .cancel })
+                let decisions = Decisions.challenged(own) {
+                    $0.protectionSpace.method == .basic ? .use(right) : .cancel
+                }
                 if isLast {
                     await expectFailure(.cancelled, .local, .deciding) {
                         try await session.data(for: Request(url: origin.url()), decisions: decisions)

@@ -56,7 +56,8 @@ struct CacheDiskRows {
     // MARK: Damage
 
     /// A session whose cache has no memory, with a body of 3 MB in a file, one bit of which is then another.
-    private func withDamage(at offset: Int, _ use: (Session, HTTPTestServer, [UInt8]) async throws -> Void) async throws {
+    private func withDamage(at offset: Int, _ use: (Session, HTTPTestServer, [UInt8]) async throws -> Void) async throws
+    {
         let folder = FileManager.default.temporaryDirectory.appending(
             path: "cache-damage-rows-\(UInt64.random(in: 0 ... .max))")
         defer { try? FileManager.default.removeItem(at: folder) }

@@ -68,7 +68,9 @@ struct CacheRows {
         try await withCacheRig { rig in
             let counter = Counter()
             rig.origin.route("/") { _ in .ok(counter.next("a"), headers: [.cacheControl: "max-age=60"]) }
-            await expectFailure(.notInCache, .local, .preparing) { try await rig.get { $0.cachePolicy = .onlyIfCached } }
+            await expectFailure(.notInCache, .local, .preparing) {
+                try await rig.get { $0.cachePolicy = .onlyIfCached }
+            }
             await expectFailure(.notInCache) { try await rig.get { $0.headers[.cacheControl] = "only-if-cached" } }
             #expect(rig.requests == 0)
             try await rig.expect("/", "200 a1 -", requests: 1) { $0.cachePolicy = .cacheElseLoad }

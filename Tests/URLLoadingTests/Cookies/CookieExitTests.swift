@@ -13,7 +13,9 @@ struct CookieExitTests {
         let path = "\(folder.path)/state"
         defer { withExtendedLifetime(folder) {} }
         await #expect(processExitsWith: .success) { [path = path as String] in
-            let (cookies, hosts) = (CookieStore(directory: URL(filePath: path)), HSTSStore(directory: URL(filePath: path)))
+            let (cookies, hosts) = (
+                CookieStore(directory: URL(filePath: path)), HSTSStore(directory: URL(filePath: path))
+            )
             guard let cookie = Cookie(name: "a", value: "1", domain: "example.org", expires: .now + 1000),
                 let host = HSTSHost("example.org", expires: .now + 1000)
             else { exit(3) }

@@ -56,7 +56,8 @@ struct PowerCutRows {
 
     /// A download that has a mark, as if 6 seconds had passed between two pieces of its body, and was cancelled then; its
     /// early token.
-    static func marked(_ clock: ManualClock, _ folder: Folder, _ session: Session, _ origin: HTTPTestServer) async throws
+    static func marked(_ clock: ManualClock, _ folder: Folder, _ session: Session, _ origin: HTTPTestServer)
+        async throws
         -> ResumeToken
     {
         origin.route("/file") { _ in

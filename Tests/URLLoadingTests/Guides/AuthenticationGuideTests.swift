@@ -81,7 +81,8 @@ struct AuthenticationGuideTests {
                     return .performDefaultHandling
                 }
                 return .use(
-                    Credential(user: "EXAMPLE\\ada", password: try await vault.password(of: challenge.protectionSpace.host)))
+                    Credential(
+                        user: "EXAMPLE\\ada", password: try await vault.password(of: challenge.protectionSpace.host)))
             }
             try await Session(configuration, decisions: decisions).expect(origin.url(), "ada 0")
         }

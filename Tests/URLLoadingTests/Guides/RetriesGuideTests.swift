@@ -54,7 +54,8 @@ struct RetriesGuideTests {
         let policy = RetryPolicy()
         #expect(policy.maximumAttempts == 3 && policy.maximumDuration == nil && policy.statuses.isEmpty)
         #expect(policy.backoff == .exponential(base: .seconds(1), cap: .seconds(60)))
-        #expect(policy.maximumRetryAfter == .seconds(60) && policy.retriesOnNetworkChange && !policy.retriesNonIdempotent)
+        #expect(
+            policy.maximumRetryAfter == .seconds(60) && policy.retriesOnNetworkChange && !policy.retriesNonIdempotent)
         #expect(!Configuration.default.waitsForConnectivity && Configuration.default.retryPolicy == nil)
     }
 

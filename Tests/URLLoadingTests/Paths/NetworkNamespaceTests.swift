@@ -116,7 +116,8 @@ struct NetworkNamespaceChild {
 
     /// An origin that a link of the namespace leads to, and a session that tells what happens.
     private func withOrigin(
-        _ change: (inout Configuration) -> Void, _ use: (HTTPTestServer, Session, EventRecorder, URL) async throws -> Void
+        _ change: (inout Configuration) -> Void,
+        _ use: (HTTPTestServer, Session, EventRecorder, URL) async throws -> Void
     ) async throws {
         ip("link set lo up", "link add v0 type veth peer name v1")
         var configuration = HTTPTestServer.Configuration()

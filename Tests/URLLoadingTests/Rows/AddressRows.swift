@@ -111,7 +111,8 @@ import URLLoadingWire
                 let session = Session(configuration)
                 try await session.expect(try url("http://www.test/"), "here")
                 #expect(
-                    proxy.requests.first?.method == "CONNECT" && proxy.requests.first?.target == "staging.test:\(origin.port)"
+                    proxy.requests.first?.method == "CONNECT"
+                        && proxy.requests.first?.target == "staging.test:\(origin.port)"
                 )
                 #expect(origin.requests.last?.headers[.host] == "www.test" && origin.requests.last?.target == "/")
                 try await session.expect(try url("http://other.test:\(origin.port)/"), "here")

@@ -19,7 +19,9 @@ struct AnswerRows {
                 #expect(try good.requireSuccess().http?.status == .created)
                 for (path, status) in [("/bad", Status.serviceUnavailable), ("/stays", .notModified)] {
                     let response = try await session.data(from: origin.url(path)).1
-                    let error = await failure(.unacceptableStatus, .remote, .receiving) { try response.requireSuccess() }
+                    let error = await failure(.unacceptableStatus, .remote, .receiving) {
+                        try response.requireSuccess()
+                    }
                     #expect(error?.status == status && error?.url == origin.url(path) && error?.code == -1011)
                     #expect(error?.response?.http?.headers["Retry-After"] == (path == "/bad" ? "9" : nil))
                     #expect(error?.description.contains("\(status.code)") == true)

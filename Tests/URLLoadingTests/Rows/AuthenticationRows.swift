@@ -484,7 +484,8 @@ import URLLoadingWire
         try await withHTTPTestServer { origin in
             let gate = Gate([.basic])
             for (path, body) in [
-                ("/long/", HTTPTestServer.Response.Body.repeated(count: 1 << 20)), ("/close/", .untilClose(["refused"])),
+                ("/long/", HTTPTestServer.Response.Body.repeated(count: 1 << 20)),
+                ("/close/", .untilClose(["refused"])),
             ] {
                 origin.route(path) { request in
                     var answer = gate.answer(request)

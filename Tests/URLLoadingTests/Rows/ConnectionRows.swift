@@ -77,7 +77,8 @@ struct ConnectionRows {
             origin.route("/head") { _ in
                 .raw(
                     ["HTTP/1.1 200 OK\r\n"]
-                        + (0..<4000).flatMap { _ in ["A: b\r\n", .pause(.milliseconds(5))] as [HTTPTestServer.Response.Piece]
+                        + (0..<4000).flatMap { _ in
+                            ["A: b\r\n", .pause(.milliseconds(5))] as [HTTPTestServer.Response.Piece]
                         })
             }
             origin.route("/loop") { _ in .redirect("/loop") }

@@ -43,7 +43,9 @@ struct DecodeErrorRows {
                 #expect(scoped?.detail == words && scoped?.url == origin.url() && scoped?.underlying is DecodingError)
                 let task = session.dataTask(from: origin.url())
                 task.resume()
-                let held = await failure(.undecodableBody, .remote, .decoding) { try await task.body.decode(Order.self) }
+                let held = await failure(.undecodableBody, .remote, .decoding) {
+                    try await task.body.decode(Order.self)
+                }
                 #expect(held?.detail == words && held?.url == origin.url())
                 let (data, response) = try await session.data(from: origin.url())
                 let collected = await failure(.undecodableBody) { try data.decode(Order.self, from: response) }

@@ -67,7 +67,9 @@ struct EventRows {
                 for cut in 0..<bytes.count {
                     let request = Request(url: origin.url("/\(cut)"))
                     var seen: [ServerSentEvent] = []
-                    for try await event in session.serverSentEvents(for: request, reconnection: .never) { seen.append(event) }
+                    for try await event in session.serverSentEvents(for: request, reconnection: .never) {
+                        seen.append(event)
+                    }
                     #expect(seen == Self.events, "\(cut)")
                     let inScope = try await session.load(request) { _, body in
                         var seen: [ServerSentEvent] = []
@@ -410,7 +412,9 @@ struct ReconnectionPlanTests {
         #expect(Self.wait { $0 = .never } == nil)
         #expect(Self.wait { $0.maximumAttempts = -1 } == nil)
         #expect(
-            [0, 7, 8].map { seconds in Self.wait(lostFor: .seconds(seconds)) { $0.maximumDuration = .seconds(10) } != nil } == [
+            [0, 7, 8].map { seconds in
+                Self.wait(lostFor: .seconds(seconds)) { $0.maximumDuration = .seconds(10) } != nil
+            } == [
                 true, true, false,
             ])
         for reason in [

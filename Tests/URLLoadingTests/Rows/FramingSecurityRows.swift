@@ -194,7 +194,9 @@ struct FramingSecurityRows {
                 let clear = try url("http://127.0.0.1:\(origin.port)/")
                 let secure = try url("https://127.0.0.1:\(origin.port)/")
                 try await session.expect(clear, "clear")
-                await expectFailure(.secureConnectionFailed, .remote, .securing) { try await session.data(from: secure) }
+                await expectFailure(.secureConnectionFailed, .remote, .securing) {
+                    try await session.data(from: secure)
+                }
                 try await session.expect(clear, "clear")
             }
             #expect(origin.requests.count == 2)

@@ -14,7 +14,9 @@ struct PartRows {
     private static func answer(_ text: String, _ type: String, cuts: [Int] = []) -> HTTPTestServer.Response {
         let bytes = Array(text.utf8)
         let borders = [0] + cuts + [bytes.count]
-        let pieces = zip(borders, borders.dropFirst()).map { HTTPTestServer.Response.Piece.bytes(Array(bytes[$0..<$1])) }
+        let pieces = zip(borders, borders.dropFirst()).map {
+            HTTPTestServer.Response.Piece.bytes(Array(bytes[$0..<$1]))
+        }
         return .ok(
             .chunks(pieces), headers: [.contentType: type, .server: "cam", "X": "0", "Content-Range": "bytes 0-1/2"])
     }

@@ -22,7 +22,8 @@ import URLLoadingWire
     }
 
     /// Sessions that know the user from a store, from the URL, and from a decision.
-    private func each(_ origin: HTTPTestServer, _ use: (Session, String, _ isAsked: Bool) async throws -> Void) async throws
+    private func each(_ origin: HTTPTestServer, _ use: (Session, String, _ isAsked: Bool) async throws -> Void)
+        async throws
     {
         for source in ["store", "url", "decision"] {
             var configuration = Configuration.ephemeral

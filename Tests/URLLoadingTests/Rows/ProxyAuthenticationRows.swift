@@ -28,7 +28,10 @@ import URLLoadingWire
                             isSecure ? "https://origin.test:\(secure.port)/" : "http://plain.test:\(plain.port)/"
                         for _ in 0..<2 { try await session.expect(try url(target), "here") }
                         // The origin's certificate is asked about as well.
-                        #expect(log.withLock { $0.filter { $0.protectionSpace.isProxy }.map(\.previousFailureCount) } == [0, 1])
+                        #expect(
+                            log.withLock { $0.filter { $0.protectionSpace.isProxy }.map(\.previousFailureCount) } == [
+                                0, 1,
+                            ])
                         let space = try #require(log.withLock { $0.first?.protectionSpace })
                         #expect(
                             space.isProxy && space.realm == "test" && space.method == .basic
@@ -84,7 +87,8 @@ import URLLoadingWire
                         let session = Session(
                             configuration,
                             decisions: .challenged(ChallengeLog()) { challenge in
-                                guard challenge.protectionSpace.isProxy, challenge.protectionSpace.method == .basic else {
+                                guard challenge.protectionSpace.isProxy, challenge.protectionSpace.method == .basic
+                                else {
                                     return .performDefaultHandling
                                 }
                                 return .use(
@@ -312,7 +316,8 @@ import URLLoadingWire
                 await expectFailure(.proxyAuthenticationRequired) { try await session.data(from: origin.url()) }
                 let (_, response) = try await session.data(from: try url("http://plain.test:1/"))
                 #expect(response.http?.status == .proxyAuthenticationRequired)
-                #expect(proxy.requests.count == 2 && proxy.requests.allSatisfy { $0.headers[.proxyAuthorization] == nil })
+                #expect(
+                    proxy.requests.count == 2 && proxy.requests.allSatisfy { $0.headers[.proxyAuthorization] == nil })
                 await expectEmpty(session)
             }
         }

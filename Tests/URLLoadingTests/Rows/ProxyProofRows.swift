@@ -41,7 +41,9 @@ import URLLoadingWire
                     // The same connection from the first question on.
                     #expect(gate.seen == ["1 -", "1 negotiate", "1 authenticate ada"])
                     #expect(
-                        proxy.requests.allSatisfy { $0.method == "CONNECT" && $0.target == "origin.test:\(origin.port)" })
+                        proxy.requests.allSatisfy {
+                            $0.method == "CONNECT" && $0.target == "origin.test:\(origin.port)"
+                        })
                     try await session.expect(try url("https://other.test:\(origin.port)/"), "here")
                     #expect(gate.seen.suffix(2) == ["2 negotiate", "2 authenticate ada"] && proxy.connections == 2)
                     let spaces = log.withLock { $0.filter { $0.protectionSpace.isProxy }.map(\.protectionSpace) }
@@ -76,7 +78,8 @@ import URLLoadingWire
                         "1 -", "1 negotiate", "1 authenticate ada", "2 negotiate", "2 authenticate ada", "3 negotiate",
                         "3 authenticate ada",
                     ])
-                #expect(log.withLock { $0.filter { $0.protectionSpace.isProxy }.map(\.previousFailureCount) } == [0, 1, 2])
+                #expect(
+                    log.withLock { $0.filter { $0.protectionSpace.isProxy }.map(\.previousFailureCount) } == [0, 1, 2])
                 await expectEmpty(session)
                 let stubborn = Session(
                     configuration,
@@ -109,7 +112,8 @@ import URLLoadingWire
                     seen == ["-", "negotiate", "authenticate ada", "-", "-"]
                         && Set(gate.state.withLock { $0.opened.values }) == ["ada"])
                 // Security 5: what is for the proxy it keeps; once for each message of the proof, and never an origin's.
-                #expect(origin.requests.count == 3 && proxy.requests.count { $0.headers[.proxyAuthorization] != nil } == 2)
+                #expect(
+                    origin.requests.count == 3 && proxy.requests.count { $0.headers[.proxyAuthorization] != nil } == 2)
                 #expect(log.withLock { $0.count } == 1)
                 // It forgets.
                 gate.forget()
@@ -415,7 +419,9 @@ import URLLoadingWire
                         let answer = try await talk(session, port, secure: isSecure)
                         #expect(answer == "here")
                     }
-                    #expect(log.withLock { $0.filter { $0.protectionSpace.isProxy }.map(\.protectionSpace.method.name) } == [scheme])
+                    #expect(
+                        log.withLock { $0.filter { $0.protectionSpace.isProxy }.map(\.protectionSpace.method.name) }
+                            == [scheme])
                     // The first question's connection goes on.
                     #expect(proxy.connections == 3)
                     await expectEmpty(session)

@@ -387,8 +387,10 @@ import URLLoadingWire
                             try await session.expect(try url("http://plain.test:\(plain.port)/"), "here")
                             #expect(resolver.asked.isEmpty)
                             #expect(
-                                first.requests.map(\.target) == Array(repeating: "second.test:\(second.port)", count: 2))
-                            #expect(second.requests.map(\.target) == Array(repeating: "localhost:\(third.port)", count: 2))
+                                first.requests.map(\.target) == Array(repeating: "second.test:\(second.port)", count: 2)
+                            )
+                            #expect(
+                                second.requests.map(\.target) == Array(repeating: "localhost:\(third.port)", count: 2))
                             #expect(
                                 third.requests.map(\.target) == [
                                     "origin.test:\(secure.port)", "http://plain.test:\(plain.port)/",
@@ -661,7 +663,9 @@ import URLLoadingWire
                     .init(kind, fault: .extraBytes(Array("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nfalse".utf8)))
                 ) { proxy in
                     let session = Session(Self.client(.fixed([try proxy.address()]), base).0)
-                    let error = await failure(.notTLS, .remote, .securing) { try await session.data(from: origin.url()) }
+                    let error = await failure(.notTLS, .remote, .securing) {
+                        try await session.data(from: origin.url())
+                    }
                     #expect(error?.proxyFailure == nil)
                     await expectEmpty(session)
                 }
@@ -680,7 +684,8 @@ import URLLoadingWire
                     task.resume()
                     let (greeting, _) = try await task.read(atLeast: 11, atMost: 100)
                     #expect(String(decoding: greeting, as: UTF8.self) == "220 hello\r\n")
-                    #expect(proxy.requests.last?.target == "mail.test:\(listener.address.port)" && resolver.asked.isEmpty)
+                    #expect(
+                        proxy.requests.last?.target == "mail.test:\(listener.address.port)" && resolver.asked.isEmpty)
                     task.cancel()
                     listener.close()
                     await expectEmpty(session)

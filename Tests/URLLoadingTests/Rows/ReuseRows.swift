@@ -108,7 +108,8 @@ struct ReuseRows {
     }
 
     /// The origin reads the second request of a connection and leaves.
-    private func withStaleOrigin(_ use: nonisolated(nonsending) (HTTPTestServer, Session) async throws -> Void) async throws
+    private func withStaleOrigin(_ use: nonisolated(nonsending) (HTTPTestServer, Session) async throws -> Void)
+        async throws
     {
         try await withHTTPTestServer { origin in
             origin.route("/") { .ok("\($0.connection)") }
@@ -168,7 +169,9 @@ struct ReuseRows {
                 }
                 #expect(origin.requests.count { $0.path == "/never" } == 3)
                 try await session.expect(origin.url(), "x")
-                await expectFailure(.truncated, .remote, .waiting) { try await session.data(from: origin.url("/begun")) }
+                await expectFailure(.truncated, .remote, .waiting) {
+                    try await session.data(from: origin.url("/begun"))
+                }
                 #expect(origin.requests.count { $0.path == "/begun" } == 1)
             }
         }

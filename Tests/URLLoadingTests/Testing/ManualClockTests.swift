@@ -17,7 +17,8 @@ struct ManualClockTests {
     }
 
     static func withStall(
-        at point: HTTPTestServer.Fault.Point = .responseBody(after: 3), _ change: (inout Configuration) -> Void = { _ in },
+        at point: HTTPTestServer.Fault.Point = .responseBody(after: 3),
+        _ change: (inout Configuration) -> Void = { _ in },
         _ use: (ManualClock, Session, HTTPTestServer) async throws -> Void
     ) async throws {
         let clock = ManualClock()

@@ -87,7 +87,8 @@ struct CertificateZooRows {
         }
         // Signed by somebody else: worth nothing.
         try await withTrust(server: { tls, _, identity in
-            tls.stapledOCSPResponse = try TestCertificateAuthority(commonName: "Test root").status(of: identity, .revoked)
+            tls.stapledOCSPResponse = try TestCertificateAuthority(commonName: "Test root").status(
+                of: identity, .revoked)
         }) { rig in
             try await expect(nil, rig) { $0.ocspStapling = .ifPresent }
             try await expect(.certificateStatusMissing, rig) { $0.ocspStapling = .required }

@@ -56,7 +56,9 @@ struct IdentityRows {
                 try .init("*", try ClientIdentity(certificatePEM: stranger.certificatePEM, keyPEM: stranger.keyPEM))
             ]
             try await withSession(configuration) { session in
-                await expectFailure(.clientCertificateRefused, .remote) { try await session.data(from: rig.origin.url()) }
+                await expectFailure(.clientCertificateRefused, .remote) {
+                    try await session.data(from: rig.origin.url())
+                }
             }
         }
     }
@@ -79,7 +81,9 @@ struct IdentityRows {
                 try await $0.expect(rig.origin.url(), "CN=ada")
             }
             let challenge = try #require(asked.all.first)
-            #expect(challenge.protectionSpace.method == "ClientCertificate" && challenge.clientCertificate?.issuers.count == 1)
+            #expect(
+                challenge.protectionSpace.method == "ClientCertificate"
+                    && challenge.clientCertificate?.issuers.count == 1)
             // Nobody.
             try await withSession(rig.trusting, decisions: decisions) { session in
                 if !requires { return try await session.expect(rig.origin.url(), "full") }

@@ -22,8 +22,12 @@ struct TrustDecisionRows {
             #expect(!trust.isTrusted && trust.failures.first?.reason == .certificateUntrusted && !trust.isResumed)
             let leaf = try rig.leaf
             #expect(trust.certificates.first == leaf && trust.host == "localhost")
-            #expect(leaf.subject == "CN=test" && leaf.issuer == "CN=Test root" && leaf.subjectAlternativeNames == [.dns("localhost")])
-            #expect(leaf.publicKey.bits == 256 && leaf.notBefore < .now && leaf.notAfter > .now && !leaf.isCertificateAuthority)
+            #expect(
+                leaf.subject == "CN=test" && leaf.issuer == "CN=Test root"
+                    && leaf.subjectAlternativeNames == [.dns("localhost")])
+            #expect(
+                leaf.publicKey.bits == 256 && leaf.notBefore < .now && leaf.notAfter > .now
+                    && !leaf.isCertificateAuthority)
             #expect(leaf.publicKeySHA256.count == 32 && Certificate(pem: Array(leaf.pem.utf8)) == leaf)
         }
     }

@@ -19,7 +19,9 @@ struct WebSocketFaultTests {
             if fault.needsCompression { options.compression = .deflate() }
             let socket = session.webSocketTask(origin.webSocketURL("/"), options: options)
             socket.resume()
-            await expectFailure(fault.reason, .remote, nil, fault.name) { while true { _ = try await socket.receive() } }
+            await expectFailure(fault.reason, .remote, nil, fault.name) {
+                while true { _ = try await socket.receive() }
+            }
             let ending = await socket.ended()
             #expect(ending.error?.reason == fault.reason, "\(fault): \(ending)")
             try await origin.wait { $0.open == 0 }

@@ -69,7 +69,9 @@ struct WebSocketTests {
             for try await message in socket.messages { messages.append(message) }
             #expect(messages == [.text("1"), .text("2"), .text("3")])
             let ending = await socket.ended()
-            #expect(ending.isClosedByServer && ending.close == WebSocketClose(.goingAway, reason: "bye") && ending.error == nil)
+            #expect(
+                ending.isClosedByServer && ending.close == WebSocketClose(.goingAway, reason: "bye")
+                    && ending.error == nil)
             let error = await failure(.webSocketClosed) { try await socket.receive() }
             #expect(error?.webSocketClose?.code == .goingAway)
             await expectFailure(.webSocketClosed) { try await socket.send(.text("late")) }

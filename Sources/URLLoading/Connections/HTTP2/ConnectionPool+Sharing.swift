@@ -157,7 +157,7 @@ extension ConnectionPool {
     /// A connection was made that others may share; its maker has a place on it.
     func share(_ connection: HTTP2Connection, isFirst: Bool) {
         _ = connection.places.take()
-        connection.anchor = anchor
+        connection.onChange = { [anchor] in anchor.owner?.changed($0, grownBy: $1) }
         connection.awaitSettings()
         let (waiting, queued) = withSharingAndQueue(connection.route) {
             isFirst ? $0.connected(connection, connection.route) : $0.add(connection, connection.route)

@@ -28,7 +28,8 @@ final class HTTP2Connection: @unchecked Sendable {
     let looks = Atomic<Int>(0)
 
     /// The session's pool. Set before another task sees the connection.
-    var anchor: Anchor.Weak?
+    /// Told that the connection has been retired, or has so many stream slots more.
+    var onChange: (@Sendable (HTTP2Connection, Int) -> Void)?
     /// How many connections became idle before this one; see `PoolState.Idle`. Under the pool's lock.
     var rest: UInt64 = 0
 
@@ -65,7 +66,7 @@ final class HTTP2Connection: @unchecked Sendable {
     /// Tells the pool of places that loads may be waiting for, or that there are none any more. Outside of the lock.
     func report() {
         guard let added = places.takeReport() else { return }
-        anchor?.anchor?.pool.changed(self, grownBy: added)
+        onChange?(self, added)
     }
 
     // MARK: Streams

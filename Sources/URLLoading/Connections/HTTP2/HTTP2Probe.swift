@@ -44,7 +44,9 @@ extension HTTP2Connection {
     }
 
     func scheduleWatch() {
-        if let interval = http2PingInterval { clock.schedule(HTTP2SilenceTimer(self), at: clock.coarseNow() + interval) }
+        if let interval = http2PingInterval {
+            clock.schedule(HTTP2SilenceTimer(self), at: clock.coarseNow() + interval)
+        }
     }
 
     func watch(_ timer: HTTP2SilenceTimer, _ now: Int64) {

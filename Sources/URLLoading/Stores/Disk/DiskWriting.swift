@@ -77,7 +77,7 @@ final class DiskWriting: CacheWriting {
     }
 
     var isBehind: Bool { storage.isBehind }
-    func ready(_ load: LoadContext) async { await storage.ready(load.handle) }
+    func ready(_ handle: LoadHandle) async { await storage.ready(handle) }
 
     func finish() { end { .whole($0) } }
 

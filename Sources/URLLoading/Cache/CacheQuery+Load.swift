@@ -1,0 +1,36 @@
+// The question that a request of a load puts to the cache, and what the cache has to know of the load's session.
+
+import FoundationEssentials
+import URLLoadingIO
+import URLLoadingWire
+
+extension CacheQuery {
+    init(_ hop: Hop, _ load: LoadContext) {
+        let core = load.core
+        self.init(
+            hop.request, isForeign: hop.isForeign, policy: hop.request.cachePolicy ?? core.configuration.cachePolicy,
+            core.defaultFields, configured: hop.isForeign ? nil : core.configuration.headers, load)
+        trust = core.cache?.trust
+        if policy != .onlyIfCached, !control.flags.contains(.onlyIfCached) { believed = Self.believed(hop, load) }
+        // The cookies that a store adds are known when the request is sent, and may be another user's by then.
+        guard ownCookie == nil, let jar = core.cookies, jar.mayAttach(to: hop.request) else { return }
+        (knowsCookies, cookies) = (false, jar.store.mark)
+    }
+
+    private static func believed(_ hop: Hop, _ load: LoadContext) -> Set<String>? {
+        guard let decision = load.handshakeDecision, case .success(let destination) = hop.request.destination,
+            destination.target.origin.isSecure, load.judgesServers
+        else { return nil }
+        return load.core.cache?.believed(by: decision.group, destination.target.origin)
+    }
+}
+
+extension LoadContext: CacheUser {
+    var cacheMark: String { core.cacheMark }
+    var addressPolicy: AddressPolicy { core.configuration.addressPolicy }
+    func connectedHost(of origin: Origin) -> Origin.Host { core.configuration.addressOverrides.target(of: origin).host }
+    var trustMark: String { "\(core.pool.connector.secure.generation)/\(handshakeDecision?.group ?? 0)" }
+    func credentialSentUnasked(to destination: Destination) -> Credential? {
+        core.authenticator.isInUse ? core.authenticator.unasked(destination) : nil
+    }
+}

@@ -1,0 +1,86 @@
+// A foreign cache as the storage of one load.
+
+import FoundationEssentials
+import Synchronization
+import URLLoadingIO
+import URLLoadingWire
+
+extension SessionCache {
+    /// With what the foreign cache has for a request, asked now.
+    @inline(never)
+    func asked(for hop: Hop, _ load: LoadContext, _ foreign: any ForeignCache) async throws(LoadError) -> SessionCache {
+        var request = hop.request
+        request.body = nil
+        let policy = request.cachePolicy ?? load.core.configuration.cachePolicy
+        guard [.get, .head].contains(request.method), ![.reload, .reloadIgnoringCaches].contains(policy) else {
+            return SessionCache(of: self, ForeignStorage(foreign, request, nil, storage.removals))
+        }
+        request.method = .get
+        let limit = load.handle.idleLimit == .max ? nil : Duration.nanoseconds(load.handle.idleLimit)
+        let ending = await Interruption.run(load.handle, timeout: limit) { [request] in
+            await foreign.cachedResponse(for: request)
+        }
+        switch ending {
+        case .answered(let entry):
+            return SessionCache(of: self, ForeignStorage(foreign, request, entry, storage.removals))
+        case .late: return SessionCache(of: self, ForeignStorage(foreign, request, nil, storage.removals))
+        case .stopped: throw LoadError(load.stopReason ?? .cancelled, phase: .preparing).at(request.url)
+        }
+    }
+}
+
+/// What a foreign cache had for one request. Bodies of loads do not pass through it: whoever decides about them stores them.
+final class ForeignStorage: CacheStorage {
+    private let foreign: any ForeignCache
+    private let request: Request
+    private let entry: CachedResponse?
+    private let stored: StoredResponse?
+    /// Of all loads of the session.
+    let removals: CacheRemovals
+
+    init(_ foreign: any ForeignCache, _ request: Request, _ entry: CachedResponse?, _ removals: CacheRemovals) {
+        (self.foreign, self.request, self.entry, self.removals) = (foreign, request, entry, removals)
+        stored = entry.flatMap { Self.stored($0, request) }
+    }
+
+    private static func stored(_ entry: CachedResponse, _ request: Request) -> StoredResponse? {
+        var entry = entry
+        entry.storagePolicy = .allowed
+        let date = entry.response.http?.headers.date(.date)
+        let times = entry.response.properties[StoredTimes.self]
+        // Whoever does not say when it came means when it was made, if that is known; otherwise it is old.
+        let moment = times?.response ?? date.map { Double($0) } ?? 0
+        guard var stored = entry.stored(for: request, now: moment) else { return nil }
+        stored.requestTime = times?.request ?? moment
+        return stored
+    }
+
+    func variantsNow(_ key: CacheKey) -> [StoredResponse]? { variants(key) }
+    func variants(_ key: CacheKey) -> [StoredResponse] { stored.map { $0.key == key ? [$0] : [] } ?? [] }
+    func body(_ response: StoredResponse) -> (any StoredBody)? { entry.map { MemoryBody(Array($0.data)) } }
+    func isInMemory(_ response: StoredResponse) -> Bool { true }
+    func write(_ response: StoredResponse, length: Int64?) -> (any CacheWriting)? { nil }
+    func append(to response: StoredResponse) -> (any CacheWriting)? { nil }
+
+    func store(_ response: StoredResponse, body: [UInt8]) -> Bool {
+        guard let entry = CachedResponse(response, data: Data(body)) else { return false }
+        foreign.store(entry, for: request)
+        return true
+    }
+
+    func update(_ response: StoredResponse) {
+        guard let entry, var updated = CachedResponse(response, data: entry.data) else { return }
+        updated.storagePolicy = entry.storagePolicy
+        foreign.store(updated, for: request)
+    }
+
+    func remove(_ response: StoredResponse) { remove(response.key) }
+
+    func remove(_ key: CacheKey) {
+        removals.note(key)
+        if let url = URL(string: key.text) { foreign.remove(for: Request(url: url)) }
+    }
+
+    func removeAll(since moment: Double?) {}
+    func flush() {}
+}

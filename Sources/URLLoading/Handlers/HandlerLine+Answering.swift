@@ -1,0 +1,64 @@
+// A request on its way through the handlers of a session.
+
+import URLLoadingIO
+import URLLoadingWire
+
+extension HandlerLine {
+    /// Answers a request with the first handler that can handle it.
+    static func answer(_ hop: inout Hop, for load: LoadContext) async throws(LoadError) -> any Exchange {
+        let line = load.core.handlers.inOrder
+        if let canonical = line.first(where: { $0.canHandle(hop.request) })?.canonical(hop.request) {
+            load.events?.canonicalized(canonical)
+            hop.request = canonical
+        }
+        load.events?.beginLocal(hop.request)
+        let gathered = GatheredMarks()
+        do throws(LoadError) {
+            let exchange = try await answer(hop, for: load, from: line, after: -1, gathered)
+            (exchange as? HandlerExchange)?.isOutermost = true
+            load.events?.answeredLocally(exchange)
+            guard exchange is HandlerExchange, load.core.cache != nil else { return exchange }
+            return CacheLine.keepHandled(exchange, hop, for: load, gathered)
+        } catch {
+            load.events?.failedLocally(error)
+            throw error
+        }
+    }
+
+    /// Answers a request with the first handler behind a place in the line that can handle it.
+    /// - Parameter gathered: collects the owners of the answers that handlers are given.
+    static func answer(
+        _ hop: Hop, for load: LoadContext, from line: [any ProtocolHandler], after place: Int,
+        _ gathered: GatheredMarks
+    ) async throws(LoadError) -> any Exchange {
+        guard let next = line.indices.dropFirst(place + 1).first(where: { line[$0].canHandle(hop.request) }) else {
+            throw LoadError(.unsupportedScheme, phase: .preparing, party: .local, url: hop.request.url)
+        }
+        if let direct = line[next] as? any DirectHandler { return try await direct.exchange(hop, for: load) }
+        let client = ProtocolClient(
+            load: load, scope: load.beginHandlerScope(), hop: hop, line: line, position: next, isOutermost: place < 0,
+            gathered: gathered)
+        return try await call(line[next], client)
+    }
+
+    /// Calls a custom handler in a task of its own.
+    private static func call(
+        _ handler: any ProtocolHandler, _ client: ProtocolClient
+    ) async throws(LoadError) -> any Exchange {
+        let (load, request) = (client.load, client.hop.request)
+        let ending = await Interruption.run(load.handle) { () -> Result<ProtocolResponse, any Error> in
+            do { return .success(try await handler.load(request, client: client)) } catch { return .failure(error) }
+        }
+        switch ending {
+        case .answered(.success(let answer)):
+            (answer.exchange as? HandlerExchange)?.taken(by: load)
+            return answer.exchange
+        case .answered(.failure(let error)):
+            throw LoadError(load.stopReason, or: LoadError(handler: error, phase: .waiting)).at(request.url)
+        case .stopped, .late:
+            // A handler behind another one runs inside that one's scope, which waits for it.
+            if client.isOutermost { await client.scope.close() }
+            throw LoadError(load.stopReason ?? .cancelled, phase: .waiting).at(request.url)
+        }
+    }
+}
