@@ -13,6 +13,7 @@ enum Command {
         case "tls": return await TLSCommand.run(rest)
         case "wget": return await WgetCommand.run(rest)
         case "http", "https": return await HTTPieCommand.run(rest, scheme: first)
+        case "har": return HARCommand.run(rest)
         case "cache": return CacheCommand.run(rest)
         default: break
         }
@@ -26,6 +27,7 @@ enum Command {
     /// One group after the other; the exit code is that of the first failure.
     static func run(_ groups: [Options]) async -> ExitCode {
         if groups.contains(where: \.wantsHelp) { return print(Help.text) }
+        if let kind = groups.lazy.compactMap(\.generated).first { return Generator.run(kind) }
         if groups.contains(where: \.wantsVersion) { return print(Help.version + "\n") }
         guard groups.allSatisfy({ !$0.urls.isEmpty || !$0.saving.inputLists.isEmpty }) else {
             return usage("no URL" + Habits.hint(groups))

@@ -14,6 +14,7 @@ enum Help {
         urlload tour [STEP…]
         urlload tls HOST[:PORT]
         urlload cache ls|show|why|rm --cache DIR
+        urlload har FILE
 
         Loads URLs and writes their bodies to standard output. Redirects are followed. A URL without
         a scheme is loaded with https, one of this machine (localhost, 127.0.0.1, [::1]) with http.

@@ -2,7 +2,7 @@
 
 enum OptionCheck {
     static func check(_ options: Options) throws(UsageError) {
-        guard !options.wantsHelp, !options.wantsVersion else { return }
+        guard !options.wantsHelp, !options.wantsVersion, options.generated == nil else { return }
         let readers =
             options.payloads.count(where: \.readsStandardInput) + options.formFields.count(where: \.readsStandardInput)
             + options.uploads.count { $0 == "-" }

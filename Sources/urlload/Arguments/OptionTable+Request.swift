@@ -53,7 +53,7 @@ extension OptionTable {
     static let content: [OptionRule] = [
         OptionRule(
             .request, "d", "data", "DATA|@FILE",
-            "send DATA, or the text of FILE without line breaks (@-: standard input); several are joined with &"
+            "send DATA, or FILE without line breaks (@-: standard input); & joins several"
         ) {
             $0.payloads.append($1.hasPrefix("@") ? .lines(String($1.dropFirst())) : .text($1))
         }.also("data-ascii").like(wget: "--post-data=DATA", httpie: "-f NAME=VALUE"),

@@ -117,6 +117,11 @@ extension OptionTable {
         OptionRule(.watching, nil, "har", "FILE", "write every transaction, its times and bytes, to FILE (HAR 1.2)") {
             $0.archiveFile = $1
         },
+        OptionRule(
+            .watching, nil, switch: "waterfall", "draw what each request waited for, on standard error", \.drawsWaterfall),
+        OptionRule(.watching, nil, "report", "FILE", "write the same, with the heads, as an HTML page") {
+            $0.reportFile = $1
+        },
     ]
 
     static let other: [OptionRule] = [

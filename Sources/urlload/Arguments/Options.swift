@@ -165,6 +165,10 @@ struct Options: Sendable {
     var pretty: Pretty?
     /// Where an HTTP Archive goes.
     var archiveFile: String?
+    var drawsWaterfall = false
+    /// Where a page of what each request waited for goes.
+    var reportFile: String?
+    var measures: Bool { printsSummary || writeOut != nil || drawsWaterfall || reportFile != nil }
 
     // For the parser.
     var startsNext = false

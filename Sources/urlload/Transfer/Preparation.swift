@@ -43,7 +43,7 @@ extension Configuration {
         if options.trace != .off { wireTap = { screen.show($0) } }
         if let archiver { observers.append(archiver) }
         if screen.showsProgress, options.sendsBody { observers.append(Watch.Uploads()) }
-        if options.printsSummary || options.writeOut != nil { observers.append(Watch.Observer()) }
+        if options.measures { observers.append(Watch.Observer()) }
     }
 }
 

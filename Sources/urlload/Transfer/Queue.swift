@@ -36,8 +36,22 @@ struct Queue: Sendable {
             }
             return code
         }
+        let drawn = draw(total)
         if let line = total.line, jobs.count > 1, screen.showsProgress { screen.plain(line) }
-        return code
+        return code == .done ? drawn : code
+    }
+
+    /// `--waterfall` and `--report`.
+    private func draw(_ total: Total) -> ExitCode {
+        let waterfall = Waterfall(total.metrics)
+        do throws(OutputError) {
+            if options.drawsWaterfall { _ = try HARCommand.draw(waterfall, page: nil, to: .standardError) }
+            if let page = options.reportFile { _ = try HARCommand.draw(waterfall, page: page, to: .standardError) }
+            return .done
+        } catch {
+            screen.error(error.words)
+            return error.code
+        }
     }
 
     private func width(_ jobs: [Job]) -> Int {
@@ -92,10 +106,12 @@ struct Total: Sendable {
     private var failures = 0
     private var bytes: Int64 = 0
     private let start = ContinuousClock.now
+    private(set) var metrics: [LoadMetrics] = []
 
     mutating func add(_ report: Report) {
         if report.failure == nil { files += 1 } else { failures += 1 }
         bytes += report.bytes
+        if let metrics = report.metrics { self.metrics.append(metrics) }
     }
 
     /// `12 loads, 3.1 MiB in 4.2 s, 755 KiB/s; 1 failed`.

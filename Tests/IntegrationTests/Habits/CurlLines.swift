@@ -29,7 +29,7 @@ enum CurlLines {
         -H 'X-One: 1' U/plain
         -H 'X-One: 1' -H 'X-Two: 2' U/plain
         -H 'Accept: text/html' U/plain
-        -H 'Accept:' U/plain
+        -H 'Accept:' U/plain ## accept
         -H 'User-Agent:' U/plain
         -H 'X-Empty;' U/plain
         -H @fields.txt U/plain
