@@ -108,7 +108,8 @@ struct GrammarTests {
         let options = try ArgumentParser.parse(["-qc", "-nv", "-P", "d", "-t", "3", "u?q"], table: .wget)
         #expect(options.isSilent && options.resuming == .always && options.saving.folder == "d" && options.retries == 2)
         #expect(options.saving.namesAll && options.saving.setsTime && options.failsOnStatus)
-        #expect(throws: UsageError("-m of wget is not supported: pages are not searched for links; nearest is -i LIST")) {
+        #expect(throws: UsageError("-m of wget is not supported: pages are not searched for links; nearest is -i LIST"))
+        {
             try ArgumentParser.parse(["-m", "u"], table: .wget)
         }
     }
@@ -123,6 +124,7 @@ struct GrammarTests {
         let guide = URL(filePath: #filePath).deletingLastPathComponent()
             .appending(path: "../../docs/guides/command-line.md")
         let text = try String(contentsOf: guide, encoding: .utf8)
-        #expect(text.hasSuffix(HabitTable.text), "urlload --generate guide writes the end of docs/guides/command-line.md")
+        #expect(
+            text.hasSuffix(HabitTable.text), "urlload --generate guide writes the end of docs/guides/command-line.md")
     }
 }

@@ -7,15 +7,19 @@ struct URLPatternTests {
         "ranges and sets stand for many URLs",
         arguments: [
             ("a[1-3]", ["a1", "a2", "a3"]), ("a[08-10]", ["a08", "a09", "a10"]), ("[0-10:5]", ["0", "5", "10"]),
-            ("x[a-c]y", ["xay", "xby", "xcy"]), ("{one,two}", ["one", "two"]), ("{a,b}[1-2]", ["a1", "a2", "b1", "b2"]),
-            ("http://[::1]:80/[1-2]", ["http://[::1]:80/1", "http://[::1]:80/2"]), ("a\\[1\\]", ["a[1]"]), ("{a,}b", ["ab", "b"]),
+            ("x[a-c]y", ["xay", "xby", "xcy"]), ("{one,two}", ["one", "two"]),
+            ("{a,b}[1-2]", ["a1", "a2", "b1", "b2"]),
+            ("http://[::1]:80/[1-2]", ["http://[::1]:80/1", "http://[::1]:80/2"]), ("a\\[1\\]", ["a[1]"]),
+            ("{a,}b", ["ab", "b"]),
             ("plain", ["plain"]),
         ])
     func expansion(_ text: String, _ urls: [String]) throws {
         #expect(try URLPattern.matches(text).map(\.url) == urls)
     }
 
-    @Test("what is no pattern is a mistake", arguments: ["a[1-", "a{b", "a]", "a}", "[9-1]", "[a-9]", "[1]", "{}", "[1-9999999]"])
+    @Test(
+        "what is no pattern is a mistake",
+        arguments: ["a[1-", "a{b", "a]", "a}", "[9-1]", "[a-9]", "[1]", "{}", "[1-9999999]"])
     func mistakes(_ text: String) {
         #expect(throws: URLPattern.Mistake.self) { try URLPattern.matches(text) }
     }

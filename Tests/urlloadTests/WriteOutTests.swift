@@ -16,7 +16,8 @@ struct WriteOutTests {
     @Test(
         "variables, escapes and what is neither",
         arguments: [
-            ("%{http_code}\\n", "200\n"), ("%{size_download} %{urlnum}", "12 3"), ("100%%", "100%"), ("%header{etag}", "\"e\""),
+            ("%{http_code}\\n", "200\n"), ("%{size_download} %{urlnum}", "12 3"), ("100%%", "100%"),
+            ("%header{etag}", "\"e\""),
             ("a\\tb\\q", "a\tb\\q"), ("%{nonsense}x", "x"), ("%z", "%z"), ("a%{stderr}b%{stdout}c", "a|!b|c"),
             ("%{onerror}never", ""), ("%{content_type}", "text/plain"), ("%{exitcode}", "0"),
         ])

@@ -118,7 +118,8 @@ extension OptionTable {
             $0.archiveFile = $1
         },
         OptionRule(
-            .watching, nil, switch: "waterfall", "draw what each request waited for, on standard error", \.drawsWaterfall),
+            .watching, nil, switch: "waterfall", "draw what each request waited for, on standard error",
+            \.drawsWaterfall),
         OptionRule(.watching, nil, "report", "FILE", "write the same, with the heads, as an HTML page") {
             $0.reportFile = $1
         },

@@ -58,7 +58,8 @@ enum Completions {
         let options = rules.map { rule in
             let value = rule.value.map { value -> String in
                 let action =
-                    choices(rule).isEmpty ? rule.takesFile ? "_files" : " " : "(\(choices(rule).joined(separator: " ")))"
+                    choices(rule).isEmpty
+                    ? rule.takesFile ? "_files" : " " : "(\(choices(rule).joined(separator: " ")))"
                 return "\(rule.takesWord == nil ? ":" : "::")\(zshText(value)):\(action)"
             }
             let all = words(rule)

@@ -31,10 +31,13 @@ enum HabitTable {
 
     /// Names that curl does not have.
     static let own: Set<String> = [
-        "no-location", "max-redirects", "max-redirect", "tls-min", "no-check-certificate", "ca-certificate", "pin", "trace-secrets",
-        "har", "waterfall", "report", "generate", "follow", "continue", "show-headers", "summary", "pretty", "sse", "quiet", "content-disposition",
+        "no-location", "max-redirects", "max-redirect", "tls-min", "no-check-certificate", "ca-certificate", "pin",
+        "trace-secrets",
+        "har", "waterfall", "report", "generate", "follow", "continue", "show-headers", "summary", "pretty", "sse",
+        "quiet", "content-disposition",
         "directory-prefix", "input-file", "method", "spider", "no-compressed", "resumable", "timeout", "read-timeout",
-        "max-connections", "cache", "policy", "inet4-only", "inet6-only", "bearer", "cookies", "load-cookies", "save-cookies",
+        "max-connections", "cache", "policy", "inet4-only", "inet6-only", "bearer", "cookies", "load-cookies",
+        "save-cookies",
         "certificate", "private-key", "progress-meter", "buffer", "clobber",
     ]
 }

@@ -95,10 +95,11 @@ enum HARCommand {
             var numbers: [String: Int] = [:]
             let rows = zip(log.entries, starts).map { entry, start in
                 let number = entry.connection.map { name in
-                    numbers[name] ?? {
-                        numbers[name] = numbers.count + 1
-                        return numbers.count
-                    }()
+                    numbers[name]
+                        ?? {
+                            numbers[name] = numbers.count + 1
+                            return numbers.count
+                        }()
                 }
                 return row(entry, start - first, number)
             }
@@ -131,7 +132,8 @@ enum HARCommand {
                 status: entry.response.status > 0 ? entry.response.status : nil, error: entry.response._error,
                 connection: connection, protocolName: entry.response.httpVersion,
                 marks: entry.response._error == nil ? [] : [.failed], spans: spans,
-                bytes: max(0, entry.response.bodySize ?? 0), requestFields: HARFields.hidden(fields(entry.request.headers)),
+                bytes: max(0, entry.response.bodySize ?? 0),
+                requestFields: HARFields.hidden(fields(entry.request.headers)),
                 responseFields: HARFields.hidden(fields(entry.response.headers)))
         }
     }

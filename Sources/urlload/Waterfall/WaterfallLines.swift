@@ -40,7 +40,8 @@ struct WaterfallLines {
             waterfall.rows.contains { $0.spans.contains { $0.stage == stage } }
         }
         return stages.map { stage in
-            (hasColors ? "\u{1B}[\(Self.colors[stage] ?? "0")m  \u{1B}[0m" : "\(Self.letters[stage] ?? " ")") + " \(stage.rawValue)"
+            (hasColors ? "\u{1B}[\(Self.colors[stage] ?? "0")m  \u{1B}[0m" : "\(Self.letters[stage] ?? " ")")
+                + " \(stage.rawValue)"
         }.joined(separator: "  ")
     }
 
@@ -113,7 +114,9 @@ struct WaterfallLines {
 
     /// The end of a long text tells more than its middle; what could command a terminal is left out.
     private func clipped(_ text: String, _ width: Int) -> String {
-        let safe = String(String.UnicodeScalarView(text.unicodeScalars.map { $0.value < 0x20 || (0x7F...0x9F).contains($0.value) ? "\u{FFFD}" : $0 }))
+        let safe = String(
+            String.UnicodeScalarView(
+                text.unicodeScalars.map { $0.value < 0x20 || (0x7F...0x9F).contains($0.value) ? "\u{FFFD}" : $0 }))
         return safe.count <= width ? safe : safe.prefix(width / 2) + "\u{2026}" + safe.suffix(width - width / 2 - 1)
     }
 }

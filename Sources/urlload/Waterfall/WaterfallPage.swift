@@ -91,8 +91,10 @@ enum WaterfallPage {
 
     private static func details(_ row: Waterfall.Row) -> String {
         let status = row.status.map { "\($0)" } ?? row.error ?? "-"
-        var text = "<details><summary>\(escaped("\(status) \(row.method) \(row.url)")), \(row.bytes) bytes, \(WaterfallLines.time(row.seconds))</summary>\n"
-        for (title, fields) in [("Request", row.requestFields), ("Response", row.responseFields)] where !fields.isEmpty {
+        var text =
+            "<details><summary>\(escaped("\(status) \(row.method) \(row.url)")), \(row.bytes) bytes, \(WaterfallLines.time(row.seconds))</summary>\n"
+        for (title, fields) in [("Request", row.requestFields), ("Response", row.responseFields)] where !fields.isEmpty
+        {
             text += "<h3>\(title)</h3>\n<table>\n"
             text += fields.map { "<tr><th>\(escaped($0.0))</th><td>\(escaped($0.1))</td></tr>\n" }.joined()
             text += "</table>\n"

@@ -97,7 +97,7 @@ enum CurlLines {
         --json '{}' -H 'Accept: text/plain' U/echo
         -T up.bin U/put
         -T up.bin U/folder/
-        -T - U/put ## expect
+        -T - U/put
         -X POST -T up.bin U/echo
         -d a=1 -L U/moved/post
         -d a=1 -L U/moved/same

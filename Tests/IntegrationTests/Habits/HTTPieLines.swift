@@ -35,7 +35,7 @@ enum HTTPieLines {
         --ignore-stdin U/moved ## redirects
         --ignore-stdin --check-status U/missing ## code
         --ignore-stdin -o out.txt U/plain
-        --ignore-stdin -d U/named
+        --ignore-stdin -d U/named ## download
         --ignore-stdin -d -o out.bin U/file
         --ignore-stdin -b U/plain
         --ignore-stdin U/plain 'a\:b==1'

@@ -57,7 +57,8 @@ enum HabitOrigin {
 
     private static func file(_ request: TestOrigin.RecordedRequest) -> TestOrigin.Answer {
         var headers: Headers = [
-            .etag: "\"f1\"", .lastModified: modified, .contentType: "application/octet-stream", "Accept-Ranges": "bytes",
+            .etag: "\"f1\"", .lastModified: modified, .contentType: "application/octet-stream",
+            "Accept-Ranges": "bytes",
         ]
         if request.headers["If-None-Match"] == "\"f1\"" { return .status(.notModified, headers: headers) }
         let condition = request.headers[.ifRange]

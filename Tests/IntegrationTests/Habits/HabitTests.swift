@@ -107,7 +107,9 @@ struct HabitOutcome {
         code = result.code
         errors = result.errors
         output = Self.plain(result.output)
-        let isParallel = words.count { $0 == "-O" } > 1 || !Set(words).isDisjoint(with: ["-Z", "--parallel", "--remote-name-all", "-i"])
+        let isParallel =
+            words.count { $0 == "-O" } > 1
+            || !Set(words).isDisjoint(with: ["-Z", "--parallel", "--remote-name-all", "-i"])
         let shown = origin.requests.dropFirst(before).map { Self.request($0, line.text) }
         requests = isParallel ? shown.sorted() : Array(shown)
         files = [:]
@@ -132,7 +134,7 @@ struct HabitOutcome {
             ignored.insert("content-length")
         }
         // JSON may have blanks where httpie has none.
-        if type.contains("json") { body = body.filter { !$0.isWhitespace } ; ignored.insert("content-length") }
+        if type.contains("json") { body = body.filter { !$0.isWhitespace }; ignored.insert("content-length") }
         for field in request.headers {
             let name = field.name.description.lowercased()
             guard !ignored.contains(name), name != "content-length" || field.value != "0" else { continue }
@@ -152,9 +154,12 @@ struct HabitOutcome {
         var all: [String] = []
         if requests != other.requests { all.append("requests \(requests)\n      not \(other.requests)") }
         if code != other.code { all.append("exit code \(code), not \(other.code)") }
-        if output != other.output { all.append("output \(output.debugDescription), not \(other.output.debugDescription)") }
+        if output != other.output {
+            all.append("output \(output.debugDescription), not \(other.output.debugDescription)")
+        }
         for name in Set(files.keys).union(other.files.keys) where files[name] != other.files[name] {
-            all.append("file \(name): \(files[name]?.prefix(60) ?? "none"), not \(other.files[name]?.prefix(60) ?? "none")")
+            all.append(
+                "file \(name): \(files[name]?.prefix(60) ?? "none"), not \(other.files[name]?.prefix(60) ?? "none")")
         }
         return all
     }

@@ -13,7 +13,7 @@ enum WgetLines {
         -q U/moved
         -q -P sub U/file
         -q -nc U/data.txt
-        -q U/data.txt
+        -q U/data.txt ## code
         -q -i urls.txt
         -qc -O part.bin U/file
         -q -c U/file
