@@ -30,7 +30,6 @@ struct InterruptionTests {
                     guard stalls else {
                         return .ok(.declared(Int64(Self.content.count), bytes: half), headers: headers)
                     }
-                    headers[.contentLength] = "\(Self.content.count)"
                     return .ok(.chunks([.bytes(half), .pause(.seconds(60))]), headers: headers)
                 }
                 guard first < Self.content.count else {

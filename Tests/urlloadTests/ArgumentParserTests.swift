@@ -109,7 +109,6 @@ struct ArgumentParserTests {
     @Test func helpNamesEveryOptionAndExitCode() {
         for rule in OptionTable.curl.rules { #expect(Help.text.contains("--\(rule.long)")) }
         for code in ExitCode.allCases { #expect(Help.text.contains(code.meaning)) }
-        for rule in OptionTable.curl.rules { #expect(rule.help.count < 100, "\(rule.long)") }
         // Widest terminal we count on, and the lines that carry no table fit eighty.
         #expect(Help.text.split(separator: "\n").allSatisfy { $0.count <= 125 })
     }

@@ -8,12 +8,15 @@ import URLLoadingIO
 
 struct Continuation: Sendable {
     let path: String
+    /// The file as it was named.
+    let shown: String
     private let notes: String
 
     /// `nil` for what is no regular file: a pipe, a device.
     init?(_ path: String) {
         var status = stat()
         var path = path
+        shown = path
         // Behind a link it is the file itself that goes on.
         if let resolved = realpath(path, nil) {
             path = String(cString: resolved)
@@ -147,12 +150,12 @@ extension Report.Kept {
     init?(_ continuation: Continuation, _ error: LoadError, _ attempt: Transfer.Attempt) {
         if let token = error.resumeToken {
             guard token.offset > 0, continuation.hasNotes else { return nil }
-            self.init(file: continuation.path, bytes: token.offset, total: token.expectedLength, isChecked: true)
+            self.init(file: continuation.shown, bytes: token.offset, total: token.expectedLength, isChecked: true)
             return
         }
         let place = continuation.leftover.path(percentEncoded: false)
         guard attempt.bytes > 0, Job.exists(place) else { return nil }
         self.init(
-            file: continuation.path, bytes: attempt.bytes, total: attempt.response?.expectedLength, isChecked: false)
+            file: continuation.shown, bytes: attempt.bytes, total: attempt.response?.expectedLength, isChecked: false)
     }
 }

@@ -58,7 +58,7 @@ extension Transfer {
             attempt.kept = Report.Kept(continuation, error, attempt)
             throw error
         }
-        attempt.file = continuation.path
+        attempt.file = continuation.shown
         guard options.failsWithBody, let status = attempt.response?.http?.status, status.code >= 400 else { return }
         attempt.failure = Report.Failure(status)
         throw RefusedStatus()
@@ -71,7 +71,7 @@ extension Transfer {
             try? heads?.write(watch.heads + [response.http].compactMap(\.self))
             watch.progress.answers(response.expectedLength)
         case .resumed(let offset, let expected) where offset > 0:
-            screen.message("\(continuation.path): goes on at byte \(offset)")
+            screen.message("\(continuation.shown): goes on at byte \(offset)")
             attempt.resumedAt = offset
             watch.progress.begins(at: offset, of: expected)
         case .received(let bytes):

@@ -73,7 +73,7 @@ struct ProgressBoard: Sendable {
     }
 
     /// Rather too many than too few: a line that is wrapped could not be drawn over.
-    private static func columns(_ text: some StringProtocol) -> Int {
+    static func columns(_ text: some StringProtocol) -> Int {
         text.unicodeScalars.reduce(0) { $0 + ($1.value < 0x1100 || $1 == "…" ? 1 : 2) }
     }
 }

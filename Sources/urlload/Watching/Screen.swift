@@ -10,8 +10,8 @@ final class Screen: Sendable {
     private struct State: Sendable {
         var transcript: Transcript
         var board: ProgressBoard?
-        /// Progress lines on the terminal now; the cursor is at the end of the last.
-        var drawn = 0
+        /// Columns of each progress line on the terminal now; the cursor is at the end of the last.
+        var drawn: [Int] = []
     }
 
     private let state: Lock<State>
@@ -115,8 +115,8 @@ final class Screen: Sendable {
                 guard let lines else { return }
                 // What is left of lines that are not drawn any more goes, too.
                 try? screen.output.write(
-                    Screen.home(state.drawn) + lines.joined(separator: "\u{1B}[K\n") + "\u{1B}[K\u{1B}[J")
-                state.drawn = lines.count
+                    screen.home(state.drawn) + lines.joined(separator: "\u{1B}[K\n") + "\u{1B}[K\u{1B}[J")
+                state.drawn = lines.map(ProgressBoard.columns)
             }
         }
 
@@ -127,13 +127,17 @@ final class Screen: Sendable {
         }
     }
 
-    /// To the beginning of the first of so many lines.
-    private static func home(_ lines: Int) -> String { lines > 1 ? "\r\u{1B}[\(lines - 1)A" : "\r" }
+    /// To the beginning of the first of some lines, which take more rows if the terminal has become narrower.
+    private func home(_ lines: [Int]) -> String {
+        let width = max(1, output.terminalSize?.columns ?? 80)
+        let rows = lines.reduce(0) { $0 + max(1, ($1 + width - 1) / width) }
+        return rows > 1 ? "\r\u{1B}[\(rows - 1)A" : "\r"
+    }
 
     private func put(_ lines: [String]) {
         state.withLock { state in
-            let erase = state.drawn > 0 ? Self.home(state.drawn) + "\u{1B}[J" : ""
-            state.drawn = 0
+            let erase = state.drawn.isEmpty ? "" : home(state.drawn) + "\u{1B}[J"
+            state.drawn = []
             let text = erase + lines.map { $0 + "\n" }.joined()
             if !text.isEmpty { try? output.write(text) }
         }

@@ -11,7 +11,7 @@ enum WaterfallPage {
 
     static func make(_ waterfall: Waterfall) -> String {
         let slowest = waterfall.slowest.map {
-            "; slowest: \(escaped($0.method)) \(escaped($0.url)), \(WaterfallLines.time($0.seconds))"
+            "slowest: \(escaped($0.method)) \(escaped($0.url)), \(WaterfallLines.time($0.seconds))"
         }
         return """
             <!DOCTYPE html>
@@ -33,7 +33,8 @@ enum WaterfallPage {
             </head>
             <body>
             <h1>\(waterfall.rows.count) requests in \(WaterfallLines.time(waterfall.seconds))</h1>
-            <p>\(legend)\(slowest ?? "")</p>
+            <p>\(legend)</p>
+            <p>\(slowest ?? "")</p>
             <div class="picture">
             \(picture(waterfall))
             </div>

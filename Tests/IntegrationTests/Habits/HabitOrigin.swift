@@ -5,7 +5,11 @@ import URLLoading
 import URLLoadingTesting
 
 enum HabitOrigin {
-    static let content: [UInt8] = (0..<1000).map { UInt8(32 + ($0 * 7 + $0 / 95) % 95) }
+    /// Printable, and no two parts of it alike.
+    static let content: [UInt8] = (0..<1000).map { (index: Int) -> UInt8 in
+        let step: Int = index * 7 + index / 95
+        return UInt8(32 + step % 95)
+    }
     private static let modified = "Sun, 06 Nov 1994 08:49:37 GMT"
 
     static func prepare(_ folder: TemporaryFolder, _ base: String) throws {
