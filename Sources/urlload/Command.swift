@@ -1,24 +1,52 @@
 // The command: reads the arguments, loads each URL, tells how it went.
 
+import Glibc
 import URLLoading
 
 enum Command {
     static func run(_ arguments: [String]) async -> ExitCode {
-        if arguments.isEmpty { return await Demonstration.run() }
-        if arguments[0] == "tour" { return await Tour.run(Array(arguments.dropFirst())) }
-        if arguments[0] == "ws" { return await WebSocketCommand.run(Array(arguments.dropFirst())) }
-        if arguments[0] == "tls" { return await TLSCommand.run(Array(arguments.dropFirst())) }
-        if arguments[0] == "cache" { return CacheCommand.run(Array(arguments.dropFirst())) }
-        var options: Options
-        do throws(UsageError) { options = try ArgumentParser.parse(arguments) } catch {
+        guard let first = arguments.first else { return await Demonstration.run() }
+        let rest = Array(arguments.dropFirst())
+        switch first {
+        case "tour": return await Tour.run(rest)
+        case "ws": return await WebSocketCommand.run(rest)
+        case "tls": return await TLSCommand.run(rest)
+        case "wget": return await WgetCommand.run(rest)
+        case "http", "https": return await HTTPieCommand.run(rest, scheme: first)
+        case "har": return HARCommand.run(rest)
+        case "cache": return CacheCommand.run(rest)
+        default: break
+        }
+        do throws(UsageError) {
+            return await run(try ArgumentParser.parseAll(arguments, config: ConfigFile.standard))
+        } catch {
             return usage(error.words)
         }
-        if options.wantsHelp { return print(Help.text) }
-        if options.wantsVersion { return print(Help.version + "\n") }
-        if options.urls.isEmpty { return usage("no URL") }
+    }
+
+    /// One group after the other; the exit code is that of the first failure.
+    static func run(_ groups: [Options]) async -> ExitCode {
+        if groups.contains(where: \.wantsHelp) { return print(Help.text) }
+        if let kind = groups.lazy.compactMap(\.generated).first { return Generator.run(kind) }
+        if groups.contains(where: \.wantsVersion) { return print(Help.version + "\n") }
+        guard groups.allSatisfy({ !$0.urls.isEmpty || !$0.saving.inputLists.isEmpty }) else {
+            return usage("no URL" + Habits.hint(groups))
+        }
+        var code = ExitCode.done
+        for var options in groups {
+            if let mistake = askForPasswords(&options) { return usage(mistake) }
+            let own = await load(options)
+            if code == .done { code = own }
+            if Signals.exitCode != nil || own == .brokenPipe || options.shared.failsEarly && own != .done { break }
+        }
+        return code
+    }
+
+    /// - Returns: what is said if there is no terminal to ask at.
+    private static func askForPasswords(_ options: inout Options) -> String? {
         if options.login.needsPassword, let user = options.login.user {
             guard let password = PasswordPrompt.ask("Password of \(user): ") else {
-                return usage("-u needs a password, and there is no terminal to ask for it")
+                return "-u needs a password, and there is no terminal to ask for it"
             }
             options.login.password = password
         }
@@ -27,7 +55,7 @@ enum Command {
         {
             options.way.proxyUser = "\(user):\(password)"
         }
-        return await load(options)
+        return nil
     }
 
     static func load(_ options: Options) async -> ExitCode {
@@ -36,27 +64,35 @@ enum Command {
             screen.message(Help.insecureWarning)
         }
         let archiver = options.archiveFile.map { _ in Archive.archiver(options) }
-        var configuration = Configuration(options, screen, archiver)
+        let jobs: [Job]
+        let heads: HeadFile?
+        let memory: Memory
+        do throws(OutputError) {
+            jobs = try Job.all(options)
+            heads = try options.headFile.map { (path) throws(OutputError) in try HeadFile(path) }
+            memory = try Memory(options, jobs.map(\.url))
+        } catch {
+            screen.error(error.words)
+            return error.code
+        }
+        var known = options
+        known.urls = jobs.map(\.url)
+        var configuration = Configuration(known, screen, archiver)
         do throws(LoadError) {
             try options.trust.apply(try await options.trust.identity(), to: &configuration.tls)
         } catch {
-            screen.message(ErrorWords.identity(error))
+            screen.error(ErrorWords.identity(error))
             return ExitCode(error)
-        }
-        let memory: Memory
-        do throws(OutputError) { memory = try Memory(options) } catch {
-            screen.message(error.words)
-            return error.code
         }
         for complaint in memory.complaints { screen.message(complaint) }
         if let problem = options.login.netrc?.problem { screen.message("warning: \(problem)") }
         configuration.cookies.storage = .store(memory.cookies)
-        configuration.hsts.storage = .store(memory.hsts)
+        configuration.strictTransport.storage = .store(memory.hsts)
         let session = Session(configuration)
         Signals.watch { session.invalidateAndCancel() }
         // On the loop's own thread: no thread is woken on the way from the socket to the output.
-        let loaded = await withTaskExecutorPreference(eventLoopExecutor) {
-            let code = await loadAll(options, Transfer(options: options, session: session, screen: screen), screen)
+        let loaded = await withTaskExecutorPreference(loopExecutor) {
+            let code = await Queue(options, session, screen, heads).run(jobs)
             session.invalidateAndCancel()
             await session.invalidated()
             // The disk follows behind; nothing else goes on any more.
@@ -70,67 +106,29 @@ enum Command {
         return Signals.exitCode ?? (code == .done ? written : code)
     }
 
-    /// One after the other in the order given; with `-O` as many at a time as a host may get.
-    private static func loadAll(_ options: Options, _ transfer: Transfer, _ screen: Screen) async -> ExitCode {
-        let width = options.destination == .namedAfterURL ? transfer.session.configuration.maximumConnectionsPerHost : 1
-        return await withTaskGroup(of: Report.self) { group in
-            var code = ExitCode.done
-            var loads = transfers(options, transfer)[...]
-            for load in loads.prefix(width) { group.addTask { await load.transfer.run(load.url) } }
-            loads = loads.dropFirst(width)
-            for await report in group {
-                let own = tell(report, options, screen)
-                if code == .done { code = own }
-                // Nobody reads any more, or nobody wants any more.
-                if own == .brokenPipe || Signals.exitCode != nil { loads = [] }
-                if let load = loads.popFirst() { group.addTask { await load.transfer.run(load.url) } }
-            }
-            return code
-        }
-    }
-
-    /// The URLs, each with a transfer to where its body goes. A name that `-O` gives to two of them gets a number the
-    /// second time.
-    private static func transfers(_ options: Options, _ transfer: Transfer) -> [(url: String, transfer: Transfer)] {
-        guard options.destination == .namedAfterURL else { return options.urls.map { ($0, transfer) } }
-        let names = FileName.distinct(options.urls.map { AddressText.url($0).map(FileName.make) })
-        return zip(options.urls, names).map { text, name in
-            guard let name else { return (text, transfer) }
-            var own = options
-            own.destination = .file(name.own)
-            if name.own != name.wanted {
-                let address = AddressText.url(text).map(AddressText.shown) ?? text
-                transfer.screen.message("\(address) goes to \(name.own): an earlier URL goes to \(name.wanted)")
-            }
-            return (text, Transfer(options: own, session: transfer.session, screen: transfer.screen))
-        }
-    }
-
-    private static func tell(_ report: Report, _ options: Options, _ screen: Screen) -> ExitCode {
-        let code = report.failure?.exit ?? .done
-        if let failure = report.failure, code != .brokenPipe, Signals.exitCode == nil {
-            let address =
-                failure.exit == .write || failure.exit == .read
-                ? "" : AddressText.inMessage(report.effectiveURL ?? report.url) + ": "
-            screen.message(address + ErrorWords.make(failure))
-        }
-        if code == .done, let page = ErrorWords.savedPage(report) { screen.message(page) }
-        // Lines of events are not followed by one that is none.
-        guard options.printsJSON, !options.printsEvents else { return code }
-        let written = print(report.json.description + "\n")
-        return code == .done ? written : code
-    }
-
-    private static func usage(_ words: String) -> ExitCode {
-        try? FileDescriptor.standardError.write("urlload: \(words)\nurlload --help lists the options\n")
+    /// - Parameter help: what lists the options.
+    static func usage(_ words: String, _ help: String = "urlload --help") -> ExitCode {
+        try? FileDescriptor.standardError.write("urlload: \(words)\n\(help) lists the options\n")
         return .usage
     }
 
-    private static func print(_ text: String) -> ExitCode {
+    static func print(_ text: String) -> ExitCode {
         do throws(OutputError) { try FileDescriptor.standardOutput.write(text) } catch {
             if error.code != .brokenPipe { try? FileDescriptor.standardError.write("urlload: \(error.words)\n") }
             return error.code
         }
         return .done
+    }
+}
+
+/// What is said to those who typed another tool's option that means something else here.
+enum Habits {
+    /// `-c URL` is wget's, `-i LIST` too.
+    static func hint(_ groups: [Options]) -> String {
+        let isAddress = { (text: String?) in text?.contains("://") ?? false }
+        if groups.contains(where: { isAddress($0.memory.cookieOutput) }) {
+            return ": -c FILE is curl's cookie jar; 'urlload wget -c URL' goes on with a file as wget does"
+        }
+        return ""
     }
 }

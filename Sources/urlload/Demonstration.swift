@@ -48,8 +48,8 @@ enum Demonstration {
             "A load over TLS, and what went over the wire", ["-v", secure.url("/hello").absoluteString], roots)
         try await step("The same without trusting that issuer", [secure.url("/hello").absoluteString], nil)
         try await step("A body that takes its time", [plain.url("/slowly").absoluteString], nil)
-        try await step("A redirect, reported as JSON", ["--json", plain.url("/moved").absoluteString], nil)
-        try await step("256 MiB, counted and dropped", ["--json", plain.url("/large").absoluteString], nil)
+        try await step("A redirect, reported as JSON", ["--summary", "json", plain.url("/moved").absoluteString], nil)
+        try await step("256 MiB, counted and dropped", ["--summary", "json", plain.url("/large").absoluteString], nil)
         try await step("A server that ends too early", [plain.url("/cut").absoluteString], nil)
         try await step("A page that is not there, with --fail", ["-f", plain.url("/nowhere").absoluteString], nil)
     }

@@ -21,7 +21,7 @@ struct CommandEventTests {
             let blocks = try await Running.urlload(["--sse", url])
             #expect(blocks.code == 0 && blocks.errors.isEmpty, "\(blocks.errors)")
             #expect(blocks.text == "event: a\nid: 1\ndata: x\ndata: y\n\nid: 1\ndata: z\n\n")
-            let lines = try await Running.urlload(["--sse", "--json", url])
+            let lines = try await Running.urlload(["--sse", "--summary", "json", url])
             #expect(
                 lines.text == #"{"type":"a","data":"x\ny","lastEventID":"1"}"# + "\n"
                     + #"{"type":"message","data":"z","lastEventID":"1"}"# + "\n")

@@ -70,7 +70,7 @@ struct CommandTests {
         #expect(json.text.hasSuffix("X-Method: PUT\r\nX-Type: application/json\r\n\r\n{}"))
         let folder = try TemporaryFolder()
         let file = try await Running.urlload([
-            "-d", "@" + (Servers.variable("FILES") ?? "") + "/1m.bin", "-o", folder.path + "/echo", echo,
+            "--data-binary", "@" + (Servers.variable("FILES") ?? "") + "/1m.bin", "-o", folder.path + "/echo", echo,
         ])
         #expect(file.code == 0)
         #expect(try folder.bytes("echo") == Array(Servers.numbers(125_000)))
@@ -92,7 +92,7 @@ struct CommandTests {
     @Test func oneJSONObjectPerURL() async throws {
         let result = try await Running.urlload(
             [
-                "--json", "--cacert", #require(Servers.variable("CA")), Servers.text("NGINX_TLS", "/1k.txt"),
+                "--summary", "json", "--cacert", #require(Servers.variable("CA")), Servers.text("NGINX_TLS", "/1k.txt"),
                 Servers.text("NGINX", "/r302"),
                 "http://127.0.0.1:1/",
             ])
@@ -179,7 +179,8 @@ struct CommandTests {
         ])
         #expect(shown.errors.contains("> Cookie: id=secret\n") && !shown.errors.contains("\\x1b"))
         let large = try await Running.urlload([
-            "--trace", "-d", "@" + (Servers.variable("FILES") ?? "") + "/1m.txt", Servers.text("ORIGIN", "/count"),
+            "--trace", "--data-binary", "@" + (Servers.variable("FILES") ?? "") + "/1m.txt",
+            Servers.text("ORIGIN", "/count"),
         ])
         #expect(large.text == "1000000")
         #expect(large.errors.split(separator: "\n").count { $0.hasPrefix("> 0") } >= 125_000)
@@ -208,7 +209,7 @@ struct CommandTests {
     func signals(_ number: Int32, _ code: Int32) async throws {
         let folder = try TemporaryFolder()
         let process = try Running(
-            Running.urlloadPath, ["-o", "file", "--json", Servers.text("ORIGIN", "/stall")], in: folder)
+            Running.urlloadPath, ["-o", "file", "--summary", "json", Servers.text("ORIGIN", "/stall")], in: folder)
         // The temporary file says that the load is on its way.
         while !folder.names.contains(where: { $0.hasPrefix(".urlload") }) {
             try await Task.sleep(for: .milliseconds(10))
@@ -260,7 +261,7 @@ struct CommandTests {
     func memoryStaysSmall() async throws {
         let path = Servers.isLong ? "/10g.bin" : "/1g.bin"
         let folder = try TemporaryFolder()
-        for options in [["-o", "/dev/null"], ["--json"]] {
+        for options in [["-o", "/dev/null"], ["--summary", "json"]] {
             let process = try Running(
                 Running.urlloadPath, options + [Servers.text("NGINX", path)], in: folder, sampling: true)
             let result = try await process.wait()
@@ -270,7 +271,8 @@ struct CommandTests {
         }
         let upload = try Running(
             Running.urlloadPath,
-            ["-d", "@" + (Servers.variable("FILES") ?? "") + "/1g.bin", Servers.text("NGINX", "/drop")], in: folder,
+            ["--data-binary", "@" + (Servers.variable("FILES") ?? "") + "/1g.bin", Servers.text("NGINX", "/drop")],
+            in: folder,
             sampling: true)
         // nginx reads the body away before it closes.
         #expect(try await upload.wait().highWater < 32 << 20)

@@ -17,10 +17,10 @@ struct SecretCommandTests {
             "http://ada:s3@cret@127.0.0.1:1/",
         ])
     func unparsable(_ url: String) async throws {
-        for options in [[], ["--json"], ["-v"], ["--trace"]] {
+        for options in [[], ["--summary", "json"], ["-v"], ["--trace"]] {
             let result = try await Running.urlload(options + [url])
             #expect(result.code != 0)
-            let said = result.errors + (options == ["--json"] ? "" : result.text)
+            let said = result.errors + (options == ["--summary", "json"] ? "" : result.text)
             for part in ["s3cret", "s3 ", "s3/", "s3@", "cret@"] {
                 #expect(!said.contains(part), "\(options): \(said)")
             }
@@ -73,7 +73,7 @@ struct SecretCommandTests {
             let target = "http://ada:s3cret@127.0.0.1:\(origin.port)/a?access_token=s3cret&page=2"
             let loaded = try await Running.urlload(["-s", "--cache", folder.path + "/c", target])
             #expect(loaded.text == "here", "\(loaded.errors)")
-            for options in [[], ["--json"]] {
+            for options in [[], ["--summary", "json"]] {
                 let listed = try await Running.urlload(["cache", "ls", "--cache", folder.path + "/c"] + options)
                 #expect(
                     listed.text.contains("access_token=(removed)&page=2") && !listed.text.contains("s3cret"),

@@ -259,7 +259,7 @@ final class DownloadWork: Sendable {
         state.withLock { state in
             state.offset = offset + Int64(saved.count)
             // What is held may be anything.
-            if saved.isTooLong { state.record = nil }
+            if saved.isTooLong { (state.record, state.response) = (nil, nil) }
         }
         return result
     }
@@ -322,7 +322,22 @@ final class DownloadWork: Sendable {
     }
 
     /// The load is over: whoever has a token may go on.
-    func leave() { state.withLock { $0.complete == nil ? $0.file : nil }?.unclaim() }
+    func leave() {
+        let (held, leftover) = state.withLock { state in
+            let isPlain =
+                state.response?.http.map { $0.status == .ok && !$0.headers.contains(.contentEncoding) } ?? false
+            return (
+                state.complete == nil ? state.file : nil,
+                state.record == nil && state.offset > 0 && isPlain ? options.leftover : nil
+            )
+        }
+        if let held, let leftover {
+            try? held.move(
+                from: held.path, to: leftover.path(percentEncoded: false), replacing: true, permissions: .usual,
+                synchronizes: false)
+        }
+        held?.unclaim()
+    }
 
     var result: DownloadedFile? { state.withLock { $0.complete } }
 

@@ -32,6 +32,9 @@ public struct DownloadOptions: Sendable {
     /// response (``LoadError/response``). Otherwise the page that comes with an error status is what is saved, as any
     /// response is. A download that is resumed never takes a page for content.
     public var requiresSuccess = false
+    /// The `file` URL, in the folder of ``destination``, that takes what was received of a content which no token can
+    /// be made for (no strong validator), if the load ends early. `nil`, the default: it is removed.
+    package var leftover: URL?
 
     /// Options; what is not named here is set afterwards.
     public init(destination: URL? = nil, overwrites: Bool = true, synchronizes: Bool = false) {

@@ -1,19 +1,55 @@
-// From words to `Options`: `-s`, `-sf`, `-oFILE`, `-o FILE`, `--output FILE`, `--output=FILE`; after
-// `--` everything is a URL. Knows no option by name.
+// From words to `Options`: `-s`, `-sf`, `-oFILE`, `-o FILE`, `--output FILE`, `--output=FILE`, `--no-fail`, the
+// beginning of a long name if no other has it; after `--` every word is a URL. Knows no option by name.
 
 struct ArgumentParser {
-    private var words: ArraySlice<String>
+    private let table: OptionTable
+    private var words: ArraySlice<String> = []
     private var options = Options()
+    /// The groups before the last `--next`.
+    private var finished: [Options] = []
+    private var configDepth = 0
 
+    /// Returns the options of the first group (`--next` begins another).
     /// - Parameter arguments: without the name of the program.
-    static func parse(_ arguments: [String]) throws(UsageError) -> Options {
-        var parser = ArgumentParser(words: arguments[...])
-        while let word = parser.words.popFirst() { try parser.take(word) }
-        try OptionCheck.check(parser.options)
-        return parser.options
+    static func parse(_ arguments: [String], table: OptionTable = .curl) throws(UsageError) -> Options {
+        try parseAll(arguments, table: table)[0]
     }
 
-    private init(words: ArraySlice<String>) { self.words = words }
+    /// Returns the options of every group, at least one.
+    /// - Parameters:
+    ///   - arguments: without the name of the program.
+    ///   - table: the options there are.
+    ///   - config: the file that is read before, if there is one.
+    static func parseAll(
+        _ arguments: [String], table: OptionTable = .curl, config: String? = nil
+    ) throws(UsageError) -> [Options] {
+        var parser = ArgumentParser(table: table)
+        // As in curl: the option counts only as the first word.
+        let ignoresConfig = arguments.first == "--disable" || arguments.first.map { $0.hasPrefix("-q") } ?? false
+        if let config, !ignoresConfig { try parser.read(config: config, mustExist: false) }
+        try parser.take(arguments[...])
+        try parser.finish()
+        for index in parser.finished.indices { parser.finished[index].shared = parser.options.shared }
+        for options in parser.finished { try OptionCheck.check(options) }
+        return parser.finished
+    }
+
+    private init(table: OptionTable) { self.table = table }
+
+    /// Ends a group.
+    private mutating func finish() throws(UsageError) {
+        options.startsNext = false
+        try table.conclude(&options)
+        finished.append(options)
+        let shared = options.shared
+        options = Options()
+        options.shared = shared
+    }
+
+    private mutating func take(_ arguments: ArraySlice<String>) throws(UsageError) {
+        words = arguments
+        while let word = words.popFirst() { try take(word) }
+    }
 
     private mutating func take(_ word: String) throws(UsageError) {
         if word == "--" {
@@ -31,39 +67,82 @@ struct ArgumentParser {
     private mutating func takeLong(_ word: Substring) throws(UsageError) {
         let parts = word.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
         let name = String(parts[0])
-        guard let rule = OptionTable.rules.first(where: { $0.long == name }) else {
-            throw UsageError("there is no option --\(name)" + Self.suggestion(name))
+        let value = parts.count > 1 ? String(parts[1]) : nil
+        guard let rule = try table.rule(long: name) else {
+            if name.hasPrefix("no-"), let rule = try table.rule(long: String(name.dropFirst(3))), let undo = rule.undo {
+                if value != nil { throw UsageError("--\(name) takes no value") }
+                return try undo(&options, "")
+            }
+            throw UsageError(table.unknown("--\(name)"))
         }
-        if rule.value == nil, parts.count > 1 { throw UsageError("--\(name) takes no value") }
-        try apply(rule, parts.count > 1 ? String(parts[1]) : nil, "--\(name)")
+        if rule.value == nil, value != nil { throw UsageError("--\(name) takes no value") }
+        try apply(rule, value, "--\(name)")
     }
 
     private mutating func takeShort(_ word: Substring) throws(UsageError) {
         var rest = word
         while let letter = rest.popFirst() {
-            guard let rule = OptionTable.rules.first(where: { $0.short == letter }) else {
-                throw UsageError("there is no option -\(letter)")
+            guard let rule = table.rules.first(where: { $0.short == letter }) else {
+                throw UsageError(table.unknown("-\(letter)"))
             }
-            guard rule.value != nil else {
-                try apply(rule, nil, "-\(letter)")
+            let joined = rule.takesWord.map { $0(String(rest)) } ?? true
+            guard rule.value != nil, joined || rest.isEmpty else {
+                try apply(rule, nil, "-\(letter)", standsAlone: true)
                 continue
             }
             return try apply(rule, rest.isEmpty ? nil : String(rest), "-\(letter)")
         }
     }
 
-    private mutating func apply(_ rule: OptionRule, _ given: String?, _ name: String) throws(UsageError) {
-        guard let metavariable = rule.value else { return try rule.apply(&options, "") }
-        guard let value = given ?? words.popFirst() else {
-            throw UsageError("\(name) needs a value: \(metavariable)")
+    private mutating func apply(
+        _ rule: OptionRule, _ given: String?, _ name: String, standsAlone: Bool = false
+    ) throws(UsageError) {
+        guard let metavariable = rule.value else { return try perform(rule, "") }
+        if let value = given { return try perform(rule, value) }
+        if let takesWord = rule.takesWord {
+            guard !standsAlone, let next = words.first, takesWord(next) else { return try perform(rule, "") }
         }
-        try rule.apply(&options, value)
+        guard let value = words.popFirst() else { throw UsageError("\(name) needs a value: \(metavariable)") }
+        try perform(rule, value)
     }
 
-    private static func suggestion(_ name: String) -> String {
-        let near = OptionTable.rules.map { ($0.long, distance($0.long, name)) }.min { $0.1 < $1.1 }
-        guard let near, near.1 <= 2 else { return "" }
-        return "; did you mean --\(near.0)?"
+    private mutating func perform(_ rule: OptionRule, _ value: String) throws(UsageError) {
+        try rule.apply(&options, value)
+        if options.startsNext { try finish() }
+        if let path = options.configFile {
+            options.configFile = nil
+            try read(config: path, mustExist: true)
+        }
+    }
+
+    private mutating func read(config path: String, mustExist: Bool) throws(UsageError) {
+        guard let text = try ConfigFile.text(path, mustExist: mustExist) else { return }
+        guard configDepth < 8 else { throw UsageError("\(path): files that name one another with -K") }
+        configDepth += 1
+        defer { configDepth -= 1 }
+        let rest = words
+        for line in try ConfigFile.lines(text, path) {
+            words = []
+            do throws(UsageError) { try take(line) } catch {
+                throw UsageError("\(path), line \(line.number): \(error.words)")
+            }
+        }
+        words = rest
+    }
+
+    private mutating func take(_ line: ConfigFile.Line) throws(UsageError) {
+        let isShort = line.name.count == 2 && line.name.first == "-"
+        let name = String(line.name.drop { $0 == "-" })
+        guard let rule = isShort ? table.rules.first(where: { $0.short == name.first }) : try table.rule(long: name)
+        else {
+            guard name.hasPrefix("no-"), line.value == nil else { throw UsageError(table.unknown("--\(name)")) }
+            return try takeLong(name[...])
+        }
+        if rule.value == nil, let value = line.value { throw UsageError("\(name) takes no value, not \(value)") }
+        if rule.value != nil, rule.takesWord == nil, line.value == nil {
+            throw UsageError("\(name) needs a value: \(rule.value ?? "")")
+        }
+        try perform(rule, line.value ?? "")
     }
 
     /// How many letters must be added, removed or changed to make one of the other.
@@ -80,64 +159,5 @@ struct ArgumentParser {
             }
         }
         return row[b.count]
-    }
-}
-
-/// What no option can see alone.
-enum OptionCheck {
-    static func check(_ options: Options) throws(UsageError) {
-        guard !options.wantsHelp, !options.wantsVersion else { return }
-        if case .file = options.destination, options.urls.count > 1 {
-            throw UsageError("-o takes one URL; use -O for \(options.urls.count)")
-        }
-        let readers =
-            options.payloads.count(where: { $0 == .file("-") }) + options.formFields.count(where: \.readsStandardInput)
-            + (options.upload == "-" ? 1 : 0)
-        if readers > 1 || readers > 0 && options.urls.count > 1 { throw UsageError("standard input can be sent once") }
-        let continuesUpload = options.upload != nil && options.urls.allSatisfy { $0.lowercased().hasPrefix("ftp") }
-        if options.continues, !continuesUpload,
-            options.destination == .standardOutput || options.asksForHead || options.includesHead || options.sendsBody
-        {
-            throw UsageError("-C goes on with a file (-o, -O) loaded by GET, without -i; or with -T to ftp")
-        }
-        if options.continues, options.destination == .namedAfterURL {
-            let names = options.urls.compactMap { AddressText.url($0) }.map(FileName.make)
-            if Set(names).count < names.count { throw UsageError("-C takes one URL for each file name") }
-        }
-        if options.upload != nil, !options.formFields.isEmpty {
-            throw UsageError("-F sends a form and -T sends a file: not both")
-        }
-        if !options.formFields.isEmpty, !options.payloads.isEmpty {
-            throw UsageError("-F sends a form and -d sends data: not both")
-        }
-        if options.asksForHead, !options.formFields.isEmpty {
-            throw UsageError("-I asks for a head and -F sends a form: not both")
-        }
-        try checkEvents(options)
-        if options.asksForHead, !options.payloads.isEmpty {
-            throw UsageError("-I asks for a head and -d sends a body: not both")
-        }
-        if options.upload != nil, options.asksForHead || !options.payloads.isEmpty {
-            throw UsageError("-T sends a file: not together with -d or -I")
-        }
-        if options.uploadState != nil {
-            guard let upload = options.upload, upload != "-" else {
-                throw UsageError("--resumable needs -T with a file")
-            }
-            if options.urls.count > 1 { throw UsageError("--resumable takes one URL: STATEFILE remembers one upload") }
-        }
-        if options.trust.keyFile != nil, options.trust.certificateFile == nil { throw UsageError("--key needs --cert") }
-        _ = try options.way.policy()
-        if let least = options.minimumTLS, let most = options.maximumTLS, least > most {
-            throw UsageError("--tls-min is above --tls-max")
-        }
-    }
-
-    private static func checkEvents(_ options: Options) throws(UsageError) {
-        guard options.printsEvents else { return }
-        if options.urls.count > 1 { throw UsageError("--sse takes one URL: events do not end") }
-        if options.destination != .standardOutput || options.includesHead || options.asksForHead {
-            throw UsageError("--sse writes events to standard output: not with -o, -O, -i or -I")
-        }
     }
 }

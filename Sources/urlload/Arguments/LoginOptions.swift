@@ -58,11 +58,14 @@ extension OptionTable {
             "who asks, for the servers of the URLs; a password left out is asked for"
         ) {
             $0.login.take(user: $1)
-        },
-        OptionRule(.login, nil, flag: "basic", "with Basic alone: the password is readable on the way") {
+        }.like(wget: "--user=USER --password=…", httpie: "-a USER:PASSWORD"),
+        OptionRule(
+            .login, nil, flag: "basic", "with Basic alone, and at once: over http the password is readable on the way"
+        ) {
             $0.login.allow(.basic)
-        },
-        OptionRule(.login, nil, flag: "digest", "with Digest alone") { $0.login.allow(.digest) },
+        }.like(wget: "--auth-no-challenge", httpie: "-A basic"),
+        OptionRule(.login, nil, flag: "digest", "with Digest alone") { $0.login.allow(.digest) }
+            .like(httpie: "-A digest"),
         OptionRule(
             .login, nil, flag: "negotiate",
             "with a Kerberos ticket alone: of your cache, or got with the password of -u USER@REALM"
@@ -74,16 +77,13 @@ extension OptionTable {
         OptionRule(.login, nil, "oauth2-bearer", "TOKEN", "send this token to the servers of the URLs") {
             (options, text) throws(UsageError) in
             options.login.token = try OptionValue.token(text)
-        },
-        OptionRule(.login, nil, "bearer", "TOKEN", "the same") { (options, text) throws(UsageError) in
-            options.login.token = try OptionValue.token(text)
-        },
+        }.also("bearer").like(httpie: "-A bearer -a TOKEN"),
         OptionRule(.login, nil, "ftp-account", "TEXT", "for ftp servers that ask for an account besides a password") {
             $0.ftp.account = $1
         },
         OptionRule(.login, "n", flag: "netrc", "users and passwords from ~/.netrc, or the file that NETRC names") {
             $0.login.netrc = .standard
-        },
+        }.also("netrc-optional").like(wget: "(default)", httpie: "(default)"),
         OptionRule(.login, nil, "netrc-file", "FILE", "the same from FILE") { (options, path) throws(UsageError) in
             try OptionValue.readable(path, "--netrc-file")
             options.login.netrc = .file(URL(filePath: path))

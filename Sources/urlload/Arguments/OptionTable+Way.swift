@@ -2,13 +2,17 @@ import URLLoading
 
 extension OptionTable {
     static let way: [OptionRule] = [
+        OptionRule(.way, "4", flag: "ipv4", "connect to IPv4 addresses alone") { $0.way.family = .ipv4 }
+            .also("inet4-only").like(wget: "-4"),
+        OptionRule(.way, "6", flag: "ipv6", "connect to IPv6 addresses alone") { $0.way.family = .ipv6 }
+            .also("inet6-only").like(wget: "-6"),
         OptionRule(
             .way, "x", "proxy", "PROXY",
             "through http://, https:// or socks4:// to socks5h://HOST:PORT; '' for no proxy"
         ) { (options, text) throws(UsageError) in
             options.way.forbidsProxies = text.isEmpty
             options.way.proxy = text.isEmpty ? nil : try WayOptions.proxy(text, "--proxy")
-        },
+        }.like(wget: "-e http_proxy=…", httpie: "--proxy http:PROXY"),
         OptionRule(.way, nil, "socks5", "HOST:PORT", "through this SOCKS 5 proxy; names are looked up here") {
             (options, text) throws(UsageError) in
             options.way.proxy = try WayOptions.proxy(text, "--socks5", scheme: "socks5")
@@ -35,7 +39,7 @@ extension OptionTable {
         ) { $0.way.proxyUser = $1 },
         OptionRule(.way, nil, "noproxy", "LIST", "hosts to reach without a proxy, in place of no_proxy; * for all") {
             $0.way.bypass = ProxyBypass($1)
-        },
+        }.like(wget: "-e no_proxy=…"),
         OptionRule(.way, nil, "unix-socket", "PATH", "connect to this Unix socket, whatever the host") {
             (options, text) throws(UsageError) in
             do throws(LoadError) { options.way.overrides.append(try .unixSocket(text, for: nil)) } catch {
@@ -61,6 +65,6 @@ extension OptionTable {
         OptionRule(.way, nil, "interface", "NAME", "connect from this interface, or from this address of it") {
             (options, text) throws(UsageError) in
             options.way.interface = try WayOptions.interface(text)
-        },
+        }.like(wget: "--bind-address=ADDRESS"),
     ]
 }

@@ -18,6 +18,22 @@ enum OptionValue {
         return .seconds(number)
     }
 
+    /// The same; `nil` for 0, which is no limit.
+    static func secondsOrNone(_ text: String, _ option: String) throws(UsageError) -> Duration? {
+        if let number = Double(text), number == 0 { return nil }
+        return try seconds(text, option)
+    }
+
+    /// `0-499`, `500-`, `-500`, several with commas; a single number is where the rest begins.
+    static func range(_ text: String) throws(UsageError) -> String {
+        let isNumber = !text.isEmpty && text.utf8.allSatisfy { (0x30...0x39).contains($0) }
+        let range = isNumber ? text + "-" : text
+        guard range.utf8.allSatisfy({ (0x30...0x39).contains($0) || [0x2C, 0x2D, 0x20].contains($0) }),
+            range.contains("-")
+        else { throw UsageError("-r takes a range of bytes, such as 0-499, not \(text)") }
+        return range
+    }
+
     static func tlsVersion(_ text: String, _ option: String) throws(UsageError) -> Configuration.TLS.Version {
         switch text {
         case "1.2": .tls12

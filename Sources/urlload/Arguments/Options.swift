@@ -12,23 +12,80 @@ struct Options: Sendable {
     }
 
     /// A part of what is sent.
-    enum Payload: Sendable, Hashable {
-        case text(String)
-        /// A path; `-` is standard input.
-        case file(String)
+    struct Payload: Sendable, Hashable {
+        enum Content: Sendable, Hashable {
+            case text(String)
+            /// A path; `-` is standard input.
+            case file(String)
+            /// The same without its line breaks and NUL bytes: `-d @FILE`.
+            case lines(String)
+            /// The same, percent-encoded, behind `prefix`: `--data-urlencode NAME@FILE`.
+            case encoded(String, prefix: String)
+        }
+        var content: Content
+        /// Whether `&` stands between this part and the one before; not for `--json`.
+        var isField = true
+
+        static func text(_ text: String) -> Self { Self(content: .text(text)) }
+        static func file(_ path: String) -> Self { Self(content: .file(path)) }
+        static func lines(_ path: String) -> Self { Self(content: .lines(path)) }
+
+        var readsStandardInput: Bool {
+            switch content {
+            case .text: false
+            case .file(let path), .lines(let path), .encoded(let path, _): path == "-"
+            }
+        }
+    }
+
+    /// How a load goes on with what is there of a file.
+    enum Resuming: Sendable, Hashable {
+        case never
+        /// `-C`: where the server can say that the rest belongs to it.
+        case ifChecked
+        /// `-C -`: also where it cannot.
+        case always
+        /// `-C OFFSET`: from there, unchecked.
+        case from(Int64)
     }
 
     enum Trace: Sendable, Hashable {
         case off, heads, everything
     }
 
+    /// What holds for all groups of a command line (`--next`), wherever it stands.
+    struct Shared: Sendable {
+        var isSilent = false
+        var showsErrors = false
+        var showsMeter = true
+        var trace = Trace.off
+        /// Where the transcript goes; `nil` for standard error.
+        var traceFile: String?
+        /// Where messages go; `nil` for standard error.
+        var errorFile: String?
+        var isParallel = false
+        var maximumParallel: Int?
+        /// The least time from the start of one load to that of the next.
+        var interval: Duration?
+        var failsEarly = false
+    }
+
+    /// Before `~`, braces and brackets are replaced.
     var urls: [String] = []
+    /// Of the URL at the same place in ``urls``.
+    var outputs: [Destination] = []
+    var uploads: [String] = []
+    var shared = Shared()
 
     // The request.
     var method: Method?
     var fields = Headers()
+    /// Fields that are not sent, though they usually are: `-H 'Name:'`.
+    var removedFields: [FieldName] = []
     var payloads: [Payload] = []
-    /// A file to upload as it is.
+    var data = DataOptions()
+    var items = ItemOptions()
+    /// A file to upload as it is, with this load.
     var upload: String?
     /// Where an upload that can be resumed is remembered.
     var uploadState: String?
@@ -45,6 +102,7 @@ struct Options: Sendable {
     }
 
     // The way.
+    var expandsPatterns = true
     var followsRedirects = true
     var maximumRedirects: Int?
     var idleTimeout: Duration?
@@ -53,6 +111,8 @@ struct Options: Sendable {
     var expectContinueTimeout: Duration?
     var totalTimeout: Duration?
     var maximumConnections: Int?
+    /// Bytes a second.
+    var rateLimit: Int64?
     var httpVersions = Configuration.HTTPVersions.automatic
 
     var ftp = Configuration.FTP()
@@ -62,14 +122,15 @@ struct Options: Sendable {
 
     var memory = MemoryOptions()
 
-    // What was loaded before.
+    // The cache.
     /// Where responses are kept.
     var cacheDirectory: String?
     var cachePolicy = Request.CachePolicy.useProtocol
 
-    // Further tries.
+    // Retries.
     var retries = 0
     var retriesRefused = false
+    var retriesEverything = false
     /// `nil`: longer each time.
     var retryDelay: Duration?
     var retryTime: Duration?
@@ -84,23 +145,94 @@ struct Options: Sendable {
     var trust = TrustOptions()
 
     // The output.
+    /// Of this load.
     var destination = Destination.standardOutput
-    var continues = false
+    var saving = SavingOptions()
+    var resuming = Resuming.never
     var includesHead = false
+    /// The body is not written.
+    var dropsBody = false
+    /// A file for the heads of all responses; `-` is standard output.
+    var headFile: String?
     var failsOnStatus = false
-    var isSilent = false
-    var trace = Trace.off
+    var failsWithBody = false
     var showsSecrets = false
-    var printsJSON = false
+    var printsSummary = false
     var printsEvents = false
+    /// What `-w` writes after each load.
+    var writeOut: String?
+    /// `nil`: what suits the destination.
+    var pretty: Pretty?
     /// Where an HTTP Archive goes.
     var archiveFile: String?
+    var drawsWaterfall = false
+    /// Where a page of what each request waited for goes.
+    var reportFile: String?
+    var measures: Bool { printsSummary || writeOut != nil || drawsWaterfall || reportFile != nil }
 
-    var sendsBody: Bool { upload != nil || !payloads.isEmpty || !formFields.isEmpty }
+    // For the parser.
+    var startsNext = false
+    var configFile: String?
 
     // Instead of loading.
     var wantsHelp = false
     var wantsVersion = false
+    var generated: String?
+
+    var sendsBody: Bool {
+        upload != nil || !uploads.isEmpty || !formFields.isEmpty || !data.goesToQuery && !payloads.isEmpty
+    }
+    var continues: Bool { resuming != .never }
+    var isSilent: Bool {
+        get { shared.isSilent }
+        set { shared.isSilent = newValue }
+    }
+    var trace: Trace {
+        get { shared.trace }
+        set { shared.trace = newValue }
+    }
+}
+
+/// What `-d` and its companions mean besides their text.
+struct DataOptions: Sendable {
+    /// `-G`.
+    var goesToQuery = false
+    /// `--json`: the types of what is sent and wanted.
+    var isJSON = false
+    /// What `--url-query` adds, encoded.
+    var query: [Options.Payload] = []
+    var range: String?
+    var referer: String?
+    /// `-z`.
+    var condition: TimeCondition?
+    var tagToCompare: String?
+    var tagToSave: String?
+}
+
+/// How files are named and made.
+struct SavingOptions: Sendable {
+    enum Collision: Sendable, Hashable {
+        case replace
+        /// `FILE.1`.
+        case number
+        case skip
+    }
+    /// All URLs without a file of their own get one (`--remote-name-all`).
+    var namesAll = false
+    var folder: String?
+    var makesFolders = false
+    /// The name comes from Content-Disposition, if there is one.
+    var takesServersName = false
+    var collision = Collision.replace
+    /// The file gets the time of Last-Modified.
+    var setsTime = false
+    var inputLists: [String] = []
+    /// No grammar's default sets the time.
+    var keepsOwnTime = false
+    /// A name taken from the URL has its query.
+    var namesWithQuery = false
+    /// A file that is there is replaced only by a newer one (wget's `-N`).
+    var comparesTime = false
 }
 
 /// The command line cannot be understood. The words are for whoever typed it.

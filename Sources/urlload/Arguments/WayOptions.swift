@@ -4,6 +4,11 @@ import URLLoading
 import URLLoadingWire
 
 struct WayOptions: Sendable {
+    /// A kind of address.
+    enum Family: Sendable, Hashable { case ipv4, ipv6 }
+
+    /// The only addresses that are connected to; `nil` for both kinds.
+    var family: Family?
     var proxy: Proxy?
     /// Before that one.
     var preproxy: Proxy?

@@ -48,6 +48,16 @@ final class AtomicFile {
         UnfinishedFiles.remove(temporary)
     }
 
+    /// Ends it early, and keeps what was written under another name.
+    /// - Returns: false if it is a device or a pipe, or cannot be kept.
+    func leave(as name: String) -> Bool {
+        guard isOpen, let temporary, rename(temporary, name) == 0 else { return false }
+        isOpen = false
+        _ = close(descriptor.number)
+        UnfinishedFiles.remove(temporary)
+        return true
+    }
+
     private func failed() -> OutputError {
         let error = OutputError.system(errno, path)
         if let temporary { UnfinishedFiles.delete(temporary) }

@@ -7,17 +7,34 @@ import URLLoading
 enum BodyOutput {
     case standardOutput
     case file(AtomicFile, name: String)
-    /// Counted by others, kept by nobody.
+    /// Standard output, when all of it is here.
+    case pretty(PrettyBody)
+    /// Counted, and dropped.
     case none
 
-    init(_ options: Options, _ url: URL) throws(OutputError) {
+    init(_ options: Options, _ url: URL, _ response: Response, isTerminal: Bool) throws(OutputError) {
         switch options.destination {
-        case .standardOutput: self = options.printsJSON ? .none : .standardOutput
+        case .standardOutput:
+            guard !options.printsSummary else {
+                self = .none
+                return
+            }
+            let body = PrettyBody(options.pretty, response, isTerminal: isTerminal)
+            self = body.map { .pretty($0) } ?? .standardOutput
         case .file(let path): self = .file(try AtomicFile(path: path), name: path)
         case .namedAfterURL:
-            let name = FileName.make(for: url)
+            let name = Self.name(options, url, response)
+            if options.saving.makesFolders { try Folder.make(for: name) }
             self = .file(try AtomicFile(path: name), name: name)
         }
+    }
+
+    /// `-J`: the server's name, never one that is taken.
+    private static func name(_ options: Options, _ url: URL, _ response: Response) -> String {
+        let own =
+            response.http?.headers["Content-Disposition"].flatMap { FileName.suggested($0) } ?? FileName.make(for: url)
+        let folder = options.saving.folder.map { $0.hasSuffix("/") ? $0 : $0 + "/" } ?? ""
+        return FileName.free(folder + own)
     }
 
     var fileName: String? {
@@ -28,6 +45,7 @@ enum BodyOutput {
         switch self {
         case .standardOutput: try FileDescriptor.standardOutput.write(bytes)
         case .file(let file, _): try file.write(bytes)
+        case .pretty(let body): try body.write(bytes)
         case .none: break
         }
     }
@@ -40,7 +58,25 @@ enum BodyOutput {
         if let failure { throw failure }
     }
 
+    func write(head: HTTPHead) throws(OutputError) {
+        if case .pretty(let body) = self { return try body.write(head: head) }
+        try write(HeadText.make(head))
+    }
+
     func commit() throws(OutputError) {
-        if case .file(let file, _) = self { try file.commit() }
+        switch self {
+        case .file(let file, _): try file.commit()
+        case .pretty(let body): try body.commit()
+        case .standardOutput, .none: break
+        }
+    }
+
+    /// The load ended early: what came of a file stays as `FILE.part`.
+    func leave(_ count: Int64, _ total: Int64?) -> Report.Kept? {
+        if case .pretty(let body) = self { try? body.commit() }
+        guard case .file(let file, let name) = self, count > 0, file.leave(as: PartialFile.partName(name)) else {
+            return nil
+        }
+        return Report.Kept(file: name, bytes: count, total: total, isChecked: false, canGoOn: false)
     }
 }

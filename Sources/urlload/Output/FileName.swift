@@ -2,13 +2,18 @@
 // a server must not choose what is overwritten here.
 
 import FoundationEssentials
+import URLLoading
 
 enum FileName {
     /// The last part of the path, decoded, without anything that would lead out of the folder, hide
     /// the file or reach a terminal as a control sequence. `index.html` for a path without one.
-    static func make(for url: URL) -> String {
+    /// - Parameter hasQuery: whether the query is a part of it, as in wget.
+    static func make(for url: URL, hasQuery: Bool = false) -> String {
         let path = url.path(percentEncoded: true)
-        let last = path.split(separator: "/", omittingEmptySubsequences: false).last.map(String.init) ?? ""
+        var last = path.split(separator: "/", omittingEmptySubsequences: false).last.map(String.init) ?? ""
+        if hasQuery, let query = url.query(percentEncoded: true) {
+            last = (last.isEmpty ? "index.html" : last) + "?" + query
+        }
         let decoded = decoding(last) ?? last
         var name = String(String.UnicodeScalarView(decoded.unicodeScalars.map { isSafe($0) ? $0 : "_" }))
         if name.hasPrefix(".") || name.hasPrefix("-") { name = "_" + name.dropFirst() }
@@ -17,15 +22,19 @@ enum FileName {
     }
 
     /// Gives each name but the first of its kind a number behind it, `.1` upwards, that makes it another than all others.
-    /// - Parameter names: in the order of the URLs; `nil` for a URL without one.
-    static func distinct(_ names: [String?]) -> [(wanted: String, own: String)?] {
+    /// - Parameters:
+    ///   - names: in the order of the URLs; `nil` for a URL without one.
+    ///   - isTaken: whether a name may not be used at all.
+    static func distinct(
+        _ names: [String?], isTaken: (String) -> Bool = { _ in false }
+    ) -> [(wanted: String, own: String)?] {
         let wanted = Set(names.compactMap { $0 })
         var given: Set<String> = []
         return names.map { name in
             guard let name else { return nil }
             var own = name
             var number = 0
-            while given.contains(own) || number > 0 && wanted.contains(own) {
+            while given.contains(own) || number > 0 && wanted.contains(own) || isTaken(own) {
                 number += 1
                 own = numbered(name, number)
             }
@@ -34,10 +43,29 @@ enum FileName {
         }
     }
 
+    /// The name that a server suggests, as safe as one of a URL; `nil` if it suggests none.
+    static func suggested(_ disposition: String) -> String? {
+        let name = SuggestedName.make(disposition: disposition, nil, fallback: "")
+        return name.isEmpty ? nil : name
+    }
+
+    /// The name itself, or with the first number behind it that makes it one that no file has.
+    static func free(_ path: String) -> String {
+        var own = path
+        var number = 0
+        while Job.exists(own) {
+            number += 1
+            own = numbered(path, number)
+        }
+        return own
+    }
+
     /// A file system allows 255 bytes.
     private static func numbered(_ name: String, _ number: Int) -> String {
         var name = name
-        while name.utf8.count + ".\(number)".utf8.count > 255 { name.removeLast() }
+        // Folders before it count apart.
+        func size(_ name: String) -> Int { name.utf8.reversed().prefix { $0 != UInt8(ascii: "/") }.count }
+        while size(name) + ".\(number)".utf8.count > 255 { name.removeLast() }
         return "\(name).\(number)"
     }
 

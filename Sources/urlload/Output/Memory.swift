@@ -14,10 +14,14 @@ struct Memory: Sendable {
     /// What of `-b` is no cookie.
     let complaints: [String]
 
-    init(_ options: Options) throws(OutputError) {
+    /// - Parameter urls: the loads', whose hosts get the cookies of `-b`.
+    init(_ options: Options, _ urls: [String]? = nil) throws(OutputError) {
         self.options = options.memory
-        for path in options.memory.cookieInputs { cookies.set(netscapeText: try Self.text(path)) }
-        for url in options.urls.compactMap({ AddressText.url($0) }) {
+        for path in options.memory.cookieInputs {
+            let text = try Self.text(path)
+            cookies.set(netscapeText: options.memory.dropsSessionCookies ? Self.withoutSessionCookies(text) : text)
+        }
+        for url in (urls ?? options.urls).compactMap({ AddressText.url($0) }) {
             for text in options.memory.cookies { Self.set(text, for: url, in: cookies) }
         }
         complaints = options.memory.cookies.flatMap { text in
@@ -29,6 +33,14 @@ struct Memory: Sendable {
                 }
         }
         if let path = options.memory.hstsFile { for host in HSTSFile.read(try Self.text(path)) { hsts.set(host) } }
+    }
+
+    /// The lines of cookies with an end of their own: the fifth column is not 0.
+    private static func withoutSessionCookies(_ text: String) -> String {
+        text.split(whereSeparator: \.isNewline).filter { line in
+            let columns = line.split(separator: "\t", omittingEmptySubsequences: false)
+            return columns.count < 5 || columns[4] != "0"
+        }.joined(separator: "\n") + "\n"
     }
 
     /// To the host they are for, and to no other that a redirect leads to.

@@ -1,4 +1,4 @@
-// What `--json` says about a load.
+// What is known of a load when it is over: what `--summary json` and `-w` write.
 
 import FoundationEssentials
 import URLLoading
@@ -31,7 +31,26 @@ struct Report: Sendable {
     var file: String?
     var timings = Timings()
     var redirects: [(status: Int, url: String)] = []
+    /// Where a redirect led that was not followed.
+    var redirectURL: String?
     var failure: Failure?
+    /// Where a download went on.
+    var resumedAt: Int64 = 0
+    /// What a load that ended early has left.
+    var kept: Kept?
+    var metrics: LoadMetrics?
+
+    /// The beginning of a file.
+    struct Kept: Sendable, Hashable {
+        var file: String
+        var bytes: Int64
+        /// How many there are in all, if that is known.
+        var total: Int64?
+        /// Whether the server can say that the rest belongs to it.
+        var isChecked: Bool
+        /// Whether a later run can go on with it.
+        var canGoOn = true
+    }
 
     /// One object on one line.
     var json: JSONText {
@@ -61,7 +80,7 @@ struct Report: Sendable {
     }
 
     /// Names in lower case, all values of each: `.headers["set-cookie"][0]`.
-    private static func fields(_ headers: Headers) -> JSONText {
+    static func fields(_ headers: Headers) -> JSONText {
         var names: [String] = []
         var values: [String: [JSONText]] = [:]
         for field in headers {

@@ -1,5 +1,5 @@
-// `-C`: a download that another run of the command goes on with. What is needed for that lies beside the
-// file, in `.FILE.urlload`, from the moment the response is known: also a run that was killed is continued.
+// A download that another run of the command can go on with (`-C`). What is needed for that lies beside the file, in
+// `.FILE.urlload`, as soon as a part of the body is there: also a run that was killed is continued.
 
 import FoundationEssentials
 import Glibc
@@ -8,12 +8,15 @@ import URLLoadingIO
 
 struct Continuation: Sendable {
     let path: String
+    /// The file as it was named.
+    let shown: String
     private let notes: String
 
     /// `nil` for what is no regular file: a pipe, a device.
     init?(_ path: String) {
         var status = stat()
         var path = path
+        shown = path
         // Behind a link it is the file itself that goes on.
         if let resolved = realpath(path, nil) {
             path = String(cString: resolved)
@@ -69,47 +72,90 @@ struct Continuation: Sendable {
     func forget() { unlink(notes) }
     var hasNotes: Bool { access(notes, F_OK) == 0 }
 
+    /// Where bytes are left that no token is for.
+    var leftover: URL { URL(filePath: PartialFile.partName(place.path(percentEncoded: false))) }
+
+    /// With what a load is made.
+    struct Run: Sendable {
+        let session: Session
+        let decisions: Decisions
+        /// Whether it goes on with what another run has left; otherwise it begins anew, and what was left goes when
+        /// there is more.
+        let resumes: Bool
+        let leftover: URL
+    }
+
     /// Loads the rest, or all of it.
-    func run(
-        _ request: Request, _ session: Session, _ decisions: Decisions, _ hear: (LoadEvent) -> Void
+    /// - Parameter hear: gets each event; returns how long to pause.
+    func load(
+        _ request: Request, _ run: Run, _ hear: (LoadEvent) -> Duration?
     ) async throws(LoadError) -> DownloadedFile {
         let token = token(for: request.url)
+        guard run.resumes, let token else { return try await load(request, nil, run, old: token, hear) }
         do throws(LoadError) {
-            return try await run(request, token, session, decisions, hear)
-        } catch  where error.reason == .invalidResumeToken && token != nil {
-            return try await run(request, nil, session, decisions, hear)
+            return try await load(request, token, run, old: nil, hear)
+        } catch  where error.reason == .resumeTokenRefused {
+            return try await load(request, nil, run, old: nil, hear)
         }
     }
 
-    private func run(
-        _ request: Request, _ token: ResumeToken?, _ session: Session, _ decisions: Decisions,
-        _ hear: (LoadEvent) -> Void
+    private func load(
+        _ request: Request, _ token: ResumeToken?, _ run: Run, old: ResumeToken?, _ hear: (LoadEvent) -> Duration?
     ) async throws(LoadError) -> DownloadedFile {
-        let options = DownloadOptions(destination: place)
+        var options = DownloadOptions(destination: place)
+        options.leftover = run.leftover
         let task =
-            token.map { session.downloadTask(resuming: $0, request: request, options: options, decisions: decisions) }
-            ?? session.downloadTask(request, options: options, decisions: decisions)
+            token.map {
+                run.session.downloadTask(resuming: $0, request: request, options: options, decisions: run.decisions)
+            } ?? run.session.downloadTask(request, options: options, decisions: run.decisions)
         let events = task.events
         task.resume()
         // Once when there is something to go on with, and whenever more of it would survive a loss of power.
         var stored: Int64?
         var canStore = true
         for await event in events {
-            hear(event)
-            guard canStore, case .received = event else { continue }
+            if let pause = hear(event) {
+                task.suspend()
+                try? await Task.sleep(for: pause)
+                task.resume()
+            }
+            guard canStore, case .received(let bytes) = event, bytes.expected.map({ bytes.total < $0 }) ?? true else {
+                continue
+            }
             let onDisk = task.offsetOnDisk
             guard onDisk > stored ?? -1, let early = task.resumeToken else { continue }
+            if stored == nil { old?.discard() }
             stored = onDisk
             canStore = store(early)
         }
         do throws(LoadError) {
             let file = try await task.value
+            if stored == nil { old?.discard() }
             forget()
+            unlink(run.leftover.path(percentEncoded: false))
             return file
         } catch {
-            // What nobody will find again goes.
-            if let token = error.resumeToken, !canStore || !store(token) { token.discard() }
+            // What cannot be found again goes.
+            if let token = error.resumeToken {
+                if stored == nil, old != nil { old?.discard() }
+                if !canStore || !store(token) { token.discard() }
+            }
             throw error
         }
+    }
+}
+
+extension Report.Kept {
+    /// What a load that failed has left of its file; `nil` for nothing.
+    init?(_ continuation: Continuation, _ error: LoadError, _ attempt: Transfer.Attempt) {
+        if let token = error.resumeToken {
+            guard token.offset > 0, continuation.hasNotes else { return nil }
+            self.init(file: continuation.shown, bytes: token.offset, total: token.expectedLength, isChecked: true)
+            return
+        }
+        let place = continuation.leftover.path(percentEncoded: false)
+        guard attempt.bytes > 0, Job.exists(place) else { return nil }
+        self.init(
+            file: continuation.shown, bytes: attempt.bytes, total: attempt.response?.expectedLength, isChecked: false)
     }
 }

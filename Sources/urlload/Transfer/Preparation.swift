@@ -2,32 +2,39 @@
 
 import FoundationEssentials
 import URLLoading
+import URLLoadingWire
 
 extension Configuration {
     init(_ options: Options, _ screen: Screen, _ archiver: HTTPArchiver? = nil) {
         self = .ephemeral
         if let limit = options.idleTimeout { idleTimeout = limit }
         connectTimeout = options.connectTimeout
-        if let limit = options.expectContinueTimeout { expectContinueTimeout = limit }
+        if let limit = options.continueTimeout { continueTimeout = limit }
         if let limit = options.totalTimeout { resourceTimeout = limit }
         if let count = options.maximumConnections { maximumConnectionsPerHost = count }
+        // A load that waited for another's connection would not be parallel.
+        if options.shared.isParallel, options.maximumConnections == nil {
+            maximumConnectionsPerHost = max(maximumConnectionsPerHost, options.shared.maximumParallel ?? 50)
+        }
         httpVersions = options.httpVersions
         ftp = options.ftp
         if let count = options.maximumRedirects { maximumRedirects = count }
         if let agent = options.userAgent { userAgent = agent.isEmpty ? nil : agent } else { userAgent = "urlload/0.1" }
-        if !options.decodes { acceptEncoding = nil }
-        if let text = options.rootsText { tls.trustRoots = .pem(text) }
-        if let path = options.rootsFile { tls.trustRoots = .file(path) }
+        if options.removedFields.contains("User-Agent") { userAgent = nil }
+        if !options.decodes || options.removedFields.contains("Accept-Encoding") { acceptEncoding = nil }
+        if let text = options.rootsText { tls.roots = .pem(text) }
+        if let path = options.rootsFile { tls.roots = .file(path) }
         if let version = options.minimumTLS { tls.minimumVersion = version }
         if let version = options.maximumTLS { tls.maximumVersion = version }
         tls.minimumVersion = min(tls.minimumVersion, tls.maximumVersion)
         tls.unsafelySkipsVerification = options.isInsecure
         // What cannot be was refused when the command line was read.
-        if let policy = try? options.way.policy() { proxyPolicy = policy }
+        if let policy = try? options.way.policy() { proxies = policy }
         addressOverrides = AddressOverrides(options.way.overrides)
         networkInterface = options.way.interface
+        if let family = options.way.family { addressPolicy = .only(family) }
         authentication = options.login.settings(options.urls.compactMap { AddressText.url($0) })
-        cachesInMemory = false
+        keepsResponses = false
         cache = options.cacheDirectory.map { ResponseCache(directory: URL(filePath: $0, directoryHint: .isDirectory)) }
         cachePolicy = options.cachePolicy
         if cache != nil, options.trace != .off { cacheTap = { screen.note("cache: \($0)") } }
@@ -36,7 +43,14 @@ extension Configuration {
         if options.trace != .off { wireTap = { screen.show($0) } }
         if let archiver { observers.append(archiver) }
         if screen.showsProgress, options.sendsBody { observers.append(Watch.Uploads()) }
-        if options.printsJSON { observers.append(Watch.Observer()) }
+        if options.measures { observers.append(Watch.Observer()) }
+    }
+}
+
+extension AddressPolicy {
+    /// Addresses of one kind alone (`-4`, `-6`).
+    static func only(_ family: WayOptions.Family) -> AddressPolicy {
+        AddressPolicy { $0.host.contains(":") == (family == .ipv6) }
     }
 }
 
@@ -44,22 +58,100 @@ extension Request {
     init(_ options: Options, _ url: URL) throws {
         let form = try UploadForm.make(options.formFields)
         let upload = try options.upload.map { (path) throws(OutputError) in try UploadBody.upload(path) }
-        let body = try form ?? upload?.body ?? UploadBody.make(options.payloads)
+        let data = options.data.goesToQuery ? nil : try UploadBody.make(options.payloads)
+        var body = form ?? upload?.body ?? data
+        // As in curl, -T says no type: a URL that was signed for an upload knows of none.
+        if form == nil, options.upload != nil || options.removedFields.contains(.contentType) {
+            body?.contentType = nil
+        }
         self.init(
-            url: url,
+            url: try QueryText.extended(url, options),
             method: options.method
                 ?? (options.asksForHead ? .head : options.upload != nil ? .put : body == nil ? .get : .post),
             headers: options.fields, body: body)
         contentDecoding = options.acceptsCompressed == true ? .always : options.decodes ? .ifOffered : .never
-        if form == nil, body != nil, options.upload == nil, !headers.contains(.contentType) {
-            headers[.contentType] = "application/x-www-form-urlencoded"
-        }
+        try addFields(options, sendsForm: form == nil && data != nil)
         // A refusal, a challenge or a redirect shall come before what can be sent only once.
-        if upload?.isPiped == true, !headers.contains("Expect") { headers["Expect"] = "100-continue" }
+        if upload?.isPiped == true, !headers.contains("Expect"), !options.removedFields.contains("Expect") {
+            headers["Expect"] = "100-continue"
+        }
+        if options.upload != nil { try appendFileName(options) }
         if options.printsEvents {
             // Events have no limits but the request's own.
             idleTimeout = options.idleTimeout
             resourceTimeout = options.totalTimeout
         }
+    }
+
+    private mutating func addFields(_ options: Options, sendsForm: Bool) throws {
+        func add(_ name: FieldName, _ value: String?) {
+            guard let value, !headers.contains(name), !options.removedFields.contains(name) else { return }
+            headers[name] = value
+        }
+        if sendsForm {
+            add(.contentType, options.data.isJSON ? "application/json" : "application/x-www-form-urlencoded")
+        }
+        guard url.scheme?.lowercased().hasPrefix("http") == true else {
+            return
+        }
+        if options.data.isJSON { add(.accept, "application/json") }
+        add(
+            .referer,
+            options.data.referer.map { $0.hasSuffix(";auto") ? String($0.dropLast(5)) : $0 }.flatMap {
+                $0.isEmpty ? nil : $0
+            })
+        add(.range, options.data.range.map { "bytes=\($0)" })
+        if let condition = options.data.condition {
+            add(condition.isBefore ? "If-Unmodified-Since" : "If-Modified-Since", condition.date?.description)
+        }
+        if let path = options.data.tagToCompare, let tag = try TagFile.read(path) { add("If-None-Match", tag) }
+        if options.login.methods == [.basic], let user = options.login.user {
+            add(.authorization, "Basic " + Data("\(user):\(options.login.password ?? "")".utf8).base64EncodedString())
+        }
+    }
+
+    /// `-T FILE https://host/folder/` stores it under its own name. (ftp: ``FTPUpload``.)
+    private mutating func appendFileName(_ options: Options) throws {
+        guard let path = options.upload, path != "-", url.scheme?.lowercased().hasPrefix("http") == true,
+            url.query() == nil, url.path(percentEncoded: true).isEmpty || url.path(percentEncoded: true).hasSuffix("/")
+        else { return }
+        url = url.appending(path: URL(filePath: path).lastPathComponent)
+    }
+}
+
+/// What `-G` and `--url-query` add to a URL.
+enum QueryText {
+    static func extended(_ url: URL, _ options: Options) throws -> URL {
+        var parts = options.data.query
+        if options.data.goesToQuery { parts = options.payloads + parts }
+        guard !parts.isEmpty else { return url }
+        let text = String(decoding: try UploadBody.bytes(parts), as: UTF8.self)
+        let whole = url.absoluteString
+        let base = whole.prefix { $0 != "#" }
+        let mark =
+            !base.contains("?")
+            ? (base.hasSuffix("/") || url.path().isEmpty == false ? "?" : "/?")
+            : base.hasSuffix("?") || base.hasSuffix("&") ? "" : "&"
+        guard let extended = URL(string: base + mark + text + whole.dropFirst(base.count)) else {
+            throw LoadError(.badURL, phase: .preparing, party: .local, detail: "what -G adds makes no URL of it")
+        }
+        return extended
+    }
+}
+
+/// The file of `--etag-save` and `--etag-compare`: the tag on a line.
+enum TagFile {
+    /// `nil` for no file, and for an empty one.
+    static func read(_ path: String) throws(OutputError) -> String? {
+        guard Job.exists(path) else { return nil }
+        let text = String(decoding: try UploadBody.all(path), as: UTF8.self).prefix { !$0.isNewline }
+        return text.isEmpty ? nil : String(text)
+    }
+
+    static func write(_ tag: String?, to path: String) throws(OutputError) {
+        guard let tag else { return }
+        let file = try AtomicFile(path: path)
+        try file.write(tag + "\n")
+        try file.commit()
     }
 }

@@ -12,13 +12,23 @@ extension RetryPolicy {
         reasons = [.idleTimeout, .connectTimeout, .lookupFailed, .hostNotFound]
         if options.retriesRefused { reasons.insert(.connectionRefused) }
         statuses = Self.transientStatuses
-        retriesNonIdempotent = true
+        if options.retriesEverything {
+            reasons.formUnion(Self.everyReason)
+            statuses = Set((400..<600).compactMap { Status($0) })
+        }
+        includesNonIdempotent = true
         maximumDuration = options.retryTime
         // The longest that it waits of itself.
         maximumRetryAfter = Self.longest
-        backoff = options.retryDelay.map { .constant($0) } ?? .exponential(base: .seconds(1), cap: Self.longest)
+        backOff = options.retryDelay.map { .constant($0) } ?? .exponential(base: .seconds(1), cap: Self.longest)
     }
 
+    /// All that another try may mend, or not.
+    private static let everyReason: Set<LoadError.Reason> = [
+        .connectionRefused, .unreachable, .cannotConnect, .connectionLost, .truncated, .secureConnectionFailed, .notTLS,
+        .noCommonTLSVersion, .notHTTP, .certificateExpired, .certificateUntrusted, .certificateNameMismatch,
+        .proxyRefused, .proxyNotFound, .contentDecodingFailed,
+    ]
     private static let longest = Duration.seconds(600)
 }
 

@@ -7,33 +7,22 @@ struct Transfer: Sendable {
     let options: Options
     let session: Session
     let screen: Screen
+    /// The file of `-D`, which all loads of a group share.
+    let heads: HeadFile?
 
     @concurrent func run(_ text: String) async -> Report {
         let address = AddressText.url(text)
-        let line = screen.progress(of: address.map(FileName.make) ?? AddressText.inMessage(text))
-        defer { line.end() }
+        let line = screen.progress(of: address.map { FileName.make(for: $0) } ?? AddressText.inMessage(text))
         let watch = Watch(line)
         guard let url = address else {
+            defer { line.end() }
             var report = Report(url: AddressText.inMessage(text))
             report.failure = Report.Failure(LoadError(.badURL, phase: .preparing, party: .local))
             return finished(report, watch)
         }
         var report = Report(url: AddressText.shown(url))
         let attempt = Attempt()
-        do {
-            var request = try Request(options, url)
-            try await FTPUpload.prepare(&request, options, session)
-            try await Watch.$current.withValue(watch) {
-                if let continuation = continuation(url) {
-                    return try await carryOn(continuation, request, watch, attempt)
-                }
-                guard options.uploadState == nil else { return try await uploadResumably(request, url, watch, attempt) }
-                guard !options.printsEvents else { return try await receiveEvents(request, decisions(watch), attempt) }
-                try await session.load(request, decisions: decisions(watch)) { response, body in
-                    try await receive(response, body, url, watch, attempt)
-                }
-            }
-        } catch let error as LoadError {
+        do { try await load(url, watch, attempt) } catch let error as LoadError {
             // A file that could not be read is named by what our own sequence threw.
             report.failure =
                 attempt.failure ?? (error.ownCause as? OutputError).map { Report.Failure($0) } ?? Report.Failure(error)
@@ -43,95 +32,121 @@ struct Transfer: Sendable {
         } catch {
             report.failure = attempt.failure
         }
+        if attempt.isUnchanged { report.failure = nil }
         attempt.tell(&report)
-        return finished(report, watch)
+        report = finished(report, watch)
+        line.end(report.savedLine(line.elapsed))
+        return report
+    }
+
+    private func load(_ url: URL, _ watch: Watch, _ attempt: Attempt) async throws {
+        if case .file(let path) = options.destination {
+            if options.saving.collision == .skip, Job.exists(path) {
+                attempt.isUnchanged = true
+                return screen.message("\(path) is there already: not loaded")
+            }
+            if options.saving.makesFolders { try Folder.make(for: path) }
+        }
+        var request = try Request(options, url)
+        if let limit = options.rateLimit { try await PacedInput.pace(&request, options, limit) }
+        try await FTPUpload.prepare(&request, options, session)
+        try await Watch.$current.withValue(watch) {
+            if let partial = partial { return try await append(to: partial, request, url, watch, attempt) }
+            if let continuation = continuation { return try await carryOn(continuation, request, watch, attempt) }
+            guard options.uploadState == nil else { return try await uploadResumably(request, url, watch, attempt) }
+            guard !options.printsEvents else { return try await receiveEvents(request, decisions(watch), attempt) }
+            if case .from(let offset) = options.resuming, options.upload == nil {
+                request.headers[.range] = "bytes=\(offset)-"
+            }
+            try await session.load(request, decisions: decisions(watch)) { response, body in
+                try await receive(response, body, url, watch, attempt)
+            }
+        }
+        try conclude(attempt)
+    }
+
+    /// What follows a body that is complete.
+    private func conclude(_ attempt: Attempt) throws {
+        if let path = options.data.tagToSave { try TagFile.write(attempt.response?.http?.headers[.etag], to: path) }
+        if options.saving.setsTime, let file = attempt.file { FileTime.set(attempt.response?.http?.headers, of: file) }
     }
 
     /// What is known of a load when it ends early. Used by one task.
     final class Attempt: @unchecked Sendable {
         var response: Response?
         var bytes: Int64 = 0
+        var resumedAt: Int64 = 0
         var file: String?
         var failure: Report.Failure?
+        var kept: Report.Kept?
+        /// There is nothing new: nothing was written, and nothing failed.
+        var isUnchanged = false
 
         func tell(_ report: inout Report) {
             report.bytes = bytes
+            report.resumedAt = resumedAt
             report.file = file
+            report.kept = file == nil ? kept : nil
             report.head = response?.http
             if let response { report.effectiveURL = AddressText.shown(response.url) }
         }
     }
 
-    /// A status that `-f` takes as a failure; kept in the attempt.
-    private struct RefusedStatus: Error {}
+    /// A status that ends the load; kept in the attempt.
+    struct RefusedStatus: Error {}
 
     func receive<Body: AsyncSequence>(
         _ response: Response, _ body: Body, _ url: URL, _ watch: Watch, _ attempt: Attempt
     ) async throws where Body.Element: ContiguousBytes {
         attempt.response = response
-        if options.failsOnStatus, let status = response.http?.status, status.code >= 400 {
+        try heads?.write(watch.heads + [response.http].compactMap(\.self))
+        try judge(response, attempt)
+        let output = try open(response, url, watch)
+        watch.progress.answers(response.expectedLength)
+        var throttle = options.rateLimit.map { Throttle(bytesPerSecond: $0) }
+        do {
+            for try await chunk in body {
+                let count = try chunk.withUnsafeBytes { bytes in
+                    if !options.dropsBody { try output.write(bytes) }
+                    return bytes.count
+                }
+                attempt.bytes += Int64(count)
+                watch.progress.add(count)
+                if let pause = throttle?.pause(after: count) { try await Task.sleep(for: pause) }
+            }
+            try output.commit()
+        } catch {
+            attempt.kept = output.leave(attempt.bytes, response.expectedLength)
+            throw error
+        }
+        attempt.file = output.fileName
+        if options.failsWithBody, let status = response.http?.status, status.code >= 400 {
             attempt.failure = Report.Failure(status)
             throw RefusedStatus()
         }
-        let output = try open(response, url)
-        watch.progress.answers(response.expectedLength)
-        for try await chunk in body {
-            let count = try chunk.withUnsafeBytes { bytes in
-                try output.write(bytes)
-                return bytes.count
-            }
-            attempt.bytes += Int64(count)
-            watch.progress.add(count)
-        }
-        try output.commit()
-        attempt.file = output.fileName
     }
 
-    /// `nil` for what is not continued, or no file.
-    private func continuation(_ url: URL) -> Continuation? {
-        guard options.continues, options.upload == nil else { return nil }
-        return switch options.destination {
-        case .standardOutput: nil
-        case .file(let path): Continuation(path)
-        case .namedAfterURL: Continuation(FileName.make(for: url))
+    /// Ends the load for a status that has no body worth writing.
+    func judge(_ response: Response, _ attempt: Attempt) throws {
+        guard let status = response.http?.status else { return }
+        if status == .notModified, options.isConditional {
+            attempt.isUnchanged = true
+            throw RefusedStatus()
         }
+        if case .from(let offset) = options.resuming, offset > 0, status == .ok, options.upload == nil {
+            attempt.failure = Report.Failure(
+                LoadError(.rangeNotSatisfiable, phase: .receiving, party: .peer, detail: "the server sends all of it"))
+            throw RefusedStatus()
+        }
+        guard options.failsOnStatus, !options.failsWithBody, status.code >= 400 else { return }
+        attempt.failure = Report.Failure(status)
+        throw RefusedStatus()
     }
 
-    private func carryOn(
-        _ continuation: Continuation, _ request: Request, _ watch: Watch, _ attempt: Attempt
-    ) async throws {
-        var decisions = decisions(watch)
-        // An error page is no rest; what is held stays for another time.
-        if options.failsOnStatus || continuation.hasNotes {
-            decisions.response = Decision { response in
-                guard let status = response.http?.status, status.code >= 400 else { return .allow }
-                attempt.response = response
-                attempt.failure = Report.Failure(status)
-                return .cancel
-            }
-        }
-        _ = try await continuation.run(request, session, decisions) { event in
-            switch event {
-            case .responded(let response):
-                attempt.response = response
-                watch.progress.answers(response.expectedLength)
-            case .resumed(let offset, _) where offset > 0:
-                screen.message("\(continuation.path): goes on at byte \(offset)")
-            case .received(let bytes):
-                attempt.bytes += Int64(bytes.count)
-                watch.progress.add(bytes.count)
-            default: break
-            }
-        }
-        attempt.file = continuation.path
-    }
-
-    private func open(_ response: Response, _ url: URL) throws(OutputError) -> BodyOutput {
-        let output = try BodyOutput(options, url)
-        if options.includesHead || options.asksForHead, !options.printsJSON || output.fileName != nil,
-            let head = response.http
-        {
-            try output.write(HeadText.make(head))
+    private func open(_ response: Response, _ url: URL, _ watch: Watch) throws(OutputError) -> BodyOutput {
+        let output = try BodyOutput(options, url, response, isTerminal: screen.bodyIsOnTerminal)
+        if options.includesHead || options.asksForHead, !options.printsSummary || output.fileName != nil {
+            for head in watch.heads + [response.http].compactMap(\.self) { try output.write(head: head) }
         }
         // What ftp has in a head's place, as fields of the same meaning.
         if options.asksForHead, response.http == nil { try output.write(HeadText.make(response)) }
@@ -139,8 +154,8 @@ struct Transfer: Sendable {
     }
 
     private func receiveEvents(_ request: Request, _ decisions: Decisions, _ attempt: Attempt) async throws {
-        for try await event in session.serverSentEvents(for: request, decisions: decisions) {
-            try FileDescriptor.standardOutput.write(EventText.make(event, asJSON: options.printsJSON))
+        for try await event in session.events(for: request, decisions: decisions) {
+            try FileDescriptor.standardOutput.write(EventText.make(event, asJSON: options.printsSummary))
             attempt.bytes += Int64(event.data.utf8.count)
         }
     }
@@ -148,22 +163,41 @@ struct Transfer: Sendable {
     func decisions(_ watch: Watch) -> Decisions {
         var decisions = Decisions()
         decisions.redirect = Decision { [options, screen] redirect in
-            guard options.followsRedirects else { return .doNotFollow }
+            guard options.followsRedirects else {
+                watch.refused = AddressText.shown(redirect.request.url)
+                return .deliver
+            }
             watch.note(redirect)
             if options.trace != .off {
                 screen.note(
                     "redirect \(redirect.count + 1): \(redirect.response.http?.status.code ?? 0) to \(AddressText.inMessage(redirect.request.url.absoluteString))"
                 )
             }
-            return .follow
+            // As in curl: a method that was named is used to the end.
+            guard let method = options.method, redirect.request.method != method, method != .post else {
+                return .follow
+            }
+            var next = redirect.request
+            next.method = method
+            return .instead(next)
         }
         return decisions
     }
 
     private func finished(_ report: Report, _ watch: Watch) -> Report {
         var report = report
-        report.timings = watch.timings
+        report.metrics = watch.metrics
+        report.timings = watch.metrics.map { Report.Timings($0) } ?? Report.Timings()
         report.redirects = watch.redirects
+        report.redirectURL = watch.refused
         return report
+    }
+}
+
+extension Options {
+    /// Whether a 304 is an answer to what was asked.
+    var isConditional: Bool {
+        data.condition != nil || data.tagToCompare != nil || fields.contains("If-None-Match")
+            || fields.contains("If-Modified-Since")
     }
 }

@@ -6,20 +6,30 @@ import Glibc
 import URLLoading
 
 enum UploadBody {
+    /// - Returns: `nil` for no parts.
     static func make(_ payloads: [Options.Payload]) throws(OutputError) -> RequestBody? {
         guard let first = payloads.first else { return nil }
-        if payloads.count == 1, case .file(let path) = first, path != "-", try isRegularFile(path) {
+        if payloads.count == 1, case .file(let path) = first.content, path != "-", try isRegularFile(path) {
             return .file(URL(filePath: path))
         }
+        return .data(Data(try bytes(payloads)))
+    }
+
+    /// The parts one behind the other, with `&` between fields.
+    static func bytes(_ payloads: [Options.Payload]) throws(OutputError) -> [UInt8] {
         var bytes: [UInt8] = []
         for (index, payload) in payloads.enumerated() {
-            if index > 0 { bytes.append(UInt8(ascii: "&")) }
-            switch payload {
+            if index > 0, payload.isField { bytes.append(UInt8(ascii: "&")) }
+            switch payload.content {
             case .text(let text): bytes += text.utf8
             case .file(let path): bytes += try all(path)
+            case .lines(let path): bytes += try all(path).filter { $0 != 0x0D && $0 != 0x0A && $0 != 0 }
+            case .encoded(let path, let prefix):
+                bytes += prefix.utf8
+                bytes += Options.Payload.encoded(try all(path)).utf8
             }
         }
-        return .data(Data(bytes))
+        return bytes
     }
 
     /// `-T`: of a file, or of what comes out of a pipe, and only once.
@@ -45,7 +55,8 @@ enum UploadBody {
         return status.st_mode & S_IFMT == S_IFREG
     }
 
-    private static func all(_ path: String) throws(OutputError) -> [UInt8] {
+    /// All that is in a file; `-` is standard input.
+    static func all(_ path: String) throws(OutputError) -> [UInt8] {
         let file = try InputFile(path)
         var bytes: [UInt8] = []
         while let piece = try file.next() { bytes += piece }

@@ -19,8 +19,15 @@ enum UploadForm {
         case .text(let text):
             form.append(name: field.name, data: Data(text.utf8), contentType: field.type)
         case .textOf(let path):
-            let data = Data(try all(path))
-            form.append(name: field.name, data: data, fileName: field.fileName, contentType: field.type ?? "text/plain")
+            let bytes = try all(path)
+            // As in curl: a text has no type, unless one is named.
+            if field.type == nil, field.fileName == nil, let text = String(validating: bytes, as: UTF8.self) {
+                form.append(name: field.name, value: text)
+            } else {
+                form.append(
+                    name: field.name, data: Data(bytes), fileName: field.fileName,
+                    contentType: field.type ?? "text/plain")
+            }
         case .file(let path):
             // The last part of the path, as curl has it; for standard input that is "-".
             let name = field.fileName ?? path.split(separator: "/").last.map { String($0) } ?? path

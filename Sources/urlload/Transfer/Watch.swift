@@ -9,22 +9,31 @@ final class Watch: Sendable {
     @TaskLocal static var current: Watch?
 
     private struct State: Sendable {
-        var timings = Report.Timings()
+        var metrics: LoadMetrics?
         var redirects: [(status: Int, url: String)] = []
+        /// Of the responses that redirected.
+        var heads: [HTTPHead] = []
+        var refused: String?
     }
     private let state = Lock(State())
     let progress: Screen.Progress
 
     init(_ progress: Screen.Progress) { self.progress = progress }
 
-    var timings: Report.Timings { state.withLock { $0.timings } }
+    var metrics: LoadMetrics? { state.withLock { $0.metrics } }
+    var heads: [HTTPHead] { state.withLock { $0.heads } }
+    /// Where a redirect led that was not followed.
+    var refused: String? {
+        get { state.withLock { $0.refused } }
+        set { state.withLock { $0.refused = newValue } }
+    }
     var redirects: [(status: Int, url: String)] { state.withLock { $0.redirects } }
 
-    /// Tells each load's watch how long it took.
+    /// Gives each load's watch what the load did.
     struct Observer: LoadObserver {
         func observe(_ event: LoadEvent, of load: LoadIdentity) {
             guard case .metrics(let metrics) = event, let watch = Watch.current else { return }
-            watch.state.withLock { $0.timings = Report.Timings(metrics) }
+            watch.state.withLock { $0.metrics = metrics }
         }
     }
 
@@ -39,7 +48,10 @@ final class Watch: Sendable {
 
     func note(_ redirect: Redirect) {
         let entry = (status: redirect.response.http?.status.code ?? 0, url: AddressText.shown(redirect.request.url))
-        state.withLock { $0.redirects.append(entry) }
+        state.withLock { state in
+            state.redirects.append(entry)
+            if let head = redirect.response.http { state.heads.append(head) }
+        }
     }
 }
 

@@ -28,6 +28,10 @@ struct ProgressBoard: Sendable {
 
     mutating func expect(_ length: Int64?, of id: Int) { change(id) { $0.meter.expect(length) } }
 
+    mutating func begin(at offset: Int64, of length: Int64?, _ id: Int) {
+        change(id) { $0.meter.begin(at: offset, of: length) }
+    }
+
     mutating func end(_ id: Int) { rows.removeAll { $0.id == id } }
 
     /// Counts bytes; the lines to draw now, if any, in the order in which their loads began.
@@ -69,7 +73,7 @@ struct ProgressBoard: Sendable {
     }
 
     /// Rather too many than too few: a line that is wrapped could not be drawn over.
-    private static func columns(_ text: some StringProtocol) -> Int {
+    static func columns(_ text: some StringProtocol) -> Int {
         text.unicodeScalars.reduce(0) { $0 + ($1.value < 0x1100 || $1 == "…" ? 1 : 2) }
     }
 }

@@ -23,6 +23,12 @@ struct ProgressMeter: Sendable {
         (bytes, rateBytes) = (0, 0)
     }
 
+    /// The first bytes were there before.
+    mutating func begin(at offset: Int64, of length: Int64?) {
+        expected = length ?? expected
+        (bytes, rateBytes) = (offset, offset)
+    }
+
     mutating func add(_ count: Int) { bytes += Int64(count) }
 
     mutating func line(now: Double) -> ProgressLine {

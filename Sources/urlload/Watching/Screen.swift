@@ -1,6 +1,7 @@
 // Standard error: messages, transcript and the progress lines, which give way to the others. Nobody is
 // told if it cannot be written to.
 
+import Glibc
 import Synchronization
 import URLLoading
 import URLLoadingIO
@@ -9,53 +10,96 @@ final class Screen: Sendable {
     private struct State: Sendable {
         var transcript: Transcript
         var board: ProgressBoard?
-        /// Progress lines on the terminal now; the cursor is at the end of the last.
-        var drawn = 0
+        /// Columns of each progress line on the terminal now; the cursor is at the end of the last.
+        var drawn: [Int] = []
     }
 
     private let state: Lock<State>
-    private let isSilent: Bool
+    private let shared: Options.Shared
     let showsProgress: Bool
+    /// Whether bodies go to a terminal.
+    let bodyIsOnTerminal: Bool
     private let bodyIsSeen: Bool
-    private let output = FileDescriptor.standardError
+    private let output: FileDescriptor
+    /// Where the transcript goes.
+    private let traceOutput: FileDescriptor
 
     init(_ options: Options) {
-        isSilent = options.isSilent
+        shared = options.shared
+        output = Self.open(options.shared.errorFile) ?? .standardError
+        traceOutput = Self.open(options.shared.traceFile) ?? output
+        bodyIsOnTerminal = FileDescriptor.standardOutput.isTerminal
         // On a terminal the body itself shows how far it has come.
         bodyIsSeen =
-            options.destination == .standardOutput && !options.printsJSON
-            && FileDescriptor.standardOutput.isTerminal
+            !options.outputs.contains { $0 != .standardOutput } && !options.saving.namesAll && !options.printsSummary
+            && bodyIsOnTerminal
         showsProgress =
-            !options.isSilent && options.trace == .off && (!bodyIsSeen || options.sendsBody) && output.isTerminal
+            !options.isSilent && options.shared.showsMeter && options.trace == .off
+            && (!bodyIsSeen || options.sendsBody) && output.isTerminal
+        let areNamed =
+            options.urls.count > 1 || !options.saving.inputLists.isEmpty
+            || options.expandsPatterns
+                && options.urls.contains { $0.contains { "[{".contains($0) } }
         state = Lock(
             State(
                 transcript: Transcript(showsBodies: options.trace == .everything, showsSecrets: options.showsSecrets),
-                board: showsProgress ? ProgressBoard(areNamed: options.urls.count > 1) : nil))
+                board: showsProgress ? ProgressBoard(areNamed: areNamed) : nil))
+    }
+
+    /// `nil` for no file, and for one that cannot be written to.
+    private static func open(_ path: String?) -> FileDescriptor? {
+        guard let path else { return nil }
+        if path == "-" { return .standardOutput }
+        let number = Glibc.open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o666)
+        return number < 0 ? nil : FileDescriptor(number: number, name: path)
     }
 
     private static var now: Double { Double(Poller.now()) / 1e9 }
 
     /// Writes one line, unless `-s` is given.
     func message(_ text: String) {
-        guard !isSilent else { return }
+        guard !shared.isSilent else { return }
         put(["urlload: " + Self.printable(text)])
     }
 
-    func note(_ text: String) { put(["* " + Self.printable(text)]) }
+    /// Writes one line of a failure, unless `-s` is given without `-S`.
+    func error(_ text: String) {
+        guard !shared.isSilent || shared.showsErrors else { return }
+        put(["urlload: " + Self.printable(text)])
+    }
 
-    func show(_ event: WireTapEvent) {
-        put(state.withLock { $0.transcript.lines(event) })
+    /// Writes one line as it is, for a summary.
+    func plain(_ text: String) { put([Self.printable(text)]) }
+
+    func note(_ text: String) { trace(["* " + Self.printable(text)]) }
+
+    func show(_ event: WireTapEvent) { trace(state.withLock { $0.transcript.lines(event) }) }
+
+    private func trace(_ lines: [String]) {
+        guard traceOutput.number != output.number else { return put(lines) }
+        state.withLock { _ in try? traceOutput.write(lines.map { $0 + "\n" }.joined()) }
     }
 
     /// A progress line for a load that begins.
     func progress(of name: String) -> Progress {
-        Progress(screen: self, id: state.withLock { $0.board?.begin(Self.printable(name), now: Self.now) ?? 0 })
+        Progress(
+            screen: self, id: state.withLock { $0.board?.begin(Self.printable(name), now: Self.now) ?? 0 },
+            start: Self.now)
     }
 
     /// The progress of one load.
     struct Progress: Sendable {
         fileprivate let screen: Screen
         fileprivate let id: Int
+        fileprivate let start: Double
+
+        /// Seconds since the load began.
+        var elapsed: Double { Screen.now - start }
+
+        /// A download goes on behind what was there.
+        func begins(at offset: Int64, of length: Int64?) {
+            screen.state.withLock { $0.board?.begin(at: offset, of: length, id) }
+        }
 
         /// The answer begins.
         func answers(_ length: Int64?) { if screen.bodyIsSeen { end() } else { expect(length) } }
@@ -71,28 +115,29 @@ final class Screen: Sendable {
                 guard let lines else { return }
                 // What is left of lines that are not drawn any more goes, too.
                 try? screen.output.write(
-                    Screen.home(state.drawn) + lines.joined(separator: "\u{1B}[K\n") + "\u{1B}[K\u{1B}[J")
-                state.drawn = lines.count
+                    screen.home(state.drawn) + lines.joined(separator: "\u{1B}[K\n") + "\u{1B}[K\u{1B}[J")
+                state.drawn = lines.map(ProgressBoard.columns)
             }
         }
 
-        /// The line goes.
-        func end() {
+        /// The line goes; a summary stays in its place, if there is one and lines are shown.
+        func end(_ summary: String? = nil) {
             screen.state.withLock { $0.board?.end(id) }
-            screen.clear()
+            screen.put(screen.showsProgress ? summary.map { [Screen.printable($0)] } ?? [] : [])
         }
     }
 
-    /// Removes the progress lines until they are drawn again.
-    private func clear() { put([]) }
-
-    /// To the beginning of the first of so many lines.
-    private static func home(_ lines: Int) -> String { lines > 1 ? "\r\u{1B}[\(lines - 1)A" : "\r" }
+    /// To the beginning of the first of some lines, which take more rows if the terminal has become narrower.
+    private func home(_ lines: [Int]) -> String {
+        let width = max(1, output.terminalSize?.columns ?? 80)
+        let rows = lines.reduce(0) { $0 + max(1, ($1 + width - 1) / width) }
+        return rows > 1 ? "\r\u{1B}[\(rows - 1)A" : "\r"
+    }
 
     private func put(_ lines: [String]) {
         state.withLock { state in
-            let erase = state.drawn > 0 ? Self.home(state.drawn) + "\u{1B}[J" : ""
-            state.drawn = 0
+            let erase = state.drawn.isEmpty ? "" : home(state.drawn) + "\u{1B}[J"
+            state.drawn = []
             let text = erase + lines.map { $0 + "\n" }.joined()
             if !text.isEmpty { try? output.write(text) }
         }

@@ -1,0 +1,67 @@
+// Files of options (`-K FILE`, `~/.config/urlload/config`), in curl's format: an option on a line, with or without its
+// dashes; its value behind a blank, `=` or `:`, in quotes if it has blanks; `#` begins a comment.
+
+import FoundationEssentials
+import Glibc
+
+enum ConfigFile {
+    struct Line: Sendable, Hashable {
+        /// As it stands there: `-o`, `--output`, `output`.
+        var name: String
+        var value: String?
+        var number: Int
+    }
+
+    /// The file that every run reads, unless its first option is `-q`; `nil` without a home.
+    static var standard: String? {
+        if let folder = variable("XDG_CONFIG_HOME") { return folder + "/urlload/config" }
+        return variable("HOME").map { $0 + "/.config/urlload/config" }
+    }
+
+    private static func variable(_ name: String) -> String? {
+        guard let text = getenv(name).map({ String(cString: $0) }), text.hasPrefix("/") else { return nil }
+        return text
+    }
+
+    /// The text of a file; `-` is standard input.
+    /// - Returns: `nil` if the file is not there and need not be.
+    static func text(_ path: String, mustExist: Bool) throws(UsageError) -> String? {
+        if !mustExist, access(path, F_OK) != 0 { return nil }
+        do throws(OutputError) { return String(decoding: try UploadBody.all(path), as: UTF8.self) } catch {
+            throw UsageError("-K: \(error.words)")
+        }
+    }
+
+    static func lines(_ text: String, _ path: String) throws(UsageError) -> [Line] {
+        var lines: [Line] = []
+        for (index, raw) in text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).enumerated() {
+            let line = raw.drop { $0 == " " || $0 == "\t" }
+            guard let first = line.first, first != "#" else { continue }
+            let name = line.prefix { !" \t=:".contains($0) }
+            var rest = line.dropFirst(name.count).drop { $0 == " " || $0 == "\t" }
+            if rest.first == "=" || rest.first == ":" { rest = rest.dropFirst() }
+            rest = rest.drop { $0 == " " || $0 == "\t" }
+            lines.append(Line(name: String(name), value: value(rest), number: index + 1))
+        }
+        return lines
+    }
+
+    /// `nil` for nothing. Between quotes `\"`, `\\`, `\t`, `\n`, `\r` and `\v` stand for what they do in curl.
+    private static func value(_ text: Substring) -> String? {
+        guard text.first == "\"" else {
+            let word = text.prefix { $0 != " " && $0 != "\t" }
+            return word.isEmpty ? nil : String(word)
+        }
+        var value = ""
+        var rest = text.dropFirst()
+        while let character = rest.popFirst(), character != "\"" {
+            guard character == "\\", let escaped = rest.popFirst() else {
+                value.append(character)
+                continue
+            }
+            let known: [Character: Character] = ["t": "\t", "n": "\n", "r": "\r", "v": "\u{0B}"]
+            value.append(known[escaped] ?? escaped)
+        }
+        return value
+    }
+}

@@ -1,0 +1,114 @@
+// What curl has and this command does not: named with what is near, so that what was typed by habit is answered with a
+// way on.
+
+struct ForeignOption: Sendable {
+    /// With their dashes.
+    let names: [String]
+    /// What does the same here, or nearly; `nil` for nothing.
+    let nearest: String?
+    /// Why, or what is different; may be empty.
+    let note: String
+
+    init(_ names: String, near nearest: String? = nil, _ note: String = "") {
+        self.names = names.split(separator: " ").map(String.init)
+        self.nearest = nearest
+        self.note = note
+    }
+
+    /// - Parameter tool: whose option it is.
+    func words(_ option: String, of tool: String) -> String {
+        let reason = note.isEmpty ? "" : ": \(note)"
+        let way = nearest.map { "; nearest is \($0)" } ?? ""
+        return "\(option) of \(tool) is not supported\(reason)\(way)"
+    }
+
+    static let curl: [ForeignOption] = http + connections + tls + proxies + ftp + otherProtocols + tools
+
+    private static let http = [
+        ForeignOption("--location-trusted", near: "-L", "credentials stay with the server they were given for"),
+        ForeignOption("--post301 --post302 --post303", near: "-X POST --no-location"),
+        ForeignOption("--http1.0 -0 --http0.9", near: "--http1.1"),
+        ForeignOption("--http3 --http3-only", near: "--http2", "HTTP/3 is not there yet"),
+        ForeignOption("--request-target --path-as-is", near: "the URL itself, whose path is sent as it is"),
+        ForeignOption("--ignore-content-length", "a body that is not as long as its head says is an error"),
+        ForeignOption("--raw --tr-encoding", near: "--no-compressed"),
+        ForeignOption("--max-filesize", near: "-m"),
+        ForeignOption("--form-escape", near: "--form-string"),
+        ForeignOption("--aws-sigv4", near: "-H 'Authorization: …'"),
+        ForeignOption("--alt-svc"),
+        ForeignOption("--crlf -B --use-ascii", "bodies are sent and written as they are"),
+        ForeignOption("--proto --proto-redir", "only http, https, ftp, ftps, file and data are loaded"),
+        ForeignOption("--proto-default", near: "the scheme in the URL"),
+        ForeignOption("--disallow-username-in-url", near: "-u"),
+        ForeignOption("--variable --expand-url --expand-data --expand-header", near: "the shell's variables"),
+    ]
+
+    private static let connections = [
+        ForeignOption("--speed-limit -Y --speed-time -y", near: "--timeout"),
+        ForeignOption("--keepalive-time --no-keepalive --keepalive-cnt", near: "--timeout"),
+        ForeignOption("--tcp-fastopen --mptcp --ip-tos --vlan-priority"),
+        ForeignOption("--happy-eyeballs-timeout-ms", near: "-4 or -6"),
+        ForeignOption("--local-port", near: "--interface"),
+        ForeignOption("--dns-interface --dns-ipv4-addr --dns-ipv6-addr --dns-servers", near: "--resolve"),
+        ForeignOption("--doh-url --doh-insecure --doh-cert-status", near: "--resolve"),
+        ForeignOption("--haproxy-protocol --haproxy-clientip"),
+    ]
+
+    private static let tls = [
+        ForeignOption("--capath --ca-native --proxy-ca-native", near: "--cacert"),
+        ForeignOption("--cert-type --key-type", "PEM and PKCS#12 are told by the content of the file"),
+        ForeignOption(
+            "--ciphers --tls13-ciphers --curves --sigalgs --engine --egd-file --random-file", near: "--tls-min"),
+        ForeignOption("--crlfile", near: "--cert-status"),
+        ForeignOption("--sslv2 -2 --sslv3 -3 --tlsv1.0 --tlsv1.1", near: "--tls-min 1.2", "TLS below 1.2 is not safe"),
+        ForeignOption("--ssl", near: "--ssl-reqd"),
+        ForeignOption(
+            "--no-alpn --no-npn --no-sessionid --false-start --ech --tls-earlydata --ssl-sessions", near: "--http1.1"),
+        ForeignOption(
+            "--ssl-allow-beast --ssl-auto-client-cert --ssl-no-revoke --ssl-revoke-best-effort"),
+        ForeignOption("--tlsauthtype --tlsuser --tlspassword", near: "--cert"),
+    ]
+
+    private static let proxies = [
+        ForeignOption("--proxytunnel -p", "https goes through a tunnel, http is forwarded"),
+        ForeignOption("--proxy1.0", near: "-x"),
+        ForeignOption("--proxy-header", near: "-H 'Proxy-Authorization: …'"),
+        ForeignOption(
+            "--proxy-insecure --proxy-cacert --proxy-capath --proxy-crlfile --proxy-pinnedpubkey", near: "--cacert"),
+        ForeignOption("--proxy-cert --proxy-cert-type --proxy-key --proxy-key-type --proxy-pass", near: "--cert"),
+        ForeignOption(
+            "--proxy-ciphers --proxy-tls13-ciphers --proxy-ssl-allow-beast --proxy-ssl-auto-client-cert "
+                + "--proxy-tlsauthtype --proxy-tlsuser --proxy-tlspassword --proxy-tlsv1"),
+        ForeignOption("--proxy-service-name --service-name --socks5-gssapi-service --delegation", near: "--negotiate"),
+        ForeignOption("--socks5-basic --socks5-gssapi --socks5-gssapi-nec", near: "--socks5-hostname"),
+        ForeignOption("--suppress-connect-headers", "heads of proxies are shown with -v alone"),
+        ForeignOption("--ntlm-wb", near: "--ntlm"),
+        ForeignOption("--sasl-authzid --sasl-ir --login-options", near: "-u"),
+    ]
+
+    private static let ftp = [
+        ForeignOption("--append -a", near: "-C with -T"),
+        ForeignOption("--quote -Q --list-only -l", "ftp loads and stores files"),
+        ForeignOption(
+            "--ftp-pasv --ftp-skip-pasv-ip --disable-epsv --disable-eprt --ftp-port -P --ftp-pret",
+            "connections for data are made from here (EPSV, PASV)"),
+        ForeignOption("--ftp-create-dirs --ftp-method --ftp-alternative-to-user"),
+        ForeignOption("--ftp-ssl-ccc --ftp-ssl-ccc-mode --ftp-ssl-control", near: "--ssl-reqd"),
+        ForeignOption("--krb", near: "--negotiate"),
+    ]
+
+    private static let otherProtocols = [
+        ForeignOption(
+            "--mail-from --mail-rcpt --mail-auth --mail-rcpt-allowfails --telnet-option -t --tftp-blksize "
+                + "--tftp-no-options --pubkey --hostpubmd5 --hostpubsha256 --compressed-ssh --upload-flags",
+            "only http, https, ftp, ftps, file and data are loaded")
+    ]
+
+    private static let tools = [
+        ForeignOption("--create-file-mode", near: "umask"),
+        ForeignOption("--libcurl", near: "docs/guides of the library"),
+        ForeignOption("--manual -M", near: "--help"),
+        ForeignOption("--metalink --xattr --ipfs-gateway"),
+        ForeignOption("--trace-time --trace-ids --trace-config", near: "--har"),
+    ]
+}

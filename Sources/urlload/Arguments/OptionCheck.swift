@@ -1,0 +1,78 @@
+// What no option can see alone.
+
+enum OptionCheck {
+    static func check(_ options: Options) throws(UsageError) {
+        guard !options.wantsHelp, !options.wantsVersion, options.generated == nil else { return }
+        let readers =
+            options.payloads.count(where: \.readsStandardInput) + options.formFields.count(where: \.readsStandardInput)
+            + options.uploads.count { $0 == "-" }
+        if readers > 1 || readers > 0 && options.urls.count > 1 && options.uploads.isEmpty {
+            throw UsageError("standard input can be sent once")
+        }
+        try checkBodies(options)
+        try checkResuming(options)
+        try checkEvents(options)
+        if options.uploadState != nil {
+            guard options.uploads.count == 1, options.upload != "-" else {
+                throw UsageError("--resumable needs -T with a file")
+            }
+            if options.urls.count > 1 { throw UsageError("--resumable takes one URL: STATEFILE remembers one upload") }
+        }
+        if options.trust.keyFile != nil, options.trust.certificateFile == nil { throw UsageError("--key needs --cert") }
+        _ = try options.way.policy()
+        if let least = options.minimumTLS, let most = options.maximumTLS, least > most {
+            throw UsageError("--tls-min is above --tls-max")
+        }
+    }
+
+    /// A request has one body, of one kind.
+    private static func checkBodies(_ options: Options) throws(UsageError) {
+        let sendsData = !options.payloads.isEmpty && !options.data.goesToQuery
+        if !options.uploads.isEmpty, !options.formFields.isEmpty {
+            throw UsageError("-F sends a form and -T sends a file: not both")
+        }
+        if !options.formFields.isEmpty, !options.payloads.isEmpty {
+            throw UsageError("-F sends a form and -d sends data: not both")
+        }
+        if options.asksForHead, !options.formFields.isEmpty {
+            throw UsageError("-I asks for a head and -F sends a form: not both")
+        }
+        if options.asksForHead, sendsData {
+            throw UsageError("-I asks for a head and -d sends a body: not both; -G sends the data in the URL")
+        }
+        if !options.uploads.isEmpty, options.asksForHead || sendsData {
+            throw UsageError("-T sends a file: not together with -d or -I")
+        }
+    }
+
+    private static func checkResuming(_ options: Options) throws(UsageError) {
+        guard options.continues else { return }
+        if !options.uploads.isEmpty {
+            guard options.urls.allSatisfy({ $0.lowercased().hasPrefix("ftp") }) else {
+                throw UsageError("-C with -T goes on with uploads to ftp; over HTTP --resumable does")
+            }
+            return
+        }
+        if options.asksForHead || options.includesHead || options.sendsBody {
+            throw UsageError("-C goes on with a body loaded by GET: not with -I, -i, -d or -F")
+        }
+        if options.saving.takesServersName {
+            throw UsageError("-C goes on with a file whose name is known before: not with -J")
+        }
+        if options.outputs.allSatisfy({ $0 == .namedAfterURL }) {
+            let names = options.urls.compactMap { AddressText.url($0) }.map { FileName.make(for: $0) }
+            if Set(names).count < names.count { throw UsageError("-C takes one URL for each file name") }
+        }
+        guard options.outputs.isEmpty || options.outputs == [.standardOutput], !options.saving.namesAll else { return }
+        if case .from = options.resuming { return }
+        throw UsageError("-C goes on with a file: name it with -o, -O, or give the OFFSET to begin at")
+    }
+
+    private static func checkEvents(_ options: Options) throws(UsageError) {
+        guard options.printsEvents else { return }
+        if options.urls.count > 1 { throw UsageError("--sse takes one URL: events do not end") }
+        if options.destination != .standardOutput || options.includesHead || options.asksForHead {
+            throw UsageError("--sse writes events to standard output: not with -o, -O, -i or -I")
+        }
+    }
+}

@@ -1,0 +1,89 @@
+// How long, how many, how fast.
+
+import URLLoading
+
+extension OptionTable {
+    static let limits: [OptionRule] = [
+        OptionRule(.limits, nil, "timeout", "SECONDS", "give up when the server is silent that long, default 60") {
+            (options, text) throws(UsageError) in
+            options.idleTimeout = try OptionValue.seconds(text, "--timeout")
+        }.also("read-timeout").like(wget: "-T SECONDS", httpie: "--timeout SECONDS"),
+        OptionRule(
+            .limits, nil, "connect-timeout", "SECONDS",
+            "give up when connecting takes longer: name, proxies and TLS included"
+        ) { (options, text) throws(UsageError) in
+            options.connectTimeout = try OptionValue.secondsOrNone(text, "--connect-timeout")
+        }.like(wget: "--connect-timeout=SECONDS"),
+        OptionRule(.limits, nil, "expect100-timeout", "SECONDS", "how long a body waits for the server's 100") {
+            (options, text) throws(UsageError) in
+            options.continueTimeout = try OptionValue.seconds(text, "--expect100-timeout")
+        },
+        OptionRule(.limits, "m", "max-time", "SECONDS", "give up when the whole load takes longer") {
+            (options, text) throws(UsageError) in
+            options.totalTimeout = try OptionValue.secondsOrNone(text, "--max-time")
+        },
+        OptionRule(
+            .limits, nil, "max-connections", "N", "connections per host, default 6; with -O that many URLs load at once"
+        ) { (options, text) throws(UsageError) in
+            options.maximumConnections = try OptionValue.count(text, "--max-connections", from: 1)
+        },
+        OptionRule(.limits, nil, flag: "http1.1", "speak HTTP/1.1 only") { $0.httpVersions = .http1Only },
+        OptionRule(.limits, nil, flag: "http2", "let https servers choose HTTP/2 (default)") {
+            $0.httpVersions = .automatic
+        },
+        OptionRule(.limits, nil, flag: "http2-prior-knowledge", "speak HTTP/2 only, without asking; over http as well")
+        {
+            $0.httpVersions = .http2PriorKnowledge
+        },
+    ]
+
+    static let pace: [OptionRule] = [
+        OptionRule(
+            .limits, nil, "limit-rate", "SPEED", "at most so many bytes a second each way: 500, 100k, 2m, 1g"
+        ) { (options, text) throws(UsageError) in
+            options.rateLimit = try OptionValue.speed(text, "--limit-rate")
+        }.like(wget: "--limit-rate=SPEED"),
+        OptionRule(.limits, "Z", switch: "parallel", "load all URLs at once", \.shared.isParallel),
+        OptionRule(.limits, nil, "parallel-max", "N", "with -Z: so many at once, default 50") {
+            (options, text) throws(UsageError) in
+            options.shared.maximumParallel = try OptionValue.count(text, "--parallel-max", from: 1)
+        },
+        OptionRule(.limits, nil, granted: "parallel-immediate", "with -Z: do not wait to share a connection (always)"),
+        OptionRule(.limits, nil, "rate", "N/UNIT", "begin at most N loads in a second, minute, hour or day: 2/s, 30/m")
+        {
+            (options, text) throws(UsageError) in
+            options.shared.interval = try OptionValue.interval(text)
+        }.like(wget: "-w SECONDS, --wait=SECONDS"),
+        OptionRule(.limits, nil, granted: "tcp-nodelay", "send small pieces at once (always)"),
+    ]
+}
+
+extension OptionValue {
+    /// `500`, `100k`, `2.5M`; `nil` for 0, no limit.
+    static func speed(_ text: String, _ option: String) throws(UsageError) -> Int64? {
+        let units: [Character: Double] = ["b": 1, "k": 1024, "m": 1_048_576, "g": 1_073_741_824]
+        let unit = text.last.flatMap { Character($0.lowercased()) }.flatMap { units[$0] }
+        guard let number = Double(unit == nil ? text : String(text.dropLast())), number >= 0, number < 1e15 else {
+            throw UsageError("\(option) takes bytes a second, such as 500, 100k or 2M, not \(text)")
+        }
+        let speed = Int64(number * (unit ?? 1))
+        return speed == 0 ? nil : speed
+    }
+
+    /// `2/s`, `30/m`, `10/15s`; an hour is the unit that needs no name.
+    static func interval(_ text: String) throws(UsageError) -> Duration {
+        let parts = text.split(separator: "/", omittingEmptySubsequences: false)
+        let units: [Character: Double] = ["s": 1, "m": 60, "h": 3600, "d": 86400]
+        var seconds = 3600.0
+        if parts.count == 2, let unit = parts[1].last.flatMap({ units[$0] }) {
+            let number = parts[1].dropLast()
+            seconds = unit * (number.isEmpty ? 1 : Double(number) ?? 0)
+        } else if parts.count != 1 {
+            seconds = 0
+        }
+        guard let count = Double(parts[0]), count > 0, seconds > 0 else {
+            throw UsageError("--rate takes a number of loads and a unit, such as 2/s or 30/m, not \(text)")
+        }
+        return .seconds(seconds / count)
+    }
+}

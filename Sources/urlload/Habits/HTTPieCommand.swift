@@ -1,0 +1,191 @@
+// `urlload http [METHOD] URL [ITEM…]`: builds a request as httpie does.
+
+import FoundationEssentials
+import Glibc
+import URLLoading
+
+enum HTTPieCommand {
+    static let usage =
+        """
+        urlload http [options] [METHOD] URL [ITEM…]
+
+        Builds a request of items, as httpie does, and shows the answer: coloured, with its head, on a terminal; the body
+        alone elsewhere. METHOD is POST if there is something to send, otherwise GET.
+
+          Name:field      a header field; 'Name:' sends none, 'Name;' an empty one; Name:@FILE has it in a file
+          NAME==TEXT      a parameter of the URL
+          NAME=TEXT       a member of the JSON object that is sent (-f: a field of a form); NAME=@FILE has it in a file
+          NAME:=JSON      the same, for numbers, lists, objects, true, false and null; NAME:=@FILE
+          NAME@FILE       a file of a form
+          a[b][]=TEXT     a member deeper in the object
+
+        What standard input has is sent if there is no item and no terminal (-I: never).
+
+
+        """ + Help.options(of: .httpie) + "\n    Exit codes are those of urlload: urlload --help lists them.\n"
+
+    /// - Parameter scheme: of a URL without one; `http` is what it would have elsewhere.
+    static func run(_ arguments: [String], scheme: String) async -> ExitCode {
+        do throws(UsageError) {
+            var options = try ArgumentParser.parse(arguments, table: .httpie)
+            if options.wantsHelp { return Command.print(usage) }
+            if options.wantsVersion { return Command.print(Help.version + "\n") }
+            try prepare(&options, scheme, isTerminal: FileDescriptor.standardOutput.isTerminal)
+            try OptionCheck.check(options)
+            return await Command.run([options])
+        } catch {
+            return Command.usage(error.words, "urlload http --help")
+        }
+    }
+
+    /// Makes a request of the words that were given.
+    static func prepare(_ options: inout Options, _ scheme: String = "http", isTerminal: Bool) throws(UsageError) {
+        var words = options.urls[...]
+        guard let first = words.first else { throw UsageError("no URL") }
+        let isMethod = first.allSatisfy { $0.isASCII && $0.isLetter }
+        if isMethod, words.count > 1,
+            !HTTPieItem.isItem(words[1]) || words[1].contains("://") || words[1].hasPrefix(":")
+        {
+            options.method = Method(first.uppercased())
+            words = words.dropFirst()
+        }
+        options.urls = [url(words.removeFirst(), scheme)]
+        options.expandsPatterns = false
+        var items: [HTTPieItem] = []
+        for word in words { items.append(try HTTPieItem(word)) }
+        try login(&options)
+        for item in items { try take(item, &options) }
+        try fill(&options, items.filter { ![.field, .fieldFile, .query, .queryFile].contains($0.mark) })
+        show(&options, isTerminal)
+    }
+
+    /// `:8080/path` and `:/path` are of this machine.
+    private static func url(_ word: String, _ scheme: String) -> String {
+        if word.hasPrefix(":") {
+            let rest = word.dropFirst()
+            return "http://localhost" + (rest.first?.isNumber ?? false ? ":" : "") + rest
+        }
+        return scheme == "https" && !word.contains("://") ? "https://" + word : word
+    }
+
+    private static func login(_ options: inout Options) throws(UsageError) {
+        guard let text = options.items.login else { return }
+        switch options.items.loginKind {
+        case "bearer": options.login.token = try OptionValue.token(text)
+        case "digest":
+            options.login.take(user: text)
+            options.login.allow(.digest)
+        default:
+            options.login.take(user: text)
+            options.login.allow(.basic)
+        }
+    }
+
+    private static func take(_ item: HTTPieItem, _ options: inout Options) throws(UsageError) {
+        switch item.mark {
+        case .field, .fieldFile:
+            let value = item.mark == .field ? item.value : try text(item.value)
+            if value == ";" {
+                options.fields.append(try OptionValue.field(item.name + ":").0, "")
+                return
+            }
+            let (name, checked) = try OptionValue.field("\(item.name):\(value)")
+            if checked.isEmpty { options.removedFields.append(name) } else { options.fields.append(name, checked) }
+        case .query, .queryFile:
+            let value = item.mark == .query ? item.value : try text(item.value)
+            let encoded = Options.Payload.encoded(value.utf8)
+            options.data.query.append(.text(Options.Payload.encoded(item.name.utf8) + "=" + encoded))
+        default: break
+        }
+    }
+
+    /// The body.
+    private static func fill(_ options: inout Options, _ items: [HTTPieItem]) throws(UsageError) {
+        let hasFiles = items.contains { $0.mark == .file }
+        if hasFiles, options.items.kind == .json {
+            throw UsageError("files are sent in a form: -f, or --multipart")
+        }
+        if items.isEmpty {
+            if options.items.kind == .json, !options.payloads.isEmpty { setJSONTypes(&options) }
+            guard options.payloads.isEmpty, !options.items.ignoresInput, isatty(STDIN_FILENO) == 0,
+                let bytes = try? UploadBody.all("-"), !bytes.isEmpty
+            else { return }
+            options.payloads = [.text(String(decoding: bytes, as: UTF8.self))]
+            if options.items.kind == .json { setJSONTypes(&options) }
+            return
+        }
+        switch options.items.kind {
+        case .json:
+            options.payloads = [.text(try object(items))]
+            setJSONTypes(&options)
+        case .form where !hasFiles:
+            var fields: [Options.Payload] = []
+            for item in items {
+                let name = Options.Payload.encoded(item.name.utf8)
+                fields.append(.text("\(name)=\(Options.Payload.encoded(try value(item).utf8))"))
+            }
+            options.payloads = fields
+            addField(&options, .contentType, "application/x-www-form-urlencoded; charset=utf-8")
+        case .form, .multipart:
+            for item in items {
+                options.formFields.append(
+                    item.mark == .file
+                        ? try FormField("\(item.name)=@\(item.value)")
+                        : FormField(name: item.name, content: .text(try value(item))))
+            }
+        }
+    }
+
+    private static func object(_ items: [HTTPieItem]) throws(UsageError) -> String {
+        var tree = JSONTree()
+        for item in items {
+            let value = try value(item)
+            guard item.mark == .json || item.mark == .jsonFile else {
+                try tree.set(item.name, JSONText.text(value).description)
+                continue
+            }
+            let plain = Pretty(hasColors: false, isFormatted: false)
+            guard let json = JSONPrinter.make(Array(value.utf8), plain) else {
+                throw UsageError("\(item.name): what follows := is no JSON: \(value)")
+            }
+            try tree.set(item.name, String(json.dropLast()))
+        }
+        return tree.text
+    }
+
+    private static func value(_ item: HTTPieItem) throws(UsageError) -> String {
+        item.mark == .textFile || item.mark == .jsonFile ? try text(item.value) : item.value
+    }
+
+    private static func text(_ path: String) throws(UsageError) -> String {
+        try ConfigFile.text(path, mustExist: true) ?? ""
+    }
+
+    private static func setJSONTypes(_ options: inout Options) {
+        addField(&options, .contentType, "application/json")
+        addField(&options, .accept, "application/json, */*;q=0.5")
+    }
+
+    private static func addField(_ options: inout Options, _ name: FieldName, _ value: String) {
+        guard !options.fields.contains(name), !options.removedFields.contains(name) else { return }
+        options.fields.append(name, value)
+    }
+
+    private static func show(_ options: inout Options, _ isTerminal: Bool) {
+        if options.pretty == nil { options.pretty = .usual(isTerminal: isTerminal) }
+        if options.items.downloads {
+            options.failsOnStatus = true
+            guard options.outputs.isEmpty else { return }
+            (options.outputs, options.destination) = ([.namedAfterURL], .namedAfterURL)
+            options.saving.takesServersName = !options.continues
+            options.saving.collision = .number
+            return
+        }
+        guard options.outputs.isEmpty, options.trace == .off else { return }
+        switch options.items.shows ?? (isTerminal ? .both : .body) {
+        case .both: options.includesHead = true
+        case .body: break
+        case .heads: (options.includesHead, options.dropsBody) = (true, true)
+        }
+    }
+}

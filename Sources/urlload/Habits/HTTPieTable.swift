@@ -1,0 +1,117 @@
+// `urlload http …`: the grammar of httpie, for those who have it in their fingers.
+
+import URLLoading
+
+extension OptionTable {
+    static let httpie = OptionTable(
+        tool: "httpie", rules: httpieContent + httpieOutput + httpieAccess, others: ForeignOption.httpie)
+
+    private static let httpieContent: [OptionRule] = [
+        OptionRule(.request, "j", flag: "json", "send items as JSON (default)") { $0.items.kind = .json },
+        OptionRule(.request, "f", flag: "form", "send items as a form") { $0.items.kind = .form },
+        OptionRule(.request, nil, flag: "multipart", "send items as multipart/form-data") {
+            $0.items.kind = .multipart
+        },
+        OptionRule(.request, nil, "raw", "TEXT", "send TEXT as it is") { $0.payloads = [.text($1)] },
+        OptionRule(.request, "I", flag: "ignore-stdin", "do not send standard input") { $0.items.ignoresInput = true },
+        OptionRule(.request, nil, granted: "unsorted", "fields and names stay in their order (always)"),
+    ]
+
+    private static let httpieOutput: [OptionRule] = [
+        OptionRule(.output, "h", flag: "headers", "write the response head alone") { $0.items.shows = .heads }
+            .also("header"),
+        OptionRule(.output, "b", flag: "body", "write the response body alone") { $0.items.shows = .body },
+        OptionRule(.output, "v", flag: "verbose", "show request and response") { $0.trace = .heads },
+        OptionRule(.output, "p", "print", "WHAT", "h for the head, b for the body, H and B for the request's") {
+            (options, text) throws(UsageError) in
+            guard text.allSatisfy({ "HBhbm".contains($0) }) else {
+                throw UsageError("--print takes letters of H, B, h and b, not \(text)")
+            }
+            if text.contains("H") || text.contains("B") { options.trace = .heads }
+            options.items.shows =
+                switch (text.contains("h"), text.contains("b")) {
+                case (true, true): .both
+                case (true, false): .heads
+                default: .body
+                }
+        },
+        OptionRule(.output, nil, "pretty", "WHAT", "all, colors, format or none; by default all on a terminal") {
+            (options, text) throws(UsageError) in
+            guard let pretty = Pretty(text) else {
+                throw UsageError("--pretty takes all, colors, format or none, not \(text)")
+            }
+            options.pretty = pretty
+        },
+        OptionRule(.output, "s", "style", "NAME", "there is one style") { _, _ in },
+        OptionRule(.output, "S", granted: "stream", "write what comes at once (with --pretty none)"),
+        OptionRule(.output, "o", "output", "FILE", "write the body to FILE") {
+            $0.outputs = [.file($1)]
+            $0.destination = $0.outputs[0]
+        },
+        OptionRule(.output, "d", flag: "download", "write the body to a file that the server or the URL names") {
+            $0.items.downloads = true
+        },
+        OptionRule(.output, "c", flag: "continue", "with -d -o FILE: go on with what is there") {
+            $0.resuming = .always
+        },
+        OptionRule(.output, "q", switch: "quiet", "no messages", \.isSilent),
+        OptionRule(.output, nil, flag: "check-status", "4xx and 5xx are a failure: exit code 22") {
+            $0.failsWithBody = true
+        },
+        OptionRule(.other, nil, flag: "help", "this text") { $0.wantsHelp = true },
+        OptionRule(.other, nil, flag: "version", "the version") { $0.wantsVersion = true },
+    ]
+
+    private static let httpieAccess: [OptionRule] = [
+        OptionRule(.login, "a", "auth", "USER:PASSWORD", "who asks; with -A bearer a token") { $0.items.login = $1 },
+        OptionRule(.login, "A", "auth-type", "basic|digest|bearer", "how; basic by default") {
+            (options, text) throws(UsageError) in
+            guard ["basic", "digest", "bearer"].contains(text) else {
+                throw UsageError("--auth-type takes basic, digest or bearer, not \(text)")
+            }
+            options.items.loginKind = text
+        },
+        OptionRule(.redirects, "F", flag: "follow", "follow redirects (default)") { $0.followsRedirects = true }
+            .undone { $0.followsRedirects = false },
+        OptionRule(.redirects, nil, "max-redirects", "N", "follow at most N") { (options, text) throws(UsageError) in
+            options.maximumRedirects = try OptionValue.count(text, "--max-redirects", from: 0)
+        },
+        OptionRule(.limits, nil, "timeout", "SECONDS", "give up when the server is silent that long") {
+            (options, text) throws(UsageError) in
+            options.idleTimeout = try OptionValue.secondsOrNone(text, "--timeout")
+        },
+        OptionRule(.security, nil, "verify", "yes|no|FILE", "whether certificates are checked, and by which issuers") {
+            switch $1 {
+            case "no", "false": $0.isInsecure = true
+            case "yes", "true": $0.isInsecure = false
+            default: $0.rootsFile = $1
+            }
+        },
+        OptionRule(.security, nil, "cert", "FILE", "the client's certificate") { $0.trust.certificateFile = $1 },
+        OptionRule(.security, nil, "cert-key", "FILE", "its key") { $0.trust.keyFile = $1 },
+        OptionRule(.security, nil, "cert-key-pass", "TEXT", "what opens the key") { $0.trust.passphrase = $1 },
+        OptionRule(.way, nil, "proxy", "SCHEME:PROXY", "through this proxy") { (options, text) throws(UsageError) in
+            let parts = text.split(separator: ":", maxSplits: 1)
+            guard parts.count == 2 else { throw UsageError("--proxy takes SCHEME:PROXY, not \(text)") }
+            options.way.proxy = try WayOptions.proxy(String(parts[1]), "--proxy")
+        },
+        OptionRule(.memory, nil, "session", "FILE", "read cookies from FILE and write them back") {
+            $0.memory.cookieInputs.append($1)
+            $0.memory.cookieOutput = $1
+        },
+    ]
+}
+
+extension ForeignOption {
+    static let httpie: [ForeignOption] = [
+        ForeignOption("--offline", near: "-v", "nothing can be shown that was not sent"),
+        ForeignOption("--session-read-only", near: "--session"),
+        ForeignOption("--compress -x", "bodies are sent as they are"),
+        ForeignOption("--chunked", near: "-T - of the other grammar"),
+        ForeignOption("--all --history-print -P --meta -m", near: "--print"),
+        ForeignOption("--sorted --format-options", near: "--pretty"),
+        ForeignOption("--response-charset --response-mime --boundary --default-scheme --path-as-is"),
+        ForeignOption("--ssl --ciphers", near: "--tls-min of the other grammar"),
+        ForeignOption("--debug --traceback", near: "--verbose"),
+    ]
+}

@@ -1,0 +1,186 @@
+// `urlload wget …`: the grammar of wget, for those who have it in their fingers. A grammar of its own, for `-c`, `-i`, `-N`
+// and `-O` mean other things in curl's.
+
+import URLLoading
+
+extension OptionTable {
+    static let wget = OptionTable(
+        tool: "wget", rules: wgetFiles + wgetRequest + wgetAccess + wgetLimits + wgetOutput, others: ForeignOption.wget
+    ) { options in
+        options.expandsPatterns = false
+        // Files, named after their URLs.
+        if options.outputs.isEmpty { options.saving.namesAll = true }
+        if options.saving.collision == .replace, !options.saving.comparesTime, options.outputs.isEmpty {
+            options.saving.collision = .number
+        }
+        if !options.saving.keepsOwnTime { options.saving.setsTime = true }
+        options.saving.namesWithQuery = true
+        if !options.failsWithBody { options.failsOnStatus = true }
+        if options.acceptsCompressed == nil { options.acceptsCompressed = false }
+        if options.asksForHead { (options.outputs, options.saving.namesAll) = ([.file("/dev/null")], false) }
+    }
+
+    private static let wgetFiles: [OptionRule] = [
+        OptionRule(.output, "O", "output-document", "FILE", "write the body to FILE; - is standard output") {
+            $0.outputs = [$1 == "-" ? .standardOutput : .file($1)]
+            $0.destination = $0.outputs[0]
+        },
+        OptionRule(.output, "P", "directory-prefix", "DIR", "write the files into DIR") {
+            ($0.saving.folder, $0.saving.makesFolders) = ($1, true)
+        },
+        OptionRule(.output, "c", flag: "continue", "go on with what is there of a file") { $0.resuming = .always },
+        OptionRule(.output, "N", flag: "timestamping", "load only what is newer than the file that is there") {
+            ($0.saving.comparesTime, $0.saving.collision) = (true, .replace)
+        },
+        OptionRule(.output, nil, flag: "no-clobber", "load nothing if there is a file of the name") {
+            $0.saving.collision = .skip
+        },
+        OptionRule(.output, "n", "n", "c|v|d|H|p", "-nc no-clobber, -nv no-verbose, -nd, -nH, -np: as without") {
+            (options, text) throws(UsageError) in
+            switch text {
+            case "c": options.saving.collision = .skip
+            case "v", "d", "H", "p": break
+            default: throw UsageError("there is no option -n\(text)")
+            }
+        },
+        OptionRule(.output, "i", "input-file", "LIST", "load the URLs in LIST too, one a line; - is standard input") {
+            $0.saving.inputLists.append($1)
+        },
+        OptionRule(
+            .output, nil, switch: "content-disposition", "take the name that the server gives",
+            \.saving.takesServersName),
+        OptionRule(.output, nil, granted: "trust-server-names", "names come from the URL that was typed"),
+        OptionRule(.output, nil, flag: "no-use-server-timestamps", "the file has the time when it was written") {
+            $0.saving.keepsOwnTime = true
+        },
+        OptionRule(.output, nil, "start-pos", "OFFSET", "begin there") { (options, text) throws(UsageError) in
+            options.resuming = try OptionValue.resuming(text)
+        },
+        OptionRule(.output, nil, granted: "no-directories", "make no folders (always)"),
+        OptionRule(.output, nil, granted: "no-host-directories", "make no folders (always)"),
+    ]
+
+    private static let wgetRequest: [OptionRule] = [
+        OptionRule(.request, nil, "header", "'Name: value'", "send this field") { (options, text) throws(UsageError) in
+            let (name, value) = try OptionValue.field(text)
+            options.fields.append(name, value)
+        },
+        OptionRule(.request, "U", "user-agent", "TEXT", "send this User-Agent; empty for none") { $0.userAgent = $1 },
+        OptionRule(.request, nil, "referer", "URL", "send this Referer") { $0.data.referer = $1 },
+        OptionRule(.request, nil, "post-data", "DATA", "send DATA by POST") { $0.payloads = [.text($1)] },
+        OptionRule(.request, nil, "post-file", "FILE", "send FILE by POST") { $0.payloads = [.file($1)] },
+        OptionRule(.request, nil, "body-data", "DATA", "send DATA by --method") { $0.payloads = [.text($1)] },
+        OptionRule(.request, nil, "body-file", "FILE", "send FILE by --method") { $0.payloads = [.file($1)] },
+        OptionRule(.request, nil, "method", "METHOD", "GET unless said otherwise") {
+            (options, text) throws(UsageError) in
+            let method = Method(text)
+            guard method.isValid else { throw UsageError("\(text) is no method") }
+            options.method = method
+        },
+        OptionRule(.request, nil, switch: "spider", "ask for the head only, and write nothing", \.asksForHead),
+        OptionRule(.request, nil, "compression", "auto|gzip|none", "ask for a compressed body") {
+            $0.acceptsCompressed = $1 != "none"
+        },
+        OptionRule(.redirects, nil, "max-redirect", "N", "follow at most N, default 20") {
+            (options, text) throws(UsageError) in
+            options.maximumRedirects = try OptionValue.count(text, "--max-redirect", from: 0)
+        },
+        OptionRule(.request, nil, granted: "no-cache", "have caches ask the server"),
+        OptionRule(.request, nil, granted: "no-http-keep-alive", "connections end with the run"),
+    ]
+
+    private static let wgetAccess: [OptionRule] = [
+        OptionRule(.login, nil, "user", "USER", "who asks") { $0.login.user = $1 }.also("http-user", "ftp-user"),
+        OptionRule(.login, nil, "password", "PASSWORD", "and the password") { $0.login.password = $1 }
+            .also("http-password", "ftp-password"),
+        OptionRule(.login, nil, granted: "ask-password", "ask for the password (unless --password gives it)"),
+        OptionRule(.login, nil, flag: "auth-no-challenge", "send them at once, by Basic") { $0.login.allow(.basic) },
+        OptionRule(.memory, nil, "load-cookies", "FILE", "read cookies from FILE") {
+            $0.memory.cookieInputs.append($1)
+        },
+        OptionRule(.memory, nil, "save-cookies", "FILE", "write cookies to FILE") { $0.memory.cookieOutput = $1 },
+        OptionRule(.memory, nil, granted: "keep-session-cookies", "also those that end with a session (always)"),
+        OptionRule(.memory, nil, granted: "no-cookies", "cookies are kept for the run alone, unless they are saved"),
+        OptionRule(.memory, nil, "hsts-file", "FILE", "read and write which servers want https alone") {
+            $0.memory.hstsFile = $1
+        },
+        OptionRule(.memory, nil, granted: "no-hsts", "remember nothing of the kind (default)"),
+        OptionRule(.security, nil, flag: "no-check-certificate", "check no certificate") { $0.isInsecure = true },
+        OptionRule(.security, nil, "ca-certificate", "FILE", "trust the issuers in this PEM file, and no others") {
+            $0.rootsFile = $1
+        },
+        OptionRule(.security, nil, "certificate", "FILE", "the client's certificate") { $0.trust.certificateFile = $1 },
+        OptionRule(.security, nil, "private-key", "FILE", "its key") { $0.trust.keyFile = $1 },
+        OptionRule(.way, nil, flag: "no-proxy", "use no proxy") { $0.way.forbidsProxies = true },
+        OptionRule(.way, "4", flag: "inet4-only", "IPv4 alone") { $0.way.family = .ipv4 },
+        OptionRule(.way, "6", flag: "inet6-only", "IPv6 alone") { $0.way.family = .ipv6 },
+    ]
+
+    private static let wgetLimits: [OptionRule] = [
+        OptionRule(.retries, "t", "tries", "N", "try N times; 0 for no end") { (options, text) throws(UsageError) in
+            let count = text == "inf" ? 0 : try OptionValue.count(text, "--tries", from: 0)
+            options.retries = count == 0 ? .max : count - 1
+        },
+        OptionRule(.retries, nil, switch: "retry-connrefused", "also after a refused connection", \.retriesRefused),
+        OptionRule(.retries, nil, "waitretry", "SECONDS", "wait that long before each") {
+            (options, text) throws(UsageError) in
+            options.retryDelay = try OptionValue.secondsOrNone(text, "--waitretry")
+        },
+        OptionRule(.limits, "T", "timeout", "SECONDS", "give up when the server is silent that long") {
+            (options, text) throws(UsageError) in
+            options.idleTimeout = try OptionValue.secondsOrNone(text, "--timeout")
+            options.connectTimeout = options.idleTimeout
+        }.also("read-timeout", "dns-timeout"),
+        OptionRule(.limits, nil, "connect-timeout", "SECONDS", "give up when connecting takes longer") {
+            (options, text) throws(UsageError) in
+            options.connectTimeout = try OptionValue.secondsOrNone(text, "--connect-timeout")
+        },
+        OptionRule(.limits, nil, "limit-rate", "SPEED", "at most so many bytes a second: 100k, 2m") {
+            (options, text) throws(UsageError) in
+            options.rateLimit = try OptionValue.speed(text, "--limit-rate")
+        },
+        OptionRule(.limits, "w", "wait", "SECONDS", "wait that long between loads") {
+            (options, text) throws(UsageError) in
+            options.shared.interval = try OptionValue.secondsOrNone(text, "--wait")
+        },
+    ]
+
+    private static let wgetOutput: [OptionRule] = [
+        OptionRule(.output, "q", switch: "quiet", "no progress, no messages", \.isSilent),
+        OptionRule(.output, nil, flag: "no-verbose", "no progress") { $0.shared.showsMeter = false },
+        OptionRule(.watching, "v", granted: "verbose", "progress and a summary (default)"),
+        OptionRule(.watching, "d", flag: "debug", "connections, request and response heads") { $0.trace = .heads },
+        OptionRule(.output, "S", flag: "server-response", "write the response heads to standard error") {
+            $0.headFile = "/dev/stderr"
+        },
+        OptionRule(.output, "o", "output-file", "FILE", "write messages to FILE") { $0.shared.errorFile = $1 },
+        OptionRule(.output, nil, "progress", "KIND", "the bar is the one kind") { _, _ in },
+        OptionRule(.output, nil, granted: "show-progress", "show a bar (on a terminal)"),
+        OptionRule(.output, nil, switch: "content-on-error", "write the body of a 4xx or 5xx too", \.failsWithBody),
+        OptionRule(.output, nil, flag: "save-headers", "write the response heads before the body") {
+            $0.includesHead = true
+        },
+        OptionRule(.other, nil, granted: "no-config", "the config file is not read in this grammar"),
+        OptionRule(.other, "h", flag: "help", "this text") { $0.wantsHelp = true },
+        OptionRule(.other, "V", flag: "version", "the version") { $0.wantsVersion = true },
+    ]
+}
+
+extension ForeignOption {
+    static let wget: [ForeignOption] = [
+        ForeignOption(
+            "--mirror -m --recursive -r --page-requisites -p --convert-links -k --level -l --no-parent --span-hosts -H "
+                + "--accept -A --reject -R --domains -D --follow-ftp --relative -L --adjust-extension -E",
+            near: "-i LIST", "pages are not searched for links"),
+        ForeignOption("--background -b", near: "'&' of the shell"),
+        ForeignOption("--append-output -a", near: "-o"),
+        ForeignOption("--execute -e", near: "--no-proxy, or the environment"),
+        ForeignOption("--quota -Q", near: "--max-time of the other grammar"),
+        ForeignOption("--random-wait", near: "--wait"),
+        ForeignOption("--warc-file --input-metalink --metalink-over-http"),
+        ForeignOption("--retry-on-http-error", near: "--tries"),
+        ForeignOption("--secure-protocol --ciphers --ca-directory --crl-file --pinnedpubkey", near: "--ca-certificate"),
+        ForeignOption("--bind-address", near: "--interface of the other grammar"),
+        ForeignOption("--restrict-file-names --cut-dirs --force-directories -x --protocol-directories"),
+    ]
+}

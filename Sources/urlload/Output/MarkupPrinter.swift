@@ -1,0 +1,109 @@
+// XML with line breaks, XML and HTML with colours. A text that stands between tags is never changed: an element that has
+// text and elements in it stays on its line.
+
+enum MarkupPrinter {
+    private enum Piece: Equatable {
+        case open(Substring)
+        case close(Substring)
+        /// `<a/>`, `<!-- -->`, `<?xml ?>`, `<!DOCTYPE>`.
+        case single(Substring)
+        case text(Substring)
+
+        var written: Substring {
+            switch self {
+            case .open(let text), .close(let text), .single(let text), .text(let text): text
+            }
+        }
+        var isBlank: Bool {
+            if case .text(let text) = self { text.allSatisfy(\.isWhitespace) } else { false }
+        }
+        var isText: Bool { if case .text = self { true } else { false } }
+    }
+
+    /// - Returns: `nil` for what is no text, or not well formed enough to be indented.
+    static func make(_ bytes: [UInt8], _ pretty: Pretty, indents: Bool) -> String? {
+        guard let text = String(validating: bytes, as: UTF8.self), let pieces = pieces(text) else { return nil }
+        let shown: (Piece) -> String = { pretty.hasColors ? painted($0) : String($0.written) }
+        guard indents else { return pieces.map(shown).joined() }
+        return indented(pieces, shown)
+    }
+
+    private static func pieces(_ text: String) -> [Piece]? {
+        var pieces: [Piece] = []
+        var rest = text[...]
+        while !rest.isEmpty {
+            guard rest.first == "<" else {
+                let run = rest.prefix { $0 != "<" }
+                pieces.append(.text(run))
+                rest = rest[run.endIndex...]
+                continue
+            }
+            let end = ["<!--": "-->", "<![CDATA[": "]]>", "<?": "?>"].first { rest.hasPrefix($0.key) }?.value ?? ">"
+            guard let range = rest.firstRange(of: end) else { return nil }
+            let tag = rest[..<range.upperBound]
+            if tag.hasPrefix("<![CDATA[") {
+                pieces.append(.text(tag))
+            } else if tag.hasPrefix("</") {
+                pieces.append(.close(tag))
+            } else if tag.hasSuffix("/>") || tag.hasPrefix("<!") || tag.hasPrefix("<?") {
+                pieces.append(.single(tag))
+            } else {
+                pieces.append(.open(tag))
+            }
+            rest = rest[range.upperBound...]
+        }
+        return pieces
+    }
+
+    private static func indented(_ pieces: [Piece], _ shown: (Piece) -> String) -> String? {
+        let pieces = pieces.filter { !$0.isBlank }
+        var text = ""
+        var depth = 0
+        var index = 0
+        while index < pieces.count {
+            let margin = String(repeating: "  ", count: max(0, depth))
+            switch pieces[index] {
+            case .open:
+                guard let end = closing(pieces, index) else { return nil }
+                if pieces[index..<end].contains(where: \.isText) || end == index + 1 {
+                    text += margin + pieces[index...end].map(shown).joined() + "\n"
+                    index = end
+                } else {
+                    text += margin + shown(pieces[index]) + "\n"
+                    depth += 1
+                }
+            case .close:
+                depth -= 1
+                text += String(repeating: "  ", count: max(0, depth)) + shown(pieces[index]) + "\n"
+            case .single, .text: text += margin + shown(pieces[index]) + "\n"
+            }
+            index += 1
+        }
+        return depth == 0 ? text : nil
+    }
+
+    /// Where the element ends that begins here, if it has text of its own or nothing in it; otherwise where it begins.
+    private static func closing(_ pieces: [Piece], _ start: Int) -> Int? {
+        var depth = 0
+        var hasText = false
+        for index in start..<pieces.count {
+            switch pieces[index] {
+            case .open: depth += 1
+            case .close:
+                depth -= 1
+                if depth == 0 { return hasText || index == start + 1 ? index : start }
+            case .text: if depth == 1 { hasText = true }
+            case .single: break
+            }
+        }
+        return nil
+    }
+
+    private static func painted(_ piece: Piece) -> String {
+        switch piece {
+        case .text(let text): String(text)
+        case .single(let tag) where tag.hasPrefix("<!") || tag.hasPrefix("<?"): Paint.mark.on(String(tag))
+        case .open(let tag), .close(let tag), .single(let tag): Paint.tag.on(String(tag))
+        }
+    }
+}

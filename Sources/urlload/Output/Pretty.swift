@@ -1,0 +1,116 @@
+// `--pretty`: heads, JSON, XML and HTML as people read them.
+
+import FoundationEssentials
+import Glibc
+import URLLoading
+
+struct Pretty: Sendable, Hashable {
+    var hasColors: Bool
+    var isFormatted: Bool
+
+    init(hasColors: Bool, isFormatted: Bool) {
+        self.hasColors = hasColors
+        self.isFormatted = isFormatted
+    }
+
+    /// `all`, `colors`, `format`, `none`; `nil` for another word.
+    init?(_ text: String) {
+        switch text {
+        case "all": self.init(hasColors: true, isFormatted: true)
+        case "colors", "colours": self.init(hasColors: true, isFormatted: false)
+        case "format": self.init(hasColors: false, isFormatted: true)
+        case "none": self.init(hasColors: false, isFormatted: false)
+        default: return nil
+        }
+    }
+
+    /// Of `urlload http`: everything on a terminal, colours unless NO_COLOR is set, and nothing elsewhere.
+    static func usual(isTerminal: Bool) -> Pretty {
+        Pretty(hasColors: isTerminal && !forbidsColors, isFormatted: isTerminal)
+    }
+
+    /// NO_COLOR (no-color.org): set, and not empty.
+    static var forbidsColors: Bool { getenv("NO_COLOR").map { $0.pointee != 0 } ?? false }
+}
+
+/// What is shown in which colour.
+enum Paint: String, Sendable {
+    case name = "34", string = "32", number = "36", word = "35", mark = "2", title = "1", tag = "94", attribute = "33"
+
+    func on(_ text: String) -> String { "\u{1B}[\(rawValue)m\(text)\u{1B}[0m" }
+}
+
+/// A body for standard output that is written when all of it is here. Used by one task.
+final class PrettyBody {
+    private enum Kind { case json, xml, html, other }
+
+    /// A body beyond that is written as it comes.
+    private static let most = 8 << 20
+
+    private let pretty: Pretty
+    private let headColors: Bool
+    private let kind: Kind
+    private var held: [UInt8] = []
+    private var passes: Bool
+
+    /// - Parameter pretty: `nil`: the names in heads stand out on a terminal, and nothing else is changed.
+    /// - Returns: `nil` if nothing is to be changed.
+    init?(_ pretty: Pretty?, _ response: Response, isTerminal: Bool) {
+        headColors = pretty?.hasColors ?? (isTerminal && !Pretty.forbidsColors)
+        self.pretty = pretty ?? Pretty(hasColors: false, isFormatted: false)
+        kind = Self.kind(response.mediaType)
+        passes = kind == .other || !self.pretty.hasColors && !self.pretty.isFormatted
+        if passes, !headColors { return nil }
+    }
+
+    private static func kind(_ type: MediaType?) -> Kind {
+        guard let type else { return .other }
+        let subtype = type.subtype.lowercased()
+        if subtype == "json" || subtype.hasSuffix("+json") { return .json }
+        if subtype == "html" { return .html }
+        return subtype == "xml" || subtype.hasSuffix("+xml") ? .xml : .other
+    }
+
+    func write(head: HTTPHead) throws(OutputError) {
+        guard headColors else { return try FileDescriptor.standardOutput.write(HeadText.make(head)) }
+        var lines = HeadText.make(head).split(separator: "\r\n", omittingEmptySubsequences: false).map(String.init)
+        for index in lines.indices where !lines[index].isEmpty {
+            if let colon = lines[index].firstIndex(of: ":"), index > 0 {
+                lines[index] = Paint.title.on(String(lines[index][..<colon])) + lines[index][colon...]
+            } else {
+                lines[index] = Paint.tag.on(lines[index])
+            }
+        }
+        try FileDescriptor.standardOutput.write(lines.joined(separator: "\r\n"))
+    }
+
+    func write(_ bytes: UnsafeRawBufferPointer) throws(OutputError) {
+        guard !passes else { return try FileDescriptor.standardOutput.write(bytes) }
+        held += bytes
+        guard held.count > Self.most else { return }
+        passes = true
+        try flush(held)
+    }
+
+    func commit() throws(OutputError) {
+        guard !passes else { return }
+        passes = true
+        let text: String? =
+            switch kind {
+            case .json: JSONPrinter.make(held, pretty)
+            case .xml: MarkupPrinter.make(held, pretty, indents: pretty.isFormatted)
+            case .html: MarkupPrinter.make(held, pretty, indents: false)
+            case .other: nil
+            }
+        try flush(text.map { Array($0.utf8) } ?? held)
+    }
+
+    private func flush(_ bytes: [UInt8]) throws(OutputError) {
+        held = []
+        var failure: OutputError?
+        bytes.withUnsafeBytes { buffer in
+            do throws(OutputError) { try FileDescriptor.standardOutput.write(buffer) } catch { failure = error }
+        }
+        if let failure { throw failure }
+    }
+}

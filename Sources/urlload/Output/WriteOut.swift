@@ -1,0 +1,92 @@
+// `-w FORMAT`: what curl writes after each load, with its names: `%{http_code}`, `%header{etag}`, `%{json}`, `\n`.
+
+import FoundationEssentials
+import URLLoading
+
+struct WriteOut {
+    let report: Report
+    let job: Job
+    /// Written to standard output, and to standard error, in their order.
+    private(set) var pieces: [(isError: Bool, text: String)] = []
+    private var goesToErrors = false
+
+    /// The text that a format comes to.
+    static func make(_ format: String, _ report: Report, _ job: Job) -> [(isError: Bool, text: String)] {
+        var out = WriteOut(report: report, job: job)
+        out.take(format)
+        return out.pieces
+    }
+
+    private init(report: Report, job: Job) {
+        self.report = report
+        self.job = job
+    }
+
+    private mutating func take(_ format: String) {
+        var rest = format[...]
+        while let character = rest.popFirst() {
+            switch character {
+            case "\\": escape(&rest)
+            case "%" where rest.first == "%":
+                rest = rest.dropFirst()
+                write("%")
+            case "%":
+                guard variable(&rest) else { return }
+            default: write(String(character))
+            }
+        }
+    }
+
+    private mutating func escape(_ rest: inout Substring) {
+        let known: [Character: String] = ["n": "\n", "r": "\r", "t": "\t"]
+        guard let next = rest.popFirst() else { return write("\\") }
+        write(known[next] ?? "\\\(next)")
+    }
+
+    /// - Returns: false if nothing more is to be written (`%{onerror}` after a load that did not fail).
+    private mutating func variable(_ rest: inout Substring) -> Bool {
+        for (beginning, end) in [("header{", "}"), ("{", "}")] where rest.hasPrefix(beginning) {
+            guard let close = rest.firstRange(of: end) else { break }
+            let name = String(rest[..<close.lowerBound].dropFirst(beginning.count))
+            rest = rest[close.upperBound...]
+            if beginning == "header{" {
+                write(report.head?.headers[FieldName(name)] ?? "")
+                return true
+            }
+            return replace(name)
+        }
+        write("%")
+        return true
+    }
+
+    private mutating func replace(_ name: String) -> Bool {
+        switch name {
+        case "stderr": goesToErrors = true
+        case "stdout": goesToErrors = false
+        case "onerror": return report.failure != nil
+        case "json": write(JSONText.object(WriteOutValues.all(report, job).map { ($0.name, $0.value) }).description)
+        case "header_json": write((report.head.map { Report.fields($0.headers) } ?? .object([])).description)
+        default: write(WriteOutValues.all(report, job).first { $0.name == name }?.value.plain ?? "")
+        }
+        return true
+    }
+
+    private mutating func write(_ text: String) {
+        if let last = pieces.last, last.isError == goesToErrors {
+            pieces[pieces.count - 1].text += text
+        } else {
+            pieces.append((goesToErrors, text))
+        }
+    }
+}
+
+extension JSONText {
+    /// As it stands without quotes.
+    fileprivate var plain: String {
+        switch self {
+        case .text(let text): text
+        case .null: ""
+        default: description
+        }
+    }
+}

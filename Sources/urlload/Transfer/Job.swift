@@ -1,0 +1,106 @@
+// What one group of options comes to: a load for each URL, with where its body goes.
+
+import FoundationEssentials
+import Glibc
+import URLLoading
+
+struct Job: Sendable {
+    /// Those of its group, with the destination and the upload of this load alone.
+    var options: Options
+    /// As it was typed, or what a pattern stands for.
+    var url: String
+    /// From 0, in the order of the command line.
+    var number: Int
+    /// What is said before it begins, of where its body goes.
+    var note: String?
+
+    /// All loads of a group.
+    /// - Throws: ``OutputError`` for a list that cannot be read or a pattern that is none.
+    static func all(_ options: Options) throws(OutputError) -> [Job] {
+        var jobs: [Job] = []
+        var places: [URLPattern.Match] = []
+        for (index, text) in (options.urls + (try listed(options))).enumerated() {
+            for match in try matches(text, options) {
+                var own = options
+                own.destination = destination(options, index, match.parts)
+                own.upload = index < options.uploads.count ? options.uploads[index] : nil
+                own.uploads = own.upload.map { [$0] } ?? []
+                jobs.append(Job(options: own, url: match.url, number: jobs.count))
+                places.append(match)
+            }
+        }
+        name(&jobs)
+        return jobs
+    }
+
+    private static func matches(_ text: String, _ options: Options) throws(OutputError) -> [URLPattern.Match] {
+        guard options.expandsPatterns else { return [URLPattern.Match(url: text, parts: [])] }
+        do throws(URLPattern.Mistake) { return try URLPattern.matches(text) } catch {
+            throw OutputError(.badURL, error.words)
+        }
+    }
+
+    /// `--input-file`: a URL on a line; empty lines and those that begin with `#` are not.
+    private static func listed(_ options: Options) throws(OutputError) -> [String] {
+        var urls: [String] = []
+        for path in options.saving.inputLists {
+            let text = String(decoding: try UploadBody.all(path), as: UTF8.self)
+            urls += text.split(whereSeparator: \.isNewline).map {
+                String($0.drop { $0.isWhitespace }.reversed().drop { $0.isWhitespace }.reversed())
+            }.filter { !$0.isEmpty && !$0.hasPrefix("#") }
+        }
+        return urls
+    }
+
+    private static func destination(_ options: Options, _ index: Int, _ parts: [String]) -> Options.Destination {
+        let isNamed = !options.outputs.isEmpty && options.outputs.allSatisfy { $0 == .namedAfterURL }
+        let own = index < options.outputs.count ? options.outputs[index] : nil
+        switch own ?? (isNamed || options.saving.namesAll ? .namedAfterURL : .standardOutput) {
+        case .file(let template): return .file(placed(URLPattern.name(template, parts), options.saving))
+        case let other: return other
+        }
+    }
+
+    private static func placed(_ name: String, _ saving: SavingOptions) -> String {
+        guard let folder = saving.folder, !name.hasPrefix("/") else { return name }
+        return folder.hasSuffix("/") ? folder + name : folder + "/" + name
+    }
+
+    /// Gives each load of `-O` its file. A name that two of them want gets a number the second time.
+    private static func name(_ jobs: inout [Job]) {
+        let named = jobs.indices.filter {
+            jobs[$0].options.destination == .namedAfterURL && !jobs[$0].options.saving.takesServersName
+        }
+        let wanted = named.map { index in
+            let saving = jobs[index].options.saving
+            return AddressText.url(jobs[index].url).map {
+                placed(FileName.make(for: $0, hasQuery: saving.namesWithQuery), saving)
+            }
+        }
+        let keeps = jobs.first?.options.saving.collision == .number && !(jobs.first?.options.continues ?? false)
+        let names = FileName.distinct(wanted) { keeps && exists($0) }
+        for (index, name) in zip(named, names) {
+            guard let name else { continue }
+            jobs[index].options.destination = .file(name.own)
+            guard name.own != name.wanted else { continue }
+            let address = AddressText.url(jobs[index].url).map(AddressText.shown) ?? jobs[index].url
+            let reason =
+                exists(name.wanted) && keeps
+                ? "\(name.wanted) is there already" : "an earlier URL goes to \(name.wanted)"
+            jobs[index].note = "\(address) goes to \(name.own): \(reason)"
+        }
+        for index in jobs.indices where jobs[index].options.saving.comparesTime {
+            guard case .file(let path) = jobs[index].options.destination else { continue }
+            jobs[index].options.data.condition = TimeCondition(file: path)
+        }
+        for index in jobs.indices where keeps && !named.contains(index) {
+            guard case .file(let path) = jobs[index].options.destination else { continue }
+            jobs[index].options.destination = .file(FileName.free(path))
+        }
+    }
+
+    static func exists(_ path: String) -> Bool {
+        var status = stat()
+        return lstat(path, &status) == 0
+    }
+}

@@ -1,0 +1,158 @@
+// The loads of a group: one after the other in the order given; with `-O` as many at a time as a host may get, with `-Z`
+// as many as it says.
+
+import URLLoading
+
+struct Queue: Sendable {
+    private let options: Options
+    private let session: Session
+    private let screen: Screen
+    private let heads: HeadFile?
+
+    init(_ options: Options, _ session: Session, _ screen: Screen, _ heads: HeadFile?) {
+        self.options = options
+        self.session = session
+        self.screen = screen
+        self.heads = heads
+    }
+
+    /// - Returns: the exit code of the first load that failed.
+    func run(_ jobs: [Job]) async -> ExitCode {
+        var total = Total()
+        let code = await withTaskGroup(of: (Job, Report).self) { group in
+            var code = ExitCode.done
+            var waiting = jobs[...]
+            var nextStart = ContinuousClock.now
+            for _ in 0..<min(width(jobs), jobs.count) { await start(&waiting, &group, &nextStart) }
+            for await (job, report) in group {
+                total.add(report)
+                let own = tell(report, job)
+                if code == .done { code = own }
+                // The reader of the output is gone, or the user wants no more.
+                if own == .brokenPipe || Signals.exitCode != nil || options.shared.failsEarly && own != .done {
+                    waiting = []
+                }
+                await start(&waiting, &group, &nextStart)
+            }
+            return code
+        }
+        let drawn = draw(total)
+        if let line = total.line, jobs.count > 1, screen.showsProgress { screen.plain(line) }
+        return code == .done ? drawn : code
+    }
+
+    /// `--waterfall` and `--report`.
+    private func draw(_ total: Total) -> ExitCode {
+        let waterfall = Waterfall(total.metrics)
+        do throws(OutputError) {
+            if options.drawsWaterfall { _ = try HARCommand.draw(waterfall, page: nil, to: .standardError) }
+            if let page = options.reportFile { _ = try HARCommand.draw(waterfall, page: page, to: .standardError) }
+            return .done
+        } catch {
+            screen.error(error.words)
+            return error.code
+        }
+    }
+
+    private func width(_ jobs: [Job]) -> Int {
+        if options.shared.isParallel { return options.shared.maximumParallel ?? 50 }
+        let areNamed = options.outputs.contains(.namedAfterURL) || options.saving.namesAll
+        return areNamed && options.shared.interval == nil ? session.configuration.maximumConnectionsPerHost : 1
+    }
+
+    private func start(
+        _ waiting: inout ArraySlice<Job>, _ group: inout TaskGroup<(Job, Report)>,
+        _ nextStart: inout ContinuousClock.Instant
+    ) async {
+        guard let job = waiting.popFirst() else { return }
+        if let interval = options.shared.interval {
+            try? await Task.sleep(until: nextStart)
+            nextStart = max(nextStart, .now) + interval
+        }
+        if let note = job.note { screen.message(note) }
+        let transfer = Transfer(options: job.options, session: session, screen: screen, heads: heads)
+        group.addTask { (job, await transfer.run(job.url)) }
+    }
+
+    private func tell(_ report: Report, _ job: Job) -> ExitCode {
+        let code = report.failure?.exit ?? .done
+        if let failure = report.failure, code != .brokenPipe, Signals.exitCode == nil {
+            let address =
+                failure.exit == .write || failure.exit == .read
+                ? "" : AddressText.inMessage(report.effectiveURL ?? report.url) + ": "
+            screen.error(address + ErrorWords.make(failure))
+        }
+        if let kept = report.kept { screen.message(kept.words(options)) }
+        if code == .done, let page = ErrorWords.savedPage(report) { screen.message(page) }
+        var written = ExitCode.done
+        // Lines of events are not followed by one that is none.
+        if options.printsSummary, !options.printsEvents { written = Command.print(report.json.description + "\n") }
+        if let format = options.writeOut {
+            for piece in WriteOut.make(format, report, job) {
+                if piece.isError {
+                    try? FileDescriptor.standardError.write(piece.text)
+                } else if written == .done {
+                    written = Command.print(piece.text)
+                }
+            }
+        }
+        return code == .done ? written : code
+    }
+}
+
+/// What all loads of a group come to.
+struct Total: Sendable {
+    private var files = 0
+    private var failures = 0
+    private var bytes: Int64 = 0
+    private let start = ContinuousClock.now
+    private(set) var metrics: [LoadMetrics] = []
+
+    mutating func add(_ report: Report) {
+        if report.failure == nil { files += 1 } else { failures += 1 }
+        bytes += report.bytes
+        if let metrics = report.metrics { self.metrics.append(metrics) }
+    }
+
+    /// `12 loads, 3.1 MiB in 4.2 s, 755 KiB/s; 1 failed`.
+    var line: String? {
+        guard files + failures > 0 else { return nil }
+        let seconds = (ContinuousClock.now - start) / .seconds(1)
+        let failed = failures > 0 ? "; \(failures) failed" : ""
+        return "\(files) loaded, " + SummaryText.amount(bytes, seconds) + failed
+    }
+}
+
+/// What is said when a load is over.
+enum SummaryText {
+    /// `200.0 MiB in 8.1 s, 24.7 MiB/s`.
+    static func amount(_ bytes: Int64, _ seconds: Double) -> String {
+        let tenths = Int64((seconds * 10).rounded())
+        let rate = seconds > 0.05 ? ", \(ProgressLine.size(Int64(Double(bytes) / seconds)))/s" : ""
+        return "\(ProgressLine.size(bytes)) in \(tenths / 10).\(tenths % 10) s\(rate)"
+    }
+}
+
+extension Report {
+    /// `saved a.iso, 200.0 MiB in 8.1 s, 24.7 MiB/s, resumed at 92.0 MiB`; `nil` if nothing was saved.
+    func savedLine(_ seconds: Double) -> String? {
+        guard let file, failure == nil else { return nil }
+        let resumed = resumedAt > 0 ? ", resumed at \(ProgressLine.size(resumedAt))" : ""
+        return "saved \(file), \(SummaryText.amount(bytes, seconds))\(resumed)"
+    }
+}
+
+extension Report.Kept {
+    /// What is left, and how to go on.
+    func words(_ options: Options) -> String {
+        let of = total.map { " of \(ProgressLine.size($0))" } ?? ""
+        guard canGoOn else { return "\(file): \(ProgressLine.size(bytes))\(of) came; they are in \(file).part" }
+        let way =
+            switch (options.resuming, isChecked) {
+            case (.always, _), (.ifChecked, true): "the same command goes on"
+            case (_, true): "the same command with -C goes on"
+            default: "the same command with -C - goes on, not checked"
+            }
+        return "\(file): \(ProgressLine.size(bytes))\(of) are kept; \(way)"
+    }
+}

@@ -1,0 +1,141 @@
+// A body that goes to a file by GET: what came of it stays, whatever ends the load, and a later run can go on.
+
+import FoundationEssentials
+import Glibc
+import URLLoading
+import URLLoadingWire
+
+extension Transfer {
+    /// `nil` for what no later run could go on with.
+    var continuation: Continuation? {
+        guard let path = savedPath, options.acceptsCompressed != true || options.continues else { return nil }
+        if case .from = options.resuming { return nil }
+        return Continuation(path)
+    }
+
+    /// What curl, wget or another run has left, if this load is to go on with it and nothing better is known.
+    var partial: PartialFile? {
+        guard let path = savedPath, options.continues, Continuation(path)?.hasNotes != true else { return nil }
+        let partial = PartialFile(path)
+        switch options.resuming {
+        case .never: return nil
+        case .ifChecked: return partial?.date == nil ? nil : partial
+        case .always: return partial
+        case .from(let offset): return PartialFile(path, offset: offset)
+        }
+    }
+
+    /// The file that a plain GET goes to.
+    private var savedPath: String? {
+        guard case .file(let path) = options.destination, !options.sendsBody, !options.asksForHead,
+            !options.includesHead, !options.printsEvents, options.data.range == nil,
+            options.method == nil || options.method == .get
+        else { return nil }
+        return path
+    }
+
+    func carryOn(_ continuation: Continuation, _ request: Request, _ watch: Watch, _ attempt: Attempt) async throws {
+        var decisions = decisions(watch)
+        let goesOn = options.continues && continuation.hasNotes
+        decisions.response = Decision { response in
+            attempt.response = response
+            do { try judge(response, attempt) } catch { return .cancel }
+            // An error page is no rest; what is held stays for another time.
+            guard goesOn, let status = response.http?.status, status.code >= 400 else { return .allow }
+            attempt.failure = Report.Failure(status)
+            return .cancel
+        }
+        var throttle = options.rateLimit.map { Throttle(bytesPerSecond: $0) }
+        let run = Continuation.Run(
+            session: session, decisions: decisions, resumes: options.continues, leftover: continuation.leftover)
+        do throws(LoadError) {
+            _ = try await continuation.load(request, run) { event in
+                hear(event, continuation, watch, attempt)
+                guard case .received(let bytes) = event else { return nil }
+                return throttle?.pause(after: bytes.count)
+            }
+        } catch {
+            attempt.kept = Report.Kept(continuation, error, attempt)
+            throw error
+        }
+        attempt.file = continuation.shown
+        guard options.failsWithBody, let status = attempt.response?.http?.status, status.code >= 400 else { return }
+        attempt.failure = Report.Failure(status)
+        throw RefusedStatus()
+    }
+
+    private func hear(_ event: LoadEvent, _ continuation: Continuation, _ watch: Watch, _ attempt: Attempt) {
+        switch event {
+        case .responded(let response):
+            attempt.response = response
+            try? heads?.write(watch.heads + [response.http].compactMap(\.self))
+            watch.progress.answers(response.expectedLength)
+        case .resumed(let offset, let expected) where offset > 0:
+            screen.message("\(continuation.shown): goes on at byte \(offset)")
+            attempt.resumedAt = offset
+            watch.progress.begins(at: offset, of: expected)
+        case .received(let bytes):
+            attempt.bytes += Int64(bytes.count)
+            watch.progress.add(bytes.count)
+        default: break
+        }
+    }
+
+    /// Asks for what follows the bytes of a file, and writes it behind them.
+    func append(
+        to partial: PartialFile, _ request: Request, _ url: URL, _ watch: Watch, _ attempt: Attempt
+    ) async throws {
+        var request = request
+        request.headers[.range] = "bytes=\(partial.offset)-"
+        if let date = partial.date { request.headers[.ifRange] = date.description }
+        if !request.headers.contains(.acceptEncoding) { request.headers[.acceptEncoding] = "identity" }
+        try await session.load(request, decisions: decisions(watch)) { response, body in
+            attempt.response = response
+            try heads?.write(watch.heads + [response.http].compactMap(\.self))
+            switch partial.answer(response.http) {
+            case .complete:
+                attempt.file = try partial.commit()
+                screen.message("\(partial.path): is complete already")
+            case .whole:
+                screen.message("\(partial.path): the server sends all of it, from its beginning")
+                try await receive(response, body, url, watch, attempt)
+                partial.remove()
+            case .rest:
+                try await write(body, behind: partial, response, watch, attempt)
+            case .refused(let failure):
+                attempt.failure = failure
+                throw RefusedStatus()
+            }
+        }
+    }
+
+    private func write<Body: AsyncSequence>(
+        _ body: Body, behind partial: PartialFile, _ response: Response, _ watch: Watch, _ attempt: Attempt
+    ) async throws where Body.Element: ContiguousBytes {
+        let check = partial.date == nil ? ", not checked" : ""
+        screen.message("\(partial.path): goes on at byte \(partial.offset)\(check)")
+        attempt.resumedAt = partial.offset
+        watch.progress.answers(response.expectedLength.map { $0 + partial.offset })
+        watch.progress.begins(at: partial.offset, of: response.expectedLength.map { $0 + partial.offset })
+        let file = try partial.open()
+        defer { close(file.number) }
+        var throttle = options.rateLimit.map { Throttle(bytesPerSecond: $0) }
+        do {
+            for try await chunk in body {
+                let count = try chunk.withUnsafeBytes { bytes in
+                    try file.write(bytes)
+                    return bytes.count
+                }
+                attempt.bytes += Int64(count)
+                watch.progress.add(count)
+                if let pause = throttle?.pause(after: count) { try await Task.sleep(for: pause) }
+            }
+        } catch {
+            attempt.kept = Report.Kept(
+                file: partial.path, bytes: partial.offset + attempt.bytes,
+                total: response.expectedLength.map { $0 + partial.offset }, isChecked: false)
+            throw error
+        }
+        attempt.file = try partial.commit()
+    }
+}

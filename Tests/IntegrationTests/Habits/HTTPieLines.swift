@@ -1,0 +1,43 @@
+// Command lines of httpie, each run by `http` and by `urlload http`. What follows `##` is the reason for a difference that
+// is meant.
+
+enum HTTPieLines {
+    static let all = #"""
+        --ignore-stdin U/plain
+        --ignore-stdin GET U/plain
+        --ignore-stdin DELETE U/plain
+        --ignore-stdin U/plain X-One:1
+        --ignore-stdin U/plain 'User-Agent:Agent/1.0'
+        --ignore-stdin U/plain 'Accept:text/html'
+        --ignore-stdin U/plain q==1 'r==a b'
+        --ignore-stdin U/echo name=Ada
+        --ignore-stdin POST U/echo name=Ada born:=1815
+        --ignore-stdin PUT U/echo name=Ada
+        --ignore-stdin U/echo 'list:=[1, 2, {"a": null}]' ok:=true
+        --ignore-stdin U/echo text=@data.txt
+        --ignore-stdin U/echo doc:=@doc.json
+        --ignore-stdin U/echo 'a[b]=1' 'a[c]=2'
+        --ignore-stdin U/echo 'a[]=1' 'a[]=2'
+        --ignore-stdin U/echo name=Ada X-Two:2 q==1
+        --ignore-stdin U/echo 'quoted="x"' 'uml=ü' ## escapes
+        --ignore-stdin -f U/echo name=Ada 'note=a b&c'
+        --ignore-stdin --form PUT U/echo a=1 b=2
+        --ignore-stdin -f U/echo f@up.bin a=1
+        --ignore-stdin --multipart U/echo a=1 b=2
+        --ignore-stdin --raw 'text' U/echo
+        --ignore-stdin -j --raw '{"a":1}' U/echo
+        POST U/echo
+        PATCH U/echo Content-Type:text/plain
+        --ignore-stdin -a ada:secret U/plain
+        --ignore-stdin -A bearer -a token123 U/plain
+        --ignore-stdin -A digest -a ada:secret U/plain
+        --ignore-stdin --follow U/moved
+        --ignore-stdin U/moved ## redirects
+        --ignore-stdin --check-status U/missing ## code
+        --ignore-stdin -o out.txt U/plain
+        --ignore-stdin -d U/named ## download
+        --ignore-stdin -d -o out.bin U/file
+        --ignore-stdin -b U/plain
+        --ignore-stdin U/plain 'a\:b==1'
+        """#
+}

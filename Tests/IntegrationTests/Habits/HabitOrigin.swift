@@ -1,0 +1,82 @@
+// The origin that the lines of `HabitTests` load from, and the files in the folder they are run in.
+
+import Foundation
+import URLLoading
+import URLLoadingTesting
+
+enum HabitOrigin {
+    /// Printable, and no two parts of it alike.
+    static let content: [UInt8] = (0..<1000).map { (index: Int) -> UInt8 in
+        let step: Int = index * 7 + index / 95
+        return UInt8(32 + step % 95)
+    }
+    private static let modified = "Sun, 06 Nov 1994 08:49:37 GMT"
+
+    static func prepare(_ folder: TemporaryFolder, _ base: String) throws {
+        let files: [String: [UInt8]] = [
+            "data.txt": Array("line one\r\nline two & more\n".utf8), "doc.json": Array("{\"doc\": 1}\n".utf8),
+            "up.bin": Array(0...255), "fields.txt": Array("X-File-One: 1\nX-File-Two: 2\n".utf8),
+            "format.txt": Array("%{http_code} from file\\n".utf8),
+            "jar.txt": Array("# Netscape HTTP Cookie File\n127.0.0.1\tFALSE\t/\tFALSE\t0\tjar\tyes\n".utf8),
+            "options.txt": Array(
+                "# options\nurl = \"\(base)/echo\"\n-d \"a=1\"\nheader = \"X-Conf: yes\"\nsilent\n".utf8),
+            "part.bin": Array(content[..<100]), "whole.bin": content, "tag-in.txt": Array("\"f1\"\n".utf8),
+            "urls.txt": Array("\(base)/file\n\(base)/folder/name.txt\n".utf8),
+        ]
+        for (name, bytes) in files { try Data(bytes).write(to: URL(fileURLWithPath: folder.path + "/" + name)) }
+    }
+
+    static func answer(_ request: TestOrigin.RecordedRequest) async throws -> TestOrigin.Answer {
+        switch request.path {
+        case "/plain": .ok("plain text\n", headers: [.contentType: "text/plain"])
+        case "/echo", "/put": .ok("\(request.method)\n")
+        case let path where path.hasPrefix("/folder/"): .ok("\(request.method)\n")
+        case "/moved": .redirect("/plain")
+        case "/moved/twice": .redirect("/moved", status: .movedPermanently)
+        case "/moved/post": .redirect("/echo")
+        case "/moved/same": .redirect("/echo", status: .temporaryRedirect)
+        case "/moved/missing": .redirect("/missing")
+        case "/broken": .status(.internalServerError, body: .bytes(Array("broken\n".utf8)))
+        case "/cookies": .ok("", headers: ["Set-Cookie": "k=v; Path=/"])
+        case "/named": .ok("named\n", headers: ["Content-Disposition": "attachment; filename=\"given.txt\""])
+        case "/cut": .ok(.declared(1000, bytes: Array(repeating: 0x78, count: 100)))
+        case "/door": door(request)
+        case "/file": file(request)
+        case "/stall": try await stall()
+        default: .status(.notFound, body: .bytes(Array("no such page\n".utf8)))
+        }
+    }
+
+    private static func stall() async throws -> TestOrigin.Answer {
+        try await Task.sleep(for: .seconds(5))
+        return .ok("late\n")
+    }
+
+    private static func door(_ request: TestOrigin.RecordedRequest) -> TestOrigin.Answer {
+        guard request.headers[.authorization] == "Basic YWRhOnNlY3JldA==" else {
+            return .status(.unauthorized, headers: [.wwwAuthenticate: "Basic realm=\"r\""])
+        }
+        return .ok("in\n")
+    }
+
+    private static func file(_ request: TestOrigin.RecordedRequest) -> TestOrigin.Answer {
+        var headers: Headers = [
+            .etag: "\"f1\"", .lastModified: modified, .contentType: "application/octet-stream",
+            "Accept-Ranges": "bytes",
+        ]
+        if request.headers["If-None-Match"] == "\"f1\"" { return .status(.notModified, headers: headers) }
+        let condition = request.headers[.ifRange]
+        guard let range = request.headers[.range], !range.contains(","),
+            condition == nil || condition == "\"f1\"" || condition == modified
+        else { return .ok(.bytes(content), headers: headers) }
+        let ends = range.dropFirst("bytes=".count).split(separator: "-", omittingEmptySubsequences: false)
+        let first = Int(ends[0]) ?? content.count - (Int(ends[1]) ?? 0)
+        let end = ends[0].isEmpty ? content.count : (Int(ends[1]).map { $0 + 1 } ?? content.count)
+        guard first < content.count else {
+            headers[.contentRange] = "bytes */\(content.count)"
+            return .status(.rangeNotSatisfiable, headers: headers, body: .bytes(Array("bad range".utf8)))
+        }
+        headers[.contentRange] = "bytes \(first)-\(end - 1)/\(content.count)"
+        return .status(.partialContent, headers: headers, body: .bytes(Array(content[first..<end])))
+    }
+}

@@ -1,0 +1,166 @@
+import Foundation
+import Glibc
+import Testing
+import URLLoading
+import URLLoadingTesting
+
+/// What people type by habit: each line is run by the tool it was written for and by urlload, against the same origin.
+/// The requests, the exit code, what was written and the files must be the same, unless the line names the reason.
+@Suite(.timeLimit(.minutes(10)))
+struct HabitTests {
+    static func has(_ tool: String) -> Bool { access("/usr/bin/\(tool)", X_OK) == 0 }
+
+    @Test(.enabled(if: has("curl"), "no curl"), arguments: HabitLine.all(CurlLines.all))
+    func `a line of curl does the same`(_ line: HabitLine) async throws {
+        try await compare(line, "/usr/bin/curl", [])
+    }
+
+    @Test(.enabled(if: has("wget"), "no wget"), arguments: HabitLine.all(WgetLines.all))
+    func `a line of wget does the same`(_ line: HabitLine) async throws {
+        try await compare(line, "/usr/bin/wget", ["wget"])
+    }
+
+    @Test(.enabled(if: has("http"), "no httpie"), arguments: HabitLine.all(HTTPieLines.all))
+    func `a line of httpie does the same`(_ line: HabitLine) async throws {
+        try await compare(line, "/usr/bin/http", ["http"])
+    }
+
+    @Test func `there are as many lines as were promised`() {
+        #expect(HabitLine.all(CurlLines.all).count >= 120)
+        #expect(HabitLine.all(WgetLines.all).count >= 30 && HabitLine.all(HTTPieLines.all).count >= 30)
+    }
+
+    private func compare(_ line: HabitLine, _ tool: String, _ grammar: [String]) async throws {
+        try await withTestOrigin { origin in
+            origin.route("/*") { try await HabitOrigin.answer($0) }
+            let theirs = try await HabitOutcome(line, tool, [], origin)
+            let ours = try await HabitOutcome(line, Running.urlloadPath, grammar, origin)
+            let differences = theirs.differences(from: ours)
+            if line.reason == nil {
+                #expect(differences.isEmpty, "\(line.text)\n\(differences.joined(separator: "\n"))\n\(ours.errors)")
+            } else {
+                #expect(!differences.isEmpty, "\(line.text): no difference, but a reason for one")
+            }
+        }
+    }
+}
+
+/// One command line.
+struct HabitLine: Sendable, CustomTestStringConvertible {
+    let text: String
+    /// Why it does not do the same; `nil` if it does.
+    let reason: String?
+    var testDescription: String { text }
+
+    static func all(_ text: String) -> [HabitLine] {
+        text.split(separator: "\n").map { line in
+            let parts = line.split(separator: " ## ", maxSplits: 1)
+            return HabitLine(text: "\(parts[0])", reason: parts.count > 1 ? "\(parts[1])" : nil)
+        }
+    }
+
+    /// The words, as a shell splits them; `U/` is the origin.
+    func words(_ base: String) -> [String] {
+        var words: [String] = []
+        var word: String?
+        var isQuoted = false
+        for character in text {
+            if character == "'" {
+                isQuoted.toggle()
+                word = word ?? ""
+            } else if character == " ", !isQuoted {
+                if let word { words.append(word) }
+                word = nil
+            } else {
+                word = (word ?? "") + String(character)
+            }
+        }
+        return (words + [word].compactMap(\.self)).map { $0.hasPrefix("U/") ? base + $0.dropFirst() : $0 }
+    }
+}
+
+/// What a run came to.
+struct HabitOutcome {
+    struct Request: Hashable, Comparable {
+        var line: String
+        var fields: [String]
+        var body: String
+        static func < (a: Request, b: Request) -> Bool { (a.line, a.body) < (b.line, b.body) }
+    }
+    var requests: [Request]
+    var code: Int32
+    var output: String
+    var files: [String: String]
+    var errors: String
+
+    init(_ line: HabitLine, _ tool: String, _ grammar: [String], _ origin: TestOrigin) async throws {
+        let folder = try TemporaryFolder()
+        let base = String(origin.url().absoluteString.drop { $0 == " " }.prefix { _ in true })
+        let root = base.hasSuffix("/") ? String(base.dropLast()) : base
+        try HabitOrigin.prepare(folder, root)
+        let words = line.words(root)
+        let before = origin.requests.count
+        let input = words.contains("-K") && words.contains("-") ? "header = \"X-Stdin: 1\"\n" : "from stdin\nline 2\n"
+        let result = try await Running.command(
+            tool, grammar + words, input: input, in: folder,
+            environment: ["HOME": folder.path, "XDG_CONFIG_HOME": folder.path, "HTTPIE_CONFIG_DIR": folder.path])
+        code = result.code
+        errors = result.errors
+        output = Self.plain(result.output)
+        let isParallel =
+            words.count { $0 == "-O" } > 1
+            || !Set(words).isDisjoint(with: ["-Z", "--parallel", "--remote-name-all", "-i"])
+        let shown = origin.requests.dropFirst(before).map { Self.request($0, line.text) }
+        requests = isParallel ? shown.sorted() : Array(shown)
+        files = [:]
+        let all = FileManager.default.enumerator(atPath: folder.path)?.compactMap { $0 as? String } ?? []
+        for name in all.sorted() where !name.contains("httpie") && name != "config.json" {
+            guard let bytes = try? folder.bytes(name) else { continue }
+            files[name] = Self.plain(bytes)
+        }
+    }
+
+    /// Fields that are each tool's own, unless the line is about them.
+    private static func request(_ request: TestOrigin.RecordedRequest, _ text: String) -> Request {
+        var ignored: Set<String> = ["user-agent", "accept-encoding", "host", "connection", "accept", "expect"]
+        if text.contains("gent") { ignored.remove("user-agent") }
+        if text.contains("ccept") || text.contains("--json") { ignored.remove("accept") }
+        var body = String(decoding: request.body, as: UTF8.self)
+        var fields: [String] = []
+        let type = request.headers[.contentType] ?? ""
+        if let start = type.firstRange(of: "boundary=") {
+            let boundary = String(type[start.upperBound...].filter { $0 != "\"" })
+            body = body.replacing(boundary, with: "BOUNDARY")
+            ignored.insert("content-length")
+        }
+        // JSON may have blanks where httpie has none.
+        if type.contains("json") { body = body.filter { !$0.isWhitespace }; ignored.insert("content-length") }
+        for field in request.headers {
+            let name = field.name.description.lowercased()
+            guard !ignored.contains(name), name != "content-length" || field.value != "0" else { continue }
+            fields.append("\(name): \(field.value.replacing(/boundary=.*/, with: "boundary"))")
+        }
+        return Request(line: "\(request.method) \(request.target)", fields: fields.sorted(), body: body)
+    }
+
+    /// Without what is new each time.
+    private static func plain(_ bytes: [UInt8]) -> String {
+        String(decoding: bytes, as: UTF8.self).split(separator: "\n", omittingEmptySubsequences: false)
+            .filter { !$0.hasPrefix("Date: ") && !$0.hasPrefix("#") }.joined(separator: "\n")
+            .replacing("\n\n127.0.0.1", with: "\n127.0.0.1")
+    }
+
+    func differences(from other: HabitOutcome) -> [String] {
+        var all: [String] = []
+        if requests != other.requests { all.append("requests \(requests)\n      not \(other.requests)") }
+        if code != other.code { all.append("exit code \(code), not \(other.code)") }
+        if output != other.output {
+            all.append("output \(output.debugDescription), not \(other.output.debugDescription)")
+        }
+        for name in Set(files.keys).union(other.files.keys) where files[name] != other.files[name] {
+            all.append(
+                "file \(name): \(files[name]?.prefix(60) ?? "none"), not \(other.files[name]?.prefix(60) ?? "none")")
+        }
+        return all
+    }
+}

@@ -1,0 +1,130 @@
+import Foundation
+import Testing
+import URLLoading
+
+@testable import urlload
+
+struct GrammarTests {
+    private func parse(_ words: String...) throws -> Options { try ArgumentParser.parse(words) }
+
+    @Test("-C takes a value only if that is - or digits")
+    func resuming() throws {
+        #expect(try parse("-C", "-", "-o", "f", "u").resuming == .always)
+        #expect(try parse("-C", "500", "-o", "f", "u").resuming == .from(500))
+        #expect(try parse("-C", "-o", "f", "u").resuming == .ifChecked)
+        #expect(try parse("-sC", "-O", "u").resuming == .ifChecked)
+        #expect(try parse("-C-", "-O", "u").resuming == .always)
+        #expect(try parse("-CO", "u").outputs == [.namedAfterURL])
+        #expect(try parse("--continue-at", "-", "-O", "u").resuming == .always)
+    }
+
+    @Test("--next begins a group with options of its own; silence is shared")
+    func groups() throws {
+        let groups = try ArgumentParser.parseAll(["-d", "a", "u", "--next", "-s", "-I", "v", "-:", "w"])
+        #expect(groups.map(\.urls) == [["u"], ["v"], ["w"]])
+        #expect(groups.map(\.asksForHead) == [false, true, false] && groups.allSatisfy(\.isSilent))
+        #expect(groups[1].payloads.isEmpty)
+    }
+
+    @Test("names may be shortened, and undone with --no-")
+    func names() throws {
+        #expect(try parse("--connect-t", "5", "u").connectTimeout == .seconds(5))
+        #expect(try !parse("-i", "--no-include", "u").includesHead)
+        #expect(try parse("--max-redirs", "3", "u").maximumRedirects == 3)
+        #expect(try !parse("--no-progress-meter", "u").shared.showsMeter)
+    }
+
+    @Test("a file of options, in curl's format")
+    func config() throws {
+        let lines = try ConfigFile.lines(
+            "# comment\nurl = \"http://a/ b\"\n-o out\n--silent\nheader: \"X: \\\"q\\\"\\t\"\n\n data=x # rest\n", "f")
+        #expect(lines.map(\.name) == ["url", "-o", "--silent", "header", "data"])
+        #expect(lines.map(\.value) == ["http://a/ b", "out", nil, "X: \"q\"\t", "x"])
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("urlload-\(UUID())").path
+        try Data("url = u\nsilent\nno-location\n-d a=1\n".utf8).write(to: URL(filePath: folder))
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let options = try parse("-K", folder, "-i", "v")
+        #expect(options.urls == ["u", "v"] && options.isSilent && !options.followsRedirects && options.includesHead)
+        #expect(options.payloads == [.text("a=1")])
+        let first = try ArgumentParser.parseAll(["v"], config: folder)[0]
+        let ignored = try ArgumentParser.parseAll(["-q", "v"], config: folder)[0]
+        #expect(first.urls == ["u", "v"] && ignored.urls == ["v"])
+    }
+
+    @Test(
+        "data is encoded as curl does",
+        arguments: [
+            ("a b&c", "a+b%26c"), ("=a b", "a+b"), ("n=a b", "n=a+b"), ("n=\u{FC}", "n=%C3%BC"), ("~-._", "~-._"),
+        ])
+    func encoding(_ text: String, _ encoded: String) {
+        #expect(Options.Payload.encoding(text) == .text(encoded))
+    }
+
+    @Test(
+        "dates of -z",
+        arguments: [
+            "Sun, 06 Nov 1994 08:49:37 GMT", "6 Nov 1994 08:49:37", "1994-11-06 08:49:37", "1994-11-06T08:49:37Z",
+            "19941106 08:49:37", "Nov 6 1994 08:49:37",
+        ])
+    func dates(_ text: String) throws {
+        #expect(try TimeCondition(text).date?.description == "Sun, 06 Nov 1994 08:49:37 GMT")
+        #expect(try TimeCondition("-" + text).isBefore && TimeCondition("/no/such/file").date == nil)
+    }
+
+    @Test(
+        "speeds and paces",
+        arguments: [("500", 500), ("100k", 102_400), ("2M", 2_097_152), ("1.5k", 1536)] as [(String, Int64)])
+    func speeds(_ text: String, _ speed: Int64) throws {
+        #expect(try OptionValue.speed(text, "-") == speed && OptionValue.speed("0", "-") == nil)
+        #expect(try OptionValue.interval("2/s") == .milliseconds(500) && OptionValue.interval("30/m") == .seconds(2))
+        #expect(throws: UsageError.self) { try OptionValue.speed("fast", "-") }
+    }
+
+    @Test("every option of this machine's curl is in the table, or named with what is nearest")
+    func curlsOptions() throws {
+        let known = Set(OptionTable.curl.rules.flatMap(\.names).map { "--\($0)" } + ForeignOption.curl.flatMap(\.names))
+        let process = Process()
+        let pipe = Pipe()
+        process.executableURL = URL(filePath: "/usr/bin/env")
+        process.arguments = ["curl", "--help", "all"]
+        process.standardOutput = pipe
+        process.standardError = Pipe()
+        guard (try? process.run()) != nil else { return }
+        let text = String(decoding: pipe.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+        for line in text.split(separator: "\n") {
+            guard let name = line.split(separator: " ").first(where: { $0.hasPrefix("--") }) else { continue }
+            #expect(known.contains(String(name)), "\(name)")
+        }
+    }
+
+    @Test("an option means one thing: what is in the table is not among the missing")
+    func distinct() {
+        let names = OptionTable.curl.rules.flatMap(\.names).map { "--\($0)" }
+        #expect(Set(names).isDisjoint(with: ForeignOption.curl.flatMap(\.names)))
+    }
+
+    @Test("wget's grammar")
+    func wget() throws {
+        let options = try ArgumentParser.parse(["-qc", "-nv", "-P", "d", "-t", "3", "u?q"], table: .wget)
+        #expect(options.isSilent && options.resuming == .always && options.saving.folder == "d" && options.retries == 2)
+        #expect(options.saving.namesAll && options.saving.setsTime && options.failsOnStatus)
+        #expect(throws: UsageError("-m of wget is not supported: pages are not searched for links; nearest is -i LIST"))
+        {
+            try ArgumentParser.parse(["-m", "u"], table: .wget)
+        }
+    }
+
+    @Test("completions, man page and guide know every option")
+    func generated() throws {
+        for rule in OptionTable.curl.rules {
+            for text in [Completions.bash, Completions.zsh] { #expect(text.contains("--\(rule.long)")) }
+            #expect(Completions.fish.contains("-l \(rule.long)"))
+            #expect(ManPage.text.contains(rule.long.replacing("-", with: "\\-")))
+        }
+        let guide = URL(filePath: #filePath).deletingLastPathComponent()
+            .appending(path: "../../docs/guides/command-line.md")
+        let text = try String(contentsOf: guide, encoding: .utf8)
+        #expect(
+            text.hasSuffix(HabitTable.text), "urlload --generate guide writes the end of docs/guides/command-line.md")
+    }
+}

@@ -1,0 +1,84 @@
+import Testing
+import URLLoading
+
+@testable import urlload
+
+struct HTTPieTests {
+    private func made(_ words: String...) throws -> Options {
+        var options = try ArgumentParser.parse(["--ignore-stdin"] + words, table: .httpie)
+        try HTTPieCommand.prepare(&options, isTerminal: false)
+        return options
+    }
+
+    @Test(
+        "the mark that comes first, and the longest there, tells what an item is",
+        arguments: [
+            ("a=b", "a", .text, "b"), ("a:=1", "a", .json, "1"), ("a==b", "a", .query, "b"), ("a:b", "a", .field, "b"),
+            ("a@f", "a", .file, "f"), ("a=@f", "a", .textFile, "f"), ("a:=@f", "a", .jsonFile, "f"),
+            ("a:@f", "a", .fieldFile, "f"), ("a\\:b=c", "a:b", .text, "c"), ("u=http://x", "u", .text, "http://x"),
+        ] as [(String, String, HTTPieItem.Mark, String)])
+    func items(_ word: String, _ name: String, _ mark: HTTPieItem.Mark, _ value: String) throws {
+        let item = try HTTPieItem(word)
+        #expect(item.name == name && item.mark == mark && item.value == value)
+    }
+
+    @Test("a method stands before the URL, or is chosen")
+    func methods() throws {
+        #expect(try made("u").method == nil && made("delete", "u").method == .delete)
+        #expect(try made("u", "a=1").urls == ["u"])
+        #expect(try made(":8080/x").urls == ["http://localhost:8080/x"] && made(":/x").urls == ["http://localhost/x"])
+        #expect(throws: UsageError.self) { try made("u", "nothing") }
+    }
+
+    @Test("members of an object, in their order, as deep as their names say")
+    func json() throws {
+        let options = try made("u", "name=Ada", "born:=1815", "a[b]=1", "a[c][]=2", "a[c][]:=[3]")
+        #expect(
+            options.payloads == [.text(#"{"name": "Ada", "born": 1815, "a": {"b": "1", "c": ["2", [3]]}}"#)])
+        #expect(options.fields["Content-Type"] == "application/json")
+        #expect(throws: UsageError.self) { try made("u", "a:=nonsense") }
+        #expect(throws: UsageError.self) { try made("u", "a=1", "a[b]=2") }
+    }
+
+    @Test("JSON is indented, and nothing else of it changed")
+    func pretty() {
+        let plain = Pretty(hasColors: false, isFormatted: true)
+        let text = #"{"b":[1,2.50e3,"x\"y"],"a":{},"c":[]}"#
+        #expect(
+            JSONPrinter.make(Array(text.utf8), plain) == """
+                {
+                    "b": [
+                        1,
+                        2.50e3,
+                        "x\\"y"
+                    ],
+                    "a": {},
+                    "c": []
+                }
+
+                """)
+        for wrong in ["{", "{a:1}", "[1,]", "nul", "\"x", "1 2", ""] {
+            #expect(JSONPrinter.make(Array(wrong.utf8), plain) == nil, "\(wrong)")
+        }
+        let colored = JSONPrinter.make(Array(#"{"a":true}"#.utf8), Pretty(hasColors: true, isFormatted: false))
+        #expect(colored == "{\u{1B}[34m\"a\"\u{1B}[0m:\u{1B}[35mtrue\u{1B}[0m}\n")
+    }
+
+    @Test("XML is indented where no text stands beside elements")
+    func markup() {
+        let plain = Pretty(hasColors: false, isFormatted: true)
+        let text = "<?xml version=\"1.0\"?><a><b>t</b><c/><p>x<i>y</i></p><d></d></a>"
+        #expect(
+            MarkupPrinter.make(Array(text.utf8), plain, indents: true) == """
+                <?xml version="1.0"?>
+                <a>
+                  <b>t</b>
+                  <c/>
+                  <p>x<i>y</i></p>
+                  <d></d>
+                </a>
+
+                """)
+        #expect(MarkupPrinter.make(Array("<a><b></a>".utf8), plain, indents: true) == nil)
+    }
+}
