@@ -29,7 +29,9 @@ let package = Package(
         .library(name: "URLLoading", targets: ["URLLoading"]),
         .library(name: "URLLoadingCompatibility", targets: ["URLLoadingCompatibility"]),
         .library(name: "URLLoadingTesting", targets: ["URLLoadingTesting"]),
+        .library(name: "URLLoadingAgent", targets: ["URLLoadingAgent"]),
         .executable(name: "urlload", targets: ["urlload"]),
+        .executable(name: "url-loading-agent", targets: ["url-loading-agent"]),
     ] + (shim ? [.library(name: "FoundationNetworking", targets: ["FoundationNetworking"])] : []),
     targets: [
         // C: header-only access to the system and its libraries.
@@ -73,6 +75,19 @@ let package = Package(
             dependencies: ["URLLoading", "URLLoadingTesting", "URLLoadingWire", "URLLoadingIO"],
             swiftSettings: strict),
 
+        // Carries out transfers that outlive their programs; the executable is one line.
+        .target(
+            name: "URLLoadingAgent", dependencies: ["URLLoading", "URLLoadingWire", "URLLoadingIO"],
+            swiftSettings: strict),
+        .executableTarget(
+            name: "url-loading-agent",
+            dependencies: ["URLLoadingAgent"],
+            exclude: [
+                "url-loading-agent.service", "url-loading-agent.socket", "url-loading-agent@.service",
+                "url-loading-agent@.socket",
+            ],
+            swiftSettings: strict),
+
         // Keeps tests from storing state in the user's home folder.
         .target(name: "URLLoadingCTestHome", path: "Tests/Home"),
         // Child processes that the tests start.
@@ -91,6 +106,13 @@ let package = Package(
             dependencies: [
                 "URLLoading", "URLLoadingTesting", "URLLoadingWire", "URLLoadingIO", "URLLoadingCTestHome",
                 "URLLoadingTestChildren",
+            ],
+            swiftSettings: strict),
+        .testTarget(
+            name: "URLLoadingAgentTests",
+            dependencies: [
+                "URLLoadingAgent", "url-loading-agent", "URLLoading", "URLLoadingTesting", "URLLoadingWire",
+                "URLLoadingIO", "URLLoadingCTestHome", "URLLoadingTestChildren",
             ],
             swiftSettings: strict),
         .testTarget(

@@ -17,13 +17,24 @@ package final class Database {
     /// Statements are prepared once. Their texts are literals in the sources, so there are few.
     private var statements: [StaticText: DatabaseStatement] = [:]
 
+    /// What a commit promises.
+    package enum Durability: Sendable {
+        /// Several processes may open the file; a loss of power may cost the last commits.
+        case shared
+        /// This connection alone has the file, each commit is on the disk when it returns, and what is deleted is
+        /// overwritten with zeros.
+        case exclusive
+    }
+
     /// Opens a file, or creates it, accessible to its owner only if the umask permits that. The file uses write-ahead
     /// logging (WAL): readers and one writer do not wait for each other, and committed data survives the death of the
-    /// process; a loss of power may lose the last commits but never corrupts the file.
+    /// process; a loss of power never corrupts the file.
     ///
     /// SQLite's automatic checkpoints are off: see ``checkpointIfLong()``.
-    /// - Parameter patience: milliseconds to wait for other connections to the file.
-    package init(path: String, patience: Int32 = 2_000) throws(DatabaseFailure) {
+    /// - Parameters:
+    ///   - durability: what survives a loss of power, and who else may open the file.
+    ///   - patience: milliseconds to wait for other connections to the file.
+    package init(path: String, durability: Durability = .shared, patience: Int32 = 2_000) throws(DatabaseFailure) {
         var opened: OpaquePointer?
         let flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE
         let code = sqlite3_open_v2(path, &opened, flags, nil)
@@ -36,8 +47,17 @@ package final class Database {
         logPages = .allocate(capacity: 1)
         logPages.initialize(to: 0)
         sqlite3_busy_timeout(handle, patience)
-        try execute("PRAGMA journal_mode = WAL")
-        try execute("PRAGMA synchronous = NORMAL")
+        switch durability {
+        case .shared:
+            try execute("PRAGMA journal_mode = WAL")
+            try execute("PRAGMA synchronous = NORMAL")
+        case .exclusive:
+            // Exclusive before WAL: then the index of the log is memory of this process, and no file.
+            try execute("PRAGMA locking_mode = EXCLUSIVE")
+            try execute("PRAGMA journal_mode = WAL")
+            try execute("PRAGMA synchronous = FULL")
+            try execute("PRAGMA secure_delete = ON")
+        }
         try execute("PRAGMA wal_autocheckpoint = 0")
         _ = sqlite3_wal_hook(
             handle,

@@ -1,0 +1,122 @@
+// Messages over one local connection, for programs and for the agent alike.
+
+import Synchronization
+package import URLLoadingIO
+package import URLLoadingWire
+
+/// One connection between a program and the background agent: frames in, frames out.
+///
+/// One task receives; any number send. Closed by ``close()``, by the other side, and by the first violation.
+package final class AgentChannel: Sendable {
+    package struct Incoming: Sendable {
+        package let message: AgentMessage
+        package let id: UInt32
+        package let files: [PassedFile]
+    }
+    private struct Outgoing: Sendable {
+        let bytes: [UInt8]
+        let files: [PassedFile]
+    }
+    private struct State: Sendable {
+        var decoder = AgentFrameDecoder()
+        var files: [PassedFile] = []
+        var queued = 0
+        var isOver = false
+    }
+
+    private let socket: LocalSocket
+    private let token = StopToken()
+    private let state = Lock(State())
+    private let queue: AsyncStream<Outgoing>.Continuation
+
+    /// Bytes that wait for a peer which does not read, before the connection is given up.
+    private static let mostQueued = 16 << 20
+    private static let readSize = 64 * 1024
+
+    package init(_ socket: LocalSocket) {
+        self.socket = socket
+        let (stream, queue) = AsyncStream.makeStream(of: Outgoing.self)
+        self.queue = queue
+        Task { [socket, token, weak self] in
+            for await outgoing in stream {
+                do throws(IOFailure) { try await socket.send(outgoing.bytes, files: outgoing.files, token) } catch {
+                    break
+                }
+                self?.state.withLock { $0.queued -= outgoing.bytes.count }
+            }
+            token.stop(.cancelled)
+        }
+    }
+
+    deinit { queue.finish() }
+
+    /// Who is at the other end.
+    package func peer() throws(IOFailure) -> LocalPeer { try socket.peer() }
+
+    /// Ends the connection: a task that receives gets `nil`, and what is queued is not sent.
+    package func close() {
+        state.withLock { $0.isOver = true }
+        queue.finish()
+        token.stop(.cancelled)
+    }
+
+    /// Ends the connection once what is queued has been sent.
+    package func finish() { queue.finish() }
+
+    /// Queues a message. Never waits.
+    /// - Returns: whether the connection takes it.
+    @discardableResult
+    package func send(_ message: AgentMessage, id: UInt32 = 0, files: [PassedFile] = []) -> Bool {
+        guard let bytes = try? message.frame(id: id, descriptorCount: files.count).encoded() else { return false }
+        let takes = state.withLock { state in
+            guard !state.isOver else { return false }
+            state.queued += bytes.count
+            return state.queued <= Self.mostQueued
+        }
+        guard takes else {
+            close()
+            return false
+        }
+        if case .enqueued = queue.yield(Outgoing(bytes: bytes, files: files)) { return true }
+        return false
+    }
+
+    /// The next message; `nil` at the end of the connection.
+    /// - Throws: ``WireViolation`` of the peer: the connection is closed then.
+    package func receive() async throws(WireViolation) -> Incoming? {
+        while true {
+            do throws(WireViolation) {
+                if let incoming = try next() { return incoming }
+            } catch {
+                close()
+                throw error
+            }
+            guard let piece = try? await socket.receive(atMost: Self.readSize, token), !piece.bytes.isEmpty else {
+                close()
+                return nil
+            }
+            state.withLock { state in
+                state.decoder.receive(piece.bytes)
+                state.files += piece.files
+            }
+        }
+    }
+
+    private func next() throws(WireViolation) -> Incoming? {
+        try state.withLock { (state) throws(WireViolation) in
+            guard let frame = try state.decoder.next() else {
+                // Files come with the first byte of their frame: more than two belong to none.
+                guard state.files.count <= AgentFrame.mostDescriptors else {
+                    throw WireViolation(.remote, .wrongDescriptorCount)
+                }
+                return nil
+            }
+            guard frame.descriptorCount <= state.files.count else {
+                throw WireViolation(.remote, .wrongDescriptorCount)
+            }
+            let files = Array(state.files.prefix(frame.descriptorCount))
+            state.files.removeFirst(frame.descriptorCount)
+            return Incoming(message: try AgentMessage(frame), id: frame.id, files: files)
+        }
+    }
+}

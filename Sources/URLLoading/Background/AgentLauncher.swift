@@ -1,0 +1,96 @@
+// Acts on the launch plan.
+
+import Glibc
+import URLLoadingIO
+import URLLoadingWire
+
+package enum AgentLauncher {
+    /// Facts of this process.
+    package static func facts(_ environment: [String: String]? = nil) -> LaunchPlan.Facts {
+        let user = LocalPeer.ownUser
+        var path = [CChar](repeating: 0, count: Int(PATH_MAX) + 1)
+        let count = readlink("/proc/self/exe", &path, Int(PATH_MAX))
+        let program = count > 0 ? String(decoding: path.prefix(count).map { UInt8(bitPattern: $0) }, as: UTF8.self) : ""
+        return LaunchPlan.Facts(
+            environment: environment ?? ProgramEnvironment.all, user: user,
+            userName: ProgramEnvironment.userName ?? String(user), programFolder: DownloadWork.folder(of: program),
+            isSocket: { FileKind.isSocket($0) }, isExecutable: { access($0, X_OK) == 0 })
+    }
+
+    /// Connects to the agent, and starts one if that is the plan.
+    /// - Throws: ``AgentFailure``.
+    package static func open(_ facts: LaunchPlan.Facts) async throws(AgentFailure) -> AgentLink {
+        let plan = LaunchPlan.make(facts)
+        guard let socket = plan.socket else { throw AgentFailure(.unreachable, plan.description) }
+        // An agent that is just ending may take a connection and close it: it is started again then.
+        for attempt in 0..<3 {
+            do throws(AgentFailure) { return try await AgentLink.open(socket) } catch {
+                guard error.code == .unreachable, attempt < 2 else { throw error }
+            }
+            switch plan {
+            case .spawned(let socket, let executable):
+                let started = await BlockingThreads.files.call(.never) { spawn(executable, socket, facts) }
+                if case .failure(let failure)? = started { throw failure }
+            case .userService(let socket, let executable):
+                let started = await BlockingThreads.files.call(.never) { startService(executable, socket, facts) }
+                if case .failure? = started {
+                    let spawned = LaunchPlan.spawned(
+                        socket: facts.stateFolder + "/agent.sock", executable: executable)
+                    return try await open(facts, spawned)
+                }
+            case .named, .listening, .impossible: break
+            }
+        }
+        throw AgentFailure(.unreachable, plan.description)
+    }
+
+    private static func open(_ facts: LaunchPlan.Facts, _ plan: LaunchPlan) async throws(AgentFailure) -> AgentLink {
+        guard case .spawned(let socket, let executable) = plan else {
+            throw AgentFailure(.unreachable, plan.description)
+        }
+        let started = await BlockingThreads.files.call(.never) { spawn(executable, socket, facts) }
+        if case .failure(let failure)? = started { throw failure }
+        return try await AgentLink.open(socket)
+    }
+
+    /// Binds the socket and starts an agent that is given it: a connection made next waits until the agent accepts it.
+    /// Blocks.
+    private static func spawn(_ executable: String, _ socket: String, _ facts: LaunchPlan.Facts) -> Result<
+        Void, AgentFailure
+    > {
+        do throws(IOFailure) {
+            try PrivateFolder.make(facts.stateFolder)
+            // Programs that start at the same moment must not bind twice.
+            let lock = try FileLock(facts.stateFolder + "/launch.lock", patience: 10_000)
+            defer { withExtendedLifetime(lock) {} }
+            if (try? LocalSocket.connect(to: socket)) != nil { return .success(()) }
+            PrivateFolder.remove(socket)
+            let listener = try LocalListener.descriptor(listeningAt: socket)
+            var environment = facts.environment
+            for name in ["LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES", "NOTIFY_SOCKET", "WATCHDOG_USEC"] {
+                environment[name] = nil
+            }
+            let program = Program(
+                [executable, "--listener", "3", "--socket", socket], environment: environment, folder: "/",
+                files: [nil, nil, nil, listener])
+            try program.startDetached()
+            return .success(())
+        } catch { return .failure(AgentFailure(.unreachable, "\(executable): \(error.words)")) }
+    }
+
+    private static func startService(_ executable: String, _ socket: String, _ facts: LaunchPlan.Facts) -> Result<
+        Void, AgentFailure
+    > {
+        var arguments = ["systemd-run", "--user", "--collect", "--quiet", "--unit=url-loading-agent"]
+        arguments += ["--service-type=notify", "--property=NotifyAccess=main"]
+        for name in ["XDG_STATE_HOME", "XDG_CACHE_HOME"] {
+            if let value = facts.environment[name] { arguments.append("--setenv=\(name)=\(value)") }
+        }
+        arguments += [executable, "--socket", socket]
+        do throws(IOFailure) {
+            let code = ProgramEnvironment.wait(for: try Program(arguments, environment: facts.environment).start())
+            guard code == 0 else { return .failure(AgentFailure(.unreachable, "systemd-run ended with \(code)")) }
+            return .success(())
+        } catch { return .failure(AgentFailure(.unreachable, "systemd-run: \(error.words)")) }
+    }
+}

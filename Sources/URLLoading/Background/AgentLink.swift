@@ -1,0 +1,143 @@
+// The program's side of a connection to the background agent.
+
+import Synchronization
+package import URLLoadingIO
+package import URLLoadingWire
+
+/// A connection to the agent that has been welcomed: requests and their answers, and what the agent says by itself.
+package final class AgentLink: Sendable {
+    private struct State: Sendable {
+        var lastID: UInt32 = 0
+        var waiting: [UInt32: CheckedContinuation<AgentMessage, any Error>] = [:]
+        var isOver = false
+    }
+    private let channel: AgentChannel
+    private let state = Lock(State())
+    package let welcome: AgentMessage.Welcome
+    /// Events, progress and the end of missed events, in order; ends with the connection. For one task.
+    package let announcements: AsyncStream<AgentMessage>
+
+    private init(
+        _ channel: AgentChannel, _ welcome: AgentMessage.Welcome,
+        _ announcements: (stream: AsyncStream<AgentMessage>, continuation: AsyncStream<AgentMessage>.Continuation)
+    ) {
+        self.channel = channel
+        self.welcome = welcome
+        self.announcements = announcements.stream
+        Task { [channel, weak self] in
+            while let incoming = (try? await channel.receive()) ?? nil {
+                switch incoming.message {
+                case .event, .progress, .finishedEvents: announcements.continuation.yield(incoming.message)
+                default: self?.answer(incoming.id, incoming.message)
+                }
+            }
+            announcements.continuation.finish()
+            self?.end()
+        }
+    }
+
+    deinit { channel.close() }
+
+    /// Connects, and says hello.
+    /// - Parameter path: of the agent's socket.
+    /// - Throws: ``AgentFailure``.
+    package static func open(_ path: String, program: String = StorageFolders.program) async throws(AgentFailure)
+        -> AgentLink
+    {
+        let channel: AgentChannel
+        do throws(IOFailure) { channel = AgentChannel(try LocalSocket.connect(to: path)) } catch {
+            throw AgentFailure(.unreachable, "\(path): \(error.words)")
+        }
+        guard let peer = try? channel.peer(), peer.user == LocalPeer.ownUser || peer.user == 0 else {
+            channel.close()
+            throw AgentFailure(.refused, "\(path): another user listens there")
+        }
+        let hello = AgentMessage.Hello(lowest: AgentVersions.lowest, highest: AgentVersions.highest, program: program)
+        channel.send(.hello(hello))
+        let answer: AgentChannel.Incoming?
+        do throws(WireViolation) { answer = try await channel.receive() } catch {
+            throw AgentFailure(.refused, "\(path): \(error)")
+        }
+        switch answer?.message {
+        case .welcome(let welcome): return AgentLink(channel, welcome, AsyncStream.makeStream(of: AgentMessage.self))
+        case .refused(let refusal): throw AgentFailure(refusal)
+        case nil: throw AgentFailure(.unreachable, "\(path): the agent ended the connection")
+        default: throw AgentFailure(.refused, "\(path): the agent answered out of turn")
+        }
+    }
+
+    package func close() { channel.close() }
+
+    /// Sends a request, and waits for its answer.
+    /// - Throws: ``AgentFailure``: `unreachable` if the connection ended before the answer, `refused` or another code if
+    ///   the agent refused.
+    package func request(_ message: AgentMessage, files: [PassedFile] = []) async throws(AgentFailure) -> AgentMessage {
+        let answer: AgentMessage
+        do {
+            answer = try await withCheckedThrowingContinuation { continuation in
+                let id = state.withLock { state -> UInt32? in
+                    guard !state.isOver else { return nil }
+                    state.lastID = state.lastID == .max ? 1 : state.lastID + 1
+                    state.waiting[state.lastID] = continuation
+                    return state.lastID
+                }
+                guard let id else { return continuation.resume(throwing: AgentFailure.lost) }
+                if !channel.send(message, id: id, files: files) { fail(id) }
+            }
+        } catch { throw error as? AgentFailure ?? .lost }
+        if case .refused(let refusal) = answer { throw AgentFailure(refusal) }
+        return answer
+    }
+
+    private func answer(_ id: UInt32, _ message: AgentMessage) {
+        state.withLock { $0.waiting.removeValue(forKey: id) }?.resume(returning: message)
+    }
+
+    private func fail(_ id: UInt32) {
+        state.withLock { $0.waiting.removeValue(forKey: id) }?.resume(throwing: AgentFailure.lost)
+    }
+
+    private func end() {
+        let waiting = state.withLock { state in
+            state.isOver = true
+            defer { state.waiting = [:] }
+            return Array(state.waiting.values)
+        }
+        for continuation in waiting { continuation.resume(throwing: AgentFailure.lost) }
+    }
+}
+
+/// Why the background agent did not do what was asked.
+package struct AgentFailure: Error, Sendable, Equatable, CustomStringConvertible {
+    package struct Code: Sendable, Equatable {
+        package let name: String
+        package init(_ name: String) { self.name = name }
+
+        /// There is no connection to an agent, or it ended.
+        package static let unreachable = Code("unreachable")
+        /// The agent will not do this.
+        package static let refused = Code("refused")
+        /// Another live session has the identifier.
+        package static let identifierInUse = Code("identifierInUse")
+        /// No version of the protocol, or of the journal, in common.
+        package static let version = Code("version")
+        /// The agent cannot write its journal.
+        package static let journal = Code("journal")
+        package static let unknownTransfer = Code("unknownTransfer")
+    }
+    package let code: Code
+    package let detail: String
+    /// The process that has what was asked for; 0 without one.
+    package let process: Int64
+
+    package init(_ code: Code, _ detail: String, process: Int64 = 0) {
+        (self.code, self.detail, self.process) = (code, detail, process)
+    }
+
+    init(_ refusal: AgentMessage.Refusal) { self.init(Code(refusal.code), refusal.detail, process: refusal.process) }
+
+    static let lost = AgentFailure(.unreachable, "the connection to the background agent ended")
+
+    package var refusal: AgentMessage.Refusal { .init(code: code.name, detail: detail, process: process) }
+    package var description: String { "\(code.name): \(detail)" }
+}

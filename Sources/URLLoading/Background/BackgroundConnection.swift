@@ -1,0 +1,279 @@
+// The program's side of one identifier: keeps the connection to the agent, and hands out what the agent says.
+
+import FoundationEssentials
+import Synchronization
+package import URLLoadingIO
+package import URLLoadingWire
+
+/// An event that waits for its acknowledgement.
+package struct PendingEvent: Sendable {
+    package let sequence: Int64
+    package let record: TransferRecord
+}
+
+package actor BackgroundConnection {
+    package typealias Handler = @Sendable (PendingEvent?) async throws -> Void
+    package typealias ProgressHandler = @Sendable (AgentMessage.Progress) -> Void
+
+    private let identifier: String
+    private let settings: [UInt8]
+    private let secrets: [UInt8]
+    private let facts: LaunchPlan.Facts
+
+    private var link: AgentLink?
+    private var opening: Task<AgentLink, any Error>?
+    /// Runs while a connection is open: takes what the agent says.
+    private var pump: Task<Void, Never>?
+    private var isListening = false
+    private var isClosed = false
+
+    /// Events nobody has taken yet, in their order; `nil` at the end of those that were missed.
+    private var backlog: [PendingEvent?] = []
+    /// Events taken and not acknowledged: an agent that was started again tells of them once more.
+    private var taken: Set<Int64> = []
+    private var waiters: [String: CheckedContinuation<Result<PendingEvent, AgentFailure>, Never>] = [:]
+    private var progress: [String: ProgressHandler] = [:]
+    private var handlerWaits: CheckedContinuation<Void, Never>?
+    private var hasHandler = false
+
+    package init(
+        identifier: String, settings: SessionSettings, secrets: SessionSecrets, facts: LaunchPlan.Facts
+    ) {
+        self.identifier = identifier
+        self.settings = TransferCoding.encode(settings)
+        self.secrets = TransferCoding.encode(secrets)
+        self.facts = facts
+    }
+
+    deinit {
+        pump?.cancel()
+        link?.close()
+    }
+
+    /// Ends the connection: waits for events fail, and transfers go on.
+    package func close() {
+        isClosed = true
+        pump?.cancel()
+        link?.close()
+        link = nil
+        let failure = AgentFailure(.refused, "the session was invalidated")
+        for (_, waiter) in waiters { waiter.resume(returning: .failure(failure)) }
+        waiters = [:]
+        wakeHandler()
+    }
+
+    // MARK: The connection
+
+    /// The attached connection, made when it is first needed and again when it was lost.
+    private func attached() async throws(AgentFailure) -> AgentLink {
+        guard !isClosed else { throw AgentFailure(.refused, "the session was invalidated") }
+        if let link { return link }
+        let task = opening ?? Task { try await self.open() }
+        opening = task
+        do {
+            let link = try await task.value
+            return link
+        } catch { throw error as? AgentFailure ?? .lost }
+    }
+
+    private func open() async throws(AgentFailure) -> AgentLink {
+        defer { opening = nil }
+        let link = try await AgentLauncher.open(facts)
+        _ = try await link.request(
+            .attach(.init(identifier: identifier, settings: settings, secrets: secrets)))
+        if isListening { _ = try await link.request(.listen) }
+        self.link = link
+        pump?.cancel()
+        pump = Task { [weak self] in
+            for await message in link.announcements { await self?.hear(message) }
+            await self?.lost(link)
+        }
+        return link
+    }
+
+    private func lost(_ link: AgentLink) {
+        guard self.link === link else { return }
+        self.link = nil
+        guard !isClosed, isListening else { return }
+        Task { [weak self] in await self?.reconnect() }
+    }
+
+    /// Comes back to an agent that was stopped or killed, and asks what became of what is waited for.
+    private func reconnect() async {
+        var delay = Duration.milliseconds(20)
+        while !isClosed, link == nil {
+            do throws(AgentFailure) {
+                _ = try await attached()
+                return await checkWaiters()
+            } catch {
+                guard error.code == .unreachable else { return fail(error) }
+                if delay >= .seconds(5) { return fail(error) }
+            }
+            try? await Task.sleep(for: delay)
+            delay = delay * 2
+        }
+    }
+
+    private func fail(_ failure: AgentFailure) {
+        for (_, waiter) in waiters { waiter.resume(returning: .failure(failure)) }
+        waiters = [:]
+    }
+
+    /// A journal that was damaged has forgotten its transfers: nobody shall wait for them for ever.
+    private func checkWaiters() async {
+        guard !waiters.isEmpty, let known = try? await transfers() else { return }
+        let ids = Set(known.map(\.id))
+        for (id, waiter) in waiters where !ids.contains(id) {
+            waiters[id] = nil
+            waiter.resume(returning: .failure(.init(.unknownTransfer, "the agent knows no transfer \(id) any more")))
+        }
+    }
+
+    /// Sends a request; once more if the connection was lost before its answer.
+    package func request(_ message: AgentMessage, files: [PassedFile] = []) async throws(AgentFailure) -> AgentMessage {
+        var tries = 0
+        while true {
+            let link = try await attached()
+            do throws(AgentFailure) { return try await link.request(message, files: files) } catch {
+                tries += 1
+                guard error.code == .unreachable, tries < 5 else { throw error }
+                if self.link === link { self.link = nil }
+            }
+        }
+    }
+
+    /// Asks for events, from now on and over the end of connections.
+    private func listen() async throws(AgentFailure) {
+        guard !isListening else { return }
+        isListening = true
+        do throws(AgentFailure) { _ = try await request(.listen) } catch {
+            isListening = false
+            throw error
+        }
+    }
+
+    // MARK: What programs want
+
+    /// Returns when the agent has the transfer on its disk.
+    package func submit(
+        _ id: String, _ order: TransferOrder, _ secrets: TransferSecrets, files: [PassedFile] = []
+    ) async throws(AgentFailure) {
+        _ = try await request(
+            .submit(
+                .init(transfer: id, order: TransferCoding.encode(order), secrets: TransferCoding.encode(secrets))),
+            files: files)
+    }
+
+    package func transfers() async throws(AgentFailure) -> [TransferRecord] {
+        var records: [TransferRecord] = []
+        var next: Int64? = 0
+        while let after = next {
+            guard case .page(let page) = try await request(.list(after: after)) else { return records }
+            records += page.records.compactMap { TransferCoding.decode(TransferRecord.self, $0) }
+            next = page.next
+        }
+        return records
+    }
+
+    package func command(_ id: String, _ verb: String, _ argument: [UInt8] = []) async throws(AgentFailure) {
+        _ = try await request(.command(.init(transfer: id, verb: verb, argument: argument)))
+    }
+
+    /// What the agent says of itself.
+    package func welcome() async throws(AgentFailure) -> AgentMessage.Welcome { try await attached().welcome }
+
+    package func acknowledge(_ sequence: Int64) async throws(AgentFailure) {
+        _ = try await request(.acknowledge(sequence: sequence))
+        taken.remove(sequence)
+    }
+
+    /// Waits for the end of a transfer; the caller acknowledges it.
+    /// - Parameter progress: hears of bytes.
+    package func end(of id: String, progress handler: ProgressHandler? = nil) async throws(AgentFailure) -> PendingEvent
+    {
+        progress[id] = handler
+        defer { progress[id] = nil }
+        try await listen()
+        if let index = backlog.firstIndex(where: { $0?.record.id == id }), let event = backlog.remove(at: index) {
+            return event
+        }
+        let result = await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                if Task.isCancelled {
+                    continuation.resume(returning: Result<PendingEvent, AgentFailure>.failure(.cancelled))
+                } else {
+                    waiters[id] = continuation
+                }
+            }
+        } onCancel: {
+            Task { await self.cancelWait(id) }
+        }
+        return try result.get()
+    }
+
+    private func cancelWait(_ id: String) {
+        waiters.removeValue(forKey: id)?.resume(returning: .failure(.cancelled))
+    }
+
+    /// Hands events to a closure, one after another, and acknowledges each when the closure has returned. Returns when the
+    /// calling task is cancelled or the session invalidated.
+    /// - Parameter handle: gets `nil` when all events that were missed have been handled.
+    /// - Throws: ``AgentFailure``; what the closure throws: the event is then not acknowledged.
+    package func handleEvents(_ handle: Handler) async throws {
+        guard !hasHandler else { throw AgentFailure(.refused, "the events of this session are handled already") }
+        hasHandler = true
+        defer { hasHandler = false }
+        try await listen()
+        while !Task.isCancelled, !isClosed {
+            guard let next = takeNext() else {
+                await waitForEvents()
+                continue
+            }
+            try await handle(next)
+            if let next { try await acknowledge(next.sequence) }
+        }
+    }
+
+    private func takeNext() -> PendingEvent?? { backlog.isEmpty ? .none : .some(backlog.removeFirst()) }
+
+    private func waitForEvents() async {
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                if Task.isCancelled || !backlog.isEmpty { continuation.resume() } else { handlerWaits = continuation }
+            }
+        } onCancel: {
+            Task { await self.wakeHandler() }
+        }
+    }
+
+    private func wakeHandler() {
+        handlerWaits?.resume()
+        handlerWaits = nil
+    }
+
+    // MARK: What the agent says
+
+    private func hear(_ message: AgentMessage) {
+        switch message {
+        case .progress(let counts): progress[counts.transfer]?(counts)
+        case .finishedEvents:
+            backlog.append(nil)
+            wakeHandler()
+        case .event(let event):
+            guard let record = TransferCoding.decode(TransferRecord.self, event.record),
+                taken.insert(event.sequence).inserted
+            else { return }
+            let pending = PendingEvent(sequence: event.sequence, record: record)
+            if let waiter = waiters.removeValue(forKey: record.id) {
+                return waiter.resume(returning: .success(pending))
+            }
+            backlog.append(pending)
+            wakeHandler()
+        default: break
+        }
+    }
+}
+
+extension AgentFailure {
+    static let cancelled = AgentFailure(Code("cancelled"), "the waiting task was cancelled")
+}

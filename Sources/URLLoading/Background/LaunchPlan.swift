@@ -1,0 +1,90 @@
+// Where the background agent is found, or how it is started. Pure: everything is passed in.
+
+/// The way to a background agent: the first that holds.
+package enum LaunchPlan: Sendable, Equatable, CustomStringConvertible {
+    /// `URLLOADING_AGENT_SOCKET` names the socket; nothing is started.
+    case named(socket: String)
+    /// A service manager, or an agent, listens there.
+    case listening(socket: String)
+    /// The user's service manager is asked to start it.
+    case userService(socket: String, executable: String)
+    /// A process of its own (setsid(2)). It shares the program's cgroup: a stop of the program's service ends it.
+    case spawned(socket: String, executable: String)
+    case impossible(String)
+
+    /// What the plan depends on.
+    package struct Facts: Sendable {
+        package var environment: [String: String]
+        package var user: UInt32
+        package var userName: String
+        /// The folder of the executable.
+        package var programFolder: String
+        /// Whether a path is a socket.
+        package var isSocket: @Sendable (String) -> Bool
+        /// Whether a path can be executed.
+        package var isExecutable: @Sendable (String) -> Bool
+
+        package init(
+            environment: [String: String], user: UInt32, userName: String, programFolder: String,
+            isSocket: @escaping @Sendable (String) -> Bool, isExecutable: @escaping @Sendable (String) -> Bool
+        ) {
+            self.environment = environment
+            (self.user, self.userName, self.programFolder) = (user, userName, programFolder)
+            (self.isSocket, self.isExecutable) = (isSocket, isExecutable)
+        }
+
+        /// `/run/user/UID`, or what the environment says.
+        var runtimeFolder: String { Self.absolute(environment["XDG_RUNTIME_DIR"]) ?? "/run/user/\(user)" }
+
+        /// Where the agent keeps its journal and its files.
+        package var stateFolder: String {
+            (Self.absolute(environment["XDG_STATE_HOME"]) ?? (environment["HOME"] ?? "") + "/.local/state")
+                + "/url-loading"
+        }
+
+        static func absolute(_ path: String?) -> String? { path.flatMap { $0.hasPrefix("/") ? $0 : nil } }
+
+        /// The agent's executable: named, beside the program, or in PATH.
+        var executable: String? {
+            if let named = environment["URLLOADING_AGENT"] { return isExecutable(named) ? named : nil }
+            let folders = [programFolder] + (environment["PATH"] ?? "").split(separator: ":").map(String.init)
+            return folders.filter { $0.hasPrefix("/") }.map { $0 + "/url-loading-agent" }.first(where: isExecutable)
+        }
+    }
+
+    package static func make(_ facts: Facts) -> LaunchPlan {
+        if let socket = facts.environment["URLLOADING_AGENT_SOCKET"], !socket.isEmpty { return .named(socket: socket) }
+        let own = facts.runtimeFolder + "/url-loading/agent.sock"
+        let spawned = facts.stateFolder + "/agent.sock"
+        let systemAccount = "/run/url-loading/\(facts.userName)/agent.sock"
+        for socket in [own, systemAccount] where facts.isSocket(socket) { return .listening(socket: socket) }
+        guard let executable = facts.executable else {
+            return .impossible(
+                "no url-loading-agent beside the program or in PATH; install it, or name it in URLLOADING_AGENT")
+        }
+        // One agent for a journal: what was spawned before goes on serving.
+        if !facts.isSocket(spawned), facts.isSocket(facts.runtimeFolder + "/systemd/private") {
+            return .userService(socket: own, executable: executable)
+        }
+        return .spawned(socket: spawned, executable: executable)
+    }
+
+    package var socket: String? {
+        switch self {
+        case .named(let socket), .listening(let socket), .userService(let socket, _), .spawned(let socket, _): socket
+        case .impossible: nil
+        }
+    }
+
+    package var description: String {
+        switch self {
+        case .named(let socket): "URLLOADING_AGENT_SOCKET names \(socket)"
+        case .listening(let socket): "\(socket) is listened at"
+        case .userService(let socket, let executable):
+            "the user's service manager starts \(executable), which listens at \(socket)"
+        case .spawned(let socket, let executable):
+            "this program starts \(executable), which listens at \(socket) and ends with the program's service"
+        case .impossible(let reason): reason
+        }
+    }
+}

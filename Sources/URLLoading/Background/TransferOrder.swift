@@ -1,0 +1,155 @@
+// What a program asks the background agent to carry out, as it is written down: by name and field, so that an older and
+// a newer build understand each other.
+
+package import FoundationEssentials
+package import URLLoadingIO
+import URLLoadingWire
+
+/// One transfer, without its secrets.
+package struct TransferOrder: Codable, Sendable, Equatable {
+    package enum Kind: String, Codable, Sendable { case download, upload }
+
+    package var kind: Kind
+    /// Without userinfo and the values of secret parameters: what listings show. ``TransferSecrets`` has the whole.
+    package var shownURL: String
+    package var method: String
+    /// Fields known to be harmless.
+    package var fields: [[String]]
+    package var overrides = RequestSettings()
+    /// The caller's name for the transfer.
+    package var label = ""
+    /// The caller's data, at most ``mostUserData`` bytes.
+    package var userData = Data()
+
+    /// The path that a download gets; `nil` for a file of the agent's until its delivery.
+    package var destination: String?
+    /// The folder of the destination as the program sees it.
+    package var destinationFolder: FilePlace?
+    package var replaces = true
+    package var permissions: UInt16?
+    package var requiresSuccess = false
+
+    /// The file that an upload sends.
+    package var source: String?
+    package var sourceStamp: SourceStamp?
+
+    /// 0 to 255; greater goes first.
+    package var priority: UInt8 = 25
+    /// Nanoseconds since 1970 before which nothing is sent.
+    package var earliestBegin: Int64?
+    package var isDiscretionary = false
+    /// What a download goes on with (``ResumeToken/data``).
+    package var resumption: Data?
+    /// Nanoseconds since 1970.
+    package var created: Int64
+
+    package static let mostUserData = 64 * 1024
+
+    package init(kind: Kind, shownURL: String, method: String, fields: [[String]], created: Int64) {
+        (self.kind, self.shownURL, self.method, self.fields) = (kind, shownURL, method, fields)
+        self.created = created
+    }
+}
+
+/// What of a transfer is kept in a place of its own, and erased with it.
+package struct TransferSecrets: Codable, Sendable, Equatable {
+    package var url: String
+    package var fields: [[String]]
+
+    package init(url: String, fields: [[String]]) { (self.url, self.fields) = (url, fields) }
+}
+
+/// Which file an upload sends: another one under its name is not sent.
+package struct SourceStamp: Codable, Sendable, Equatable {
+    package var place: FilePlace
+    package var size: Int64
+    /// Nanoseconds since 1970.
+    package var modified: Int64
+
+    package init(place: FilePlace, size: Int64, modified: Int64) {
+        (self.place, self.size, self.modified) = (place, size, modified)
+    }
+}
+
+/// What a request says other than its session.
+package struct RequestSettings: Codable, Sendable, Equatable {
+    package var idleTimeout: Duration?
+    package var resourceTimeout: Duration?
+    package var connectTimeout: Duration?
+    package var allowsCellular: Bool?
+    package var allowsExpensive: Bool?
+    package var allowsConstrained: Bool?
+    package var trafficClass: UInt8?
+    package var handlesCookies = true
+    package var mainDocument: String?
+
+    package init() {}
+}
+
+extension TransferOrder {
+    /// Fields whose values are never secret. All others are kept as secrets.
+    package static let harmlessFields: Set<FieldName> = [
+        .accept, .acceptEncoding, .acceptLanguage, .userAgent, .contentType, "Content-Language", "Content-Disposition",
+        .contentEncoding, .range, .ifRange, .ifMatch, .ifNoneMatch, .ifModifiedSince, "If-Unmodified-Since",
+        .cacheControl, "Prefer", "Idempotency-Key", "Date", "Origin",
+    ]
+
+    /// Takes a request apart.
+    package init(_ kind: Kind, _ request: Request, created: Int64) {
+        let fields = request.headers.map { ($0.name, $0.value) }
+        self.init(
+            kind: kind, shownURL: request.url.withoutSecrets, method: request.method.rawValue,
+            fields: fields.filter { Self.harmlessFields.contains($0.0) }.map { [$0.0.description, $0.1] },
+            created: created)
+        overrides.idleTimeout = request.idleTimeout
+        overrides.resourceTimeout = request.resourceTimeout
+        overrides.connectTimeout = request.connectTimeout
+        overrides.allowsCellular = request.allowsCellularAccess
+        overrides.allowsExpensive = request.allowsExpensiveNetworkAccess
+        overrides.allowsConstrained = request.allowsConstrainedNetworkAccess
+        overrides.trafficClass = request.trafficClass?.codePoint
+        overrides.handlesCookies = request.handlesCookies
+        overrides.mainDocument = request.mainDocumentURL?.absoluteString
+    }
+
+    /// The request again; `nil` if its URL is none.
+    package func request(_ secrets: TransferSecrets) -> Request? {
+        guard let url = URL(string: secrets.url), !method.isEmpty else { return nil }
+        var request = Request(url: url, method: Method(method))
+        for field in fields + secrets.fields where field.count == 2 {
+            request.headers.append(FieldName(field[0]), field[1])
+        }
+        request.idleTimeout = overrides.idleTimeout
+        request.resourceTimeout = overrides.resourceTimeout
+        request.connectTimeout = overrides.connectTimeout
+        request.allowsCellularAccess = overrides.allowsCellular
+        request.allowsExpensiveNetworkAccess = overrides.allowsExpensive
+        request.allowsConstrainedNetworkAccess = overrides.allowsConstrained
+        request.trafficClass = overrides.trafficClass.map { TrafficClass(codePoint: $0) }
+        request.handlesCookies = overrides.handlesCookies
+        request.mainDocumentURL = overrides.mainDocument.flatMap { URL(string: $0) }
+        return request
+    }
+
+    package var isIdempotent: Bool {
+        ["GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE"].contains(method)
+            || fields.contains { FieldName($0.first ?? "") == "Idempotency-Key" }
+    }
+}
+
+extension TransferSecrets {
+    package init(_ request: Request) {
+        let fields = request.headers.filter { !TransferOrder.harmlessFields.contains($0.name) }
+        self.init(url: request.url.absoluteString, fields: fields.map { [$0.name.description, $0.value] })
+    }
+}
+
+extension SourceStamp {
+    /// The file at a path, links followed; `nil` without one.
+    package init?(path: String) {
+        guard let place = FilePlace(path), let reader = try? FileReader(path: path), reader.kind == .file else {
+            return nil
+        }
+        self.init(place: place, size: reader.size, modified: reader.modified)
+    }
+}

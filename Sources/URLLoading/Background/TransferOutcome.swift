@@ -1,0 +1,121 @@
+// What became of a transfer, as it is written down and delivered.
+
+package import FoundationEssentials
+import URLLoadingIO
+import URLLoadingWire
+
+/// A response without its body.
+package struct TransferResponse: Codable, Sendable, Equatable {
+    package var url: String
+    package var status: Int?
+    package var major: UInt8 = 1
+    package var minor: UInt8 = 1
+    package var fields: [[String]] = []
+    package var expectedLength: Int64?
+
+    package init(_ response: Response) {
+        url = response.url.absoluteString
+        expectedLength = response.expectedLength
+        guard let head = response.http else { return }
+        status = head.status.code
+        (major, minor) = (head.version.major, head.version.minor)
+        fields = head.headers.map { [$0.name.description, $0.value] }
+    }
+
+    /// The response again; `nil` if its URL is none.
+    package var response: Response? {
+        guard let url = URL(string: url) else { return nil }
+        var headers = Headers()
+        for field in fields where field.count == 2 { headers.append(FieldName(field[0]), field[1]) }
+        let head = status.flatMap { Status($0) }.map {
+            HTTPHead(status: $0, version: HTTPVersion(major: major, minor: minor), headers: headers)
+        }
+        return Response(url: url, expectedLength: expectedLength, http: head)
+    }
+}
+
+/// A ``LoadError``, by name and field.
+package struct TransferError: Codable, Sendable, Equatable {
+    package var reason: String
+    package var code: Int
+    package var phase: String
+    package var party: String
+    package var url: String?
+    package var detail: String?
+    /// What a download can go on with (``ResumeToken/data``).
+    package var resumption: Data?
+
+    package init(_ error: LoadError) {
+        (reason, code) = (error.reason.name, error.reason.code)
+        (phase, party) = (error.phase.rawValue, error.party.rawValue)
+        url = error.url?.absoluteString
+        detail = error.detail
+        resumption = error.resumeToken?.data
+    }
+
+    package var loadError: LoadError {
+        LoadError(
+            LoadError.Reason(reason, code), phase: LoadError.Phase(rawValue: phase) ?? .waiting,
+            party: LoadError.Party(rawValue: party) ?? .system, url: url.flatMap { URL(string: $0) }, detail: detail,
+            resumeToken: resumption.flatMap { try? ResumeToken($0) })
+    }
+}
+
+/// How a transfer ended.
+package enum TransferOutcome: Codable, Sendable, Equatable {
+    /// A download is complete, and lies there.
+    case file(path: String, size: Int64, response: TransferResponse)
+    /// An upload was answered; the body of the answer lies in a file of the agent's.
+    case answer(path: String, size: Int64, response: TransferResponse)
+    case failed(TransferError)
+}
+
+/// One transfer as listings and events show it.
+package struct TransferRecord: Codable, Sendable, Equatable {
+    package enum State: String, Codable, Sendable {
+        case queued, waiting, running, paused, parked, placing, finished
+    }
+    package var id: String
+    package var number: Int64
+    package var kind: TransferOrder.Kind
+    package var shownURL: String
+    package var method: String
+    package var label: String
+    package var userData: Data
+    package var state: State
+    /// Why it waits, for people.
+    package var reason: String?
+    /// Nanoseconds since 1970.
+    package var until: Int64?
+    package var received: Int64
+    package var expectedToReceive: Int64?
+    package var sent: Int64
+    package var expectedToSend: Int64?
+    package var attempts: Int
+    package var destination: String?
+    package var created: Int64
+    package var outcome: TransferOutcome?
+
+    package init(id: String, number: Int64, order: TransferOrder, state: State) {
+        (self.id, self.number, self.state) = (id, number, state)
+        (kind, shownURL, method) = (order.kind, order.shownURL, order.method)
+        (label, userData) = (order.label, order.userData)
+        (received, sent, attempts) = (0, 0, 0)
+        (destination, created) = (order.destination, order.created)
+    }
+}
+
+/// JSON with keys in order, as it is sent and written down.
+package enum TransferCoding {
+    package static func encode(_ value: some Encodable) -> [UInt8] {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        // Strings, numbers and data alone: nothing that could not be encoded.
+        return (try? encoder.encode(value)).map { [UInt8]($0) } ?? []
+    }
+
+    /// `nil` for what is no such value.
+    package static func decode<Value: Decodable>(_ type: Value.Type, _ bytes: [UInt8]) -> Value? {
+        try? JSONDecoder().decode(type, from: Data(bytes))
+    }
+}

@@ -1,0 +1,131 @@
+// The life of the agent's process: journal, socket, programs, idleness, end.
+
+import Glibc
+import URLLoading
+import URLLoadingIO
+
+struct AgentProcess: Sendable {
+    private let options: AgentOptions
+    private let environment: [String: String]
+    private let manager: ServiceManager
+    private let folder: String
+
+    init(_ options: AgentOptions) {
+        self.options = options
+        environment = ProgramEnvironment.all
+        manager = ServiceManager(environment, process: ProgramEnvironment.process)
+        let own = environment["STATE_DIRECTORY"].flatMap { $0.split(separator: ":").first.map(String.init) }
+        folder = options.folder ?? own ?? AgentLauncher.facts(environment).stateFolder
+    }
+
+    func run() async -> Int32 {
+        let journal: SQLiteJournal
+        let service: TransferService
+        do throws(JournalFailure) {
+            journal = try Self.open(folder)
+            service = try TransferService(journal, folder: folder) { BackgroundAgent.say($0) }
+        } catch {
+            switch error {
+            case .inUse: BackgroundAgent.say("another agent has the journal in \(folder)")
+            case .newer(let version):
+                BackgroundAgent.say(
+                    "the journal in \(folder) is of version \(version), later than this agent; it is left as it is")
+            case .failed(let words): BackgroundAgent.say("the journal in \(folder) cannot be had: \(words)")
+            }
+            return error == .inUse ? 75 : 70
+        }
+        let listener: LocalListener
+        do throws(IOFailure) { listener = try listen() } catch {
+            BackgroundAgent.say("the socket cannot be had: \(error.code)")
+            return 70
+        }
+        return await serve(service, listener)
+    }
+
+    /// An agent that is just ending is waited for.
+    private static func open(_ folder: String) throws(JournalFailure) -> SQLiteJournal {
+        for _ in 0..<50 {
+            do throws(JournalFailure) { return try SQLiteJournal(folder: folder) } catch {
+                guard error == .inUse else { throw error }
+                usleep(100_000)
+            }
+        }
+        throw .inUse
+    }
+
+    private func listen() throws(IOFailure) -> LocalListener {
+        if let descriptor = options.listener ?? manager.listener { return try LocalListener(adopting: descriptor) }
+        let path = options.socket ?? folder + "/agent.sock"
+        if let slash = path.lastIndex(of: "/"), slash != path.startIndex {
+            try PrivateFolder.make(String(path[..<slash]))
+        }
+        PrivateFolder.remove(path)
+        return try LocalListener(path: path)
+    }
+
+    private func serve(_ service: TransferService, _ listener: LocalListener) async -> Int32 {
+        let survival = SurvivalPlan.current(environment, isManaged: manager.listener != nil)
+        let server = AgentServer(service, survival: survival.text, manner: manner) { BackgroundAgent.say($0) }
+        let alarm = service.alarm
+        AgentSignals.watch { alarm.handOver() }
+        let token = StopToken()
+        await service.start()
+        let accepting = Task { await server.serve(listener, token) }
+        let watching = Task {
+            var isFirst = true
+            for await path in NetworkMonitor.shared.paths {
+                if !isFirst, path.isSatisfied { await service.pathChanged() }
+                isFirst = false
+            }
+        }
+        manager.tell("READY=1", "STATUS=\(await service.status)")
+        await work(service, listener, server)
+        manager.tell("STOPPING=1")
+        token.stop(.cancelled)
+        watching.cancel()
+        await accepting.value
+        await service.stop()
+        return 0
+    }
+
+    /// Returns when the agent has to end.
+    private func work(_ service: TransferService, _ listener: LocalListener, _ server: AgentServer) async {
+        let alarm = service.alarm
+        var status = ""
+        while !alarm.handsOver {
+            await alarm.wait(atMost: min(manager.watchdog ?? .max, 5_000_000_000))
+            if manager.watchdog != nil { manager.tell("WATCHDOG=1") }
+            if alarm.isDue() { await service.schedule() }
+            let now = await service.status
+            if now != status {
+                manager.tell("STATUS=\(now)")
+                status = now
+            }
+            if let idle = options.idle, let time = await service.idleTime, time >= idle, mayLeave(listener, server) {
+                return
+            }
+        }
+    }
+
+    /// Takes the socket's name away, unless a program has just connected.
+    private func mayLeave(_ listener: LocalListener, _ server: AgentServer) -> Bool {
+        // A service manager's socket stays: the next connection starts the agent again.
+        guard manager.listener == nil else { return !serveWaiting(listener, server) }
+        // Programs that look for an agent hold this lock while they bind.
+        guard let lock = try? FileLock(folder + "/launch.lock", patience: 0) else { return false }
+        defer { withExtendedLifetime(lock) {} }
+        if serveWaiting(listener, server) { return false }
+        if let socket = options.socket { PrivateFolder.remove(socket) }
+        return true
+    }
+
+    private func serveWaiting(_ listener: LocalListener, _ server: AgentServer) -> Bool {
+        guard let socket = (try? listener.acceptNow()) ?? nil else { return false }
+        server.accept(socket)
+        return true
+    }
+
+    private var manner: String {
+        manager.listener != nil ? "socket unit" : environment["INVOCATION_ID"] != nil ? "service" : "spawned"
+    }
+}

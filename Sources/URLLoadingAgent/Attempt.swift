@@ -1,0 +1,182 @@
+// One attempt of a transfer: the load itself. It knows no journal; what must be written down it reports.
+
+import FoundationEssentials
+import Synchronization
+import URLLoading
+import URLLoadingIO
+import URLLoadingWire
+
+/// How an attempt ended.
+enum AttemptResult: Sendable {
+    /// A complete file lies there, on the disk.
+    case file(path: String, size: Int64, response: TransferResponse)
+    case answer([UInt8], TransferResponse)
+    /// - Parameter mayRepeat: nothing may have been carried out, or a repetition does no harm.
+    case failed(LoadError, mayRepeat: Bool)
+    /// The server asks to come back later.
+    case later(status: Int, seconds: Int64)
+    /// What was held is of no use: the transfer begins anew at once.
+    case anew
+}
+
+/// What an attempt reports while it goes on.
+enum AttemptReport: Sendable {
+    case responded(TransferResponse)
+    case token(Data)
+    case uploadToken(String)
+    case received(Int64, expected: Int64?)
+    case sent(Int64, expected: Int64?)
+}
+
+struct Attempt: Sendable {
+    let transfer: Transfer
+    let session: Session
+    let spool: Spool
+    let report: @Sendable (AttemptReport) async -> Void
+
+    /// Bytes, or nanoseconds, after which a token is asked for again: it moves the point that survives a loss of power.
+    private static let tokenBytes: Int64 = 64 << 20
+    private static let tokenInterval: Int64 = 5_000_000_000
+    private static let mostOfAnswer = 1 << 20
+
+    func run() async -> AttemptResult {
+        guard let request = transfer.order.request(transfer.secrets) else {
+            return .failed(LoadError(.badURL, phase: .preparing, party: .local), mayRepeat: false)
+        }
+        return transfer.order.kind == .download ? await download(request) : await upload(request)
+    }
+
+    // MARK: Download
+
+    private func download(_ request: Request) async -> AttemptResult {
+        let path = spool.complete(transfer)
+        // The agent was killed between the last byte and its note in the journal.
+        if let response = transfer.progress.response, let size = Self.size(path),
+            response.expectedLength == nil || transfer.progress.expectedToReceive.map({ $0 == size }) ?? true
+        {
+            return .file(path: path, size: size, response: response)
+        }
+        var options = DownloadOptions(destination: URL(filePath: path), synchronizes: true)
+        options.permissions = 0o600
+        let held = (transfer.progress.resumption ?? transfer.order.resumption).flatMap { try? ResumeToken($0) }
+        let task =
+            held.map { session.downloadTask(resuming: $0, request: request, options: options) }
+            ?? session.downloadTask(request, options: options)
+        return await withTaskCancellationHandler {
+            await follow(task, path, isResumed: held != nil)
+        } onCancel: {
+            task.cancel()
+        }
+    }
+
+    private static func size(_ path: String) -> Int64? {
+        guard PathIdentity(path)?.isOwnFile == true else { return nil }
+        return (try? FileReader(path: path))?.size
+    }
+
+    private func follow(_ task: LoadTask<DownloadedFile>, _ path: String, isResumed: Bool) async -> AttemptResult {
+        let events = task.events
+        task.resume()
+        var tokens = TokenClock()
+        for await event in events {
+            switch event {
+            case .responded(let response):
+                if let seconds = Self.retryAfter(response) {
+                    _ = await task.cancelProducingResumeToken()
+                    return .later(status: response.http?.status.code ?? 0, seconds: seconds)
+                }
+                await report(.responded(TransferResponse(response)))
+            case .received(let bytes):
+                await report(.received(bytes.total, expected: bytes.expected))
+                if tokens.isDue(bytes.total), let token = task.resumeToken {
+                    tokens.taken(at: bytes.total)
+                    await report(.token(token.data))
+                }
+            default: break
+            }
+        }
+        do throws(LoadError) {
+            let file = try await task.value
+            return .file(path: path, size: file.size, response: TransferResponse(file.response))
+        } catch { return await failure(error, isResumed) }
+    }
+
+    private func failure(_ error: LoadError, _ isResumed: Bool) async -> AttemptResult {
+        if let token = error.resumeToken { await report(.token(token.data)) }
+        guard isResumed else { return .failed(error, mayRepeat: true) }
+        switch error.reason {
+        case .resumeTokenRefused, .resumeMismatch, .rangeNotSatisfiable: return .anew
+        case .unacceptableStatus:
+            if let response = error.response, let seconds = Self.retryAfter(response) {
+                return .later(status: response.http?.status.code ?? 0, seconds: seconds)
+            }
+            // A failure of the server's may pass, and what is held is good. Anything else is for a whole request to see.
+            guard let status = error.status?.code, status >= 500 else { return .anew }
+            return .failed(
+                LoadError(.connectionLost, phase: .waiting, party: .peer, detail: "status \(status)"), mayRepeat: true)
+        default: return .failed(error, mayRepeat: true)
+        }
+    }
+
+    /// When a token is asked for.
+    private struct TokenClock {
+        private var hasToken = false
+        private var bytes: Int64 = 0
+        private var time: Int64 = 0
+
+        func isDue(_ total: Int64) -> Bool {
+            !hasToken || total - bytes >= Attempt.tokenBytes || Poller.coarseNow() - time >= Attempt.tokenInterval
+        }
+        mutating func taken(at total: Int64) { (hasToken, bytes, time) = (true, total, Poller.coarseNow()) }
+    }
+
+    /// Seconds that a 429 or 503 asks for.
+    private static func retryAfter(_ response: Response) -> Int64? {
+        guard let head = response.http, [429, 503].contains(head.status.code) else { return nil }
+        let now = HTTPDate(secondsSince1970: SystemTime.wall / 1_000_000_000)
+        return head.headers[.retryAfter].flatMap { RetryAfter($0, now: now) }?.seconds(after: now)
+    }
+
+    // MARK: Upload
+
+    /// Whether anything of the body has been handed to the system.
+    private final class Sent: Sendable { let hasBegun = Atomic(false) }
+
+    private func upload(_ request: Request) async -> AttemptResult {
+        guard let path = transfer.order.source else {
+            return .failed(LoadError(.fileNotFound, phase: .preparing, party: .local), mayRepeat: false)
+        }
+        if let stamp = transfer.order.sourceStamp, SourceStamp(path: path) != stamp {
+            return .failed(
+                LoadError(.uploadSourceChanged, phase: .preparing, party: .local, url: request.url), mayRepeat: false)
+        }
+        var options = UploadOptions()
+        // The agent waits between attempts, and remembers.
+        options.maximumAttempts = 0
+        let token = transfer.progress.uploadToken.flatMap { try? UploadToken($0) }
+        let length = transfer.order.sourceStamp?.size
+        let sent = Sent()
+        do throws(LoadError) {
+            let (data, response) = try await session.uploadResumably(
+                request, from: .file(URL(filePath: path)), resuming: token, options: options
+            ) { [report] event in
+                switch event {
+                case .created(let token): await report(.uploadToken(token.text))
+                case .sent(let count):
+                    sent.hasBegun.store(true, ordering: .relaxed)
+                    await report(.sent(count, expected: length))
+                case .acknowledged, .interrupted, .resumed: break
+                }
+            }
+            if let seconds = Self.retryAfter(response) {
+                return .later(status: response.http?.status.code ?? 0, seconds: seconds)
+            }
+            return .answer([UInt8](data.prefix(Self.mostOfAnswer)), TransferResponse(response))
+        } catch {
+            if error.reason == .uploadForgotten || error.reason == .invalidUploadToken, token != nil { return .anew }
+            let isKnown = token != nil || error.uploadToken != nil
+            let mayRepeat = isKnown || transfer.order.isIdempotent || !sent.hasBegun.load(ordering: .relaxed)
+            return .failed(error, mayRepeat: mayRepeat)
+        }
+    }
+}

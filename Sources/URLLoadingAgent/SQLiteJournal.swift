@@ -1,0 +1,176 @@
+import Synchronization
+import URLLoadingIO
+
+/// The journal as an SQLite database in the agent's folder.
+///
+/// One connection in one process, under a lock on a file beside it: SQLite before 3.51.3 can corrupt a database whose log
+/// two connections reset at once. Groups that come while one is written are written together, on a thread of the journal.
+final class SQLiteJournal: Journal {
+    static let version: Int64 = 1
+    static let fileName = "journal.sqlite"
+
+    private struct Group: Sendable {
+        let changes: [JournalChange]
+        let mayFail: Bool
+        let done: @Sendable (JournalFailure?) -> Void
+    }
+    private struct Queue: Sendable {
+        var groups: [Group] = []
+        var isScheduled = false
+    }
+
+    let content: JournalContent
+    let problem: String?
+    private let lock: FileLock
+    /// Used by the one thread alone.
+    private let tables: Tables
+    private let thread = BlockingThreads(limit: 1)
+    private let queue = Lock(Queue())
+    /// Between tries to write what must be written.
+    private let patience: Int64
+
+    private final class Tables: @unchecked Sendable {
+        // Unchecked: the constructor hands it to the journal's thread.
+        let database: Database
+        var isDirty = false
+        init(_ database: Database) { self.database = database }
+    }
+
+    /// Opens the journal of a folder, or makes it. A damaged one is set aside under its name, `.damaged` and the time.
+    /// Blocks.
+    /// - Throws: ``JournalFailure/inUse``, ``JournalFailure/newer(version:)``, ``JournalFailure/failed(_:)``.
+    init(folder: String, retryingAfter patience: Int64 = 1_000_000_000) throws(JournalFailure) {
+        self.patience = patience
+        do throws(IOFailure) {
+            try PrivateFolder.make(folder)
+            lock = try FileLock(folder + "/agent.lock", patience: 0)
+        } catch {
+            throw error.isPassing ? .inUse : .failed("\(folder): \(error.code)")
+        }
+        let path = folder + "/" + Self.fileName
+        var problem: String?
+        var opened: (Database, JournalContent)?
+        do throws(DatabaseFailure) { opened = try Self.open(path) } catch {
+            guard error.kind == .damaged else { throw .failed("\(error)") }
+            problem = "\(path) was damaged (\(error)) and is set aside"
+            Self.setAside(path)
+        }
+        do throws(DatabaseFailure) {
+            let (database, content) = if let opened { opened } else { try Self.open(path) }
+            (tables, self.content, self.problem) = (Tables(database), content, problem)
+        } catch { throw .failed("\(error)") }
+        guard content.nextNumber >= 0 else { throw .newer(version: -content.nextNumber) }
+    }
+
+    private static func setAside(_ path: String) {
+        let stamp = SystemTime.wall / 1_000_000_000
+        for suffix in ["", "-wal", "-shm"] where PathIdentity(path + suffix) != nil {
+            PrivateFolder.rename(path + suffix, "\(path)\(suffix).damaged-\(stamp)")
+        }
+    }
+
+    private static func open(_ path: String) throws(DatabaseFailure) -> (Database, JournalContent) {
+        _ = try? PrivateFolder.makeFile(path)
+        let database = try Database(path: path, durability: .exclusive)
+        var version: Int64 = 0
+        let pragma = try database.statement("PRAGMA user_version")
+        try pragma.each { () throws(DatabaseFailure) in
+            version = pragma.integer(0)
+            return false
+        }
+        var content = JournalContent()
+        guard version <= Self.version else {
+            content.nextNumber = -version
+            return (database, content)
+        }
+        if version == 0 { try make(database) }
+        try JournalTables.read(database, into: &content)
+        return (database, content)
+    }
+
+    private static func make(_ database: Database) throws(DatabaseFailure) {
+        try database.transaction { () throws(DatabaseFailure) in
+            for part in JournalTables.definitions { try database.execute(part) }
+            try database.execute("PRAGMA user_version = 1")
+        }
+    }
+
+    // MARK: Writing
+
+    func write(
+        _ changes: [JournalChange], mayFail: Bool, done: @escaping @Sendable (JournalFailure?) -> Void
+    ) {
+        let group = Group(changes: changes, mayFail: mayFail, done: done)
+        let mustSchedule = queue.withLock { queue in
+            queue.groups.append(group)
+            defer { queue.isScheduled = true }
+            return !queue.isScheduled
+        }
+        if mustSchedule { thread.run { self.drain() } }
+    }
+
+    private func drain() {
+        while true {
+            let groups = queue.withLock { queue in
+                defer { queue.groups = [] }
+                if queue.groups.isEmpty { queue.isScheduled = false }
+                return queue.groups
+            }
+            guard !groups.isEmpty else { return cleanUp() }
+            guard let rest = commit(groups) else { continue }
+            // What may not fail stays in front, and is tried again after a while.
+            queue.withLock { $0.groups = rest + $0.groups }
+            Poller.shared.schedule(Later { self.thread.run { self.drain() } }, at: Poller.now() + patience)
+            return
+        }
+    }
+
+    /// - Returns: what must be tried again; `nil` if nothing.
+    private func commit(_ groups: [Group]) -> [Group]? {
+        do throws(DatabaseFailure) {
+            try tables.database.transaction { () throws(DatabaseFailure) in
+                for group in groups {
+                    for change in group.changes { try JournalTables.apply(change, tables.database) }
+                }
+            }
+        } catch {
+            // One group of many may be what the disk has no room for.
+            let failure = JournalFailure.failed("\(error)")
+            let (dropped, kept) = (groups.filter(\.mayFail), groups.filter { !$0.mayFail })
+            for group in dropped { group.done(failure) }
+            guard !kept.isEmpty else { return nil }
+            return dropped.isEmpty ? kept : commit(kept)
+        }
+        if groups.contains(where: { $0.changes.contains { if case .removeSecrets = $0 { true } else { false } } }) {
+            tables.isDirty = true
+        }
+        tables.database.checkpointIfLong()
+        for group in groups { group.done(nil) }
+        return nil
+    }
+
+    /// Erased secrets are still in the log until it is moved and begun anew.
+    private func cleanUp() {
+        guard tables.isDirty else { return }
+        tables.isDirty = false
+        try? tables.database.checkpoint()
+    }
+
+    func finish() {
+        let waiter = Waiter()
+        thread.run { [self] in
+            drain()
+            waiter.signal.raise()
+        }
+        _ = waiter.signal.wait(nanoseconds: 10_000_000_000)
+    }
+
+    private final class Waiter: Sendable { let signal = ThreadSignal() }
+}
+
+/// Calls a closure at a moment.
+final class Later: TimerTarget {
+    private let work: @Sendable () -> Void
+    init(_ work: @escaping @Sendable () -> Void) { self.work = work }
+    func timerFired(now: Int64) { work() }
+}

@@ -1,0 +1,96 @@
+/// Which transfers begin now, and which gives way. Pure.
+///
+/// Turns go round the identifiers; within one the higher priority goes first, then the older. Limits count what runs: for
+/// a host, for an identifier, for the agent (checklist 150).
+struct SchedulePlan: Sendable, Equatable {
+    struct Candidate: Sendable, Equatable {
+        var id: String
+        var identifier: String
+        var host: String
+        var priority: UInt8
+        /// Older ones have the lower number.
+        var number: Int64
+        var isDiscretionary: Bool
+        var isResumable: Bool
+
+        init(
+            id: String, identifier: String, host: String, priority: UInt8, number: Int64, isDiscretionary: Bool = false,
+            isResumable: Bool = true
+        ) {
+            (self.id, self.identifier, self.host, self.priority) = (id, identifier, host, priority)
+            (self.number, self.isDiscretionary, self.isResumable) = (number, isDiscretionary, isResumable)
+        }
+    }
+
+    struct Limits: Sendable, Equatable {
+        var host = 6
+        var identifier = 6
+        var agent = 32
+        /// Running transfers that may give way at once for more urgent ones.
+        init() {}
+    }
+
+    /// In the order they begin.
+    var begins: [String] = []
+    /// Running transfers that give way: the least urgent resumable one for each more urgent candidate.
+    var yields: [String] = []
+
+    /// - Parameters:
+    ///   - ready: what may begin.
+    ///   - running: what runs.
+    ///   - last: the identifier whose transfer began last: turns go on behind it.
+    ///   - allowsDiscretionary: whether the network, the power and the load of the machine suit work that can wait.
+    static func make(
+        ready: [Candidate], running: [Candidate], limits: Limits = Limits(), last: String? = nil,
+        allowsDiscretionary: Bool = true
+    ) -> SchedulePlan {
+        var plan = SchedulePlan()
+        var hosts: [String: Int] = [:]
+        var identifiers: [String: Int] = [:]
+        for candidate in running {
+            hosts[candidate.host, default: 0] += 1
+            identifiers[candidate.identifier, default: 0] += 1
+        }
+        var count = running.count
+        let eligible = ready.filter { allowsDiscretionary || !$0.isDiscretionary }
+        var lanes = Dictionary(grouping: eligible, by: \.identifier).mapValues { $0.sorted(by: goesFirst) }
+        var turn = last
+        while count < limits.agent, let next = nextTurn(lanes.keys, after: turn) {
+            turn = next
+            guard identifiers[next, default: 0] < limits.identifier,
+                let index = lanes[next]?.firstIndex(where: { hosts[$0.host, default: 0] < limits.host }),
+                let chosen = lanes[next]?.remove(at: index)
+            else {
+                lanes[next] = nil
+                continue
+            }
+            plan.begins.append(chosen.id)
+            hosts[chosen.host, default: 0] += 1
+            identifiers[next, default: 0] += 1
+            count += 1
+            if lanes[next]?.isEmpty == true { lanes[next] = nil }
+        }
+        if plan.begins.isEmpty { plan.yield(for: eligible, running, limits) }
+        return plan
+    }
+
+    /// Nothing could begin: the most urgent candidate takes the place of the least urgent transfer that stands in its way.
+    private mutating func yield(for ready: [Candidate], _ running: [Candidate], _ limits: Limits) {
+        guard let wanted = ready.min(by: Self.goesFirst) else { return }
+        let ofHost = running.filter { $0.host == wanted.host }
+        let ofIdentifier = running.filter { $0.identifier == wanted.identifier }
+        let inTheWay =
+            ofHost.count >= limits.host ? ofHost : ofIdentifier.count >= limits.identifier ? ofIdentifier : running
+        let victim = inTheWay.filter { $0.isResumable && $0.priority < wanted.priority }.max(by: Self.goesFirst)
+        if let victim { yields = [victim.id] }
+    }
+
+    private static func goesFirst(_ a: Candidate, _ b: Candidate) -> Bool {
+        (b.priority, a.number) < (a.priority, b.number)
+    }
+
+    private static func nextTurn(_ identifiers: some Collection<String>, after last: String?) -> String? {
+        let sorted = identifiers.sorted()
+        return last.flatMap { last in sorted.first { $0 > last } } ?? sorted.first
+    }
+}

@@ -1,0 +1,48 @@
+import Synchronization
+import URLLoadingIO
+
+/// What the agent's main loop waits for: the next moment something is due, or word that something has changed.
+final class ServiceAlarm: Sendable {
+    private struct State: Sendable {
+        /// Monotonic nanoseconds.
+        var next = Int64.max
+        var handsOver = false
+    }
+    private let state = Lock(State())
+    private let token = StopToken()
+    private let slot = Poller.shared.borrowSlot()
+
+    /// Calendars may be set and systems may sleep: nothing is slept through for longer.
+    private static let longest: Int64 = 15_000_000_000
+
+    deinit { Poller.shared.returnSlot(slot) }
+
+    func set(in nanoseconds: Int64) {
+        let moment = Poller.now() + min(max(nanoseconds, 1_000_000), Self.longest)
+        state.withLock { $0.next = moment }
+        slot.wake()
+    }
+
+    func handOver() {
+        state.withLock { $0.handsOver = true }
+        slot.wake()
+    }
+
+    var handsOver: Bool { state.withLock { $0.handsOver } }
+
+    /// Returns when something may be due: early at times. For one task.
+    func wait(atMost nanoseconds: Int64) async {
+        let moment = min(state.withLock { $0.next }, Poller.now() + nanoseconds)
+        Poller.shared.schedule(slot, at: moment)
+        if Poller.now() < moment, !handsOver { await Poller.shared.park(slot, until: token) }
+    }
+
+    /// Whether the moment has come; it is then forgotten.
+    func isDue() -> Bool {
+        state.withLock { state in
+            guard Poller.now() >= state.next else { return false }
+            state.next = .max
+            return true
+        }
+    }
+}

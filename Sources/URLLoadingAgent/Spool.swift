@@ -1,0 +1,70 @@
+import Glibc
+import FoundationEssentials
+import URLLoading
+import URLLoadingIO
+
+/// The agent's own files: downloads without a destination, and the answers of uploads.
+struct Spool: Sendable {
+    let folder: String
+
+    init(_ stateFolder: String) throws(IOFailure) {
+        folder = stateFolder + "/spool"
+        try PrivateFolder.make(folder)
+    }
+
+    /// Where a download lies, complete, before it gets its name. Beside its destination: a rename cannot leave a file
+    /// system.
+    func complete(_ transfer: Transfer) -> String {
+        let name = ".urlloading-agent-\(transfer.id)"
+        guard let destination = transfer.order.destination, let slash = destination.lastIndex(of: "/") else {
+            return folder + "/" + name
+        }
+        return destination[..<slash] + "/" + name
+    }
+
+    func answer(_ transfer: Transfer) -> String { folder + "/.urlloading-answer-\(transfer.id)" }
+
+    /// Removes all that is kept of a transfer. Blocks.
+    func remove(_ transfer: Transfer) {
+        if let data = transfer.progress.resumption, let token = try? ResumeToken(data) { token.discard() }
+        let complete = complete(transfer)
+        if PathIdentity(complete)?.isOwnFile == true { PrivateFolder.remove(complete) }
+        if transfer.order.kind == .upload { PrivateFolder.remove(answer(transfer)) }
+    }
+
+    /// Writes an answer so that it survives a loss of power. Blocks.
+    func write(_ bytes: [UInt8], for transfer: Transfer) throws(IOFailure) -> String {
+        let file = try FileWriter.create(in: folder, prefix: ".urlloading-")
+        try file.write(bytes, at: 0)
+        let path = answer(transfer)
+        try file.move(from: file.path, to: path, replacing: true, synchronizes: true)
+        return path
+    }
+
+    /// Gives a complete file its name, or sees that it has it. Blocks.
+    func place(_ placing: TransferState.Placing, _ order: TransferOrder) throws(IOFailure) {
+        // After a crash: the rename had happened.
+        if FilePlace(itself: placing.to) == placing.file { return }
+        let (file, _) = try FileWriter.reopen(placing.from)
+        guard FilePlace(itself: placing.from) == placing.file else { throw IOFailure(.system(ENOENT), .open) }
+        let permissions = order.permissions.map { FileWriter.Permissions.exactly($0) } ?? .usual
+        try file.move(
+            from: placing.from, to: placing.to, replacing: order.replaces, permissions: permissions, synchronizes: true)
+    }
+
+    /// Removes files of the spool that no transfer names. Blocks.
+    func removeOrphans(_ transfers: some Sequence<Transfer>) {
+        var known: Set<String> = []
+        for transfer in transfers {
+            known.insert(complete(transfer))
+            known.insert(answer(transfer))
+            if let data = transfer.progress.resumption, let path = Self.path(ofToken: data) { known.insert(path) }
+        }
+        for name in PrivateFolder.names(folder) where name.hasPrefix(".urlloading-") {
+            let path = folder + "/" + name
+            if !known.contains(path) { PrivateFolder.remove(path) }
+        }
+    }
+
+    private static func path(ofToken data: Data) -> String? { (try? ResumeToken(data))?.heldPath }
+}

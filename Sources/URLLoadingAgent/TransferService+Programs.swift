@@ -1,0 +1,272 @@
+// What programs ask.
+
+import FoundationEssentials
+import URLLoading
+import URLLoadingIO
+import URLLoadingWire
+
+/// A program that is connected.
+final class AgentClient: Sendable {
+    let channel: AgentChannel
+    let process: Int32
+
+    init(_ channel: AgentChannel, process: Int32) { (self.channel, self.process) = (channel, process) }
+}
+
+extension TransferService {
+    private static func refusal(_ code: AgentFailure.Code, _ detail: String, process: Int64 = 0) -> AgentMessage {
+        .refused(AgentFailure(code, detail, process: process).refusal)
+    }
+
+    /// Carries out one request; answers come when they are due, and may overtake each other.
+    func receive(_ incoming: AgentChannel.Incoming, from client: AgentClient) {
+        let reply: @Sendable (AgentMessage) -> Void = { client.channel.send($0, id: incoming.id) }
+        switch incoming.message {
+        case .attach(let attachment): attach(attachment, client, reply)
+        case .status: reply(.report(text: status))
+        case .handOver: handOver(reply)
+        default:
+            guard let name = owners.first(where: { $0.value.client === client })?.key else {
+                return reply(Self.refusal(.refused, "attach comes first"))
+            }
+            receive(incoming, from: client, as: name, reply)
+        }
+    }
+
+    private func receive(
+        _ incoming: AgentChannel.Incoming, from client: AgentClient, as name: String,
+        _ reply: @escaping @Sendable (AgentMessage) -> Void
+    ) {
+        switch incoming.message {
+        case .submit(let submission): submit(submission, name, incoming.files, reply)
+        case .list(let number): reply(page(name, after: number))
+        case .command(let command): carryOut(command, name, reply)
+        case .listen: listen(name, client, reply)
+        case .acknowledge(let sequence): acknowledge(sequence, name, reply)
+        case .detach:
+            detach(name)
+            reply(.done)
+        default: reply(Self.refusal(.refused, "this agent does not know the request"))
+        }
+    }
+
+    // MARK: Identifiers
+
+    /// How many times, and how many nanoseconds apart, a program that has the identifier is looked for: one that has just
+    /// ended may not have been noticed.
+    private static let (looks, lookInterval) = (10, 50_000_000 as Int64)
+
+    private func attach(
+        _ attachment: AgentMessage.Attachment, _ client: AgentClient, looks: Int = looks,
+        _ reply: @escaping @Sendable (AgentMessage) -> Void
+    ) {
+        guard let settings = TransferCoding.decode(SessionSettings.self, attachment.settings), !isStopping else {
+            return reply(Self.refusal(.refused, isStopping ? "the agent is ending" : "the settings cannot be read"))
+        }
+        let name = attachment.identifier
+        if let other = owners[name]?.client {
+            if looks > 0, other !== client {
+                Task {
+                    try? await Poller.shared.sleep(until: Poller.now() + Self.lookInterval, .never)
+                    attach(attachment, client, looks: looks - 1, reply)
+                }
+                return
+            }
+            let text = "process \(other.process) has a live session with the identifier \(name)"
+            return reply(Self.refusal(.identifierInUse, text, process: Int64(other.process)))
+        }
+        let secrets = TransferCoding.decode(SessionSecrets.self, attachment.secrets) ?? SessionSecrets()
+        var owner = owners[name] ?? Owner(settings: settings, secrets: secrets)
+        if owner.settings != settings || owner.secrets != secrets {
+            // Attempts that run end as they began.
+            owner.session?.finishTasksAndInvalidate()
+            owner.session = nil
+        }
+        (owner.settings, owner.secrets, owner.client) = (settings, secrets, client)
+        owners[name] = owner
+        let changes: [JournalChange] = [
+            .identifier(name, settings: attachment.settings),
+            .secrets(owner: "identifier " + name, attachment.secrets),
+        ]
+        journal.write(changes, mayFail: true) { failure in
+            if let failure {
+                reply(Self.refusal(.journal, "the agent cannot write its journal: \(failure)"))
+            } else {
+                reply(.done)
+            }
+        }
+    }
+
+    func detach(_ name: String) {
+        owners[name]?.client = nil
+        owners[name]?.missed = []
+        // Nothing of it is left to remember.
+        if !transfers.values.contains(where: { $0.identifier == name }) {
+            owners[name]?.session?.finishTasksAndInvalidate()
+            owners[name] = nil
+            save([.removeIdentifier(name), .removeSecrets(owner: "identifier " + name)])
+        }
+        wakeProgram(name)
+    }
+
+    private func handOver(_ reply: @escaping @Sendable (AgentMessage) -> Void) {
+        log("a newer program asks this agent to hand over")
+        reply(.done)
+        alarm.handOver()
+    }
+
+    // MARK: Transfers
+
+    private func submit(
+        _ submission: AgentMessage.Submission, _ name: String, _ files: [PassedFile],
+        _ reply: @escaping @Sendable (AgentMessage) -> Void
+    ) {
+        // Repeated, because the connection ended before the answer.
+        if let known = transfers[submission.transfer] {
+            guard known.identifier == name else { return reply(Self.refusal(.refused, "the id is another's")) }
+            return save([]) { reply(.done) }
+        }
+        guard let order = TransferCoding.decode(TransferOrder.self, submission.order),
+            let secrets = TransferCoding.decode(TransferSecrets.self, submission.secrets),
+            Self.isPlain(submission.transfer)
+        else { return reply(Self.refusal(.refused, "the order cannot be read")) }
+        if let problem = Self.problem(order, secrets, files) { return reply(Self.refusal(.refused, problem)) }
+        let transfer = Transfer(
+            id: submission.transfer, number: takeNumber(), identifier: name, order: order, secrets: secrets)
+        transfers[transfer.id] = transfer
+        noteIdleness()
+        let changes: [JournalChange] = [
+            .transfer(transfer.journaled), .secrets(owner: "transfer " + transfer.id, submission.secrets),
+        ]
+        journal.write(changes, mayFail: true) { failure in
+            Task { await self.submitted(transfer.id, failure, reply) }
+        }
+    }
+
+    private func submitted(
+        _ id: String, _ failure: JournalFailure?, _ reply: @Sendable (AgentMessage) -> Void
+    ) {
+        if let failure {
+            transfers[id] = nil
+            return reply(Self.refusal(.journal, "the agent cannot write its journal: \(failure)"))
+        }
+        transfers[id]?.isAccepted = true
+        reply(.done)
+        schedule()
+    }
+
+    /// An id becomes part of file names.
+    private static func isPlain(_ id: String) -> Bool {
+        (1...64).contains(id.utf8.count)
+            && id.unicodeScalars.allSatisfy {
+                $0.isASCII && ($0.properties.isAlphabetic || $0.properties.numericType != nil || $0 == "-")
+            }
+    }
+
+    /// Why an order cannot be accepted; `nil` if it can. Files and folders that come with it tell whether this process sees
+    /// the same ones: it may live in another mount namespace.
+    private static func problem(_ order: TransferOrder, _ secrets: TransferSecrets, _ files: [PassedFile]) -> String? {
+        guard order.userData.count <= TransferOrder.mostUserData else { return "more than 64 KiB of user data" }
+        guard let scheme = URL(string: secrets.url)?.scheme?.lowercased(), ["http", "https"].contains(scheme) else {
+            return "only http and https are carried out in the background"
+        }
+        switch order.kind {
+        case .download:
+            guard let destination = order.destination else { return nil }
+            guard destination.hasPrefix("/"), let slash = destination.lastIndex(of: "/") else {
+                return "the destination is no absolute path"
+            }
+            let folder = slash == destination.startIndex ? "/" : String(destination[..<slash])
+            guard let place = FilePlace(folder) else { return "\(folder): no such folder for the agent" }
+            guard order.destinationFolder == nil || order.destinationFolder == place,
+                files.first?.place ?? place == place
+            else { return "\(folder) is another folder for the agent than for the program" }
+            return nil
+        case .upload:
+            guard let source = order.source, source.hasPrefix("/"), let stamp = order.sourceStamp else {
+                return "an upload needs a file"
+            }
+            guard let own = SourceStamp(path: source) else { return "\(source): no such file for the agent" }
+            return own == stamp ? nil : "\(source) is another file for the agent than for the program"
+        }
+    }
+
+    private static let pageSize = 500
+
+    private func page(_ name: String, after number: Int64) -> AgentMessage {
+        let all = transfers.values.filter { $0.identifier == name && $0.number > number && $0.isAccepted }
+            .sorted { $0.number < $1.number }
+        var records: [[UInt8]] = []
+        var size = 0
+        for transfer in all.prefix(Self.pageSize) {
+            let record = TransferCoding.encode(transfer.record)
+            size += record.count
+            // One record alone always fits: user data are limited.
+            if !records.isEmpty, size > AgentFrame.largest / 2 { break }
+            records.append(record)
+        }
+        let isLast = records.count == all.count
+        return .page(.init(records: records, next: isLast ? nil : all[records.count - 1].number))
+    }
+
+    private func carryOut(
+        _ command: AgentMessage.Command, _ name: String, _ reply: @escaping @Sendable (AgentMessage) -> Void
+    ) {
+        let id = command.transfer
+        guard let transfer = transfers[id], transfer.identifier == name else {
+            return reply(Self.refusal(.unknownTransfer, "there is no transfer \(id)"))
+        }
+        switch command.verb {
+        case "pause": input(.pause, to: id)
+        case "resume": input(.resume, to: id)
+        case "cancel":
+            let error = LoadError(.cancelled, phase: .waiting, party: .local, url: URL(string: transfer.order.shownURL))
+            input(.cancel(.failed(TransferError(error))), to: id)
+        case "prioritize":
+            guard let priority = command.argument.first else { return reply(Self.refusal(.refused, "no priority")) }
+            transfers[id]?.order.priority = priority
+            if let changed = transfers[id] { save([.transfer(changed.journaled)]) }
+        default: return reply(Self.refusal(.refused, "this agent does not know \(command.verb)"))
+        }
+        save([]) { reply(.done) }
+        schedule()
+    }
+
+    // MARK: Events
+
+    private func listen(_ name: String, _ client: AgentClient, _ reply: @Sendable (AgentMessage) -> Void) {
+        reply(.done)
+        let missed = events.values.filter { $0.identifier == name }.sorted { $0.sequence < $1.sequence }
+        owners[name]?.missed = Set(missed.map(\.sequence))
+        for event in missed { send(event, to: client) }
+    }
+
+    func send(_ event: JournaledEvent, to client: AgentClient) {
+        guard let transfer = transfers[event.transfer] else { return }
+        client.channel.send(.event(.init(sequence: event.sequence, record: TransferCoding.encode(transfer.record))))
+    }
+
+    private func acknowledge(
+        _ sequence: Int64, _ name: String, _ reply: @escaping @Sendable (AgentMessage) -> Void
+    ) {
+        guard let event = events[sequence], event.identifier == name else { return reply(.done) }
+        events[sequence] = nil
+        owners[name]?.wakes.acknowledged()
+        var changes: [JournalChange] = [.removeEvent(sequence: sequence)]
+        let transfer = transfers.removeValue(forKey: event.transfer)
+        if let transfer {
+            changes += [.removeTransfer(id: transfer.id), .removeSecrets(owner: "transfer " + transfer.id)]
+        }
+        let client = owners[name]?.client
+        let wasMissed = owners[name]?.missed.remove(sequence) != nil
+        let isLast = wasMissed && owners[name]?.missed.isEmpty == true
+        let spool = spool
+        save(changes) {
+            // Its files go once the journal no longer names them.
+            if let transfer { BlockingThreads.files.run { spool.remove(transfer) } }
+            reply(.done)
+            if isLast { client?.channel.send(.finishedEvents) }
+        }
+        noteIdleness()
+    }
+}

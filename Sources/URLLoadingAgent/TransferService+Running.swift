@@ -1,0 +1,279 @@
+// Attempts: when they begin, what they report, how they end.
+
+import FoundationEssentials
+import URLLoading
+import URLLoadingIO
+import URLLoadingWire
+
+extension TransferService {
+    /// Tells a transfer's state of something, writes it down, and does what follows.
+    func input(_ input: TransferState.Input, to id: String) {
+        guard var transfer = transfers[id] else { return }
+        let before = transfer.state
+        let action = transfer.state.receive(input)
+        transfers[id] = transfer
+        if transfer.state != before, action != .begin { save(id) }
+        act(action, on: id)
+    }
+
+    func act(_ action: TransferState.Action, on id: String) {
+        switch action {
+        case .none, .refuse, .remove: break
+        case .begin: begin(id)
+        case .stop: runs[id]?.cancel()
+        case .rename(let placing): place(placing, id)
+        case .announce: announce(id)
+        }
+    }
+
+    // MARK: Turns
+
+    /// Wakes what has waited long enough, and begins what may begin.
+    func schedule() {
+        guard !isStopping else { return }
+        let (wall, boot) = (SystemTime.wall, SystemTime.boot)
+        var next = Int64.max
+        for (id, transfer) in transfers {
+            guard case .waiting(let wait) = transfer.state.phase, transfer.isAccepted else { continue }
+            let left = wait.left(wall: wall, boot: boot, SystemBoot.identity)
+            if left <= 0 { input(.wake, to: id) } else { next = min(next, left) }
+        }
+        for name in owners.keys {
+            if let left = wakeProgram(name) { next = min(next, left) }
+        }
+        let plan = SchedulePlan.make(
+            ready: candidates { $0.state.isReady && $0.isAccepted && runs[$0.id] == nil },
+            running: candidates { runs[$0.id] != nil }, limits: limits, last: lastTurn)
+        for id in plan.begins {
+            lastTurn = transfers[id]?.identifier
+            input(.start(now: wall), to: id)
+        }
+        for id in plan.yields { runs[id]?.cancel() }
+        noteIdleness()
+        alarm.set(in: next)
+    }
+
+    private func candidates(_ isChosen: (Transfer) -> Bool) -> [SchedulePlan.Candidate] {
+        transfers.values.filter(isChosen).map { transfer in
+            SchedulePlan.Candidate(
+                id: transfer.id, identifier: transfer.identifier, host: transfer.host,
+                priority: transfer.order.priority,
+                number: transfer.number, isDiscretionary: transfer.order.isDiscretionary,
+                isResumable: transfer.isResumable)
+        }
+    }
+
+    /// A network has come: what waits after a failure need not wait longer.
+    func pathChanged() {
+        for (id, transfer) in transfers {
+            if case .waiting(let wait) = transfer.state.phase, wait.reason == .backOff { input(.wake, to: id) }
+        }
+        schedule()
+    }
+
+    // MARK: One attempt
+
+    private func begin(_ id: String) {
+        guard let transfer = transfers[id], let session = session(of: transfer.identifier) else { return }
+        let attempt = Attempt(transfer: transfer, session: session, spool: spool) { [weak self] report in
+            await self?.hear(report, of: id)
+        }
+        let journal = journal
+        // A request that must not be repeated is not sent before the journal knows that it may have been.
+        let mustBeKnown = transfer.order.kind == .upload && !transfer.order.isIdempotent
+        let update = transfer.update
+        if !mustBeKnown { save(id) }
+        runs[id] = Task { [weak self] in
+            if mustBeKnown { try? await journal.write([update], mayFail: false) }
+            let result = await attempt.run()
+            await self?.ended(id, result)
+        }
+    }
+
+    private func session(of name: String) -> Session? {
+        guard let owner = owners[name] else { return nil }
+        if let session = owner.session { return session }
+        let configuration = owner.settings.configuration(owner.secrets, temporaryDirectory: spool.folder)
+        let session = Session(configuration)
+        owners[name]?.session = session
+        return session
+    }
+
+    private func hear(_ report: AttemptReport, of id: String) {
+        guard var transfer = transfers[id], !transfer.state.isOver else { return }
+        var mustSave = false
+        switch report {
+        case .responded(let response):
+            transfer.progress.response = response
+        case .token(let data):
+            transfer.progress.resumption = data
+            mustSave = true
+        case .uploadToken(let text):
+            transfer.progress.uploadToken = text
+            mustSave = true
+        case .received(let total, let expected):
+            (transfer.progress.received, transfer.progress.expectedToReceive) = (total, expected)
+            _ = transfer.state.receive(.progress)
+        case .sent(let total, let expected):
+            (transfer.progress.sent, transfer.progress.expectedToSend) = (total, expected)
+            _ = transfer.state.receive(.progress)
+        }
+        transfers[id] = transfer
+        if mustSave { save(id) }
+        owners[transfer.identifier]?.client?.channel.send(.progress(transfer.progress.message(id)))
+    }
+
+    private func ended(_ id: String, _ result: AttemptResult) async {
+        runs[id] = nil
+        defer { schedule() }
+        guard let transfer = transfers[id] else { return }
+        // Given up by its program while the attempt ran.
+        if case .finished(let outcome) = transfer.state.phase { return act(.announce(outcome), on: id) }
+        switch result {
+        case .file(let path, let size, let response): await complete(transfer, path, size, response)
+        case .answer(let bytes, let response): await answered(transfer, bytes, response)
+        case .anew:
+            transfers[id]?.progress = TransferProgress()
+            transfers[id]?.order.resumption = nil
+            input(.yield, to: id)
+        case .later(let status, let seconds):
+            let plan = TransferRetryPlan.after(status: status, retryAfter: seconds, facts(transfer, mayRepeat: true))
+            carryOut(plan ?? .finish(.unacceptableStatus, detail: "status \(status)"), id)
+        case .failed(let error, let mayRepeat):
+            // Stopped for a pause, for a more urgent transfer, or because the agent ends.
+            if error.reason == .cancelled || error.reason == .sessionInvalidated {
+                guard !mayRepeat else { return input(.yield, to: id) }
+                // The next agent finds it running, and says so.
+                if !isStopping { finish(id, .failed(TransferError(Self.mayHaveBeenCarriedOut(transfer)))) }
+                return
+            }
+            let plan = TransferRetryPlan.after(error, facts(transfer, mayRepeat: mayRepeat))
+            if case .finish(let reason, let detail) = plan {
+                let said = LoadError(reason, phase: error.phase, party: error.party, url: error.url, detail: detail)
+                return finish(id, .failed(TransferError(reason == error.reason && mayRepeat ? error : said)))
+            }
+            carryOut(plan, id)
+        }
+    }
+
+    private func facts(_ transfer: Transfer, mayRepeat: Bool) -> TransferRetryPlan.Facts {
+        let timeout = transfer.order.overrides.resourceTimeout ?? owners[transfer.identifier]?.settings.resourceTimeout
+        let now = SystemTime.wall
+        return TransferRetryPlan.Facts(
+            now: now, began: transfer.state.firstAttempt ?? now, resourceTimeout: timeout.map(\.wholeNanoseconds),
+            failures: transfer.state.failures + 1, share: Double.random(in: 0.5...1), mayRepeat: mayRepeat)
+    }
+
+    private func carryOut(_ plan: TransferRetryPlan, _ id: String) {
+        switch plan {
+        case .wait(var wait):
+            wait.countFromNow(wall: SystemTime.wall, boot: SystemTime.boot, SystemBoot.identity)
+            log("transfer \(id) waits: \(wait.detail)")
+            input(.wait(wait), to: id)
+        case .finish(let reason, let detail):
+            let url = transfers[id].flatMap { URL(string: $0.secrets.url) }
+            finish(
+                id,
+                .failed(
+                    TransferError(
+                        LoadError(reason, phase: .waiting, party: .system, url: url, detail: detail))))
+        }
+    }
+
+    // MARK: Ends
+
+    private func complete(_ transfer: Transfer, _ path: String, _ size: Int64, _ response: TransferResponse) async {
+        let outcome = TransferOutcome.file(path: transfer.order.destination ?? path, size: size, response: response)
+        guard let destination = transfer.order.destination else { return finish(transfer.id, outcome) }
+        let file = await BlockingThreads.files.call(.never) { FilePlace(itself: path) } ?? nil
+        guard let file else {
+            let error = LoadError(.cannotMoveFile, phase: .receiving, party: .system, detail: "\(path) is gone")
+            return finish(transfer.id, .failed(TransferError(error)))
+        }
+        input(.place(.init(from: path, to: destination, file: file, outcome: outcome)), to: transfer.id)
+    }
+
+    /// The journal has the intention before the file gets its name.
+    private func place(_ placing: TransferState.Placing, _ id: String) {
+        guard let transfer = transfers[id] else { return }
+        let (spool, journal) = (spool, journal)
+        runs[id] = Task { [weak self] in
+            try? await journal.write([], mayFail: false)
+            let placed = await BlockingThreads.files.call(.never) { () -> Result<Void, IOFailure> in
+                Result { () throws(IOFailure) in try spool.place(placing, transfer.order) }
+            }
+            await self?.placed(id, placing, placed)
+        }
+    }
+
+    private func placed(_ id: String, _ placing: TransferState.Placing, _ result: Result<Void, IOFailure>?) {
+        runs[id] = nil
+        defer { schedule() }
+        switch result {
+        case .success?, nil: finish(id, placing.outcome)
+        case .failure(let failure)?:
+            let error = LoadError(
+                .cannotMoveFile, phase: .receiving, party: .system,
+                url: transfers[id].flatMap { URL(string: $0.secrets.url) }, detail: "\(placing.to): \(failure.code)")
+            finish(id, .failed(TransferError(error)))
+        }
+    }
+
+    private func answered(_ transfer: Transfer, _ bytes: [UInt8], _ response: TransferResponse) async {
+        let spool = spool
+        let written = await BlockingThreads.files.call(.never) { () -> Result<String, IOFailure> in
+            Result { () throws(IOFailure) in try spool.write(bytes, for: transfer) }
+        }
+        switch written {
+        case .success(let path)?:
+            finish(transfer.id, .answer(path: path, size: Int64(bytes.count), response: response))
+        case .failure, nil:
+            // The answer is lost, its head is not.
+            finish(transfer.id, .answer(path: "", size: 0, response: response))
+        }
+    }
+
+    func finish(_ id: String, _ outcome: TransferOutcome) { input(.finish(outcome), to: id) }
+
+    /// Writes the event for the program down, and sends it once the disk has it.
+    private func announce(_ id: String) {
+        guard var transfer = transfers[id], transfer.event == nil else { return }
+        let event = JournaledEvent(sequence: takeNumber(), identifier: transfer.identifier, transfer: id)
+        transfer.event = event.sequence
+        transfers[id] = transfer
+        log("transfer \(id) is over: \(transfer.state.shown.outcome.map(Self.words) ?? "")")
+        save([transfer.update, .event(event)]) { Task { await self.announced(event) } }
+    }
+
+    private static func words(_ outcome: TransferOutcome) -> String {
+        switch outcome {
+        case .file(_, let size, let response): "status \(response.status ?? 0), \(size) bytes"
+        case .answer(_, let size, let response): "status \(response.status ?? 0), answered with \(size) bytes"
+        case .failed(let error): error.reason
+        }
+    }
+
+    private func announced(_ event: JournaledEvent) {
+        events[event.sequence] = event
+        if let client = owners[event.identifier]?.client { send(event, to: client) }
+        schedule()
+    }
+}
+
+extension TransferProgress {
+    fileprivate func message(_ id: String) -> AgentMessage.Progress {
+        AgentMessage.Progress(
+            transfer: id, received: received, expectedToReceive: expectedToReceive ?? -1, sent: sent,
+            expectedToSend: expectedToSend ?? -1)
+    }
+}
+
+extension Duration {
+    /// At most `Int64.max`.
+    var wholeNanoseconds: Int64 {
+        let (whole, overflows) = components.seconds.multipliedReportingOverflow(by: 1_000_000_000)
+        guard !overflows else { return .max }
+        let (sum, over) = whole.addingReportingOverflow(components.attoseconds / 1_000_000_000)
+        return over ? .max : sum
+    }
+}

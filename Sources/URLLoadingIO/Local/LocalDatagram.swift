@@ -1,0 +1,8 @@
+import URLLoadingCSystem
+
+package enum LocalDatagram {
+    /// Sends one datagram to a local socket; nothing is known of its arrival.
+    package static func send(_ text: String, to address: SocketAddress) {
+        _ = address.withSystemAddress { csys_send_datagram($0, $1, text) }
+    }
+}

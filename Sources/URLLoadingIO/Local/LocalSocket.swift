@@ -1,0 +1,192 @@
+// Connections between processes of one machine: they say who is at the other end, and carry open files.
+
+import Glibc
+import Synchronization
+import URLLoadingCSystem
+
+/// Who is at the other end of a local socket, as the kernel noted it when the connection was made.
+package struct LocalPeer: Sendable, Equatable {
+    package let process: Int32
+    package let user: UInt32
+
+    package init(process: Int32, user: UInt32) { (self.process, self.user) = (process, user) }
+
+    /// The user this process runs as.
+    package static var ownUser: UInt32 { geteuid() }
+}
+
+/// A connected local socket. One task reads and one writes at a time.
+package final class LocalSocket: Sendable {
+    private let descriptor: Int32
+    private let slot: PollSlot
+    private let isClosed = Atomic<Bool>(false)
+
+    /// Takes over an open, non-blocking descriptor.
+    init(descriptor: Int32) throws(IOFailure) {
+        self.descriptor = descriptor
+        slot = Poller.shared.borrowSlot()
+        do throws(IOFailure) { try Poller.shared.register(descriptor, slot) } catch {
+            close()
+            throw error
+        }
+    }
+
+    deinit { close() }
+
+    /// Connects to a path.
+    /// - Throws: `ENOENT` or `ECONNREFUSED` if nothing listens there, `EAGAIN` if too many are waiting.
+    package static func connect(to path: String) throws(IOFailure) -> LocalSocket {
+        let address = try SocketAddress.unix(path)
+        let descriptor = csys_socket(AF_UNIX)
+        guard descriptor >= 0 else { throw IOFailure(.system(-descriptor), .connect) }
+        // A local socket is connected at once or not at all.
+        let outcome = address.withSystemAddress { csys_connect(descriptor, $0, $1) } ?? -EINVAL
+        guard outcome >= 0 else {
+            _ = csys_close(descriptor)
+            throw IOFailure(.system(-outcome), .connect)
+        }
+        return try LocalSocket(descriptor: descriptor)
+    }
+
+    /// Ends the connection; a task that waits for it is woken and fails.
+    package func close() {
+        guard !isClosed.exchange(true, ordering: .acquiringAndReleasing) else { return }
+        slot.wake()
+        _ = csys_close(descriptor)
+        Poller.shared.returnSlot(slot)
+    }
+
+    /// - Throws: the system's error; the connection is of no use then.
+    package func peer() throws(IOFailure) -> LocalPeer {
+        var peer = csys_peer()
+        let outcome = csys_peer_credentials(descriptor, &peer)
+        guard outcome >= 0 else { throw IOFailure(.system(-outcome), .connect) }
+        return LocalPeer(process: peer.process, user: peer.user)
+    }
+
+    /// Waits for bytes, and the open files that come with them.
+    /// - Returns: the bytes; empty at the end of input.
+    /// - Throws: `EMSGSIZE` if more than two files came at once.
+    package func receive(atMost limit: Int, _ token: StopToken) async throws(IOFailure) -> (
+        bytes: [UInt8], files: [PassedFile]
+    ) {
+        token.attach(slot)
+        defer { token.detach(slot) }
+        while true {
+            try check(token, .read)
+            var files = [Int32](repeating: -1, count: Int(CSYS_MOST_DESCRIPTORS))
+            var count: Int32 = 0
+            var moved = 0
+            let bytes = [UInt8](unsafeUninitializedCapacity: limit) { room, filled in
+                moved = csys_receive_descriptors(descriptor, room.baseAddress, limit, &files, &count)
+                filled = max(0, moved)
+            }
+            if moved >= 0 { return (bytes, files.prefix(Int(count)).map { PassedFile($0) }) }
+            guard moved == -Int(EAGAIN) else { throw IOFailure(.system(Int32(-moved)), .read) }
+            await Poller.shared.park(slot, .read, token)
+        }
+    }
+
+    /// Sends all of the bytes, and open files with the first of them.
+    package func send(_ bytes: [UInt8], files: [PassedFile] = [], _ token: StopToken) async throws(IOFailure) {
+        token.attach(slot)
+        defer { token.detach(slot) }
+        var rest = bytes[...]
+        var descriptors = files.map(\.descriptor)
+        while !rest.isEmpty {
+            try check(token, .write)
+            let moved = rest.withUnsafeBytes {
+                csys_send_descriptors(descriptor, $0.baseAddress, $0.count, descriptors, Int32(descriptors.count))
+            }
+            if moved >= 0 {
+                rest = rest.dropFirst(moved)
+                descriptors = []
+            } else if moved == -Int(EAGAIN) {
+                await Poller.shared.park(slot, .write, token)
+            } else {
+                throw IOFailure(.system(Int32(-moved)), .write)
+            }
+        }
+        withExtendedLifetime(files) {}
+    }
+
+    private func check(_ token: StopToken, _ operation: IOFailure.Operation) throws(IOFailure) {
+        try token.check(operation)
+        guard !isClosed.load(ordering: .acquiring) else { throw IOFailure(.system(EBADF), operation) }
+    }
+}
+
+/// Where local sockets are accepted.
+package final class LocalListener: Sendable {
+    private let descriptor: Int32
+    private let slot: PollSlot
+    private let isClosed = Atomic<Bool>(false)
+
+    /// Takes over a descriptor that listens: of a service manager, or of the process that started this one.
+    package init(adopting descriptor: Int32) throws(IOFailure) {
+        self.descriptor = descriptor
+        slot = Poller.shared.borrowSlot()
+        let outcome = csys_adopt(descriptor)
+        do throws(IOFailure) {
+            guard outcome >= 0 else { throw IOFailure(.system(-outcome), .listen) }
+            try Poller.shared.register(descriptor, slot)
+        } catch {
+            close()
+            throw error
+        }
+    }
+
+    /// Listens at a path where nothing is; only this user may connect.
+    package convenience init(path: String, backlog: Int32 = 128) throws(IOFailure) {
+        try self.init(adopting: try Self.descriptor(listeningAt: path, backlog: backlog).release())
+    }
+
+    /// A socket that listens, not accepted from here: for a process that is started with it.
+    package static func descriptor(listeningAt path: String, backlog: Int32 = 128) throws(IOFailure) -> PassedFile {
+        let address = try SocketAddress.unix(path)
+        let descriptor = csys_socket(AF_UNIX)
+        guard descriptor >= 0 else { throw IOFailure(.system(-descriptor), .listen) }
+        let file = PassedFile(descriptor)
+        // The mode of the socket's file decides who may connect (unix(7)); before it has one nobody does.
+        guard fchmod(descriptor, 0o600) == 0 else { throw IOFailure(.system(errno), .listen) }
+        let outcome = address.withSystemAddress { csys_listen(descriptor, $0, $1, backlog) } ?? -EINVAL
+        guard outcome >= 0 else { throw IOFailure(.system(-outcome), .listen) }
+        return file
+    }
+
+    deinit { close() }
+
+    package func close() {
+        guard !isClosed.exchange(true, ordering: .acquiringAndReleasing) else { return }
+        slot.wake()
+        _ = csys_close(descriptor)
+        Poller.shared.returnSlot(slot)
+    }
+
+    /// A connection that waits already; `nil` if none does.
+    package func acceptNow() throws(IOFailure) -> LocalSocket? {
+        guard !isClosed.load(ordering: .acquiring) else { throw IOFailure(.system(EBADF), .accept) }
+        while true {
+            var storage = sockaddr_storage()
+            var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
+            let accepted = csys_accept(descriptor, &storage, &length)
+            if accepted >= 0 { return try LocalSocket(descriptor: accepted) }
+            switch -accepted {
+            case EAGAIN: return nil
+            case ECONNABORTED, EINTR, EPROTO: continue
+            case let error: throw IOFailure(.system(error), .accept)
+            }
+        }
+    }
+
+    /// Waits for the next connection. One task at a time.
+    package func accept(_ token: StopToken) async throws(IOFailure) -> LocalSocket {
+        token.attach(slot)
+        defer { token.detach(slot) }
+        while true {
+            try token.check(.accept)
+            if let socket = try acceptNow() { return socket }
+            await Poller.shared.park(slot, .read, token)
+        }
+    }
+}

@@ -1,0 +1,63 @@
+import Glibc
+import Synchronization
+import URLLoadingCSystem
+
+/// An open file that goes from one process to another. Closed with the last reference.
+package final class PassedFile: Sendable {
+    package let descriptor: Int32
+    private let isReleased = Atomic<Bool>(false)
+
+    package init(_ descriptor: Int32) { self.descriptor = descriptor }
+
+    /// Opens a file or a folder for what it is, without access to its content.
+    package init(naming path: String) throws(IOFailure) {
+        let opened = csys_path_open(path)
+        guard opened >= 0 else { throw IOFailure(.system(-opened), .open) }
+        descriptor = opened
+    }
+
+    /// Opens a file for reading, without waiting for whoever may be at the other end of a pipe.
+    package init(reading path: String) throws(IOFailure) {
+        let opened = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
+        guard opened >= 0 else { throw IOFailure(.system(errno), .open) }
+        descriptor = opened
+    }
+
+    deinit { if !isReleased.load(ordering: .acquiring) { _ = csys_close(descriptor) } }
+
+    /// The descriptor is the caller's from now on.
+    func release() -> Int32 {
+        isReleased.store(true, ordering: .releasing)
+        return descriptor
+    }
+
+    /// Which file it is; `nil` if the system does not say.
+    package var place: FilePlace? {
+        var info = stat()
+        return fstat(descriptor, &info) == 0 ? FilePlace(info) : nil
+    }
+}
+
+/// Which file or folder a path leads to: the same in every mount namespace.
+package struct FilePlace: Sendable, Hashable, Codable {
+    package let device: UInt64
+    package let inode: UInt64
+
+    package init(device: UInt64, inode: UInt64) { (self.device, self.inode) = (device, inode) }
+
+    init(_ info: stat) { self.init(device: UInt64(info.st_dev), inode: UInt64(info.st_ino)) }
+
+    /// Follows links; `nil` if there is nothing, or it may not be looked at.
+    package init?(_ path: String) {
+        var info = stat()
+        guard stat(path, &info) == 0 else { return nil }
+        self.init(info)
+    }
+
+    /// The same for what bears the name itself, and no link to it.
+    package init?(itself path: String) {
+        var info = stat()
+        guard lstat(path, &info) == 0 else { return nil }
+        self.init(info)
+    }
+}

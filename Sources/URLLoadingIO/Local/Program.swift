@@ -1,0 +1,79 @@
+import Glibc
+import URLLoadingCSystem
+
+/// A program to start in a process of its own.
+package struct Program: Sendable {
+    /// The first is the name or path of the executable; a name is looked for in PATH.
+    package var arguments: [String]
+    package var environment: [String: String]
+    /// Where it runs; `nil` for the folder of this process.
+    package var folder: String?
+    /// What it has open from descriptor 0 on; `nil` is `/dev/null`. It inherits nothing else.
+    package var files: [PassedFile?]
+    /// A session of its own: it gets no signals of this process's terminal (setsid(2)).
+    package var leadsSession: Bool
+
+    package init(
+        _ arguments: [String], environment: [String: String], folder: String? = nil,
+        files: [PassedFile?] = [nil, nil, nil], leadsSession: Bool = false
+    ) {
+        self.arguments = arguments
+        self.environment = environment
+        self.folder = folder
+        self.files = files
+        self.leadsSession = leadsSession
+    }
+
+    /// Starts it as a child. The caller waits for its end, or it stays behind as an entry of the process table.
+    /// - Returns: its process identifier.
+    /// - Throws: the system's error, such as `ENOENT`.
+    package func start() throws(IOFailure) -> Int32 {
+        let nothing = open("/dev/null", O_RDWR | O_CLOEXEC)
+        guard nothing >= 0 else { throw IOFailure(.system(errno), .open) }
+        defer { _ = csys_close(nothing) }
+        let descriptors = files.map { $0?.descriptor ?? nothing }
+        let outcome = Self.withTexts(arguments) { words in
+            Self.withTexts(environment.map { "\($0)=\($1)" }) { variables in
+                descriptors.withUnsafeBufferPointer { descriptors -> Int32 in
+                    Self.withText(folder) { folder in
+                        guard let path = words[0] else { return -EINVAL }
+                        var program = csys_program(
+                            path: path, arguments: words, environment: variables, folder: folder,
+                            files: descriptors.baseAddress, file_count: Int32(descriptors.count),
+                            leads_session: leadsSession)
+                        return csys_program_start(&program)
+                    }
+                }
+            }
+        }
+        guard outcome >= 0 else { throw IOFailure(.system(-outcome), .open) }
+        withExtendedLifetime(files) {}
+        return outcome
+    }
+
+    /// Starts it so that it is nobody's child: neither a signal to this process's group nor its end reaches it. Blocks
+    /// until the process between is gone.
+    package func startDetached() throws(IOFailure) {
+        var between = self
+        // The shell starts the program beside itself and ends; the program is handed to the system's first process.
+        between.arguments = ["/bin/sh", "-c", "\"$@\" & exit 0", "sh"] + arguments
+        between.leadsSession = true
+        let process = try between.start()
+        let code = csys_program_wait(process)
+        guard code == 0 else { throw IOFailure(.system(code < 0 ? -code : ECHILD), .open) }
+    }
+
+    private static func withText<R>(_ text: String?, _ use: (UnsafePointer<CChar>?) -> R) -> R {
+        guard let text else { return use(nil) }
+        return text.withCString { use($0) }
+    }
+
+    private static func withTexts<R>(
+        _ texts: [String], _ use: (UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>) -> R
+    ) -> R {
+        // The pointer is good for the call.
+        var list = texts.map { strdup($0) } + [nil]
+        defer { for text in list { free(text) } }
+        return use(&list)
+    }
+}

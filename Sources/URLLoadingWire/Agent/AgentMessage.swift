@@ -1,0 +1,151 @@
+/// What a program and the background agent say to each other.
+///
+/// A program connects, sends ``hello(_:)`` and is answered with ``welcome(_:)``; then ``attach(_:)`` makes it the one
+/// live session of an identifier. Requests are answered in any order, by id. Orders, settings and records travel as
+/// bytes that the floors above encode by name.
+package enum AgentMessage: Sendable, Equatable {
+    // From the program.
+    case hello(Hello)
+    case attach(Attachment)
+    case detach
+    case submit(Submission)
+    /// Asks for the transfers of the identifier whose number is greater.
+    case list(after: Int64)
+    case command(Command)
+    /// Asks for missed events, in order, and for later ones.
+    case listen
+    /// The handler of an event has returned: the agent forgets it.
+    case acknowledge(sequence: Int64)
+    case status
+    /// A newer program asks the agent to stop at synchronised offsets and to exit.
+    case handOver
+
+    // From the agent.
+    case welcome(Welcome)
+    case done
+    case refused(Refusal)
+    case page(Page)
+    case event(Event)
+    case progress(Progress)
+    /// All events that were missed have been acknowledged.
+    case finishedEvents
+    case report(text: String)
+
+    /// A message of a later version: answered with a refusal if it is a request, ignored otherwise.
+    case unknown(kind: UInt16)
+}
+
+extension AgentMessage {
+    package struct Hello: Sendable, Equatable {
+        package var lowest: Int64
+        package var highest: Int64
+        /// The name of the executable, for listings.
+        package var program: String
+
+        package init(lowest: Int64, highest: Int64, program: String) {
+            (self.lowest, self.highest, self.program) = (lowest, highest, program)
+        }
+    }
+
+    package struct Welcome: Sendable, Equatable {
+        /// The version both speak from now on.
+        package var version: Int64
+        package var process: Int64
+        /// What transfers survive: a name of the floors above.
+        package var survival: String
+        /// How the agent was started, for people.
+        package var manner: String
+
+        package init(version: Int64, process: Int64, survival: String, manner: String) {
+            (self.version, self.process, self.survival, self.manner) = (version, process, survival, manner)
+        }
+    }
+
+    package struct Attachment: Sendable, Equatable {
+        package var identifier: String
+        package var settings: [UInt8]
+        package var secrets: [UInt8]
+
+        package init(identifier: String, settings: [UInt8], secrets: [UInt8]) {
+            (self.identifier, self.settings, self.secrets) = (identifier, settings, secrets)
+        }
+    }
+
+    package struct Submission: Sendable, Equatable {
+        /// Chosen by the program and never used again: a submission that is repeated is accepted once.
+        package var transfer: String
+        package var order: [UInt8]
+        package var secrets: [UInt8]
+
+        package init(transfer: String, order: [UInt8], secrets: [UInt8]) {
+            (self.transfer, self.order, self.secrets) = (transfer, order, secrets)
+        }
+    }
+
+    package struct Command: Sendable, Equatable {
+        package var transfer: String
+        /// `pause`, `resume`, `cancel`, `prioritize`, `answer`.
+        package var verb: String
+        package var argument: [UInt8]
+
+        package init(transfer: String, verb: String, argument: [UInt8] = []) {
+            (self.transfer, self.verb, self.argument) = (transfer, verb, argument)
+        }
+    }
+
+    package struct Refusal: Sendable, Equatable {
+        /// A stable name, such as `identifierInUse`.
+        package var code: String
+        package var detail: String
+        /// The process that has what was asked for; 0 without one.
+        package var process: Int64
+
+        package init(code: String, detail: String, process: Int64 = 0) {
+            (self.code, self.detail, self.process) = (code, detail, process)
+        }
+    }
+
+    package struct Page: Sendable, Equatable {
+        package var records: [[UInt8]]
+        /// What ``AgentMessage/list(after:)`` goes on with; `nil` at the end.
+        package var next: Int64?
+
+        package init(records: [[UInt8]], next: Int64?) { (self.records, self.next) = (records, next) }
+    }
+
+    package struct Event: Sendable, Equatable {
+        package var sequence: Int64
+        package var record: [UInt8]
+
+        package init(sequence: Int64, record: [UInt8]) { (self.sequence, self.record) = (sequence, record) }
+    }
+
+    /// Bytes of a running transfer; -1 where a length is unknown.
+    package struct Progress: Sendable, Equatable {
+        package var transfer: String
+        package var received: Int64
+        package var expectedToReceive: Int64
+        package var sent: Int64
+        package var expectedToSend: Int64
+
+        package init(
+            transfer: String, received: Int64, expectedToReceive: Int64, sent: Int64, expectedToSend: Int64
+        ) {
+            self.transfer = transfer
+            (self.received, self.expectedToReceive) = (received, expectedToReceive)
+            (self.sent, self.expectedToSend) = (sent, expectedToSend)
+        }
+    }
+}
+
+/// Versions of the protocol that this build speaks.
+package enum AgentVersions {
+    package static let lowest: Int64 = 1
+    package static let highest: Int64 = 1
+
+    /// The highest version that both speak; `nil` without one.
+    package static func common(_ hello: AgentMessage.Hello, own: ClosedRange<Int64> = lowest...highest) -> Int64? {
+        let version = min(hello.highest, own.upperBound)
+        return version >= max(hello.lowest, own.lowerBound) ? version : nil
+    }
+}

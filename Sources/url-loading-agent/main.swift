@@ -1,0 +1,4 @@
+import Glibc
+import URLLoadingAgent
+
+exit(await BackgroundAgent.run(Array(CommandLine.arguments.dropFirst())))

@@ -1,0 +1,205 @@
+import FoundationEssentials
+import Glibc
+import Testing
+import URLLoadingIO
+import URLLoadingTesting
+import URLLoadingWire
+
+@testable import URLLoading
+@testable import URLLoadingAgent
+
+/// Checklist 5, 137, 138, 142, 149 and security 75, 80: transfers that outlive the program and the agent.
+@Suite(.timeLimit(.minutes(2))) struct SurvivalRows {
+    static func with(
+        stallsAfter: Int64? = nil, _ use: (AgentRig, TestOrigin) async throws -> Void
+    ) async throws {
+        let rig = AgentRig()
+        try await withTestOrigin { origin in
+            origin.route("/film", faults: stallsAfter.map { [.init(.responseBody(after: $0), .stall)] } ?? []) {
+                Film.answer($0)
+            }
+            try rig.start()
+            try await use(rig, origin)
+            await rig.kill(SIGTERM)
+            origin.releaseStalls()
+        }
+    }
+
+    @Test(
+        "5, 137, 142: a download whose program is gone goes on, and is delivered once to the next that has its identifier"
+    )
+    func programGone() async throws {
+        try await Self.with(stallsAfter: 300_000) { rig, origin in
+            let place = rig.folder + "/film.bin"
+            let program = try await rig.attach()
+            try await program.download(origin.url("/film"), to: place) { $0.label = "film" }
+            try await origin.wait { $0.stalled == 1 }
+            program.close()
+            origin.route("/film") { Film.answer($0) }
+            origin.releaseStalls()
+            while access(place, F_OK) != 0 { try await Task.sleep(for: .milliseconds(5)) }
+            #expect(Film.of(place) == Film.content)
+            let next = try await rig.attach()
+            let found = try await next.wait { $0.state == .finished }
+            #expect(found.label == "film" && found.received == Int64(Film.content.count))
+            #expect(try await next.request(.listen) == .done)
+            let (sequence, record) = try await next.nextEvent()
+            guard case .file(place, Int64(Film.content.count), let response)? = record.outcome else {
+                Issue.record("\(record)")
+                return
+            }
+            #expect(response.status == 200)
+            try await next.acknowledge(sequence)
+            #expect(try await next.transfers().isEmpty)
+            next.close()
+            let last = try await rig.attach()
+            #expect(try await last.transfers().isEmpty)
+            #expect(rig.spool.isEmpty)
+        }
+    }
+
+    @Test("137, 149: an agent that is killed in mid-transfer goes on from the bytes it has when it is started again")
+    func agentKilled() async throws {
+        try await Self.with(stallsAfter: 300_000) { rig, origin in
+            let place = rig.folder + "/film.bin"
+            let program = try await rig.attach()
+            try await program.download(origin.url("/film"), to: place)
+            _ = try await program.wait { $0.received >= 100_000 }
+            try await origin.wait { $0.stalled == 1 }
+            try await Task.sleep(for: .milliseconds(50))
+            await rig.kill()
+            origin.releaseStalls()
+            origin.route("/film") { Film.answer($0) }
+            try rig.start()
+            let next = try await rig.attach()
+            #expect(try await next.request(.listen) == .done)
+            let (sequence, record) = try await next.nextEvent()
+            guard case .file? = record.outcome else {
+                Issue.record("\(record)")
+                return
+            }
+            #expect(Film.of(place) == Film.content)
+            let range = try #require(origin.requests.last?.headers[.range])
+            #expect(Int(range.dropFirst(6).dropLast()).map { $0 > 0 } == true, "\(range)")
+            try await next.acknowledge(sequence)
+            #expect(rig.spool.isEmpty)
+            let left = PrivateFolder.names(rig.folder).filter { $0.hasPrefix(".urlloading") }
+            #expect(left.isEmpty, "\(left)")
+        }
+    }
+
+    @Test("138, 141: a second live session of an identifier is refused, and told who has it")
+    func inUse() async throws {
+        try await Self.with { rig, _ in
+            let program = try await rig.attach()
+            let error = await #expect(throws: AgentFailure.self) { _ = try await rig.attach() }
+            #expect(error?.code == .identifierInUse && error?.process == Int64(getpid()))
+            _ = try await rig.attach("org.example.other")
+            withExtendedLifetime(program) {}
+        }
+    }
+
+    @Test("a submission that is repeated is accepted once, also after the agent was killed")
+    func submittedTwice() async throws {
+        try await Self.with { rig, origin in
+            let program = try await rig.attach()
+            try await program.download(origin.url("/film"))
+            try await program.download(origin.url("/film"))
+            _ = try await program.wait { $0.state == .finished }
+            await rig.kill()
+            try rig.start()
+            let next = try await rig.attach()
+            try await next.download(origin.url("/film"))
+            #expect(try await next.transfers().count == 1)
+            #expect(origin.requests.count == 1)
+        }
+    }
+
+    @Test("138: what was accepted before the agent was killed is there afterwards, in its order")
+    func accepted() async throws {
+        try await Self.with { rig, origin in
+            let program = try await rig.attach()
+            let later = SystemTime.wall + 3_600_000_000_000
+            for number in 0..<20 {
+                try await program.download(origin.url("/film"), id: "t\(number)") {
+                    ($0.earliestBegin, $0.userData) = (later, Data([UInt8(number)]))
+                }
+            }
+            await rig.kill()
+            try rig.start()
+            let found = try await rig.attach().transfers()
+            #expect(found.map(\.id) == (0..<20).map { "t\($0)" })
+            #expect(found.map(\.userData) == (0..<20).map { Data([UInt8($0)]) })
+            #expect(found.allSatisfy { $0.state == .waiting && $0.until == later })
+            #expect(origin.requests.isEmpty)
+        }
+    }
+
+    @Test("80: a damaged journal is set aside and reported, and the agent works")
+    func damaged() async throws {
+        try await Self.with { rig, origin in
+            let program = try await rig.attach()
+            try await program.download(origin.url("/film"))
+            _ = try await program.wait { $0.state == .finished }
+            await rig.kill()
+            let path = rig.state + "/" + SQLiteJournal.fileName
+            for name in ["", "-wal"] { try Data(repeating: 0x5A, count: 20_000).write(to: URL(filePath: path + name)) }
+            try rig.start()
+            let next = try await rig.attach()
+            #expect(try await next.transfers().isEmpty)
+            #expect(rig.logText.contains("is set aside"))
+            #expect(PrivateFolder.names(rig.state).contains { $0.hasPrefix("journal.sqlite.damaged-") })
+            try await next.download(origin.url("/film"), id: "t2")
+            _ = try await next.wait("t2") { $0.state == .finished }
+        }
+    }
+
+    @Test("a transfer that is given up is over at once, and nothing of it stays")
+    func cancelled() async throws {
+        try await Self.with(stallsAfter: 300_000) { rig, origin in
+            let place = rig.folder + "/film.bin"
+            let program = try await rig.attach()
+            #expect(try await program.request(.listen) == .done)
+            try await program.download(origin.url("/film"), to: place)
+            try await origin.wait { $0.stalled == 1 }
+            #expect(try await program.request(.command(.init(transfer: "t1", verb: "cancel"))) == .done)
+            let (sequence, record) = try await program.nextEvent()
+            guard case .failed(let error)? = record.outcome else {
+                Issue.record("\(record)")
+                return
+            }
+            #expect(error.loadError.reason == .cancelled)
+            try await program.acknowledge(sequence)
+            try await origin.wait { $0.open == 0 }
+            #expect(access(place, F_OK) != 0)
+            while !PrivateFolder.names(rig.folder).allSatisfy({ !$0.hasPrefix(".urlloading") }) {
+                try await Task.sleep(for: .milliseconds(5))
+            }
+        }
+    }
+
+    @Test("a transfer that is paused holds no connection, also over the end of the agent, and goes on from its bytes")
+    func paused() async throws {
+        try await Self.with(stallsAfter: 300_000) { rig, origin in
+            let program = try await rig.attach()
+            try await program.download(origin.url("/film"))
+            _ = try await program.wait { $0.received >= 100_000 }
+            try await origin.wait { $0.stalled == 1 }
+            #expect(try await program.request(.command(.init(transfer: "t1", verb: "pause"))) == .done)
+            try await origin.wait { $0.open == 0 }
+            origin.route("/film") { Film.answer($0) }
+            await rig.kill()
+            try rig.start()
+            let next = try await rig.attach()
+            #expect(try await next.transfers().map(\.state) == [.paused])
+            #expect(try await next.request(.command(.init(transfer: "t1", verb: "resume"))) == .done)
+            let record = try await next.wait { $0.state == .finished }
+            guard case .file(let path, _, _)? = record.outcome else {
+                Issue.record("\(record)")
+                return
+            }
+            #expect(Film.of(path) == Film.content)
+            #expect(origin.requests.last?.headers[.range]?.hasPrefix("bytes=") == true)
+        }
+    }
+}
