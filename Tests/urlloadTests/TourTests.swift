@@ -34,7 +34,7 @@ struct TourTests {
             ("stream", ["one after", "four after"]), ("redirect", ["302", "It is here now."]),
             ("refusal", ["cancelled (deciding", "connections left: empty"]),
             ("deadline", ["302", "the redirect itself"]),
-            ("timeout", ["idleTimeout (waiting", "the peer, code -1001"]),
+            ("timeout", ["idleTimeout (waiting", "the remote side, code -1001"]),
             ("cancel", ["running 65536/50000000", "failed(cancelled)"]),
             ("stub", ["Hello, anybody! (text/plain)"]), ("events", ["sent +16 16", "completed", "16 bytes arrived"]),
         ])

@@ -107,7 +107,7 @@ extension Report.Failure {
 
     init(_ status: Status) {
         self.init(
-            reason: "httpError", code: -1011, phase: "receiving", party: "peer", detail: status.description,
+            reason: "httpError", code: -1011, phase: "receiving", party: "remote", detail: status.description,
             exit: .httpError)
     }
 

@@ -48,7 +48,7 @@ struct TourStep: Sendable {
         code: """
             var decisions = Decisions()
             decisions.redirect = Decision { redirect in
-                redirect.request.url.path() == "/here" ? .deliver : .follow
+                redirect.request.url.path() == "/here" ? .doNotFollow : .follow
             }
             let request = Request(url: url)
             let (_, response) = try await session.data(
@@ -148,7 +148,7 @@ struct TourStep: Sendable {
         request.idleTimeout = .milliseconds(150)
         do {
             _ = try await session.data(for: request)
-        } catch let error as LoadError { say("\(error): caused by the \(error.party), code \(error.code)") }
+        } catch let error as LoadError { say("\(error): caused by the \(error.party) side, code \(error.code)") }
         await session.end()
     }
 
