@@ -105,7 +105,7 @@ struct Attempt: Sendable {
         if let token = error.resumeToken { await report(.token(token.data)) }
         guard isResumed else { return .failed(error, mayRepeat: true) }
         switch error.reason {
-        case .resumeTokenRefused, .resumeMismatch, .rangeNotSatisfiable: return .anew
+        case .invalidResumeToken, .resumeMismatch, .rangeNotSatisfiable: return .anew
         case .unacceptableStatus:
             if let response = error.response, let seconds = Self.retryAfter(response) {
                 return .later(status: response.http?.status.code ?? 0, seconds: seconds)
@@ -113,7 +113,8 @@ struct Attempt: Sendable {
             // A failure of the server's may pass, and what is held is good. Anything else is for a whole request to see.
             guard let status = error.status?.code, status >= 500 else { return .anew }
             return .failed(
-                LoadError(.connectionLost, phase: .waiting, party: .peer, detail: "status \(status)"), mayRepeat: true)
+                LoadError(.connectionLost, phase: .waiting, party: .remote, detail: "status \(status)"), mayRepeat: true
+            )
         default: return .failed(error, mayRepeat: true)
         }
     }
@@ -173,7 +174,7 @@ struct Attempt: Sendable {
             }
             return .answer([UInt8](data.prefix(Self.mostOfAnswer)), TransferResponse(response))
         } catch {
-            if error.reason == .uploadForgotten || error.reason == .invalidUploadToken, token != nil { return .anew }
+            if error.reason == .uploadNotFound || error.reason == .invalidUploadToken, token != nil { return .anew }
             let isKnown = token != nil || error.uploadToken != nil
             let mayRepeat = isKnown || transfer.order.isIdempotent || !sent.hasBegun.load(ordering: .relaxed)
             return .failed(error, mayRepeat: mayRepeat)

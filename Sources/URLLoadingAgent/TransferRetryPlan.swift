@@ -30,13 +30,13 @@ enum TransferRetryPlan: Sendable, Equatable {
         }
     }
 
-    static let firstDelay: Int64 = 1_000_000_000
+    static let initialDelay: Int64 = 1_000_000_000
     static let longestDelay: Int64 = 600_000_000_000
 
     /// Failures that another attempt may not meet.
     private static let passing: Set<LoadError.Reason> = RetryPolicy.transientReasons.union([
         .hostNotFound, .cannotConnect, .notAllowedOnCellularNetwork, .notAllowedOnExpensiveNetwork,
-        .notAllowedOnConstrainedNetwork, .proxyNotFound, .proxiesUnknown, .secureConnectionFailed,
+        .notAllowedOnConstrainedNetwork, .proxyNotFound, .proxyResolutionFailed, .secureConnectionFailed,
     ])
     /// Failures of this machine's disk.
     private static let ofDisk: Set<LoadError.Reason> = [.cannotWriteFile, .cannotCreateFile]
@@ -51,7 +51,7 @@ enum TransferRetryPlan: Sendable, Equatable {
                 error.reason,
                 detail: "the request may have been carried out; it is not repeated without Idempotency-Key")
         }
-        return within(facts, .backOff, delay: delay(facts.failures, facts.share), error)
+        return within(facts, .backoff, delay: delay(facts.failures, facts.share), error)
     }
 
     /// - Parameter seconds: what the server asks for.
@@ -80,6 +80,6 @@ enum TransferRetryPlan: Sendable, Equatable {
     /// does not come back together.
     static func delay(_ failures: Int, _ share: Double) -> Int64 {
         let doublings = min(max(0, failures - 1), 20)
-        return Int64(Double(min(firstDelay << Int64(doublings), longestDelay)) * min(1, max(0.5, share)))
+        return Int64(Double(min(initialDelay << Int64(doublings), longestDelay)) * min(1, max(0.5, share)))
     }
 }

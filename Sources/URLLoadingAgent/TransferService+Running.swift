@@ -66,7 +66,7 @@ extension TransferService {
     /// A network has come: what waits after a failure need not wait longer.
     func pathChanged() {
         for (id, transfer) in transfers {
-            if case .waiting(let wait) = transfer.state.phase, wait.reason == .backOff { input(.wake, to: id) }
+            if case .waiting(let wait) = transfer.state.phase, wait.reason == .backoff { input(.wake, to: id) }
         }
         schedule()
     }

@@ -31,7 +31,7 @@ struct TransferState: Codable, Sendable, Equatable {
     struct Wait: Codable, Sendable, Equatable {
         enum Reason: String, Codable, Sendable {
             /// After a failure that may pass.
-            case backOff
+            case backoff
             /// The server has asked for it (Retry-After).
             case retryAfter
             /// Until the date the program gave.

@@ -87,11 +87,11 @@ enum Command {
         for complaint in memory.complaints { screen.message(complaint) }
         if let problem = options.login.netrc?.problem { screen.message("warning: \(problem)") }
         configuration.cookies.storage = .store(memory.cookies)
-        configuration.strictTransport.storage = .store(memory.hsts)
+        configuration.hsts.storage = .store(memory.hsts)
         let session = Session(configuration)
         Signals.watch { session.invalidateAndCancel() }
         // On the loop's own thread: no thread is woken on the way from the socket to the output.
-        let loaded = await withTaskExecutorPreference(loopExecutor) {
+        let loaded = await withTaskExecutorPreference(eventLoopExecutor) {
             let code = await Queue(options, session, screen, heads).run(jobs)
             session.invalidateAndCancel()
             await session.invalidated()

@@ -16,10 +16,10 @@ struct InterruptionTests {
 
     /// A file whose whole stops in the middle, by itself or until the connection is closed; its rest comes at once.
     private func with(
-        _ validator: Validator, stalls: Bool = false, _ use: (TestOrigin, TemporaryFolder) async throws -> Void
+        _ validator: Validator, stalls: Bool = false, _ use: (HTTPTestServer, TemporaryFolder) async throws -> Void
     ) async throws {
         let folder = try TemporaryFolder()
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/file") { request in
                 var headers: Headers = [:]
                 if validator == .tag { headers[.etag] = "\"v\"" }
@@ -43,7 +43,8 @@ struct InterruptionTests {
         }
     }
 
-    private func run(_ words: [String], _ origin: TestOrigin, _ folder: TemporaryFolder) async throws -> Running.Result
+    private func run(_ words: [String], _ origin: HTTPTestServer, _ folder: TemporaryFolder) async throws
+        -> Running.Result
     {
         try await Running.urlload(words + [origin.url("/file").absoluteString], in: folder)
     }
@@ -123,7 +124,7 @@ struct InterruptionTests {
     }
 
     @Test func `-R gives the file the time of the server; --limit-rate holds a download up`() async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/file") { _ in
                 .ok(.bytes(Array(Self.content.prefix(20_000))), headers: [.lastModified: Self.modified])
             }

@@ -12,7 +12,7 @@ import URLLoadingIO
         TransferError(LoadError(.cancelled, phase: .waiting, party: .local)))
     static let placing = TransferState.Placing(
         from: "/a", to: "/b", file: FilePlace(device: 1, inode: 2), outcome: failed)
-    static let wait = TransferState.Wait(.backOff, until: 5)
+    static let wait = TransferState.Wait(.backoff, until: 5)
 
     static func state(_ inputs: [TransferState.Input]) -> TransferState {
         var state = TransferState()
@@ -71,7 +71,7 @@ import URLLoadingIO
     func `a wait is as long as it was meant, whatever becomes of the calendar`(
         _ wall: Int64, _ boot: Int64, _ identity: String, _ left: Int64
     ) {
-        var wait = TransferState.Wait(.backOff, until: 1_000 + 10_000_000_000)
+        var wait = TransferState.Wait(.backoff, until: 1_000 + 10_000_000_000)
         wait.countFromNow(wall: 1_000, boot: 500, "b1")
         #expect(wait.left(wall: 1_000 + wall, boot: 500 + boot, identity) == left)
     }
@@ -91,7 +91,7 @@ import URLLoadingIO
         _ failures: Int, _ seconds: Int64
     ) {
         let plan = TransferRetryPlan.after(Self.error(.connectionLost), Self.facts(failures: failures))
-        #expect(plan == .wait(.init(.backOff, until: seconds * 1_000_000_000, detail: "connectionLost")))
+        #expect(plan == .wait(.init(.backoff, until: seconds * 1_000_000_000, detail: "connectionLost")))
     }
 
     @Test func `the resource timeout ends the retries, and no wait goes beyond it`() {
@@ -101,7 +101,7 @@ import URLLoadingIO
                 == .finish(.resourceTimeout, detail: "unreachable"))
         #expect(
             TransferRetryPlan.after(error, Self.facts(now: 5, began: 0, timeout: 10))
-                == .wait(.init(.backOff, until: 10, detail: "unreachable")))
+                == .wait(.init(.backoff, until: 10, detail: "unreachable")))
     }
 
     @Test func `what may have been carried out is not repeated, and the error says so`() {

@@ -11,10 +11,10 @@ import URLLoadingWire
 /// Checklist 5, 137, 138, 142, 149 and security 75, 80: transfers that outlive the program and the agent.
 @Suite(.timeLimit(.minutes(2))) struct SurvivalRows {
     static func with(
-        stallsAfter: Int64? = nil, _ use: (AgentRig, TestOrigin) async throws -> Void
+        stallsAfter: Int64? = nil, _ use: (AgentRig, HTTPTestServer) async throws -> Void
     ) async throws {
         let rig = AgentRig()
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/film", faults: stallsAfter.map { [.init(.responseBody(after: $0), .stall)] } ?? []) {
                 Film.answer($0)
             }

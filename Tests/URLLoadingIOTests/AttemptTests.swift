@@ -10,7 +10,7 @@ struct AttemptTests {
     func limit() async {
         let clock = ManualClock()
         let token = StopToken(clock: LoopClock(clock.time))
-        let attempt = TimedAttempt(token, within: 10)
+        let attempt = TimedAttempt(token, timeout: 10)
         #expect(token.attempt == nil && attempt.timeLeft == 10)
         await token.attempting(attempt) {
             #expect(token.attempt === attempt && attempt.timeLeft == 10)
@@ -28,7 +28,7 @@ struct AttemptTests {
     func resumed() async {
         let clock = ManualClock()
         let token = StopToken(clock: LoopClock(clock.time))
-        let attempt = TimedAttempt(token, within: 10)
+        let attempt = TimedAttempt(token, timeout: 10)
         await token.attempting(attempt) { clock.advance(by: .nanoseconds(4)) }
         #expect(attempt.timeLeft == 6)
         clock.advance(by: .nanoseconds(100))
@@ -44,7 +44,7 @@ struct AttemptTests {
     func paused() async {
         let clock = ManualClock()
         let token = StopToken(clock: LoopClock(clock.time))
-        let attempt = TimedAttempt(token, within: 10)
+        let attempt = TimedAttempt(token, timeout: 10)
         #expect(attempt.pause() == nil)
         var again: Int64?
         await token.attempting(attempt) {
@@ -68,7 +68,7 @@ struct AttemptTests {
     func twoAtOnce() async {
         let clock = ManualClock()
         let token = StopToken(clock: LoopClock(clock.time))
-        let (short, long) = (TimedAttempt(token, within: 10), TimedAttempt(token, within: 30))
+        let (short, long) = (TimedAttempt(token, timeout: 10), TimedAttempt(token, timeout: 30))
         await token.attempting(long) {
             async let failure: Bool = token.attempting(short) {
                 clock.advance(by: .nanoseconds(10))
@@ -87,7 +87,7 @@ struct AttemptTests {
     func otherToken() async {
         let clock = ManualClock()
         let (token, other) = (StopToken(clock: LoopClock(clock.time)), StopToken(clock: LoopClock(clock.time)))
-        await token.attempting(TimedAttempt(token, within: 1)) {
+        await token.attempting(TimedAttempt(token, timeout: 1)) {
             clock.advance(by: .nanoseconds(1))
             #expect(throws: IOFailure.self) { try token.check(.connect) }
             #expect(throws: Never.self) { try other.check(.connect) }
@@ -98,7 +98,7 @@ struct AttemptTests {
     func stopped() async {
         let clock = ManualClock()
         let token = StopToken(clock: LoopClock(clock.time))
-        await token.attempting(TimedAttempt(token, within: 1)) {
+        await token.attempting(TimedAttempt(token, timeout: 1)) {
             clock.advance(by: .nanoseconds(1))
             token.stop(.cancelled)
             do throws(IOFailure) {

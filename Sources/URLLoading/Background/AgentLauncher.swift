@@ -13,7 +13,7 @@ package enum AgentLauncher {
         let program = count > 0 ? String(decoding: path.prefix(count).map { UInt8(bitPattern: $0) }, as: UTF8.self) : ""
         return LaunchPlan.Facts(
             environment: environment ?? ProgramEnvironment.all, user: user,
-            userName: ProgramEnvironment.userName ?? String(user), programFolder: DownloadWork.folder(of: program),
+            userName: ProgramEnvironment.userName ?? String(user), programFolder: program.folder,
             isSocket: { FileKind.isSocket($0) }, isExecutable: { access($0, X_OK) == 0 })
     }
 

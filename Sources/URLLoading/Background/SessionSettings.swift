@@ -57,7 +57,7 @@ extension SessionSettings {
     /// - Parameter folder: where downloads grow that have no destination.
     package func configuration(_ secrets: SessionSecrets, temporaryDirectory folder: String) -> Configuration {
         var configuration = Configuration.ephemeral
-        configuration.keepsResponses = false
+        configuration.cachesInMemory = false
         configuration.idleTimeout = idleTimeout
         // The agent's own clock counts it: a session here lives for one attempt of many.
         configuration.resourceTimeout = nil

@@ -107,7 +107,7 @@ extension TransferOrder {
         overrides.allowsCellular = request.allowsCellularAccess
         overrides.allowsExpensive = request.allowsExpensiveNetworkAccess
         overrides.allowsConstrained = request.allowsConstrainedNetworkAccess
-        overrides.trafficClass = request.trafficClass?.codePoint
+        overrides.trafficClass = request.trafficClass?.dscp
         overrides.handlesCookies = request.handlesCookies
         overrides.mainDocument = request.mainDocumentURL?.absoluteString
     }
@@ -125,7 +125,7 @@ extension TransferOrder {
         request.allowsCellularAccess = overrides.allowsCellular
         request.allowsExpensiveNetworkAccess = overrides.allowsExpensive
         request.allowsConstrainedNetworkAccess = overrides.allowsConstrained
-        request.trafficClass = overrides.trafficClass.map { TrafficClass(codePoint: $0) }
+        request.trafficClass = overrides.trafficClass.map { TrafficClass(dscp: $0) }
         request.handlesCookies = overrides.handlesCookies
         request.mainDocumentURL = overrides.mainDocument.flatMap { URL(string: $0) }
         return request

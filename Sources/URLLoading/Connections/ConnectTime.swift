@@ -10,7 +10,7 @@ struct ConnectTime: Sendable {
 
     init(_ handle: LoadHandle) {
         let isLimited = handle.connectLimit != .max && handle.attempt == nil
-        attempt = isLimited ? TimedAttempt(handle, within: handle.connectLimit) : nil
+        attempt = isLimited ? TimedAttempt(handle, timeout: handle.connectLimit) : nil
     }
 }
 

@@ -24,7 +24,7 @@ package final class TimedAttempt: Sendable {
     private let left: Atomic<Int64>
 
     /// - Parameter limit: in nanoseconds, more than 0.
-    package init(_ token: StopToken, within limit: Int64) {
+    package init(_ token: StopToken, timeout limit: Int64) {
         owner = token
         clock = token.clock
         left = Atomic(limit)

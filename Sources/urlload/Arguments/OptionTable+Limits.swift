@@ -16,7 +16,7 @@ extension OptionTable {
         }.like(wget: "--connect-timeout=SECONDS"),
         OptionRule(.limits, nil, "expect100-timeout", "SECONDS", "how long a body waits for the server's 100") {
             (options, text) throws(UsageError) in
-            options.continueTimeout = try OptionValue.seconds(text, "--expect100-timeout")
+            options.expectContinueTimeout = try OptionValue.seconds(text, "--expect100-timeout")
         },
         OptionRule(.limits, "m", "max-time", "SECONDS", "give up when the whole load takes longer") {
             (options, text) throws(UsageError) in

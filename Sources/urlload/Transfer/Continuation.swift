@@ -94,7 +94,7 @@ struct Continuation: Sendable {
         guard run.resumes, let token else { return try await load(request, nil, run, old: token, hear) }
         do throws(LoadError) {
             return try await load(request, token, run, old: nil, hear)
-        } catch  where error.reason == .resumeTokenRefused {
+        } catch  where error.reason == .invalidResumeToken {
             return try await load(request, nil, run, old: nil, hear)
         }
     }

@@ -60,7 +60,8 @@ struct PartialFile: Sendable {
                 return .refused(
                     Report.Failure(
                         LoadError(
-                            .resumeMismatch, phase: .receiving, party: .peer, detail: "another part was sent: \(range)")
+                            .resumeMismatch, phase: .receiving, party: .remote,
+                            detail: "another part was sent: \(range)")
                     ))
             }
             return .rest
@@ -69,7 +70,7 @@ struct PartialFile: Sendable {
             return .refused(
                 Report.Failure(
                     LoadError(
-                        .rangeNotSatisfiable, phase: .receiving, party: .peer,
+                        .rangeNotSatisfiable, phase: .receiving, party: .remote,
                         detail: "the server has fewer bytes than \(path)")))
         case _ where head.status.code >= 400: return .refused(Report.Failure(head.status))
         default: return .whole

@@ -9,7 +9,7 @@ extension Configuration {
         self = .ephemeral
         if let limit = options.idleTimeout { idleTimeout = limit }
         connectTimeout = options.connectTimeout
-        if let limit = options.continueTimeout { continueTimeout = limit }
+        if let limit = options.expectContinueTimeout { expectContinueTimeout = limit }
         if let limit = options.totalTimeout { resourceTimeout = limit }
         if let count = options.maximumConnections { maximumConnectionsPerHost = count }
         // A load that waited for another's connection would not be parallel.
@@ -22,19 +22,19 @@ extension Configuration {
         if let agent = options.userAgent { userAgent = agent.isEmpty ? nil : agent } else { userAgent = "urlload/0.1" }
         if options.removedFields.contains("User-Agent") { userAgent = nil }
         if !options.decodes || options.removedFields.contains("Accept-Encoding") { acceptEncoding = nil }
-        if let text = options.rootsText { tls.roots = .pem(text) }
-        if let path = options.rootsFile { tls.roots = .file(path) }
+        if let text = options.rootsText { tls.trustRoots = .pem(text) }
+        if let path = options.rootsFile { tls.trustRoots = .file(path) }
         if let version = options.minimumTLS { tls.minimumVersion = version }
         if let version = options.maximumTLS { tls.maximumVersion = version }
         tls.minimumVersion = min(tls.minimumVersion, tls.maximumVersion)
         tls.unsafelySkipsVerification = options.isInsecure
         // What cannot be was refused when the command line was read.
-        if let policy = try? options.way.policy() { proxies = policy }
+        if let policy = try? options.way.policy() { proxyPolicy = policy }
         addressOverrides = AddressOverrides(options.way.overrides)
         networkInterface = options.way.interface
         if let family = options.way.family { addressPolicy = .only(family) }
         authentication = options.login.settings(options.urls.compactMap { AddressText.url($0) })
-        keepsResponses = false
+        cachesInMemory = false
         cache = options.cacheDirectory.map { ResponseCache(directory: URL(filePath: $0, directoryHint: .isDirectory)) }
         cachePolicy = options.cachePolicy
         if cache != nil, options.trace != .off { cacheTap = { screen.note("cache: \($0)") } }

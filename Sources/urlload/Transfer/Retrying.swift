@@ -16,11 +16,11 @@ extension RetryPolicy {
             reasons.formUnion(Self.everyReason)
             statuses = Set((400..<600).compactMap { Status($0) })
         }
-        includesNonIdempotent = true
+        retriesNonIdempotent = true
         maximumDuration = options.retryTime
         // The longest that it waits of itself.
         maximumRetryAfter = Self.longest
-        backOff = options.retryDelay.map { .constant($0) } ?? .exponential(base: .seconds(1), cap: Self.longest)
+        backoff = options.retryDelay.map { .constant($0) } ?? .exponential(base: .seconds(1), cap: Self.longest)
     }
 
     /// All that another try may mend, or not.

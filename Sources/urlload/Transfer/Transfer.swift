@@ -135,7 +135,8 @@ struct Transfer: Sendable {
         }
         if case .from(let offset) = options.resuming, offset > 0, status == .ok, options.upload == nil {
             attempt.failure = Report.Failure(
-                LoadError(.rangeNotSatisfiable, phase: .receiving, party: .peer, detail: "the server sends all of it"))
+                LoadError(.rangeNotSatisfiable, phase: .receiving, party: .remote, detail: "the server sends all of it")
+            )
             throw RefusedStatus()
         }
         guard options.failsOnStatus, !options.failsWithBody, status.code >= 400 else { return }
@@ -154,7 +155,7 @@ struct Transfer: Sendable {
     }
 
     private func receiveEvents(_ request: Request, _ decisions: Decisions, _ attempt: Attempt) async throws {
-        for try await event in session.events(for: request, decisions: decisions) {
+        for try await event in session.serverSentEvents(for: request, decisions: decisions) {
             try FileDescriptor.standardOutput.write(EventText.make(event, asJSON: options.printsSummary))
             attempt.bytes += Int64(event.data.utf8.count)
         }
@@ -165,7 +166,7 @@ struct Transfer: Sendable {
         decisions.redirect = Decision { [options, screen] redirect in
             guard options.followsRedirects else {
                 watch.refused = AddressText.shown(redirect.request.url)
-                return .deliver
+                return .doNotFollow
             }
             watch.note(redirect)
             if options.trace != .off {

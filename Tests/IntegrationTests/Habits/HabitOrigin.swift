@@ -26,7 +26,7 @@ enum HabitOrigin {
         for (name, bytes) in files { try Data(bytes).write(to: URL(fileURLWithPath: folder.path + "/" + name)) }
     }
 
-    static func answer(_ request: TestOrigin.RecordedRequest) async throws -> TestOrigin.Answer {
+    static func answer(_ request: HTTPTestServer.RecordedRequest) async throws -> HTTPTestServer.Response {
         switch request.path {
         case "/plain": .ok("plain text\n", headers: [.contentType: "text/plain"])
         case "/echo", "/put": .ok("\(request.method)\n")
@@ -47,19 +47,19 @@ enum HabitOrigin {
         }
     }
 
-    private static func stall() async throws -> TestOrigin.Answer {
+    private static func stall() async throws -> HTTPTestServer.Response {
         try await Task.sleep(for: .seconds(5))
         return .ok("late\n")
     }
 
-    private static func door(_ request: TestOrigin.RecordedRequest) -> TestOrigin.Answer {
+    private static func door(_ request: HTTPTestServer.RecordedRequest) -> HTTPTestServer.Response {
         guard request.headers[.authorization] == "Basic YWRhOnNlY3JldA==" else {
             return .status(.unauthorized, headers: [.wwwAuthenticate: "Basic realm=\"r\""])
         }
         return .ok("in\n")
     }
 
-    private static func file(_ request: TestOrigin.RecordedRequest) -> TestOrigin.Answer {
+    private static func file(_ request: HTTPTestServer.RecordedRequest) -> HTTPTestServer.Response {
         var headers: Headers = [
             .etag: "\"f1\"", .lastModified: modified, .contentType: "application/octet-stream",
             "Accept-Ranges": "bytes",

@@ -31,7 +31,7 @@ struct HabitTests {
     }
 
     private func compare(_ line: HabitLine, _ tool: String, _ grammar: [String]) async throws {
-        try await withTestOrigin { origin in
+        try await withHTTPTestServer { origin in
             origin.route("/*") { try await HabitOrigin.answer($0) }
             let theirs = try await HabitOutcome(line, tool, [], origin)
             let ours = try await HabitOutcome(line, Running.urlloadPath, grammar, origin)
@@ -93,7 +93,7 @@ struct HabitOutcome {
     var files: [String: String]
     var errors: String
 
-    init(_ line: HabitLine, _ tool: String, _ grammar: [String], _ origin: TestOrigin) async throws {
+    init(_ line: HabitLine, _ tool: String, _ grammar: [String], _ origin: HTTPTestServer) async throws {
         let folder = try TemporaryFolder()
         let base = String(origin.url().absoluteString.drop { $0 == " " }.prefix { _ in true })
         let root = base.hasSuffix("/") ? String(base.dropLast()) : base
@@ -121,7 +121,7 @@ struct HabitOutcome {
     }
 
     /// Fields that are each tool's own, unless the line is about them.
-    private static func request(_ request: TestOrigin.RecordedRequest, _ text: String) -> Request {
+    private static func request(_ request: HTTPTestServer.RecordedRequest, _ text: String) -> Request {
         var ignored: Set<String> = ["user-agent", "accept-encoding", "host", "connection", "accept", "expect"]
         if text.contains("gent") { ignored.remove("user-agent") }
         if text.contains("ccept") || text.contains("--json") { ignored.remove("accept") }
