@@ -40,21 +40,6 @@ enum CacheOwner {
     }
 
     fileprivate static let prefix = "session:"
-
-    /// What sessions have to have in common to believe each other's answers; `nil` for what is usual.
-    static func trust(_ configuration: Configuration) -> String? {
-        let tls = configuration.tls
-        var words: [String] = []
-        if tls.trustRoots != .system { words.append("roots \(tls.trustRoots)") }
-        if !tls.pins.isEmpty { words.append("pins \(tls.pins)") }
-        if tls.minimumVersion != .tls12 { words.append("from \(tls.minimumVersion)") }
-        if tls.minimumStrength != .bits112 { words.append("strength \(tls.minimumStrength)") }
-        if tls.ocspStapling != .ignored { words.append("status \(tls.ocspStapling)") }
-        if tls.unsafelySkipsVerification { words.append("none") }
-        if configuration.addressOverrides != [] { words.append("at \(configuration.addressOverrides)") }
-        if let own = configuration.networkInterface { words.append("from \(own)") }
-        return words.isEmpty ? nil : Digest.hex(words.joined(separator: "\u{0}").utf8)
-    }
 }
 
 extension CacheQuery {

@@ -198,3 +198,20 @@ final class SharedFetch: Sendable {
         return nil
     }
 }
+
+extension CacheOwner {
+    /// The settings that sessions must have in common to trust each other's servers, as a digest; nil for the defaults.
+    static func trust(_ configuration: Configuration) -> String? {
+        let tls = configuration.tls
+        var words: [String] = []
+        if tls.trustRoots != .system { words.append("roots \(tls.trustRoots)") }
+        if !tls.pins.isEmpty { words.append("pins \(tls.pins)") }
+        if tls.minimumVersion != .tls12 { words.append("from \(tls.minimumVersion)") }
+        if tls.minimumStrength != .bits112 { words.append("strength \(tls.minimumStrength)") }
+        if tls.ocspStapling != .ignored { words.append("status \(tls.ocspStapling)") }
+        if tls.unsafelySkipsVerification { words.append("none") }
+        if configuration.addressOverrides != [] { words.append("at \(configuration.addressOverrides)") }
+        if let own = configuration.networkInterface { words.append("from \(own)") }
+        return words.isEmpty ? nil : Digest.hex(words.joined(separator: "\u{0}").utf8)
+    }
+}

@@ -47,7 +47,8 @@ extension FTPHandler {
         let access = NetworkAccess(request, core.configuration, to: plan.target.origin.host)
         var route = Route(origin: plan.target.origin, way: way)
         route.traffic = access.traffic
-        route.ftp = FTPKey(login.credential, core.configuration.ftp)
+        route.ftp = FTPKey(
+            login.credential, account: core.configuration.ftp.account, security: "\(core.configuration.ftp.security)")
         route.trust = Route.Trust(
             generation: core.pool.connector.secure.generation, group: load.handshakeDecision?.group ?? 0)
         let dialling = FTPDialling(load, access, route, refused)

@@ -1,4 +1,4 @@
-// As whom a control connection was opened, and how it is secured: it serves nobody else (security 62).
+// The login of a control connection, and how it is secured: it serves no other login.
 
 struct FTPKey: Hashable, Sendable {
     /// One reference, for routes are passed around by all loads and have one of these hardly ever.
@@ -8,14 +8,16 @@ struct FTPKey: Hashable, Sendable {
         let user: String
         let password: String
         let account: String?
-        let security: Configuration.FTP.Security
-        init(_ user: String, _ password: String, _ account: String?, _ security: Configuration.FTP.Security) {
+        /// The name of the setting.
+        let security: String
+        init(_ user: String, _ password: String, _ account: String?, _ security: String) {
             (self.user, self.password, self.account, self.security) = (user, password, account, security)
         }
     }
 
-    init(_ credential: Credential, _ settings: Configuration.FTP) {
-        storage = Storage(credential.user, credential.password, settings.account, settings.security)
+    /// - Parameter security: names how the connection is secured.
+    init(_ credential: Credential, account: String?, security: String) {
+        storage = Storage(credential.user, credential.password, account, security)
     }
 
     static func == (a: FTPKey, b: FTPKey) -> Bool {

@@ -35,7 +35,7 @@ protocol CacheStorage: Sendable, AnyObject {
 
     /// Why a response is kept nowhere, although others as large are, and what to do about it; `nil` for no such reason.
     /// Says so in the cache's problem from then on.
-    func refusal(of response: StoredResponse) -> ResponseCache.Problem?
+    func refusal(of response: StoredResponse) -> CacheProblem?
 
     /// Counts removals, so that who began to load before one does not store after it.
     var removals: CacheRemovals { get }
@@ -45,7 +45,7 @@ protocol CacheStorage: Sendable, AnyObject {
 }
 
 extension CacheStorage {
-    func refusal(of response: StoredResponse) -> ResponseCache.Problem? { nil }
+    func refusal(of response: StoredResponse) -> CacheProblem? { nil }
 }
 
 /// The body of a response while it comes in. One owner; dropped without a word it stores nothing.

@@ -155,3 +155,8 @@ extension StoredBody {
         return data
     }
 }
+
+extension ResponseCache {
+    /// What went wrong with the disk of a cache.
+    public typealias Problem = CacheProblem
+}

@@ -12,9 +12,9 @@ final class TieredStorage: CacheStorage {
     private let hasRefused = Atomic<Bool>(false)
 
     /// What keeps it from holding what it was given; the disk's own problems are another matter.
-    var problem: ResponseCache.Problem? { hasRefused.load(ordering: .relaxed) ? .memoryOnly : nil }
+    var problem: CacheProblem? { hasRefused.load(ordering: .relaxed) ? .memoryOnly : nil }
 
-    func refusal(of response: StoredResponse) -> ResponseCache.Problem? {
+    func refusal(of response: StoredResponse) -> CacheProblem? {
         guard CacheOwner.isPassing(response.varying), memory.takesNothing else { return nil }
         hasRefused.store(true, ordering: .relaxed)
         return .memoryOnly

@@ -44,7 +44,7 @@ extension DiskStorage {
             defer { withExtendedLifetime(lock) {} }
             return openLocked(mayBeginAnew: true)
         } catch {
-            return error.isPassing ? nil : fail(ResponseCache.Problem(error))
+            return error.isPassing ? nil : fail(CacheProblem(error))
         }
     }
 
@@ -56,19 +56,19 @@ extension DiskStorage {
             return tables
         } catch {
             switch error {
-            case .folder(let failure): return failure.isPassing ? nil : fail(ResponseCache.Problem(failure))
+            case .folder(let failure): return failure.isPassing ? nil : fail(CacheProblem(failure))
             case .database(let failure) where failure.kind == .busy: return nil
             case .database(let failure) where failure.kind != .damaged:
-                report(ResponseCache.Problem(failure))
-                return failure.kind == .unwritable ? fail(ResponseCache.Problem(failure)) : nil
+                report(CacheProblem(failure))
+                return failure.kind == .unwritable ? fail(CacheProblem(failure)) : nil
             case .database, .foreign:
-                return mayBeginAnew ? beginAnew() : fail(ResponseCache.Problem(.damaged, "\(error)"))
+                return mayBeginAnew ? beginAnew() : fail(CacheProblem(.damaged, "\(error)"))
             }
         }
     }
 
     @discardableResult
-    func fail(_ problem: ResponseCache.Problem) -> DiskTables? {
+    func fail(_ problem: CacheProblem) -> DiskTables? {
         report(problem)
         state.withLock { state in
             state.phase = .failed
@@ -110,7 +110,7 @@ extension DiskStorage {
     }
 
     private func beginAnew() -> DiskTables? {
-        report(ResponseCache.Problem(.damaged, "the database was damaged, and has been begun anew"))
+        report(CacheProblem(.damaged, "the database was damaged, and has been begun anew"))
         for part in DiskPaths.parts { PrivateFolder.rename(paths.database + part, paths.damaged + part) }
         guard let tables = openLocked(mayBeginAnew: false) else { return nil }
         try? salvage(into: tables)

@@ -25,7 +25,7 @@ final class DiskStorage: CacheStorage {
     private let readers = Lock(Readers())
     /// Only the thread of the lane takes it.
     let writer = Lock<DiskTables?>(nil)
-    let firstProblem = Lock<ResponseCache.Problem?>(nil)
+    let firstProblem = Lock<CacheProblem?>(nil)
 
     private struct Readers: Sendable {
         var idle: [DiskTables] = []
@@ -50,8 +50,8 @@ final class DiskStorage: CacheStorage {
         lane = Lock(DiskLane())
     }
 
-    var problem: ResponseCache.Problem? { firstProblem.withLock { $0 } }
-    func report(_ problem: ResponseCache.Problem) { firstProblem.withLock { $0 = $0 ?? problem } }
+    var problem: CacheProblem? { firstProblem.withLock { $0 } }
+    func report(_ problem: CacheProblem) { firstProblem.withLock { $0 = $0 ?? problem } }
 
     /// Bytes it holds. May block.
     var usage: Int64 {

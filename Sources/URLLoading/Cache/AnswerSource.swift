@@ -1,0 +1,54 @@
+// The servers that a response came from.
+
+import URLLoadingIO
+import URLLoadingWire
+
+/// The addresses of the servers that a stored response came from: its body, and the fields that later answers gave it.
+enum AnswerSource: Sendable, Hashable {
+    /// Behind a proxy or a Unix socket, stored by a program, or stored before addresses were kept.
+    case unknown
+    case one(SocketAddress)
+    /// At most ``most``.
+    case several([SocketAddress])
+
+    /// More addresses than this count as unknown.
+    static let most = 8
+
+    /// The address of a connection's peer, if the peer is the server itself.
+    init(_ transport: any Transport, _ route: Route) {
+        guard route.way.isDirect, let peer = transport.remoteAddress, peer.family != .unix else {
+            self = .unknown
+            return
+        }
+        self = .one(peer)
+    }
+
+    init(_ addresses: [SocketAddress]) {
+        switch addresses.count {
+        case 1: self = .one(addresses[0])
+        case 2...Self.most: self = .several(addresses)
+        default: self = .unknown
+        }
+    }
+
+    var addresses: [SocketAddress] {
+        switch self {
+        case .unknown: []
+        case .one(let address): [address]
+        case .several(let addresses): addresses
+        }
+    }
+
+    /// The source of what was made of two answers.
+    func united(with other: AnswerSource) -> AnswerSource {
+        guard self != other else { return self }
+        guard self != .unknown, other != .unknown else { return .unknown }
+        let own = addresses
+        return AnswerSource(own + other.addresses.filter { !own.contains($0) })
+    }
+
+    /// Whether a policy allows to connect to every one of the addresses; false if they are unknown.
+    func isAllowed(by policy: AddressPolicy, to host: Origin.Host) -> Bool {
+        self != .unknown && addresses.allSatisfy { policy.allows(ResolvedAddress($0, of: host)) }
+    }
+}
