@@ -13,7 +13,7 @@ struct AskingTests {
         configuration.httpVersions = .http1Only
         let directory = try Servers.text("PKI", "/")
         let identity = try await ClientIdentity.load(
-            certificateFile: directory + "client.pem", keyFile: directory + "client.key"
+            certificateFile: URL(filePath: directory + "client.pem"), keyFile: URL(filePath: directory + "client.key")
         ) { "sesame" }
         var decisions = Decisions()
         decisions.challenge = Decision { challenge in

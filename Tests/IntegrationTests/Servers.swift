@@ -48,7 +48,7 @@ enum Servers {
         configuration.idleTimeout = .seconds(20)
         // Each load is to reach its server; tests of the cache say otherwise.
         configuration.cachesInMemory = false
-        if let path = variable("CA") { configuration.tls.trustRoots = .file(path) }
+        if let path = variable("CA") { configuration.tls.trustRoots = .file(URL(filePath: path)) }
         return configuration
     }
 

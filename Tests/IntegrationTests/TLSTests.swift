@@ -17,7 +17,8 @@ struct TLSTests {
     @Test("without it, or with another, the connection is refused", arguments: [false, true])
     func othersAreNot(_ namesAnother: Bool) async throws {
         var configuration = Servers.configuration
-        configuration.tls.trustRoots = namesAnother ? .file(try #require(Servers.variable("OTHER_CA"))) : .system
+        configuration.tls.trustRoots =
+            namesAnother ? .file(URL(filePath: try #require(Servers.variable("OTHER_CA")))) : .system
         try await withSession(configuration) { session in
             let error = try await failure(session, Request(url: Servers.url("NGINX_TLS", "/1k.txt")))
             #expect(error.reason == .certificateUntrusted && error.phase == .securing && error.party == .remote)

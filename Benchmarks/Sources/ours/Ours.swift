@@ -101,7 +101,7 @@ struct Ours {
             // The system's roots too, as in `rawc`.
             configuration.tls.trustRoots =
                 getenv("BENCH_BUNDLE") == nil
-                ? .file(path) : .systemAnd(pem: try String(contentsOfFile: path, encoding: .utf8))
+                ? .file(URL(filePath: path)) : .systemAnd(pem: try String(contentsOfFile: path, encoding: .utf8))
         }
         var decisions: Decisions?
         if getenv("OURS_DECIDES") != nil {

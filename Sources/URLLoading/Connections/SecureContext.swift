@@ -1,6 +1,7 @@
 // The session's TLS settings made ready when the first secure connection is made: reading the system's roots costs more
 // than a handshake. Made again when they are renewed, or when a file of theirs has changed.
 
+import FoundationEssentials
 import Synchronization
 import URLLoadingIO
 import URLLoadingWire
@@ -131,7 +132,7 @@ final class SecureContext: Sendable {
 
 extension Configuration.TLS {
     fileprivate var rootsFile: String? {
-        if case .file(let path) = trustRoots { path } else { nil }
+        if case .file(let url) = trustRoots { url.path(percentEncoded: false) } else { nil }
     }
 }
 
@@ -145,7 +146,7 @@ extension TLSConfiguration {
         roots =
             switch settings.trustRoots {
             case .system: .system
-            case .file(let path): .file(path)
+            case .file(let url): .file(url.path(percentEncoded: false))
             case .pem(let text): .pem(Array(text.utf8))
             case .systemAnd(let text): .systemAnd(Array(text.utf8))
             }

@@ -13,6 +13,14 @@ public struct Response: Sendable, CustomStringConvertible {
     public let expectedLength: Int64?
     /// Status and fields, for http and https.
     public let http: HTTPHead?
+    /// The status code; 200 for schemes without one (`file`, `data`, `ftp`), as their responses are successful.
+    ///
+    /// ```swift
+    /// guard response.status == .ok else { return }
+    /// ```
+    public var status: Status { http?.status ?? .ok }
+    /// The response's fields; empty for schemes without any.
+    public var headers: Headers { http?.headers ?? Headers() }
 
     /// The name of the text encoding, from the media type's charset.
     public var textEncodingName: String? { mediaType?.charset }

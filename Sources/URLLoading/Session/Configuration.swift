@@ -288,7 +288,7 @@ public struct Configuration: Sendable {
             /// Those of the system; `SSL_CERT_FILE` and `SSL_CERT_DIR` are honoured.
             case system
             /// Those in a PEM file, and no others.
-            case file(String)
+            case file(URL)
             /// These, in PEM, and no others.
             case pem(String)
             /// Those of the system and these, in PEM.

@@ -196,3 +196,8 @@ public struct LoadSnapshot: Sendable, CustomStringConvertible {
         return "\(word) \(received)/\(expectedToReceive.map(String.init) ?? "?")"
     }
 }
+
+/// A task whose body is read by its holder: ``Session/dataTask(_:decisions:)``.
+public typealias DataTask = LoadTask<Data>
+/// A task whose body is written into a file: ``Session/downloadTask(_:options:decisions:)``.
+public typealias DownloadTask = LoadTask<DownloadedFile>

@@ -4,7 +4,7 @@ import URLLoadingIO
 /// Who we are to servers that want to know: a certificate, those that vouch for it, and the private key.
 ///
 /// ```swift
-/// let identity = try await ClientIdentity.load(certificateFile: "me.pem", keyFile: "me.key") { try await vault.passphrase() }
+/// let identity = try await ClientIdentity.load(certificateFile: certificate, keyFile: key) { try await vault.passphrase() }
 /// configuration.tls.clientIdentities = [try .init("*.intranet.example", identity)]
 /// ```
 /// The key stays in memory and is never shown: not in descriptions, not in errors.
@@ -55,16 +55,18 @@ public struct ClientIdentity: Sendable, Hashable, CustomStringConvertible {
 
     // MARK: Files
 
-    /// From PEM files.
+    /// Loads an identity from PEM files.
     /// - Parameters:
-    ///   - keyFile: the private key; `nil` if it is in the other file.
-    ///   - passphrase: asked once if the key is encrypted, and else not. What it throws is in ``LoadError/underlying``.
+    ///   - certificateFile: a `file` URL of the certificate and those that issued it.
+    ///   - keyFile: a `file` URL of the private key; nil if the key is in `certificateFile`.
+    ///   - passphrase: called once if the key is encrypted, otherwise not. ``LoadError/underlying`` has what it throws.
+    /// - Throws: ``LoadError/Reason/badClientIdentity``, ``LoadError/Reason/wrongPassphrase``.
     @concurrent public static func load(
-        certificateFile: String, keyFile: String? = nil, passphrase: (@Sendable () async throws -> String)? = nil
+        certificateFile: URL, keyFile: URL? = nil, passphrase: (@Sendable () async throws -> String)? = nil
     ) async throws(LoadError) -> ClientIdentity {
         let certificate = try read(certificateFile)
-        let key = try keyFile.map { (path) throws(LoadError) in try read(path) } ?? certificate
-        let files = Files(certificate: certificateFile, key: keyFile ?? certificateFile)
+        let key = try keyFile.map { (file) throws(LoadError) in try read(file) } ?? certificate
+        let files = Files(certificate: certificateFile.filePath, key: (keyFile ?? certificateFile).filePath)
         return try await open(passphrase) { (words) throws(LoadError) in
             try ClientIdentity(
                 Result { () throws(TLSIdentity.Problem) in
@@ -74,12 +76,16 @@ public struct ClientIdentity: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// From a PKCS#12 file.
+    /// Loads an identity from a PKCS#12 file.
+    /// - Parameters:
+    ///   - pkcs12File: a `file` URL.
+    ///   - passphrase: called once if the file is encrypted, otherwise not. ``LoadError/underlying`` has what it throws.
+    /// - Throws: ``LoadError/Reason/badClientIdentity``, ``LoadError/Reason/wrongPassphrase``.
     @concurrent public static func load(
-        pkcs12File: String, passphrase: (@Sendable () async throws -> String)? = nil
+        pkcs12File: URL, passphrase: (@Sendable () async throws -> String)? = nil
     ) async throws(LoadError) -> ClientIdentity {
         let bytes = try read(pkcs12File)
-        let files = Files(certificate: pkcs12File, key: pkcs12File)
+        let files = Files(certificate: pkcs12File.filePath, key: pkcs12File.filePath)
         return try await open(passphrase) { (words) throws(LoadError) in
             try ClientIdentity(
                 Result { () throws(TLSIdentity.Problem) in
@@ -103,10 +109,10 @@ public struct ClientIdentity: Sendable, Hashable, CustomStringConvertible {
         return try make(words)
     }
 
-    private static func read(_ path: String) throws(LoadError) -> Data {
-        do { return try Data(contentsOf: URL(filePath: path)) } catch {
+    private static func read(_ file: URL) throws(LoadError) -> Data {
+        do { return try Data(contentsOf: file) } catch {
             throw LoadError(
-                .badClientIdentity, phase: .preparing, party: .local, detail: "\(path) cannot be read",
+                .badClientIdentity, phase: .preparing, party: .local, detail: "\(file.filePath) cannot be read",
                 underlying: error)
         }
     }
@@ -131,4 +137,8 @@ extension LoadError {
             }
         self.init(reason, phase: .preparing, party: .local, detail: file.map { "\($0): \(words)" } ?? words)
     }
+}
+
+extension URL {
+    fileprivate var filePath: String { path(percentEncoded: false) }
 }

@@ -115,3 +115,12 @@ extension TLSPin {
             }
     }
 }
+
+extension Certificate {
+    /// A pin of the certificate's public key (RFC 7469 §2.4): it holds for a renewed certificate with the same key.
+    ///
+    /// ```swift
+    /// configuration.tls.pins = [try .init("example.org", [certificate.pin])]
+    /// ```
+    public var pin: Configuration.TLS.Pin { .publicKey(sha256: publicKeySHA256) }
+}

@@ -23,7 +23,7 @@ extension Configuration {
         if options.removedFields.contains("User-Agent") { userAgent = nil }
         if !options.decodes || options.removedFields.contains("Accept-Encoding") { acceptEncoding = nil }
         if let text = options.rootsText { tls.trustRoots = .pem(text) }
-        if let path = options.rootsFile { tls.trustRoots = .file(path) }
+        if let path = options.rootsFile { tls.trustRoots = .file(URL(filePath: path)) }
         if let version = options.minimumTLS { tls.minimumVersion = version }
         if let version = options.maximumTLS { tls.maximumVersion = version }
         tls.minimumVersion = min(tls.minimumVersion, tls.maximumVersion)

@@ -59,7 +59,7 @@ struct TrustGuideTests {
             try Data(me.certificatePEM).write(to: certificateFile)
             try Data(try me.keyPEM(passphrase: "sesame")).write(to: keyFile)
             let identity = try await ClientIdentity.load(
-                certificateFile: certificateFile.path(), keyFile: keyFile.path()
+                certificateFile: certificateFile, keyFile: keyFile
             ) {
                 try await vault.passphrase()
             }

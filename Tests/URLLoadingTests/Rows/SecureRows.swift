@@ -101,7 +101,7 @@ struct SecureRows {
             try await withSession(other) { try await $0.expect(origin.url(), "x") }
             try await withSession(trusting) { try await $0.expect(origin.url(), "x") }
             other = .ephemeral
-            other.tls.trustRoots = .file("/nonexistent/roots.pem")
+            other.tls.trustRoots = .file(URL(filePath: "/nonexistent/roots.pem"))
             try await withSession(other) { session in
                 await expectFailure(.trustRootsUnavailable, .local, .securing) {
                     try await session.data(from: origin.url())

@@ -104,7 +104,7 @@ struct CertificateZooRows {
             let other = try TestCertificateAuthority(commonName: "Another root")
             try Data(other.pem).write(to: path)
             var configuration = rig.trusting
-            configuration.tls.trustRoots = .file(path.path())
+            configuration.tls.trustRoots = .file(path)
             let session = Session(configuration)
             await expectFailure(.certificateUntrusted) { try await session.data(from: rig.origin.url()) }
             // Of another size: what changes within one tick of the clock keeps its time.

@@ -174,10 +174,10 @@ struct IdentityRows {
             path: "identity-\(UInt64.random(in: 0 ... .max))")
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: directory) }
-        func file(_ name: String, _ bytes: [UInt8]) throws -> String {
+        func file(_ name: String, _ bytes: [UInt8]) throws -> URL {
             let path = directory.appending(path: name)
             try Data(bytes).write(to: path)
-            return path.path()
+            return path
         }
         let certificate = try file("me.pem", made.certificatePEM)
         let open = try file("open.key", made.keyPEM)
@@ -203,7 +203,9 @@ struct IdentityRows {
         }
         #expect(error?.underlying is Forgotten)
         await expectFailure(.wrongPassphrase) { try await ClientIdentity.load(pkcs12File: packed) }
-        await expectFailure(.badClientIdentity) { try await ClientIdentity.load(certificateFile: certificate + "x") }
+        await expectFailure(.badClientIdentity) {
+            try await ClientIdentity.load(certificateFile: certificate.appending(path: "x"))
+        }
     }
 }
 

@@ -22,7 +22,7 @@ struct PinRows {
             let leaf = try rig.leaf
             let root = try #require(Certificate(pem: rig.authority.pem))
             let right: [TLS.Pin] = [
-                .publicKey(sha256: leaf.publicKeySHA256), .publicKey(sha256: root.publicKeySHA256),
+                leaf.pin, .publicKey(sha256: root.publicKeySHA256),
                 .certificate(sha256: leaf.sha256),
             ]
             for pin in right {
