@@ -215,12 +215,14 @@ struct TourStep: Sendable {
             listen does not pay. Logs, metrics and traces hang on the same point.
             """,
         code: """
-            request.body = .stream { AsyncStream { pieces in
-                for piece in ["a body ", "in ", "pieces"] {
-                    pieces.yield(Array(piece.utf8))
+            request.body = .stream {
+                AsyncStream { pieces in
+                    for piece in ["a body ", "in ", "pieces"] {
+                        pieces.yield(Array(piece.utf8))
+                    }
+                    pieces.finish()
                 }
-                pieces.finish()
-            } }
+            }
             let task = session.dataTask(request)
             let events = task.events
             task.resume()
