@@ -71,7 +71,7 @@ struct CommandEventTests {
             let boundary = try #require(result.text.split(separator: "\r\n").first)
             let parts = [
                 "name=\"t\"\r\n\r\n1", "name=\"f\"; filename=\"a;b.txt\"\r\nContent-Type: x/y\r\n\r\ncontent",
-                "name=\"s\"\r\nContent-Type: text/plain\r\n\r\nin",
+                "name=\"s\"\r\n\r\nin",
             ]
             #expect(
                 result.text == parts.map { "\(boundary)\r\nContent-Disposition: form-data; \($0)\r\n" }.joined()

@@ -73,7 +73,7 @@ struct SecretCommandTests {
             let target = "http://ada:s3cret@127.0.0.1:\(origin.port)/a?access_token=s3cret&page=2"
             let loaded = try await Running.urlload(["-s", "--cache", folder.path + "/c", target])
             #expect(loaded.text == "here", "\(loaded.errors)")
-            for options in [[], ["--summary", "json"]] {
+            for options in [[], ["--json"]] {
                 let listed = try await Running.urlload(["cache", "ls", "--cache", folder.path + "/c"] + options)
                 #expect(
                     listed.text.contains("access_token=(removed)&page=2") && !listed.text.contains("s3cret"),

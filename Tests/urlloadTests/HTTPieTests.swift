@@ -27,7 +27,7 @@ struct HTTPieTests {
         #expect(try made("u").method == nil && made("delete", "u").method == .delete)
         #expect(try made("u", "a=1").urls == ["u"])
         #expect(try made(":8080/x").urls == ["http://localhost:8080/x"] && made(":/x").urls == ["http://localhost/x"])
-        #expect(throws: UsageError.self) { try made("u", "nothing") }
+        #expect(throws: UsageError.self) { try made("u.test", "nothing") }
     }
 
     @Test("members of an object, in their order, as deep as their names say")

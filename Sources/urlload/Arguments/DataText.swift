@@ -73,7 +73,8 @@ struct TimeCondition: Sendable, Hashable {
         var loose: [String] = []
         for word in words {
             if word.contains(":") {
-                time = word.split(separator: ":").count == 2 ? word + ":00" : word
+                let clock = word.hasSuffix("Z") ? String(word.dropLast()) : word
+                time = clock.split(separator: ":").count == 2 ? clock + ":00" : clock
             } else if let found = isoDay(word) {
                 day = found
             } else {

@@ -37,7 +37,6 @@ struct ForeignOption: Sendable {
         ForeignOption("--aws-sigv4", near: "-H 'Authorization: …'"),
         ForeignOption("--alt-svc"),
         ForeignOption("--crlf -B --use-ascii", "bodies are sent and written as they are"),
-        ForeignOption("--proto --proto-redir", "only http, https, ftp, ftps, file and data are loaded"),
         ForeignOption("--proto-default", near: "the scheme in the URL"),
         ForeignOption("--disallow-username-in-url", near: "-u"),
         ForeignOption("--variable --expand-url --expand-data --expand-header", near: "the shell's variables"),
@@ -56,7 +55,6 @@ struct ForeignOption: Sendable {
 
     private static let tls = [
         ForeignOption("--capath --ca-native --proxy-ca-native", near: "--cacert"),
-        ForeignOption("--cert-type --key-type", "PEM and PKCS#12 are told by the content of the file"),
         ForeignOption(
             "--ciphers --tls13-ciphers --curves --sigalgs --engine --egd-file --random-file", near: "--tls-min"),
         ForeignOption("--crlfile", near: "--cert-status"),

@@ -12,6 +12,8 @@ extension OptionTable {
         OptionRule(.security, nil, "key", "FILE", "its private key in PEM, if FILE of --cert does not hold it") {
             $0.trust.keyFile = $1
         }.also("private-key").like(wget: "--private-key=FILE", httpie: "--cert-key FILE"),
+        OptionRule(.security, nil, "cert-type", "TYPE", "its content tells: PEM or PKCS#12") { _, _ in }
+            .also("key-type"),
         OptionRule(
             .security, nil, "pass", "PASSPHRASE",
             "opens the key without a question; any user may see it while we run: @FILE reads it"

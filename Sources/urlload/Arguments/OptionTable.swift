@@ -53,6 +53,14 @@ extension OptionTable {
     ]
 
     static let security: [OptionRule] = [
+        OptionRule(.security, nil, "proto", "LIST", "load with these schemes alone: =https; all, +, - as in curl") {
+            (options, text) throws(UsageError) in
+            options.schemes = try OptionValue.schemes(text, from: options.schemes)
+        },
+        OptionRule(.security, nil, "proto-redir", "LIST", "follow redirects to these schemes alone") {
+            (options, text) throws(UsageError) in
+            options.redirectSchemes = try OptionValue.schemes(text, from: options.redirectSchemes)
+        },
         OptionRule(.security, nil, "cacert", "FILE", "trust the issuers in this PEM file, and no others") {
             $0.rootsFile = $1
         }.also("ca-certificate").like(wget: "--ca-certificate=FILE", httpie: "--verify FILE"),

@@ -34,6 +34,27 @@ enum OptionValue {
         return range
     }
 
+    static let allSchemes: Set<String> = ["http", "https", "ftp", "ftps", "file", "data"]
+
+    /// `=https`, `-all,https`, `+ftp`: what is allowed, beginning with `base`. Other schemes count for nothing.
+    static func schemes(_ text: String, from base: Set<String>) throws(UsageError) -> Set<String> {
+        var schemes = base
+        for word in text.lowercased().split(separator: ",") {
+            let sign = word.first.flatMap { "+-=".contains($0) ? $0 : nil }
+            let name = String(sign == nil ? word : word.dropFirst())
+            guard !name.isEmpty, name.allSatisfy({ $0.isLetter || $0.isNumber }) else {
+                throw UsageError("--proto takes schemes such as =https, not \(text)")
+            }
+            let meant = name == "all" ? allSchemes : allSchemes.intersection([name])
+            switch sign {
+            case "-": schemes.subtract(meant)
+            case "=": schemes = meant
+            default: schemes.formUnion(meant)
+            }
+        }
+        return schemes
+    }
+
     static func tlsVersion(_ text: String, _ option: String) throws(UsageError) -> Configuration.TLS.Version {
         switch text {
         case "1.2": .tls12

@@ -104,6 +104,10 @@ struct Options: Sendable {
     // The way.
     var expandsPatterns = true
     var followsRedirects = true
+    /// What URLs may be loaded with.
+    var schemes = OptionValue.allSchemes
+    /// What redirects may lead to, if that is among ``schemes``.
+    var redirectSchemes = OptionValue.allSchemes
     var maximumRedirects: Int?
     var idleTimeout: Duration?
     var connectTimeout: Duration?

@@ -99,9 +99,14 @@ extension Report.Failure {
             detail: error.detail, proxy: error.proxyFailure?.proxy.description, exit: ExitCode(error))
     }
 
+    /// A rule of the command line forbade the load.
+    static let ownReason = "notAllowed"
+
     init(_ error: OutputError) {
         self.init(
-            reason: error.code == .read ? "inputFailed" : "outputFailed", code: -3000, phase: nil, party: "local",
+            reason: error.code == .read
+                ? "inputFailed" : error.code == .unsupportedScheme ? Self.ownReason : "outputFailed",
+            code: -3000, phase: nil, party: "local",
             detail: error.words, exit: error.code)
     }
 

@@ -40,6 +40,11 @@ struct Transfer: Sendable {
     }
 
     private func load(_ url: URL, _ watch: Watch, _ attempt: Attempt) async throws {
+        if let scheme = url.scheme?.lowercased(), OptionValue.allSchemes.contains(scheme),
+            !options.schemes.contains(scheme)
+        {
+            throw OutputError(.unsupportedScheme, "--proto does not allow \(scheme)")
+        }
         if case .file(let path) = options.destination {
             if options.saving.collision == .skip, Job.exists(path) {
                 attempt.isUnchanged = true
@@ -167,6 +172,10 @@ struct Transfer: Sendable {
             guard options.followsRedirects else {
                 watch.refused = AddressText.shown(redirect.request.url)
                 return .doNotFollow
+            }
+            let scheme = redirect.request.url.scheme?.lowercased() ?? ""
+            guard options.schemes.contains(scheme), options.redirectSchemes.contains(scheme) else {
+                throw OutputError(.unsupportedScheme, "the redirect leads to \(scheme), which --proto does not allow")
             }
             watch.note(redirect)
             if options.trace != .off {

@@ -5,6 +5,7 @@ import URLLoading
 
 enum ErrorWords {
     static func make(_ failure: Report.Failure) -> String {
+        if failure.reason == Report.Failure.ownReason { return failure.detail ?? failure.reason }
         switch failure.exit {
         case .httpError, .write, .read, .file: return failure.detail ?? failure.reason
         default: break

@@ -3,7 +3,8 @@
 // docs/guides/command-line.md.
 
 enum CurlLines {
-    static let all = requests + bodies + forms + outputs + statuses + patterns + resuming + groups
+    static let all = [requests, bodies, forms, outputs, statuses, patterns, resuming, groups].joined(
+        separator: "\n")
 
     static let requests = #"""
         U/plain
@@ -97,7 +98,7 @@ enum CurlLines {
         --json '{}' -H 'Accept: text/plain' U/echo
         -T up.bin U/put
         -T up.bin U/folder/
-        -T - U/put
+        -T - U/put ## length
         -X POST -T up.bin U/echo
         -d a=1 -L U/moved/post
         -d a=1 -L U/moved/same
@@ -149,6 +150,9 @@ enum CurlLines {
         -K options.txt
         -K - U/echo
         -q U/plain
+        --proto =http -sS U/plain
+        --proto =https -s U/plain
+        --proto -all,http -sL U/moved
         """#
 
     static let statuses = #"""

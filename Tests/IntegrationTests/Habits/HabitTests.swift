@@ -30,6 +30,19 @@ struct HabitTests {
         #expect(HabitLine.all(WgetLines.all).count >= 30 && HabitLine.all(HTTPieLines.all).count >= 30)
     }
 
+    @Test(.enabled(if: has("curl"), "no curl"))
+    func `every option of this machine's curl is in the table, or named with what is nearest`() async throws {
+        let options = try await Running.command("/usr/bin/curl", ["--help", "all"]).text.split(separator: "\n")
+        let known =
+            try await Running.urlload(["--generate", "guide"]).text + " "
+            + Running.urlload(["--generate", "bash"]).text.replacing("|", with: "` ").replacing(" ", with: "` `")
+        for line in options {
+            guard let name = line.split(separator: " ").first(where: { $0.hasPrefix("--") }) else { continue }
+            let own = name.hasPrefix("--no-") ? "--" + name.dropFirst(5) : String(name)
+            #expect(known.contains("\(name)`") || known.contains("\(own)`"), "\(name)")
+        }
+    }
+
     private func compare(_ line: HabitLine, _ tool: String, _ grammar: [String]) async throws {
         try await withHTTPTestServer { origin in
             origin.route("/*") { try await HabitOrigin.answer($0) }
@@ -147,7 +160,7 @@ struct HabitOutcome {
     private static func plain(_ bytes: [UInt8]) -> String {
         String(decoding: bytes, as: UTF8.self).split(separator: "\n", omittingEmptySubsequences: false)
             .filter { !$0.hasPrefix("Date: ") && !$0.hasPrefix("#") }.joined(separator: "\n")
-            .replacing("\n\n127.0.0.1", with: "\n127.0.0.1")
+            .replacing("\n\n127.0.0.1", with: "\n127.0.0.1").replacing(/^\n/, with: "")
     }
 
     func differences(from other: HabitOutcome) -> [String] {
