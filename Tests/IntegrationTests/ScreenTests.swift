@@ -29,9 +29,9 @@ struct ScreenTests {
             rows: lines[3...].filter { !$0.isEmpty })
     }
 
-    private func withOrigin(_ use: (TestOrigin, TemporaryFolder) async throws -> Void) async throws {
-        try await withTestOrigin { origin in
-            let piece = TestOrigin.Answer.Piece.bytes([UInt8](repeating: 0x78, count: 50_000))
+    private func withOrigin(_ use: (HTTPTestServer, TemporaryFolder) async throws -> Void) async throws {
+        try await withHTTPTestServer { origin in
+            let piece = HTTPTestServer.Response.Piece.bytes([UInt8](repeating: 0x78, count: 50_000))
             for name in ["/one", "/two"] {
                 origin.route(name) { _ in
                     .ok(
