@@ -9,8 +9,10 @@ struct TrustTests {
     private func identity(packed: Bool) async throws -> ClientIdentity {
         let pki = try #require(Servers.variable("PKI"))
         return packed
-            ? try await .load(pkcs12File: pki + "/client.p12") { "sesame" }
-            : try await .load(certificateFile: pki + "/client.pem", keyFile: pki + "/client.key") { "sesame" }
+            ? try await .load(pkcs12File: URL(filePath: pki + "/client.p12")) { "sesame" }
+            : try await .load(
+                certificateFile: URL(filePath: pki + "/client.pem"), keyFile: URL(filePath: pki + "/client.key")
+            ) { "sesame" }
     }
 
     @Test("checklist 80: nginx and s_server learn who we are", arguments: [true, false])

@@ -1,4 +1,4 @@
-import FoundationEssentials
+public import FoundationEssentials
 import URLLoadingIO
 
 /// Who we are to servers that want to know: a certificate, those that vouch for it, and the private key.

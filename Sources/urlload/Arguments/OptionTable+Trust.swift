@@ -55,9 +55,11 @@ struct TrustOptions: Sendable {
         let words: @Sendable () async throws -> String = { try given.map(Self.read) ?? Self.ask(file) }
         do throws(LoadError) {
             if keyFile == nil, Self.isPKCS12(certificateFile) {
-                return try await .load(pkcs12File: certificateFile, passphrase: words)
+                return try await .load(pkcs12File: URL(filePath: certificateFile), passphrase: words)
             }
-            return try await .load(certificateFile: certificateFile, keyFile: keyFile, passphrase: words)
+            return try await .load(
+                certificateFile: URL(filePath: certificateFile), keyFile: keyFile.map { URL(filePath: $0) },
+                passphrase: words)
         } catch {
             // Nobody is there to be asked.
             throw (error.underlying as? LoadError) ?? error
