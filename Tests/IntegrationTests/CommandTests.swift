@@ -23,7 +23,7 @@ struct CommandTests {
             ("NGINX_TLS", "/1k.txt", ["--cacert", "/nope"], 77),
             ("NGINX_TLS13", "/1k.txt", ["-k", "--tls-max", "1.2"], 35),
             ("NGINX", "/1k.txt", ["-o", "/no/such/folder/x"], 23), ("NGINX", "/1k.txt", ["-d", "@/no/such/file"], 26),
-            ("NGINX", "/1k.txt", ["--nope"], 2), ("NGINX", "/1k.txt", ["-o", "x", "http://b/"], 2),
+            ("NGINX", "/1k.txt", ["--nope"], 2), ("NGINX", "/1k.txt", ["-F", "a=1", "-d", "b"], 2),
         ] as [(String, String, [String], Int32)])
     func exitCodes(_ server: String, _ path: String, _ options: [String], _ code: Int32) async throws {
         let options = options.map { $0 == "CA" ? Servers.variable("CA") ?? "" : $0 }
@@ -204,7 +204,7 @@ struct CommandTests {
     }
 
     @Test(
-        "signals end the load and leave nothing behind",
+        "signals end the load and leave nothing behind but what came",
         arguments: [(SIGINT, 130), (SIGTERM, 143), (SIGHUP, 130)] as [(Int32, Int32)])
     func signals(_ number: Int32, _ code: Int32) async throws {
         let folder = try TemporaryFolder()
@@ -217,9 +217,10 @@ struct CommandTests {
         process.send(number)
         let result = try await process.wait()
         #expect(result.code == code)
-        #expect(result.errors.isEmpty)
         #expect(result.text.contains(#""reason":"cancelled""#))
-        #expect(folder.names.isEmpty)
+        // What came by then, if anything: it has no validator.
+        #expect(folder.names.isEmpty || folder.names == ["file.part"], "\(folder.names)")
+        #expect(result.errors.isEmpty || result.errors.contains("goes on, not checked"), "\(result.errors)")
     }
 
     @Test func aSignalEndsAWriteThatWaits() async throws {

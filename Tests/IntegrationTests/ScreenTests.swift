@@ -15,8 +15,9 @@ struct ScreenTests {
 
     private func run(
         _ columns: Int, _ words: [String], keys: String = "", in folder: TemporaryFolder,
-        environment: [String: String] = [:]
+        environment: [String: String] = ["NO_COLOR": ""]
     ) async throws -> Shown {
+        // What runs the tests may set NO_COLOR for itself; empty counts as not set (no-color.org).
         let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .appendingPathComponent("Servers/screen.py").path
         let result = try await Running.command(

@@ -56,6 +56,11 @@ extension Transfer {
             }
         } catch {
             attempt.kept = Report.Kept(continuation, error, attempt)
+            if error.reason == .cannotCreateFile || error.reason == .cannotMoveFile, attempt.failure == nil {
+                var failure = Report.Failure(error)
+                failure.detail = "\(continuation.shown): \(error.detail ?? "cannot be made")"
+                attempt.failure = failure
+            }
             throw error
         }
         attempt.file = continuation.shown
