@@ -78,3 +78,27 @@ extension Data {
         append(chunk)
     }
 }
+
+extension Load.Result {
+    /// The exchange, for a consumer that takes the body and nothing else; its observers are told of the response.
+    func body(for context: LoadContext) throws(LoadError) -> any Exchange {
+        switch disposition {
+        case .allow, .cancel: break
+        case .becomeDownload: throw exchange.failed(.notADataTask)
+        case .becomeStream: throw exchange.failed(.notAStream)
+        }
+        context.emit(.responded(exchange.response))
+        return exchange
+    }
+}
+
+extension LoadError {
+    static var notADataTask: LoadError {
+        LoadError(.badDecision, phase: .deciding, party: .local, detail: "only a data task can become a download")
+    }
+
+    static var notAStream: LoadError {
+        LoadError(
+            .badDecision, phase: .deciding, party: .local, detail: "only a data task of http can become a stream")
+    }
+}
