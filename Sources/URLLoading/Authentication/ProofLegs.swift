@@ -96,7 +96,7 @@ final class ProofLegs: @unchecked Sendable {
             challenge, circumstances)
         guard let message else {
             throw LoadError(
-                .authenticationFailed, phase: .waiting, party: .local, detail: "the user or target is too long for NTLM")
+                .authenticationFailed, phase: .waiting, party: .local, detail: "user or target is too long for NTLM")
         }
         return message
     }
