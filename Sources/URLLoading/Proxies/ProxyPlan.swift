@@ -84,7 +84,7 @@ final class ProxyPlan: Sendable {
         switch answer {
         case .answered(.success(let chains)) where !chains.isEmpty: return chains
         case .answered(.success), .late:
-            throw LoadError(.badDecision, phase: .preparing, party: .local, detail: "the proxy closure returned an empty list")
+            throw LoadError(.badDecision, phase: .preparing, party: .local, detail: "the closure returned no chain")
         case .answered(.failure(let error)):
             throw LoadError(
                 .decisionFailed, phase: .preparing, party: .local, detail: "the choice of a proxy", underlying: error)

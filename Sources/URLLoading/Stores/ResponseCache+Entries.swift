@@ -16,7 +16,7 @@ extension ResponseCache {
         package var headers: Headers { stored.headers }
         /// The request's values of the fields that Vary names.
         package var varying: [String: String?] { stored.varying }
-        /// Bytes of its body that are there, and whether those are all.
+        /// The length of the stored body in bytes, and whether it is complete.
         package var length: Int64 { stored.storedLength }
         package var isWhole: Bool { stored.isWhole }
         /// Seconds since 1970.
