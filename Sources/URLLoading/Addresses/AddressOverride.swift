@@ -1,8 +1,8 @@
 import URLLoadingIO
 import URLLoadingWire
 
-/// Connects to somewhere else than the URL says. All that is said there stays the same: Host field, name of the
-/// certificate, cookies, all by the URL.
+/// Connects requests for a host to another address, host or Unix socket. The request itself does not change: the Host
+/// field, the name that the certificate must match, and cookies follow the URL.
 ///
 /// ```swift
 /// configuration.addressOverrides = [
@@ -11,14 +11,14 @@ import URLLoadingWire
 ///     try .connect("www.example", port: 443, to: "staging.example"),  // another server, under its name
 /// ]
 /// ```
-/// - Throws: each of them ``LoadError/Reason/badURL`` for what is no host, address or path.
+/// - Throws: each factory method throws ``LoadError/Reason/badURL`` for an invalid host, address or path.
 public struct AddressOverride: Sendable, Hashable {
     enum Place: Sendable, Hashable {
         case unix(SocketAddress)
         case addresses([[UInt8]])
         case target(Origin.Host?, UInt16?)
     }
-    /// `nil` for any.
+    /// `nil` for any host.
     let host: Origin.Host?
     let port: UInt16?
     let place: Place
@@ -29,19 +29,19 @@ public struct AddressOverride: Sendable, Hashable {
         self.place = place
     }
 
-    /// A socket in the file system. Proxies and ``Configuration/addressPolicy`` are not asked.
+    /// Connects to a Unix socket in the file system. Proxies and ``Configuration/addressPolicy`` do not apply.
     /// - Parameters:
-    ///   - path: less than 108 bytes, which is the system's limit.
-    ///   - host: whose requests it gets; `nil` for every host.
-    ///   - port: `nil` for every port of the host.
+    ///   - path: less than 108 bytes, the limit of the system.
+    ///   - host: the host to override; `nil` for every host.
+    ///   - port: the port to override; `nil` for every port of the host.
     public static func unixSocket(_ path: String, for host: String?, port: UInt16? = nil) throws(LoadError)
         -> AddressOverride
     {
         try AddressOverride(host, port) { () throws(IOFailure) in try .unix(path) }
     }
 
-    /// A socket with a name of Linux's abstract namespace, which has no file.
-    /// - Parameter name: without the zero byte it begins with.
+    /// Connects to a Unix socket in Linux's abstract namespace, which has no file.
+    /// - Parameter name: without the leading zero byte.
     public static func abstractUnixSocket(_ name: String, for host: String?, port: UInt16? = nil) throws(LoadError)
         -> AddressOverride
     {
@@ -54,11 +54,11 @@ public struct AddressOverride: Sendable, Hashable {
         try self.init(host, port, .unix(address))
     }
 
-    /// These addresses in place of a look-up: of an origin's name, or of a proxy's. What a proxy looks up is not
-    /// changed by it.
+    /// Uses these addresses instead of resolving a name, of an origin or of a proxy. Names that a proxy resolves are
+    /// not affected.
     /// - Parameters:
-    ///   - addresses: of IPv4 or IPv6, without brackets and zone; at least one.
-    ///   - host: `nil` for every name, and no address.
+    ///   - addresses: IPv4 or IPv6 addresses without brackets and zone; at least one.
+    ///   - host: `nil` for every name; addresses in URLs are not overridden then.
     public static func addresses(_ addresses: [String], of host: String?, port: UInt16? = nil) throws(LoadError)
         -> AddressOverride
     {
@@ -71,12 +71,12 @@ public struct AddressOverride: Sendable, Hashable {
         return try AddressOverride(host, port, .addresses(all))
     }
 
-    /// Another host and port in place of these. Proxies are asked for it too: one of HTTP for a tunnel, of `http` as
-    /// well, since the requests themselves would say the URL's.
+    /// Connects to another host and port. Through proxies as well: an HTTP proxy is asked for a tunnel, even for
+    /// `http`, because a forwarded request would name the URL's host.
     /// - Parameters:
-    ///   - host: `nil` for every host.
-    ///   - other: `nil` for the same host.
-    ///   - otherPort: `nil` for the same port.
+    ///   - host: the host to override; `nil` for every host.
+    ///   - other: the host to connect to; `nil` for the same host.
+    ///   - otherPort: the port to connect to; `nil` for the same port.
     public static func connect(
         _ host: String?, port: UInt16? = nil, to other: String?, onPort otherPort: UInt16? = nil
     ) throws(LoadError) -> AddressOverride {
@@ -93,14 +93,14 @@ public struct AddressOverride: Sendable, Hashable {
     }
 }
 
-/// Overrides in order.
+/// The address overrides of a configuration; the first one that matches applies.
 public struct AddressOverrides: Sendable, Hashable, ExpressibleByArrayLiteral {
     private let all: [AddressOverride]
 
     public init(_ overrides: [AddressOverride]) { all = overrides }
     public init(arrayLiteral overrides: AddressOverride...) { all = overrides }
 
-    /// What to connect to, or to have a proxy connect to.
+    /// Returns the host and port that connections, or tunnels of a proxy, are made to.
     func target(of origin: Origin) -> (host: Origin.Host, port: UInt16) {
         for case .target(let host, let port) in all.lazy.filter({ $0.fits(origin.host, origin.port) }).map(\.place) {
             return (host ?? origin.host, port ?? origin.port)
@@ -135,7 +135,7 @@ extension LoadError {
 }
 
 extension Origin.Host {
-    /// The bytes of an address that is written without brackets and zone; `nil` for what is none.
+    /// Returns the bytes of an address written without brackets and zone; `nil` for other text.
     static func addressBytes(_ text: String) -> [UInt8]? {
         switch (try? Origin.Host(text.contains(":") ? "[\(text)]" : text))?.kind {
         case .ipv4(let bytes), .ipv6(let bytes, nil): bytes
@@ -145,7 +145,7 @@ extension Origin.Host {
 }
 
 extension SocketAddress {
-    /// Four bytes or sixteen.
+    /// Makes an address of four or sixteen bytes; fails for another number.
     init?(octets: [UInt8], port: UInt16) {
         switch octets.count {
         case 4: self = .ipv4((octets[0], octets[1], octets[2], octets[3]), port: port)

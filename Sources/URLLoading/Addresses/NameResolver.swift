@@ -1,23 +1,23 @@
 import URLLoadingIO
 import URLLoadingWire
 
-/// Who knows the addresses of hosts: see ``Configuration/nameResolver``.
+/// Resolves host names to addresses: see ``Configuration/nameResolver``.
 ///
 /// ```swift
 /// configuration.nameResolver = NameResolver { name in try await overHTTPS.addresses(of: name) }
 /// ```
-/// It is asked for every connection to a name, the names of proxies included. Names below `localhost` are this
-/// machine and not asked for (RFC 6761 §6.3), nor are names that a proxy is to look up.
+/// The resolver is asked for every connection to a name, including names of proxies. It is not asked for `localhost`
+/// and names below it, which are always this machine (RFC 6761 §6.3), nor for names that a proxy resolves.
 public struct NameResolver: Sendable {
-    /// The system's: its files, and the servers it is set up with.
+    /// The system's resolver, with its hosts file and DNS servers.
     public static let system = NameResolver(SystemResolver.shared)
 
     let resolver: any Resolver
 
-    /// - Parameter lookUp: gets a name in normal form and returns its addresses, best first, without brackets; none if
-    ///   there is no such host (``LoadError/Reason/hostNotFound``). What it throws, and what is no address, ends the load
-    ///   with ``LoadError/Reason/lookupFailed``. It runs in a task of its own, which is cancelled with the load, and must
-    ///   not wait for loads of the same session that need it.
+    /// - Parameter lookUp: receives a name in normal form and returns its addresses, best first, without brackets; an
+    ///   empty array if there is no such host (``LoadError/Reason/hostNotFound``). An error that it throws, or an
+    ///   invalid address, ends the load with ``LoadError/Reason/lookupFailed``. It runs in a task of its own, which is
+    ///   cancelled with the load. It must not wait for a load of the same session, which would need its answer.
     public init(_ lookUp: @escaping @Sendable (String) async throws -> [String]) {
         resolver = CallersResolver(lookUp: lookUp)
     }
@@ -29,7 +29,7 @@ private struct CallersResolver: Resolver {
     let lookUp: @Sendable (String) async throws -> [String]
 
     func addresses(of name: String, _ token: StopToken) async throws(IOFailure) -> [SocketAddress] {
-        guard let load = token as? LoadHandle else { throw IOFailure(.lookupFailed("nobody to ask for"), .resolve) }
+        guard let load = token as? LoadHandle else { throw IOFailure(.lookupFailed("there is no load"), .resolve) }
         let lookUp = lookUp
         let timeLeft = load.attempt.map { Duration.nanoseconds($0.timeLeft) }
         let answer = await Interruption<Result<[String], any Error>>.run(load, timeout: timeLeft) {

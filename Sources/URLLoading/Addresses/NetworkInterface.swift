@@ -1,24 +1,24 @@
 import URLLoadingIO
 import URLLoadingWire
 
-/// Our own end of connections: see ``Configuration/networkInterface``.
+/// The local interface or address of connections: see ``Configuration/networkInterface``.
 ///
 /// ```swift
 /// configuration.networkInterface = .named("wg0")
 /// configuration.networkInterface = try .address("192.0.2.7")
 /// ```
-/// It holds for connections to this machine too, not for Unix sockets and not for the look-up of names. If it cannot
-/// be had the load ends with ``LoadError/Reason/interfaceUnavailable``: nothing goes another way.
+/// Applies to connections to this machine as well, but not to Unix sockets and name resolution. If the interface or
+/// address is not available, the load ends with ``LoadError/Reason/interfaceUnavailable`` instead of using another one.
 public struct NetworkInterface: Sendable, Hashable {
     let binding: SocketBinding
 
-    /// An interface by the system's name, such as `eth0`. Every byte goes out of it; where the system (Linux before
-    /// 5.7) allows that to privileged processes only, connections come from its first address instead.
+    /// An interface by its name, such as `eth0`. All packets leave through it. Linux before 5.7 allows that to
+    /// privileged processes only; for other processes connections use the interface's first address instead.
     public static func named(_ name: String) -> NetworkInterface { NetworkInterface(binding: .interface(name)) }
 
-    /// An address of this machine, without brackets and zone. Hosts without an address of its family cannot be
-    /// reached then.
-    /// - Throws: ``LoadError/Reason/badURL`` for what is no address.
+    /// An address of this machine, without brackets and zone. Hosts without an address of the same family are then not
+    /// reachable.
+    /// - Throws: ``LoadError/Reason/badURL`` for an invalid address.
     public static func address(_ text: String) throws(LoadError) -> NetworkInterface {
         guard let bytes = Origin.Host.addressBytes(text), let address = SocketAddress(octets: bytes, port: 0)
         else { throw LoadError(.badURL, phase: .preparing, party: .local, detail: "no address: \(text)") }

@@ -1,9 +1,9 @@
-// What a response offers, as far as it can be answered here: RFC 9110 §11.6. Pure.
+// The challenges of a response that the library can answer: RFC 9110 §11.6. Pure.
 
 import URLLoadingIO
 import URLLoadingWire
 
-/// One way to authenticate.
+/// One authentication scheme that a server or proxy offers.
 enum AuthenticationOffer: Sendable {
     case basic(realm: String?)
     case digest(DigestChallenge)
@@ -11,7 +11,8 @@ enum AuthenticationOffer: Sendable {
     case negotiate
     case ntlm
 
-    /// The strongest first; among equals as they came. What is not known, or not allowed, is not among them.
+    /// Returns the offers, the strongest first and equal ones in their order; unknown and disallowed schemes are left
+    /// out.
     static func make(_ head: HTTPHead, isProxy: Bool, allowed: Set<Challenge.Method>?) -> [AuthenticationOffer] {
         let fields = head.headers.values(of: isProxy ? .proxyAuthenticate : .wwwAuthenticate)
         let offers = AuthenticationChallenge.parse(fields).compactMap { make($0) }
@@ -21,7 +22,7 @@ enum AuthenticationOffer: Sendable {
 
     private static func make(_ challenge: AuthenticationChallenge) -> AuthenticationOffer? {
         if let digest = DigestChallenge(challenge) { return .digest(digest) }
-        // RFC 7617 §2 requires a realm; servers that forget it are answered all the same, by what is kept for none.
+        // RFC 7617 §2 requires a realm. A challenge without one is answered with the credential stored for no realm.
         if challenge.isOf("Basic") { return .basic(realm: challenge["realm"]) }
         if challenge.isOf("Bearer") { return .bearer(realm: challenge["realm"]) }
         if challenge.isOf("Negotiate"), challenge.token68 == nil { return .negotiate }
@@ -48,15 +49,15 @@ enum AuthenticationOffer: Sendable {
         }
     }
 
-    /// Whether a login of this space answers it.
+    /// Whether a login of this space answers the challenge.
     func opens(_ space: ProtectionSpace) -> Bool { method == space.method && realm == space.realm }
 
-    /// Only for requests whose body is known before it is sent.
+    /// True if the proof covers the body, which must then be known before the request is sent.
     var needsBody: Bool {
         if case .digest(let challenge) = self { challenge.needsBody } else { false }
     }
 
-    /// A token goes to whoever asks for it by name alone, so it is not weighed against passwords: it comes last.
+    /// The rank of the scheme. Bearer comes last: a token is not comparable with a password.
     var strength: Int {
         switch self {
         case .negotiate: 6
@@ -66,7 +67,7 @@ enum AuthenticationOffer: Sendable {
             case .sha256: 4
             case .md5: 3
             }
-        // Bound to MD4: no proof to set beside Digest's, and no password in the clear.
+        // NTLM is bound to MD4: weaker than Digest, but the password is not sent in the clear.
         case .ntlm: 2
         case .basic: 1
         case .bearer: 0

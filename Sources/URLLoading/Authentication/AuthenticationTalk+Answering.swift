@@ -1,11 +1,11 @@
-// What is said next to whoever asks: the token after the refused one, a login that another load has found meanwhile, or
-// the first of the ways offered that a ticket, what is known, or the caller's decision has something for.
+// Chooses the answer to a challenge: a new bearer token, a login that another load has found, or the first offered
+// scheme for which there is a ticket, a stored credential or a decision of the caller.
 
 import URLLoadingIO
 import URLLoadingWire
 
 extension AuthenticationTalk {
-    /// `nil` if it was no token that was refused.
+    /// Returns whether a new token was obtained; `nil` if the refused credential was no bearer token.
     func renewToken(_ response: Response) async throws(LoadError) -> Bool? {
         guard let issue = origin.issue, let bearer = authenticator.bearer else { return nil }
         guard !origin.hasRenewedToken else { return false }
@@ -17,7 +17,7 @@ extension AuthenticationTalk {
         return next != nil
     }
 
-    /// The login to try next; `nil` if the response is the result.
+    /// Returns the login to send next; `nil` if the response is the result.
     func answer(
         _ before: Side, _ place: Authenticator.Place, _ head: HTTPHead, _ response: Response, _ own: Credential? = nil
     ) async throws(LoadError) -> Login? {
@@ -35,8 +35,8 @@ extension AuthenticationTalk {
             let wasSaid = place.isProxy || legs?.hasSpoken ?? true
             if wasSaid { side.refuse(used.credential, in: used.space, strength: used.strength) }
             if used.isTicket { side.hasTriedTicket = true }
-            // What was not said, because others share the way, is good elsewhere; but not a ticket that has ended. A
-            // challenge of another protection space, which the path of this request is in, says nothing of this login.
+            // A login that was not sent, because the connection is shared, may still be valid elsewhere; an expired
+            // ticket may not. A challenge of another protection space on the same path says nothing about this login.
             let isItsSpace = all.contains { $0.opens(used.space) }
             if wasSaid && isItsSpace || used.isTicket { authenticator.forget(used) }
         } else if let own = basicRefused {
@@ -49,7 +49,7 @@ extension AuthenticationTalk {
                 for realm in Set(offers.map(\.realm)) { side.failures[realm, default: 0] += 1 }
             }
         }
-        // Another load may have found out meanwhile.
+        // Another load may have logged in since.
         let newer = authenticator.login(at: place, path: place.isProxy ? "/" : path, url: place.isProxy ? own : given) {
             login in
             offers.contains { $0.opens(login.space) }
@@ -59,7 +59,8 @@ extension AuthenticationTalk {
         return try await choose(offers, &side, place, response, own ?? (place.isProxy ? nil : given))
     }
 
-    /// What opens a connection has one of HTTP/1.1 for itself, with nobody in between who may send others' requests over it.
+    /// Whether a scheme may be used here. NTLM and Negotiate authenticate a connection, which must be HTTP/1.1 and must
+    /// not be shared with other clients by a proxy.
     private func mayTake(_ offer: AuthenticationOffer, at place: Authenticator.Place) -> Bool {
         switch offer {
         case .basic, .digest, .bearer: true
@@ -97,7 +98,7 @@ extension AuthenticationTalk {
                 case .rejectProtectionSpace: break asking
                 case .continueWithoutCredential: return nil
                 case .accept, .present:
-                    throw LoadError(.badDecision, phase: .deciding, party: .local, detail: "a credential is wanted")
+                    throw LoadError(.badDecision, phase: .deciding, party: .local, detail: "no credential was supplied")
                 case .performDefaultHandling:
                     asks = false
                     guard let proposed else { break asking }
@@ -119,7 +120,7 @@ extension AuthenticationTalk {
                     side.failures[space.realm, default: 0] += 1
                     failure = LoadError(
                         .badDecision, phase: .deciding, party: .local,
-                        detail: "\(space.method) cannot say this credential")
+                        detail: "the \(space.method) scheme cannot carry this kind of credential")
                 }
             }
         }

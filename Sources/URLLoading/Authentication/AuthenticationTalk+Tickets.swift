@@ -1,12 +1,12 @@
-// Negotiate (RFC 4559). A ticket in this user's cache is used without asking anybody (checklist 70). Where there is none, or
-// it was refused, the session's decision is asked who it is, the load's if there is none (66, 67): a password gets a ticket
-// from the KDC of the realm that the user names, and is said to nobody else.
+// Negotiate (RFC 4559). A ticket in this user's cache is used without asking a decision. If there is none, or it is
+// refused, the challenge decision is asked for a credential. Its password obtains a ticket from the KDC of the realm in
+// the user name, and is sent to no other party.
 
 import URLLoadingIO
 import URLLoadingWire
 
 extension AuthenticationTalk {
-    /// `nil` if the next way is to be gone.
+    /// Returns `nil` if the next offered scheme must be tried.
     func negotiate(
         _ space: ProtectionSpace, _ side: inout Side, _ response: Response, _ asks: Bool, instead own: Credential?
     ) async throws(LoadError) -> Login? {
@@ -30,12 +30,12 @@ extension AuthenticationTalk {
         switch decision {
         case .cancel: throw LoadError(.cancelled, phase: .deciding, party: .local)
         case .accept, .present:
-            throw LoadError(.badDecision, phase: .deciding, party: .local, detail: "a credential is wanted")
+            throw LoadError(.badDecision, phase: .deciding, party: .local, detail: "no credential was supplied")
         case .rejectProtectionSpace: return nil
         case .continueWithoutCredential:
             side.goesOnWithout = true
             return nil
-        // Without a decision the next way would follow, and so it does: with a question of its own.
+        // Default handling uses the stored credential; the next scheme asks its own question.
         case .performDefaultHandling: return try await ticket(stored, space, &side, isAnswer: false, instead: own)
         case .use(let credential): return try await ticket(credential, space, &side, isAnswer: true, instead: own)
         }
@@ -45,18 +45,19 @@ extension AuthenticationTalk {
         _ credential: Credential?, _ space: ProtectionSpace, _ side: inout Side, isAnswer: Bool,
         instead own: Credential?
     ) async throws(LoadError) -> Login? {
-        // Only who names his realm: the system's own is often nobody's choice, and would hear of every user.
+        // Only a user name with a realm is used: the system's default realm is often unintended, and its KDC would
+        // learn every user name.
         guard let credential, credential.user.contains("@"),
             !side.unknownUsers.contains(where: { $0.proves(sameAs: credential) })
         else { return nil }
         let login = Login(.negotiate, space, credential, isOfURL: false, path: path, isAnswer: isAnswer, instead: own)
         if let login = try await ticket(login) { return login }
-        // Whoever asks has heard nothing of it: no failure there.
+        // The server was sent nothing, so this does not count as a failure there.
         side.unknownUsers.append(credential)
         return nil
     }
 
-    /// Whether there is a ticket: the first token is made, and kept for the connection that it is bound to.
+    /// Obtains a ticket by making the first token; the login keeps the token for the connection that it is bound to.
     private func ticket(_ login: Login?) async throws(LoadError) -> Login? {
         guard let login else { return nil }
         let begun = await TicketProof.begin(
@@ -68,7 +69,8 @@ extension AuthenticationTalk {
         return login
     }
 
-    /// What is stored for this way alone: passwords for any way are not shown to a KDC unasked.
+    /// The credential stored for exactly this scheme: passwords stored for any scheme are not shown to a KDC without a
+    /// decision.
     private func stored(_ space: ProtectionSpace) async throws(LoadError) -> Credential? {
         let authenticator = authenticator
         guard let found = await BlockingThreads.files.call(load.handle, { authenticator.ownCredential(for: space) })

@@ -1,7 +1,7 @@
-// What one request says and hears of authentication, from its first sending to the answer that is delivered. It exists
-// for requests that meet a challenge, or are known to meet one.
+// The authentication of one request, from its first sending to the delivered response. It exists only for requests that
+// are challenged, or are expected to be.
 //
-// Rule 1: what is said to the origin and what to a proxy have nothing in common (RFC 9110 §11.7).
+// Rule 1: credentials for the origin and for a proxy are independent (RFC 9110 §11.7).
 // Rule 2: without a decision no scheme is used that is weaker than one that the same protection space refused.
 
 import FoundationEssentials
@@ -11,19 +11,19 @@ import URLLoadingWire
 final class AuthenticationTalk: @unchecked Sendable {
     // Unchecked: used by the load's own task.
 
-    /// One of the two who may ask.
+    /// The state of the authentication to the origin or to one proxy.
     struct Side {
         var login: Login?
         /// The number of the bearer token that was sent.
         var issue: Int?
         var hasRenewedToken = false
         private(set) var refusals: [CredentialRefusal] = []
-        /// How many attempts failed, by realm: those of another protection space are not this one's.
+        /// The number of failed attempts by realm; other protection spaces do not count.
         var failures: [String?: Int] = [:]
-        /// The tickets in this user's cache were tried, and who was no user of a KDC.
+        /// The tickets in this user's cache were tried.
         var hasTriedTicket = false
         var unknownUsers: [Credential] = []
-        /// A decision took the response that asks as the result.
+        /// A decision accepted the challenge as the response of the load.
         var goesOnWithout = false
 
         mutating func refuse(_ credential: Credential, in space: ProtectionSpace, strength: Int) {
@@ -31,7 +31,7 @@ final class AuthenticationTalk: @unchecked Sendable {
             failures[space.realm, default: 0] += 1
         }
 
-        /// Whether sending a credential in this way says nothing new, or the same secret in a weaker way than was refused.
+        /// Whether sending a credential would repeat a refused attempt, or send the same secret with a weaker scheme.
         func forbids(_ credential: Credential, in space: ProtectionSpace, strength: Int) -> Bool {
             refusals.contains {
                 $0.isRepeated(by: credential, in: space) || $0.isWeakened(by: credential, in: space, strength: strength)
@@ -39,38 +39,38 @@ final class AuthenticationTalk: @unchecked Sendable {
         }
     }
     var origin = Side()
-    /// Each proxy on the way may ask.
+    /// The state of each proxy of the chain.
     var proxies: [Authenticator.Place: Side] = [:]
     let load: any ConnectionClient
     let core: Core
-    /// What the load is for.
+    /// The URL of the load.
     private let url: URL
     let authenticator: Authenticator
-    /// The request has an Authorization of its caller's.
+    /// The caller set the request's Authorization field.
     private let isCallers: Bool
-    /// Told of each bearer token that is renewed here.
+    /// Notified of each bearer token that is renewed by this request.
     private(set) var renewals: (@Sendable (TokenRenewal) -> Void)?
     private let place: Authenticator.Place
     private let removals: Int
     private let destination: Destination
     let path: String
-    /// From the URL.
+    /// The credential in the URL.
     let given: Credential?
     var rounds = 0
-    /// Over which connection the last question came.
+    /// The connection that carried the last challenge.
     var channel = Channel()
 
     struct Channel {
-        /// A proxy gets the requests themselves, and perhaps says that it keeps the connections of its clients apart.
+        /// The request is forwarded by a proxy, which may announce that it keeps its clients' connections apart.
         var isForwarded = false
         var keepsClientsApart = false
-        /// What names it to a proof (RFC 5929).
+        /// The channel binding (RFC 5929).
         var binding: [UInt8]?
 
         var mayBeOpened: Bool { !isForwarded || keepsClientsApart }
     }
-    /// Of answers to challenges, whatever they are: more than any server needs, and what a decision that never gives
-    /// up comes to.
+    /// The limit of answered challenges for one request: more than any server needs, and a bound on a decision that
+    /// never gives up.
     static let mostRounds = 12
 
     convenience init(_ hop: Hop, _ load: LoadContext, _ destination: Destination) {
@@ -84,8 +84,8 @@ final class AuthenticationTalk: @unchecked Sendable {
     }
 
     /// - Parameters:
-    ///   - isCallers: the request has an Authorization of its caller's.
-    ///   - given: what its URL says.
+    ///   - isCallers: the caller set the request's Authorization field.
+    ///   - given: the credential in the URL.
     init(
         _ load: any ConnectionClient, _ core: Core, _ url: URL, _ destination: Destination, isCallers: Bool = false,
         given: Credential? = nil
@@ -102,7 +102,7 @@ final class AuthenticationTalk: @unchecked Sendable {
         self.given = given
     }
 
-    /// `user:password@` of the caller's URL; of one that led elsewhere, or came from a server elsewhere, nothing.
+    /// The credential `user:password@` of the caller's URL; nil for the URL of a redirect to another origin.
     private static func credential(of hop: Hop, _ load: LoadContext, _ destination: Destination) -> Credential? {
         guard !hop.isForeign else { return nil }
         var target = destination.target
@@ -118,7 +118,7 @@ final class AuthenticationTalk: @unchecked Sendable {
 
     // MARK: Before a request is sent
 
-    /// What is said unasked.
+    /// Selects the credential that is sent without being challenged.
     func begin() async throws(LoadError) {
         guard !isCallers else { return }
         if let bearer = authenticator.bearer, bearer.serves(destination.route.origin) {
@@ -133,14 +133,14 @@ final class AuthenticationTalk: @unchecked Sendable {
         origin.login = Login(
             .bearer(realm: nil), place.space(.bearer(realm: nil)), .bearer(issue.token, persistence: .none),
             isOfURL: false, path: path)
-        // To go on as if there were no token would say less than the caller means.
+        // Sending the request without a token would not be what the caller configured.
         guard origin.login != nil else {
             throw LoadError(.badDecision, phase: .deciding, party: .local, detail: BearerTokens.grammar)
         }
         origin.issue = issue.generation
     }
 
-    /// Says who asks, in the words of this sending.
+    /// Sets the Authorization field, or the identity of the connection, for this sending.
     func authorize(_ request: inout PreparedRequest, _ load: LoadContext) async throws(LoadError) {
         guard !isCallers else { return }
         (request.identity, request.legs, legs, digest) = (nil, nil, nil, nil)
@@ -158,34 +158,34 @@ final class AuthenticationTalk: @unchecked Sendable {
                     method: request.request.method.rawValue, target: destination.target.originForm, bodyHash: bodyHash))
         }
         request.identity = Route.Identity(login: login, speaksHTTP1: login.takesLegs)
-        // What is said depends on the connection: see `HTTPExchange+Legs`.
+        // The messages depend on the connection: see `HTTPExchange+Legs`.
         legs = ProofLegs(login, timeout: authenticator.settings.kerberosTimeout)
         request.legs = legs
         request.setAuthorization(nil)
     }
 
-    /// What the request sent last said with Digest: its answer may prove the server.
+    /// The Digest proof of the last sending: the response may prove the server.
     private var digest: DigestAuthorization?
 
-    /// RFC 7616 §3.5: a server that proves itself does so, or is another. What is said of a body is known at its end.
+    /// RFC 7616 §3.5: checks the server's own proof. A proof that covers the body is checked at the end of the body.
     private func hearDigest(_ head: HTTPHead, _ exchange: any NetworkExchange) throws(LoadError) {
         guard let digest else { return }
         let proof = DigestProof(digest, destination.target.originForm, isProxy: false)
         if try !proof.hear(head.headers) { exchange.prove(proof) }
     }
 
-    /// The proof that the request sent last began: its answer may end it.
+    /// The connection authentication that the last sending began: the response may complete it.
     private(set) var legs: ProofLegs?
 
-    /// The way with what is known to open its proxies: what this load was told goes before what is remembered.
+    /// Returns the proxy chain with logins for its proxies; the logins of this load precede remembered ones.
     func opened(_ way: ProxyChain) -> ProxyChain {
         taken = way
         return authenticator.opened(way) { proxies[$0]?.login }
     }
-    /// The way that was tried last.
+    /// The proxy chain of the last attempt.
     private var taken = ProxyChain.direct
 
-    /// The proxies on the way have let something through. Others may have asked before, and have accepted nothing.
+    /// Remembers the logins of the chain's proxies after they have let a request through.
     private func rememberProxies() async {
         for proxy in taken.proxies where proxy.isHTTP {
             if let login = proxies[Authenticator.Place(proxy)]?.login { await remember(login) }
@@ -194,7 +194,7 @@ final class AuthenticationTalk: @unchecked Sendable {
 
     // MARK: After an answer
 
-    /// Whether the request is to be sent again, with what is known now.
+    /// Returns whether the request must be sent again with another login.
     func hear(_ exchange: any NetworkExchange, _ head: HTTPHead, _ request: PreparedRequest) async throws(LoadError)
         -> Bool
     {
@@ -206,14 +206,14 @@ final class AuthenticationTalk: @unchecked Sendable {
             }
             forwarder.login?.learn(from: head)
         }
-        // Kept: the same request may have to be sent again.
+        // The response of the origin shows that the proxies accepted their logins.
         await rememberProxies()
         guard !isCallers else { return false }
         if let legs, try await legs.hear(head, load.handle) { return true }
         guard head.status == .unauthorized else {
             try hearDigest(head, exchange)
             origin.login?.learn(from: head)
-            // A 407 of somebody who is no proxy of ours says nothing.
+            // A 407 that does not come from a configured proxy proves nothing.
             if head.status != .proxyAuthenticationRequired { await accepted(&origin) }
             return false
         }
@@ -230,14 +230,14 @@ final class AuthenticationTalk: @unchecked Sendable {
         return true
     }
 
-    /// The same login once more: its connection was not what it was thought to be.
+    /// Whether to retry with the same login, because its connection was not the authenticated one.
     private func mayGoOn(_ exchange: any NetworkExchange) -> Bool {
         guard exchange.hasLostProof, rounds < Self.mostRounds else { return false }
         rounds += 1
         return true
     }
 
-    /// A proxy on the way refused to open a tunnel.
+    /// Returns whether the tunnel must be opened again, after a proxy of the chain refused it.
     func hear(_ refusal: ProxyRefusal) async throws(LoadError) -> Bool {
         let error = refusal.error
         guard error.reason == .proxyAuthenticationRequired, let failure = error.proxyFailure, let head = failure.head,
@@ -251,14 +251,14 @@ final class AuthenticationTalk: @unchecked Sendable {
     private func challenged(
         by proxy: Proxy, _ head: HTTPHead, _ response: Response, _ rest: (Bool) -> Void
     ) async throws(LoadError) -> Bool {
-        // A field of the caller's is his to put right.
+        // The caller set Proxy-Authorization, so the 407 is the caller's.
         guard proxy.authorization == nil else { return false }
         let place = Authenticator.Place(proxy)
         var side = proxies[place] ?? Side()
         side.login = proxy.login
         proxies[place] = side
         let given = proxy.credential
-        // Sent unasked as Basic already.
+        // The credential has been sent as Basic already.
         if proxy.login == nil, !proxy.waitsForQuestion, side.refusals.isEmpty { basicRefused = given }
         rest(true)
         defer { rest(false) }
@@ -266,7 +266,7 @@ final class AuthenticationTalk: @unchecked Sendable {
         proxies[place]?.login = login
         return true
     }
-    /// Of a proxy's own credential: refused as Basic, perhaps good for Digest.
+    /// The proxy's configured credential, refused as Basic and perhaps valid for Digest.
     var basicRefused: Credential?
 
     private func accepted(_ side: inout Side) async {
@@ -275,7 +275,7 @@ final class AuthenticationTalk: @unchecked Sendable {
         await remember(login)
     }
 
-    /// A proxy has opened the way to something that is not http.
+    /// The proxies have opened a tunnel for a protocol other than HTTP.
     func passedProxy() async { await rememberProxies() }
 
     private func remember(_ login: Login) async {
@@ -288,7 +288,7 @@ final class AuthenticationTalk: @unchecked Sendable {
 }
 
 extension HTTPHead {
-    /// Of a proxy: what is opened through it stays one client's (RFC 4559 §6).
+    /// Whether a proxy keeps the connections of its clients apart (RFC 4559 §6).
     fileprivate var keepsClientsApart: Bool {
         headers.values(of: "Proxy-Support").contains { value in
             value.split(separator: ",").contains { $0.trimmed.lowercased() == "session-based-authentication" }

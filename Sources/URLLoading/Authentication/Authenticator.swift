@@ -1,23 +1,23 @@
-// What a session knows of who it is, and to whom: logins that were accepted, and where credentials come from.
-// A load that meets no challenge looks at one flag.
+// The logins of a session that were accepted, and the sources of its credentials. A load without a challenge reads one
+// flag.
 
 import Synchronization
 import URLLoadingIO
 import URLLoadingWire
 
 final class Authenticator: CredentialUser, Sendable {
-    /// Something may be said unasked.
+    /// False if no request can carry a credential without being challenged.
     var isInUse: Bool { flag.load(ordering: .relaxed) }
     private let flag: Atomic<Bool>
     private let known = Lock(Known())
     let settings: Configuration.Authentication
-    /// Of the session alone.
+    /// The credentials of this session only.
     private let memory: CredentialStore
     private let permanent: CredentialStore?
     private let netrc: NetrcReader?
     let bearer: BearerKeeper?
 
-    /// Who is spoken to.
+    /// The server or proxy that authenticates the client.
     struct Place: Hashable, Sendable {
         let host: String
         let port: Int
@@ -38,7 +38,7 @@ final class Authenticator: CredentialUser, Sendable {
             (host, port, scheme, isProxy) = (space.host, space.port, space.scheme, space.isProxy)
         }
 
-        /// It has a name that a service can be registered by.
+        /// The host is a name, under which a Kerberos service can be registered.
         var isNamed: Bool {
             guard case .name? = (try? Origin.Host(host))?.kind else { return false }
             return !host.hasPrefix("/")
@@ -52,15 +52,16 @@ final class Authenticator: CredentialUser, Sendable {
 
     private struct Known: Sendable {
         var logins: [Place: [Login]] = [:]
-        /// The strongest scheme that opened each protection space: no weaker one is used there unasked (security 65).
+        /// The strongest scheme that each protection space accepted: no weaker one is used there without a decision, so
+        /// that a server or attacker cannot downgrade the client.
         var strengths: [Place: SpaceStrengths] = [:]
         var removals = CredentialRemovals()
     }
-    /// A server that gives every path a realm of its own does not fill the memory, nor do many servers. What is left out is
-    /// asked for once more.
+    /// Limits the memory against many servers, or a server with a realm for every path. A login that is dropped costs
+    /// one more challenge.
     private static let mostPerPlace = 32
     private static let mostPlaces = 1024
-    /// Without it a way is taken that may be weaker than an earlier one, so there are more of them: some 100 bytes each.
+    /// Higher, because a dropped strength would allow a weaker scheme than before: some 100 bytes each.
     private static let mostStrengths = 65536
     var rememberedPlaces: Int { known.withLock { $0.logins.count } }
 
@@ -81,7 +82,7 @@ final class Authenticator: CredentialUser, Sendable {
         permanent?.remove(ObjectIdentifier(self))
     }
 
-    /// The session has: who it was is kept no longer than the store that it was given, or what is permanent.
+    /// Forgets the logins when the session ends. Only credentials in the configured store and permanent ones remain.
     func end() {
         forgetAll()
         known.withLock { $0.logins = [:] }
@@ -90,11 +91,11 @@ final class Authenticator: CredentialUser, Sendable {
 
     // MARK: Logins
 
-    /// What a request gets unasked: of the logins that cover its path the one that covers it most closely, and of equal
-    /// ones the newest.
+    /// Returns the login that a request gets without being challenged: the one that covers its path most closely, and
+    /// of equal ones the newest.
     /// - Parameters:
-    ///   - url: the credential in the request's URL, or a proxy's address; with one, no other is good for it, but what was
-    ///     found in its place.
+    ///   - url: the credential in the request's URL, or in a proxy's address; with one, only a login made of it, or
+    ///     found in its place, is returned.
     ///   - isWanted: called under the lock.
     func login(at place: Place, path: String, url: Credential?, where isWanted: (Login) -> Bool = { _ in true })
         -> Login?
@@ -110,7 +111,7 @@ final class Authenticator: CredentialUser, Sendable {
         }
     }
 
-    /// What a request without a word of its own gets.
+    /// The credential that a request without one of its own gets without being challenged.
     func unasked(_ destination: Destination) -> Credential? {
         if let bearer, bearer.serves(destination.route.origin) {
             return bearer.present.map { .bearer($0, persistence: .none) }
@@ -119,7 +120,7 @@ final class Authenticator: CredentialUser, Sendable {
         return login(at: Place(destination.route.origin), path: path, url: nil)?.credential
     }
 
-    /// A way with what is known to open its proxies.
+    /// Returns a proxy chain with logins for its proxies.
     func opened(_ way: ProxyChain, _ own: (Place) -> Login? = { _ in nil }) -> ProxyChain {
         guard way.proxies.contains(where: \.isHTTP) else { return way }
         return ProxyChain(
@@ -146,7 +147,7 @@ final class Authenticator: CredentialUser, Sendable {
             var logins = known.logins[place] ?? []
             if logins.contains(login) { return false }
             logins.removeAll { old in
-                // Of URLs there may be several users, each with URLs of his own.
+                // Several users may occur in URLs, each with URLs of their own.
                 old.space == login.space && old.paths == login.paths && old.isOfURL == login.isOfURL
                     && old.instead == login.instead && (!login.isOfURL || old.credential.user == login.credential.user)
             }
@@ -165,7 +166,7 @@ final class Authenticator: CredentialUser, Sendable {
         known.withLock { $0.logins[Place(login.space)]?.removeAll { $0 === login } }
     }
 
-    /// A store has forgotten a credential: of whatever way of the space it may have been.
+    /// A store has removed a credential: forgets the logins made of it, with any scheme of the space.
     func forget(_ credential: Credential, for space: ProtectionSpace) {
         known.withLock { known in
             known.removals.note(credential, for: space)
@@ -176,7 +177,7 @@ final class Authenticator: CredentialUser, Sendable {
         }
     }
 
-    /// A store has forgotten all. What comes with a URL is in none.
+    /// A store was emptied. Logins from URLs stay, because no store holds them.
     func forgetAll() {
         known.withLock { known in
             known.removals.noteAll()
@@ -191,20 +192,20 @@ final class Authenticator: CredentialUser, Sendable {
 
     // MARK: Credentials
 
-    /// What is stored for a space. May read a file.
+    /// The credential stored for a space. May read a file.
     func credential(for space: ProtectionSpace) -> Credential? {
         memory.credential(for: space) ?? permanent?.credential(for: space)
     }
 
-    /// What is stored for exactly this space. May read a file.
+    /// The credential stored for exactly this space. May read a file.
     func ownCredential(for space: ProtectionSpace) -> Credential? {
         memory.credentials(for: space).first ?? permanent?.credentials(for: space).first
     }
 
-    /// What the netrc file has for a host; `nil` without one. May read it.
+    /// The credential of the netrc file for a host; `nil` without one. May read the file.
     func netrcCredential(_ host: String, _ user: String?) -> Credential? { netrc?.credential(for: host, user: user) }
 
-    /// Keeps an accepted credential as it wants to be kept. May write a file.
+    /// Stores an accepted credential according to its persistence. May write a file.
     func keep(_ credential: Credential, for space: ProtectionSpace) {
         let store = credential.persistence == .permanent ? permanent ?? memory : memory
         let count = store.all.keys.count { $0 != space && Place($0) == Place(space) }

@@ -1,4 +1,4 @@
-// One token for all loads of a session, and one closure at a time that gets the next.
+// The bearer token of all loads of a session, and the single refresh that obtains the next one.
 
 import Synchronization
 import URLLoadingIO
@@ -7,7 +7,7 @@ import URLLoadingWire
 final class BearerKeeper: Sendable {
     private struct State: Sendable {
         var token: String?
-        /// Counts the tokens there were, so that a load knows whether the one it was refused with is still the last.
+        /// Counts the tokens, so that a load knows whether its refused token is still the current one.
         var generation = 0
         var refresh: Refresh?
     }
@@ -21,22 +21,22 @@ final class BearerKeeper: Sendable {
 
     func serves(_ origin: Origin) -> Bool { tokens.origins.contains(origin) }
 
-    /// How many loads wait for the next token.
+    /// The number of loads that wait for the next token.
     var waitingCount: Int { state.withLock { $0.refresh }?.waitingCount ?? 0 }
 
-    /// The token there is, good or not.
+    /// The current token, valid or not.
     var present: String? { state.withLock { $0.token } }
 
     /// A token, and its number.
     typealias Issue = (token: String, generation: Int)
 
-    /// The token there is, or a new one if there is none.
+    /// Returns the current token, or a new one if there is none.
     func token(for load: LoadHandle) async throws(LoadError) -> Issue? {
         try await token(after: nil, refusal: nil, for: load)
     }
 
-    /// - Parameter refused: the number of a token that is good for nothing any more; `nil` takes the one there is.
-    /// - Returns: `nil` if there is none, and no way to get one.
+    /// - Parameter refused: the number of a token that was refused; `nil` returns the current token.
+    /// - Returns: `nil` if there is no token and no closure to get one.
     func token(after refused: Int?, refusal: Response?, for load: LoadHandle) async throws(LoadError) -> Issue? {
         let (issue, refresh) = state.withLock { state -> (Issue?, Refresh?) in
             if let token = state.token, state.generation != refused { return ((token, state.generation), nil) }
@@ -55,7 +55,7 @@ final class BearerKeeper: Sendable {
         }
         guard let refresh else { return issue }
         let outcome = await refresh.wait(for: load)
-        // In one step: nobody comes to what is given up.
+        // One step under the lock: no load can join a refresh that is being given up.
         let task = state.withLock { state -> Task<Void, Never>? in
             let task = refresh.leave()
             if task != nil, state.refresh === refresh { state.refresh = nil }
@@ -66,12 +66,12 @@ final class BearerKeeper: Sendable {
         case nil: throw LoadError(load.stopReason ?? .cancelled, phase: .deciding)
         case .failure(let error)?:
             throw LoadError(
-                .decisionFailed, phase: .deciding, party: .local, detail: "the refresh of a token", underlying: error)
+                .decisionFailed, phase: .deciding, party: .local, detail: "a token refresh failed", underlying: error)
         case .success(let issue)?: return issue
         }
     }
 
-    /// The token with the number it got: by the time that it is heard of there may be a newer one.
+    /// Stores the token and returns it with its number, because a newer one may exist when the waiters run.
     private func finish(_ refresh: Refresh, _ result: Result<String, any Error>) -> Result<Issue, any Error> {
         state.withLock { state in
             guard state.refresh === refresh else { return .failure(CancellationError()) }
@@ -85,7 +85,7 @@ final class BearerKeeper: Sendable {
     }
 }
 
-/// A run of the closure, and those who wait for it.
+/// One run of the refresh closure, and the loads that wait for it.
 private final class Refresh: Sendable {
     private struct State: Sendable {
         var result: Result<BearerKeeper.Issue, any Error>?
@@ -117,7 +117,7 @@ private final class Refresh: Sendable {
 
     func enter() { state.withLock { $0.waiting += 1 } }
 
-    /// `nil` if the load was stopped first.
+    /// Returns `nil` if the load is stopped first.
     func wait(for load: LoadHandle) async -> Result<BearerKeeper.Issue, any Error>? {
         let slot = Poller.shared.borrowSlot()
         load.attach(slot)
@@ -134,7 +134,7 @@ private final class Refresh: Sendable {
         return nil
     }
 
-    /// What still runs when the last one leaves: it is to be cancelled, outside of every lock.
+    /// Returns the running task when the last waiter leaves; the caller cancels it outside of every lock.
     func leave() -> Task<Void, Never>? {
         let task = state.withLock { state -> Task<Void, Never>? in
             state.waiting -= 1

@@ -1,17 +1,19 @@
 import URLLoadingWire
 
-/// Tokens that some origins get with every request (RFC 6750 §2.1), and how a new one is got when there is none, or
-/// the last was refused.
+/// Bearer tokens for some origins (RFC 6750 §2.1), and the closure that gets a new one.
+///
+/// The token is sent with every request to these origins. The closure runs if there is no token, or if a server refused
+/// it with a 401.
 ///
 /// ```swift
 /// configuration.authentication.bearer = try BearerTokens(for: ["https://api.example.org"], token: saved) { refusal in
 ///     try await account.refresh()
 /// }
 /// ```
-/// Nobody else is sent the token, whatever redirects say. However many loads wait for a new one, the closure runs once,
-/// in a task of its own; all get what it answers. Each load is sent again once; if the new token is refused too, the
-/// response is the result. A load that ends does not end the closure while others wait; when nobody waits any more it
-/// is cancelled. If it throws, those loads that waited end with ``LoadError/Reason/decisionFailed``.
+/// No other origin is sent the token, whatever redirects say. However many loads wait for a new token, the closure runs
+/// once, in a task of its own, and all of them get its result. Each load is sent again once; if the new token is
+/// refused too, the response is the result. The closure is cancelled when all loads that wait for it have ended. If it
+/// throws, the waiting loads end with ``LoadError/Reason/decisionFailed``.
 ///
 /// Neither its description nor its reflection shows a token.
 public struct BearerTokens: Sendable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
@@ -20,12 +22,13 @@ public struct BearerTokens: Sendable, CustomStringConvertible, CustomDebugString
     let refresh: (@Sendable (Response?) async throws -> String)?
 
     /// - Parameters:
-    ///   - origins: scheme, host and port, as in `https://api.example.org:8443`; what follows is not looked at.
-    ///   - token: the first one; `nil` gets one before the first request.
-    ///   - refresh: gets the next token; it is told the response that refused the last. `nil` if there is no next.
-    /// - Throws: ``LoadError/Reason/badURL`` for what is no origin of http or https; ``LoadError/Reason/badRequest`` for a
-    ///   token that no request can carry, such as one with the end of its line. One that `refresh` answers ends the loads
-    ///   that wait with ``LoadError/Reason/badDecision``.
+    ///   - origins: scheme, host and port, as in `https://api.example.org:8443`; a path is ignored.
+    ///   - token: the first token; with `nil`, the closure gets one before the first request.
+    ///   - refresh: returns the next token. Its argument is the response that refused the last token; `nil` if there
+    ///     was no token. Without a closure a refused token is not renewed.
+    /// - Throws: ``LoadError/Reason/badURL`` for an origin that is not http or https; ``LoadError/Reason/badRequest``
+    ///   for a token that no request can carry, such as one with a line end. If `refresh` returns such a token, the
+    ///   waiting loads end with ``LoadError/Reason/badDecision``.
     public init(
         for origins: [String], token: String? = nil, refresh: (@Sendable (Response?) async throws -> String)? = nil
     ) throws(LoadError) {

@@ -2,45 +2,49 @@ public import FoundationEssentials
 import URLLoadingIO
 
 extension Configuration {
-    /// How the loads of a session prove who they are: where credentials come from when nobody is asked
-    /// (``Decisions/challenge``), and which ways to authenticate may be gone.
+    /// Authentication of a session's loads: the sources of credentials without a decision (``Decisions/challenge``),
+    /// and the schemes that may be used.
     ///
     /// ```swift
     /// configuration.authentication.credentialStore = CredentialStore()
     /// configuration.authentication.methods = [.digest, .negotiate]   // never a password in the clear
     /// configuration.authentication.netrc = .standard
     /// ```
-    /// A request that has an Authorization field of its own is its caller's to authenticate: nobody is asked, and a
-    /// 401 to it is its response.
+    /// A request with an Authorization field of its own is authenticated by its caller: no decision is asked, and a 401
+    /// is the response.
     public struct Authentication: Sendable {
-        /// Where credentials are looked for, and kept. `nil`, the default: in the session's memory, and, unless it is
-        /// ephemeral, in ``CredentialStore/shared``.
-        public var credentialStore: CredentialStore?
-        /// The ways that may be gone; `nil` for all that are known.
-        public var methods: Set<Challenge.Method>?
-        /// The ways that may be gone with proxies; `nil`, the default, for those of ``methods``.
+        /// The store in which credentials are looked up and kept.
         ///
-        /// User and password of a ``Proxy`` are said unasked as ``Challenge/Method/basic``. Where that is not among these they
-        /// are said when the proxy asks, in a way that is. SOCKS has its own, which nothing here changes.
+        /// With `nil`, the default, credentials are kept in the session's memory and, unless the session is ephemeral,
+        /// in ``CredentialStore/shared``.
+        public var credentialStore: CredentialStore?
+        /// Authentication schemes that may be used; `nil`, the default, allows all supported ones.
+        public var methods: Set<Challenge.Method>?
+        /// Authentication schemes that may be used with proxies; `nil`, the default, allows those of ``methods``.
+        ///
+        /// The user and password of a ``Proxy`` are sent without a challenge as ``Challenge/Method/basic``. If that is
+        /// not among these schemes, they are used only when the proxy challenges with an allowed one. SOCKS
+        /// authentication is not affected.
         public var proxyMethods: Set<Challenge.Method>?
-        /// Whether user and password of a ``Proxy`` wait until the proxy asks (407); `false` by default: they are sent with the
-        /// first request, as ``Challenge/Method/basic``.
+        /// Whether the user and password of a ``Proxy`` are withheld until the proxy challenges with a 407. `false` by
+        /// default: they are sent with the first request, as ``Challenge/Method/basic``.
         ///
         /// ```swift
         /// configuration.authentication.waitsForProxyChallenge = true   // a proxy that offers Digest never sees the password
         /// ```
-        /// The strongest method that the proxy offers, and ``proxyMethods`` allows, is used then, at the cost of one more
-        /// exchange with each proxy and session. SOCKS is not affected.
+        /// The strongest scheme that the proxy offers and ``proxyMethods`` allows is used then, at the cost of one more
+        /// exchange for each proxy and session. SOCKS is not affected.
         public var waitsForProxyChallenge = false
-        /// A file of users and passwords, as `ftp` and `curl` read it; `nil`, the default, for none.
+        /// A netrc file of users and passwords, in the format of `ftp` and `curl`; `nil`, the default, for none.
         public var netrc: Netrc?
-        /// Tokens for some origins, and how to get new ones; `nil` for none.
+        /// Bearer tokens for some origins, and how to refresh them; `nil`, the default, for none.
         public var bearer: BearerTokens?
-        /// How long to wait for one answer of the Kerberos library, which may ask a KDC over the network; more than zero.
-        /// What takes longer is as if there were no ticket, and the next way that the server offers follows.
+        /// The timeout of one call of the Kerberos library, which may ask a KDC over the network; more than zero, 10 s
+        /// by default.
         ///
-        /// 10 s by default: a KDC that is there answers in milliseconds, and the library's own patience with one that is
-        /// not lasts, with several KDCs, for minutes.
+        /// After the timeout the load behaves as if there were no ticket, and tries the next scheme that the server
+        /// offers. A reachable KDC answers in milliseconds, while the library itself waits for unreachable ones for
+        /// minutes.
         public var kerberosTimeout: Duration = .seconds(10)
 
         public init() {}
@@ -49,10 +53,11 @@ extension Configuration {
     }
 }
 
-/// A file of users and passwords by host: `machine example.org login ada password secret`.
+/// A netrc file of users and passwords by host: `machine example.org login ada password secret`.
 ///
-/// Read once per session, when a server first asks for what nobody else knows. An entry is good for servers of that
-/// name, on any port, and for no proxy. One without a password is none; the password may be anywhere in the entry.
+/// The file is read once per session, at the first challenge that no other source answers. An entry applies to servers
+/// of that name, on any port, and to no proxy. An entry without a password is ignored; the password may stand anywhere
+/// in the entry.
 public struct Netrc: Sendable, Hashable {
     let path: String?
 
@@ -62,13 +67,13 @@ public struct Netrc: Sendable, Hashable {
     /// - Parameter url: a `file` URL.
     public static func file(_ url: URL) -> Netrc { Netrc(path: url.path(percentEncoded: false)) }
 
-    /// What is wrong with the file, for people: other users may read it, or one of them owns it. `nil` if it is this user's
-    /// alone, or not there. It is read all the same.
+    /// A description of the file's insecure permissions: other users may read it, or one of them owns it. `nil` if only
+    /// this user can access it, or if it does not exist. The file is read in any case.
     ///
     /// ```swift
     /// if let problem = Netrc.standard.problem { log.warning("\(problem)") }
     /// ```
-    /// Looks at the file each time, and may block for that.
+    /// Checks the file at each call, and may block.
     public var problem: String? {
         let path = path ?? NetrcReader.standardPath
         guard PrivateFolder.isOpenToOthers(path) else { return nil }

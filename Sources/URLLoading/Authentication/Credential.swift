@@ -1,30 +1,30 @@
-/// What proves who we are. Neither its description nor its reflection shows a secret.
+/// A user with a password, or a bearer token. Neither its description nor its reflection shows a secret.
 ///
 /// ```swift
 /// .use(Credential(user: "ada", password: "secret", persistence: .none))
 /// .use(.bearer(token))
 /// ```
 public struct Credential: Sendable, Hashable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    /// How long it is kept once it was accepted.
+    /// How long an accepted credential is kept.
     public enum Persistence: String, Sendable, Hashable {
-        /// Not at all: for this load alone.
+        /// Not kept: valid for one load only.
         case none
-        /// In memory, as long as the store lives: for later loads of the session.
+        /// In memory, as long as the store lives: used by later loads of the session.
         case session
-        /// In the store's file too, if it has one (``CredentialStore/init(file:)``).
+        /// In memory and in the store's file, if it has one (``CredentialStore/init(file:)``).
         case permanent
     }
 
-    /// Empty if it is a token.
+    /// The user name; empty for a token.
     public let user: String
-    /// Empty if it is a token.
+    /// The password; empty for a token.
     public let password: String
-    /// The bearer token; `nil` if it is a user with a password.
+    /// The bearer token; `nil` for a user with a password.
     public let token: String?
     public let persistence: Persistence
 
     /// - Parameters:
-    ///   - user: for ``Challenge/Method/basic`` without a colon (RFC 7617 §2), and without control characters.
+    ///   - user: for ``Challenge/Method/basic`` it must contain no colon (RFC 7617 §2) and no control characters.
     public init(user: String, password: String, persistence: Persistence = .session) {
         self.user = user
         self.password = password
@@ -38,12 +38,12 @@ public struct Credential: Sendable, Hashable, CustomStringConvertible, CustomDeb
         self.persistence = persistence
     }
 
-    /// A token for ``Challenge/Method/bearer`` (RFC 6750 §2.1).
+    /// A bearer token for ``Challenge/Method/bearer`` (RFC 6750 §2.1).
     public static func bearer(_ token: String, persistence: Persistence = .session) -> Credential {
         Credential(token: token, persistence: persistence)
     }
 
-    /// The same secret, whatever its persistence.
+    /// Whether both hold the same secret, whatever their persistence.
     func proves(sameAs other: Credential) -> Bool {
         user == other.user && password == other.password && token == other.token
     }

@@ -1,5 +1,5 @@
-// The permanent part of a `CredentialStore`: one JSON file, read anew at each call, changed under a lock that other
-// processes respect, and replaced in one step.
+// The permanent part of a `CredentialStore`: one JSON file. Each call reads it; changes are made under a lock that
+// other processes respect, and replace the file atomically.
 
 import FoundationEssentials
 import Glibc
@@ -13,7 +13,7 @@ final class CredentialFile: Sendable {
 
     init(_ path: String) { self.path = path }
 
-    /// What went wrong first; `nil` if nothing did.
+    /// The first failure; `nil` if there was none.
     var problem: String? { trouble.withLock { $0 } }
     private func report(_ words: String) { trouble.withLock { $0 = $0 ?? "\(path): \(words)" } }
 
@@ -32,18 +32,19 @@ final class CredentialFile: Sendable {
         var password: String
         var token: String?
     }
-    /// More than any user has.
+    /// The largest file that is read, far more than a user needs.
     private static let mostBytes: Int64 = 4 << 20
 
     private enum Content {
         case table(CredentialTable)
-        /// Bytes of ours that are no table.
+        /// A file of the store that cannot be decoded.
         case damaged
-        /// Others may write to it or to its folder, it is larger than any of ours, or it cannot be read: it is left as it is.
+        /// The file or its folder is writable by other users, the file is too large, or it cannot be read: it is left
+        /// unchanged.
         case foreign
     }
 
-    /// A file that is not there, not ours alone, or not to be understood is empty.
+    /// Reads the table. A file that is missing, untrusted or damaged counts as empty.
     func read() -> CredentialTable {
         if case .table(let table) = content() { table } else { CredentialTable() }
     }
@@ -83,7 +84,8 @@ final class CredentialFile: Sendable {
         return .table(table)
     }
 
-    /// Returns whether it was written. What cannot be read is not written over: it is somebody's.
+    /// Returns whether the file was written. A file that cannot be read is not overwritten, because it may belong to
+    /// another user.
     @discardableResult
     func change(_ change: (inout CredentialTable) -> Void) -> Bool {
         do throws(IOFailure) { try PrivateFolder.make(folder) } catch {
@@ -122,7 +124,7 @@ final class CredentialFile: Sendable {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .prettyPrinted]
         let data = try encoder.encode(records)
-        // It would not be read again.
+        // A larger file would not be read again.
         guard data.count <= Self.mostBytes else { throw IOFailure(.system(EFBIG), .write) }
         let file = try FileWriter.create(in: folder, prefix: ".credentials-")
         try Array(data).withUnsafeBytes { bytes in try file.write(bytes, at: 0) }

@@ -1,4 +1,4 @@
-// Which credentials the stores of a session have removed, and in which order. A load that logs in with a credential while a
+// The credentials that the stores of a session have removed, in order. A load that logs in with a credential while a
 // store removes it does not bring the credential back; the removal of another credential does not concern that load.
 
 struct CredentialRemovals: Sendable {
@@ -30,7 +30,7 @@ struct CredentialRemovals: Sendable {
         numbers = [:]
     }
 
-    /// Whether the credential of a login was removed since there were so many removals.
+    /// Whether the credential of a login was removed after the first `earlier` removals.
     func contains(_ login: Login, since earlier: Int) -> Bool {
         guard count > earlier else { return false }
         guard ofAll <= earlier else { return true }

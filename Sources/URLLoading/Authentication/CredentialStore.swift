@@ -2,8 +2,9 @@ public import FoundationEssentials
 import Synchronization
 import URLLoadingIO
 
-/// Credentials by protection space: in memory, and, if it has a file, those that are ``Credential/Persistence/permanent``
-/// there too.
+/// Stores credentials by protection space, in memory and optionally in a file.
+///
+/// ``Credential/Persistence/permanent`` credentials are written to the file, if there is one.
 ///
 /// ```swift
 /// let store = CredentialStore()
@@ -11,40 +12,43 @@ import URLLoadingIO
 ///     host: "example.org", port: 443, scheme: "https", realm: "staff", method: .digest))
 /// configuration.authentication.credentialStore = store
 /// ```
-/// A load looks for a credential of the very space that asks; then for one of the same server and realm for
-/// ``Challenge/Method/any``; then for one of the same server for any method and without a realm. All calls are
-/// synchronous, from any task; those that read or write the file may block. Processes that share a file wait for each
-/// other, and each call sees what the others have written. It does not encrypt: its file is readable by its owner
-/// alone (0600), and replaced in one step. One that others may write to, or whose folder they may write to, or of more than
-/// 4 MiB, is neither read nor written over (``problem``); one that is no store's is put aside (`.damaged`) when there is something to keep. Of one server a session keeps at
-/// most 32 spaces by itself.
+/// A load looks for a credential of the challenging space first; then for one of the same server and realm for
+/// ``Challenge/Method/any``; then for one of the same server for any method and without a realm.
+///
+/// All calls are synchronous and may be made from any task; those that read or write the file may block. Processes that
+/// share a file wait for each other, and each call sees the changes of the others.
+///
+/// The file is not encrypted: it is readable by its owner alone (0600), and replaced atomically. A file of more than 4
+/// MiB, or one that other users may write to, directly or through its folder, is neither read nor overwritten
+/// (``problem``). A file that is not in the store's format is renamed (`.damaged`) at the next change. A session adds
+/// at most 32 spaces of one server by itself.
 public final class CredentialStore: Sendable, CustomStringConvertible {
-    /// Of this user and this program: `credentials.json` in `$XDG_STATE_HOME/<program>`, or in `~/.local/state/<program>`. Not made
-    /// before there is something to keep.
+    /// The store of this user and this program: `credentials.json` in `$XDG_STATE_HOME/<program>`, or in
+    /// `~/.local/state/<program>`. The file is created when the first credential is written.
     public static let shared = CredentialStore(file: CredentialFile.standardURL)
 
     private let memory = Lock(CredentialTable())
     private let file: CredentialFile?
-    /// Who says unasked what is kept here.
+    /// The sessions that send credentials of this store without being challenged.
     private let users = Lock<[ObjectIdentifier: User]>([:])
     private struct User: Sendable { weak let user: (any CredentialUser)? }
 
-    /// - Parameter file: a `file` URL; `nil` keeps everything in memory. Its folder is made when it is needed.
+    /// - Parameter file: a `file` URL; `nil` keeps everything in memory. Its folder is created when it is needed.
     public init(file: URL? = nil) { self.file = file.map { CredentialFile($0.path(percentEncoded: false)) } }
 
-    /// The credential to propose for a space: the one that was set last.
+    /// Returns the credential to propose for a space: the one that was set last.
     public func credential(for space: ProtectionSpace) -> Credential? { table.credential(for: space) }
 
-    /// All for exactly this space, the one set last first.
+    /// Returns all credentials for exactly this space, the one set last first.
     public func credentials(for space: ProtectionSpace) -> [Credential] { table.credentials[space]?.reversed() ?? [] }
 
-    /// Everything, by space.
+    /// All credentials, by space.
     public var all: [ProtectionSpace: [Credential]] { table.credentials.mapValues { $0.reversed() } }
 
-    /// Keeps a credential, in place of one of the same user. One that is ``Credential/Persistence/permanent`` goes to
-    /// the file; if that cannot be written, or there is none, it stays in memory. One with
-    /// ``Credential/Persistence/none`` is not kept.
-    /// - Returns: whether it is kept as it wants to be.
+    /// Stores a credential, replacing one of the same user. A ``Credential/Persistence/permanent`` one goes to the
+    /// file; if there is no file, or it cannot be written, the credential stays in memory. A credential with
+    /// ``Credential/Persistence/none`` is not stored.
+    /// - Returns: whether it is stored as its persistence demands.
     @discardableResult
     public func set(_ credential: Credential, for space: ProtectionSpace) -> Bool {
         switch credential.persistence {
@@ -60,15 +64,15 @@ public final class CredentialStore: Sendable, CustomStringConvertible {
         return credential.persistence == .session
     }
 
-    /// Removes the credential of the same user, from the file too. No session of this process says it unasked any more.
+    /// Removes the credential of the same user, from the file too. The sessions of this process stop sending it.
     public func remove(_ credential: Credential, for space: ProtectionSpace) {
         memory.withLock { $0.remove(credential, for: space) }
         if let file, file.read().credentials[space] != nil { file.change { $0.remove(credential, for: space) } }
         for user in live { user.forget(credential, for: space) }
     }
 
-    /// Removes everything, from the file too. Sessions of this process that use the store forget who they were: they say it no
-    /// more until a server asks again. A load under way ends as it began.
+    /// Removes all credentials, from the file too. Sessions of this process that use the store forget their logins, and
+    /// send no credential until a server challenges again. Loads that are running are not affected.
     public func removeAll() {
         memory.withLock { $0 = CredentialTable() }
         if let file, !file.read().credentials.isEmpty { file.change { $0 = CredentialTable() } }
@@ -87,16 +91,16 @@ public final class CredentialStore: Sendable, CustomStringConvertible {
         return table
     }
 
-    /// What went wrong with the file first, for people; `nil` if nothing did, or there is none.
+    /// A description of the first failure with the file; `nil` if there was none, or if the store has no file.
     public var problem: String? { file?.problem }
 
-    /// How many spaces there are, and nothing of them.
+    /// The number of protection spaces, without their names.
     public var description: String {
         "\(table.credentials.count) protection spaces\(file == nil ? "" : ", with a file")"
     }
 }
 
-/// Credentials by space, the last set last.
+/// Credentials by space; the last element was set last.
 struct CredentialTable: Sendable {
     var credentials: [ProtectionSpace: [Credential]] = [:]
 

@@ -1,5 +1,5 @@
-// What a server says of itself after a proof with Digest (RFC 7616 §3.5): that it knows the password too. With auth-int that
-// covers the body, and is known at its end.
+// Checks the server's own proof after a Digest authentication (RFC 7616 §3.5): that the server knows the password too.
+// With auth-int the proof covers the body, and is checked at its end.
 
 import URLLoadingIO
 import URLLoadingWire
@@ -19,7 +19,7 @@ final class DigestProof: @unchecked Sendable {
         body = BodyHash(Login.kind(authorization.challenge.hash))
     }
 
-    /// - Returns: whether all is said: nothing covers the body.
+    /// - Returns: true if the check is complete, because the proof does not cover the body.
     func hear(_ headers: Headers) throws(LoadError) -> Bool {
         guard let text = headers[field], let information = AuthenticationChallenge.information(text) else {
             return true
@@ -34,7 +34,7 @@ final class DigestProof: @unchecked Sendable {
 
     func hear(_ piece: Chunk) { body.update(piece) }
 
-    /// The body has ended.
+    /// Checks the proof at the end of the body.
     func end() throws(LoadError) {
         guard let information else { return }
         self.information = nil
@@ -48,7 +48,7 @@ final class DigestProof: @unchecked Sendable {
 }
 
 extension [DigestProof] {
-    /// Of the origin's and a proxy's.
+    /// Passes a piece to the proofs of the origin and of the proxy.
     func hear(_ piece: BodyPiece?) throws(LoadError) {
         for proof in self {
             switch piece {

@@ -1,5 +1,5 @@
-// A credential that opens a protection space, and what of it changes from request to request: the nonce of Digest and
-// how often it was used. Shared by all loads that use it, so that no count is used twice.
+// A credential in use for a protection space, with the state that changes between requests: the Digest nonce and its
+// use count. Shared by all loads that use it, so that no count is used twice.
 
 import Synchronization
 import URLLoadingIO
@@ -8,18 +8,19 @@ import URLLoadingWire
 final class Login: Sendable {
     let space: ProtectionSpace
     let credential: Credential
-    /// It came with a URL, and goes with those URLs alone.
+    /// The credential came with a URL, and is sent only with URLs that contain it.
     let isOfURL: Bool
-    /// Of a proxy: what its address says itself, in whose place this was found. Good for that address alone (security 17).
+    /// For a proxy: the credential in the proxy's address that this login replaces. The login is sent only to proxies
+    /// with that address, so that one proxy user's login does not serve another.
     let instead: Credential?
-    /// A decision gave it, so it may have to be kept.
+    /// The credential came from a decision, so the session may have to store it.
     let isAnswer: Bool
-    /// Of the method it was accepted by.
+    /// The rank of the scheme (`AuthenticationOffer.strength`).
     let strength: Int
-    /// What the paths of requests begin with that get it unasked.
+    /// The path prefixes of requests that carry this login without being challenged.
     let paths: [String]
-    /// The folder of the path that it was asked for: below it this login goes before those of folders above it, whatever
-    /// `paths` says.
+    /// The folder of the challenged path. Below it this login precedes those of folders above it, regardless of
+    /// `paths`.
     private let folder: String
     private enum Scheme: Sendable {
         case fixed(String)
@@ -34,7 +35,7 @@ final class Login: Sendable {
         var cnonce = Login.random()
     }
 
-    /// `nil` if the credential cannot be said in that way.
+    /// Fails if the scheme cannot carry the credential.
     init?(
         _ offer: AuthenticationOffer, _ space: ProtectionSpace, _ credential: Credential, isOfURL: Bool, path: String,
         isAnswer: Bool = false,
@@ -82,8 +83,8 @@ final class Login: Sendable {
         strength = offer.strength
     }
 
-    /// RFC 7616 §3.3: the whole origin unless `domain` says where. What it says of other origins is nothing to us
-    /// (security 8).
+    /// RFC 7616 §3.3: the whole origin unless `domain` lists paths. URIs of other origins in `domain` are ignored: a
+    /// server must not direct a credential to another one.
     private static func paths(_ domain: [String], _ space: ProtectionSpace) -> [String] {
         guard !domain.isEmpty, !space.isProxy else { return ["/"] }
         return domain.prefix(32).compactMap { text in
@@ -95,16 +96,17 @@ final class Login: Sendable {
         }
     }
 
-    /// Whether it may be said where this is what the URL, or a proxy's address, says.
+    /// Whether the login may be sent with a request whose URL, or to a proxy whose address, contains this credential.
     func serves(_ own: Credential?) -> Bool {
         guard let expected = isOfURL ? credential : instead else { return own == nil && !isOfURL }
         return own.map { $0.proves(sameAs: expected) } ?? false
     }
 
-    /// Its token is made for each request, by whoever may block.
+    /// Negotiate: a token is generated for each request, on a thread that may block.
     var isTicket: Bool { if case .negotiate = scheme { true } else { false } }
 
-    /// It opens a connection, and not a request alone: nobody else's requests may go there (security 12, 13).
+    /// The login authenticates a connection instead of a request: requests of other identities must not use that
+    /// connection.
     var opensConnections: Bool {
         switch scheme {
         case .negotiate, .ntlm: true
@@ -112,23 +114,23 @@ final class Login: Sendable {
         }
     }
 
-    /// It takes more than one message to open one.
+    /// The authentication takes more than one message.
     var takesLegs: Bool { if case .ntlm = scheme { true } else { needsMore.load(ordering: .relaxed) } }
     private let needsMore = Atomic(false)
 
-    /// The server of a ticket was not content with the first.
+    /// Notes that the server asked for a further token after the first.
     func takeLegs() { needsMore.store(true, ordering: .relaxed) }
 
-    /// What the password of a ticket's user is good for; `nil` uses the tickets in this user's cache.
+    /// The Kerberos credential made of a user and password; `nil` uses the tickets in this user's cache.
     let ticketCredential: TicketCredential?
 
-    /// A ticket's first token, made to see whether there is one: whoever takes it says it.
+    /// Takes the first token, which was generated to find out whether a ticket is available.
     func takeBegunTicket() -> TicketProof.Begun? { begunTicket.withLock { $0.take() } }
     func keep(_ begun: TicketProof.Begun) { begunTicket.withLock { $0 = begun } }
     private let begunTicket = Lock<TicketProof.Begun?>(nil)
 
-    /// What it opens stays open through a proxy that gets the requests themselves: it says that it keeps the connections of
-    /// its clients apart (RFC 4559 §6).
+    /// Whether the login may authenticate a connection through a forwarding proxy: the proxy must announce that it
+    /// keeps the connections of its clients apart (RFC 4559 §6).
     func mayPass(_ forwarder: Proxy?) -> Bool {
         guard let forwarder else { return true }
         return forwarding.load(ordering: .relaxed) && forwarder.login?.opensConnections != true
@@ -136,27 +138,27 @@ final class Login: Sendable {
     func passForwarders() { forwarding.store(true, ordering: .relaxed) }
     private let forwarding = Atomic(false)
 
-    /// Good for one load; what it has opened is nobody else's.
+    /// The login is valid for one load; a connection authenticated with it is not reused.
     var isForOneLoad: Bool { credential.persistence == .none && !isOfURL }
 
-    /// The value of Authorization or Proxy-Authorization for one request.
-    /// - Parameter body: of the request, if it is known before it is sent. Asked for only where it is proved too.
-    /// - Returns: `nil` if this request cannot be proved that way.
+    /// Returns the value of Authorization or Proxy-Authorization for one request.
+    /// - Parameter body: the digest of the request's body; evaluated only if the proof covers it.
+    /// - Returns: `nil` if the scheme cannot authenticate this request.
     func authorization(_ method: String, _ target: [UInt8], body: @autoclosure () -> [UInt8]?) -> String? {
         if case .fixed(let value) = scheme { return value }
         guard let digest = digestAuthorization() else { return nil }
         return digest.value(method: method, target: target, body: digest.challenge.needsBody ? body() : nil)
     }
 
-    /// What Digest was asked for last; `nil` if it is another way.
+    /// The current Digest challenge; `nil` for another scheme.
     var digestChallenge: DigestChallenge? { digest.withLock { $0?.challenge } }
 
-    /// What Digest says for one request; `nil` if it is another way.
+    /// Returns the Digest authorization for one request, with the next count; `nil` for another scheme.
     func digestAuthorization() -> DigestAuthorization? {
         let use = digest.withLock { use -> DigestUse? in
             guard use != nil else { return nil }
             use?.count &+= 1
-            // With -sess it is part of the key that belongs to the nonce.
+            // With -sess the cnonce is part of the session key, so it stays as long as the nonce.
             if use?.challenge.isSession == false { use?.cnonce = Self.random() }
             return use
         }
@@ -166,7 +168,7 @@ final class Login: Sendable {
             hash: { Self.kind($0).hex($1) ?? "" })
     }
 
-    /// What an answer says of the next request (RFC 7616 §3.5).
+    /// Takes the next nonce from a response (RFC 7616 §3.5).
     func learn(from head: HTTPHead) {
         guard case .digest = scheme,
             let text = head.headers[space.isProxy ? .proxyAuthenticationInfo : .authenticationInfo],
@@ -179,14 +181,14 @@ final class Login: Sendable {
         }
     }
 
-    /// The nonce was too old: the same credential goes on with another. Returns false if that is not what is offered.
+    /// Continues with a new nonce after a challenge that calls the old one stale. Returns false if no offer does.
     func renew(from offers: [AuthenticationOffer]) -> Bool {
         for case .digest(let challenge) in offers where challenge.isStale && challenge.realm == space.realm {
             let isSame = digest.withLock { use in
                 guard let old = use?.challenge, old.hash == challenge.hash, !challenge.provesLess(than: old) else {
                     return false
                 }
-                // The same nonce once more is no new one.
+                // A repeated nonce is not a new one.
                 guard old.nonce != challenge.nonce else { return false }
                 use = DigestUse(challenge: challenge)
                 return true
@@ -196,7 +198,7 @@ final class Login: Sendable {
         return false
     }
 
-    /// How much of a path is covered; `nil` if none of it is.
+    /// Returns the length of the longest matching path prefix; `nil` if no prefix matches.
     func coverage(of path: String) -> Int? {
         guard let count = paths.filter({ Self.isPath($0, of: path) }).map(\.utf8.count).max() else { return nil }
         return Self.isPath(folder, of: path) ? max(count, folder.utf8.count) : count
@@ -214,7 +216,7 @@ final class Login: Sendable {
         }
     }
 
-    /// 128 bits of the system's generator.
+    /// Returns 128 bits of the system's random generator.
     private static func random() -> String {
         let words = (UInt64.random(in: .min ... .max), UInt64.random(in: .min ... .max))
         return String(words.0, radix: 36) + String(words.1, radix: 36)

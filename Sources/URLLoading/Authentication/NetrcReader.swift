@@ -1,5 +1,5 @@
-// netrc(5): words parted by blanks; the first machine that fits counts, `default` fits every one. What follows
-// `macdef` up to an empty line is skipped.
+// Reads netrc(5): words separated by blanks. The first matching machine wins; `default` matches every host. Macros
+// after `macdef` are skipped up to an empty line.
 
 import FoundationEssentials
 import Synchronization
@@ -12,7 +12,8 @@ final class NetrcReader: Sendable {
 
     init(_ netrc: Netrc) { self.netrc = netrc }
 
-    /// Blocks while it is read for the first time. A file that is not there, or too large, is empty.
+    /// Returns the credential for a host. The first call blocks while the file is read; a missing or too large file
+    /// counts as empty.
     func credential(for host: String, user: String?) -> Credential? {
         let entries = self.entries.withLock { entries in
             if let entries { return entries }
@@ -72,8 +73,8 @@ struct NetrcEntry: Sendable, Hashable {
     }
 }
 
-/// Words as curl reads them: quotes may hold blanks, a backslash in them `\n`, `\r`, `\t` or any other character; a word
-/// that begins with "#" hides the rest of its line.
+/// Splits the text into words as curl does: quotes may contain blanks, and a backslash in them `\n`, `\r`, `\t` or any
+/// other character; a word that begins with "#" comments out the rest of its line.
 private struct NetrcWords {
     private let text: [UInt8]
     private var position = 0

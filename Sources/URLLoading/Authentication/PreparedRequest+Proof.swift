@@ -1,4 +1,4 @@
-// The digest of a request body, for proxies and origins that want it proved (RFC 7616 §3.4.3).
+// Computes the digest of a request body, for proxies and origins that require auth-int (RFC 7616 §3.4.3).
 
 import FoundationEssentials
 import URLLoadingIO
@@ -12,8 +12,8 @@ extension PreparedRequest {
         provedBody = try await bodyHash(Login.kind(challenge.hash), load)
     }
 
-    /// Digits; `nil` if the body could not be read. Files are read once more for it, a sequence is asked for once more, and
-    /// so is a decision that gave one.
+    /// Returns the hexadecimal digest; `nil` if the body could not be read. Reads files a second time, and asks a
+    /// sequence or a body decision for a second body.
     func bodyHash(_ kind: DigestHash, _ load: LoadContext) async throws(LoadError) -> String? {
         switch body {
         case nil: return kind.hex([])
@@ -28,7 +28,7 @@ extension PreparedRequest {
         }
     }
 
-    /// What a decision gave may be good for one reading.
+    /// Digests another body of the decision, because the first may only be readable once.
     private func hashOfAnother(_ kind: DigestHash, _ load: LoadContext) async throws(LoadError) -> String? {
         var other = self
         other.body = try await OutgoingBody.open(

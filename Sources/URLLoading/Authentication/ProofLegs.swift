@@ -1,4 +1,4 @@
-// What is said on one connection, message by message, until it is opened. It knows neither connections nor requests.
+// The messages that authenticate one connection, as a state machine that knows neither connections nor requests.
 
 import FoundationEssentials
 import URLLoadingIO
@@ -13,15 +13,15 @@ final class ProofLegs: @unchecked Sendable {
     private let scheme: Scheme
     let login: Login
     let isProxy: Bool
-    /// Something of it went out, or its connection was open already.
+    /// A message was sent, or the connection was authenticated already.
     private(set) var hasSpoken = false
     func wasHeard() { hasSpoken = true }
 
-    /// The value of Authorization or Proxy-Authorization, and whether it goes with the request itself.
+    /// The value of Authorization or Proxy-Authorization, and whether it is sent with the request itself.
     typealias Message = (value: String, isLast: Bool)
 
-    /// `nil` for what needs no connection of its own.
-    /// - Parameter limit: how long one step of a ticket may take.
+    /// Fails for a scheme that does not authenticate connections.
+    /// - Parameter limit: the timeout of one Kerberos step.
     init?(_ login: Login, timeout limit: Duration) {
         guard login.opensConnections else { return nil }
         self.login = login
@@ -29,8 +29,8 @@ final class ProofLegs: @unchecked Sendable {
         scheme = login.isTicket ? .negotiate(TicketProof(login, timeout: limit)) : .ntlm(login.credential)
     }
 
-    /// `nil` if there is nothing to say: the ticket there was is good no more.
-    /// - Parameter binding: of the channel to whoever hears it (RFC 5929).
+    /// Returns the first message; `nil` if there is none, because the ticket has expired.
+    /// - Parameter binding: the channel binding of the connection to the authenticating server or proxy (RFC 5929).
     func first(_ binding: [UInt8]?, _ load: LoadHandle) async throws(LoadError) -> Message? {
         switch scheme {
         case .ntlm:
@@ -43,21 +43,21 @@ final class ProofLegs: @unchecked Sendable {
         }
     }
 
-    /// The answer to what the server has said.
+    /// Returns the answer to the server's token.
     func next(_ words: [UInt8], _ binding: [UInt8]?, _ load: LoadHandle) async throws(LoadError) -> Message {
         switch scheme {
         case .ntlm(let credential): return ("NTLM " + Base64.encode(try prove(credential, words, binding)), true)
         case .negotiate(let proof):
             guard case .goesOn(let said, let isComplete) = await proof.step(words, load), !said.isEmpty else {
                 if let reason = load.stopReason { throw LoadError(reason, phase: .waiting) }
-                throw .proofBroken("what the server says to a ticket is no answer to it")
+                throw .proofBroken("the server's answer to the Kerberos ticket is invalid")
             }
             return ("Negotiate " + Base64.encode(said), isComplete)
         }
     }
 
-    /// What is said to a single message: the end of the proof, or that the server wants to hear more.
-    /// - Returns: whether more is to be said.
+    /// Handles the response to a single message: the end of the proof, or a request for a further token.
+    /// - Returns: whether a further message must be sent.
     func hear(_ head: HTTPHead, _ load: LoadHandle) async throws(LoadError) -> Bool {
         guard case .negotiate(let proof) = scheme, proof.isOpen else { return false }
         if head.status == refusal {
@@ -70,7 +70,7 @@ final class ProofLegs: @unchecked Sendable {
         guard let words = words(in: head.headers) ?? finalWords(in: head.headers) else { return false }
         guard case .goesOn(_, isComplete: true) = await proof.step(words, load) else {
             if let reason = load.stopReason { throw LoadError(reason, phase: .waiting) }
-            throw .proofBroken("the server of a ticket does not prove that it is \(login.space.host)")
+            throw .proofBroken("the server did not prove by its Kerberos answer that it is \(login.space.host)")
         }
         return false
     }
@@ -81,11 +81,11 @@ final class ProofLegs: @unchecked Sendable {
         guard let digest = LegacyDigest.shared else {
             throw LoadError(
                 .authenticationFailed, phase: .waiting, party: .local,
-                detail: "NTLM needs MD4, of OpenSSL's legacy provider, and it is not installed")
+                detail: "NTLM needs MD4 from OpenSSL's legacy provider, which is not installed")
         }
         let hashes = NTLMHashes(md4: { digest.md4($0) }, md5: { digest.md5($0) })
         guard let challenge = NTLMChallenge(words) else {
-            throw .proofBroken("no challenge of NTLM, or none in Unicode")
+            throw .proofBroken("the server's NTLM challenge is invalid, or does not allow Unicode")
         }
         let sinceFirstYear = Date.now.timeIntervalSince1970 + 11_644_473_600
         let circumstances = NTLMAuthenticate.Circumstances(
@@ -96,17 +96,17 @@ final class ProofLegs: @unchecked Sendable {
             challenge, circumstances)
         guard let message else {
             throw LoadError(
-                .authenticationFailed, phase: .waiting, party: .local, detail: "a user or a target too long for NTLM")
+                .authenticationFailed, phase: .waiting, party: .local, detail: "user or target is too long for NTLM")
         }
         return message
     }
 
-    /// What a server says in its answer to a message.
+    /// Returns the server's token in the response to a message.
     func words(in headers: Headers) -> [UInt8]? {
         words(of: headers.values(of: isProxy ? .proxyAuthenticate : .wwwAuthenticate))
     }
 
-    /// Squid says its last word there.
+    /// Returns the final token, which Squid sends in another field.
     private func finalWords(in headers: Headers) -> [UInt8]? {
         words(of: headers.values(of: isProxy ? .proxyAuthenticationInfo : .authenticationInfo))
     }

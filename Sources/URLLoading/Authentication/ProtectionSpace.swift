@@ -1,22 +1,22 @@
 public import FoundationEssentials
 import URLLoadingWire
 
-/// A part of a server that one credential opens (RFC 9110 §11.5).
+/// A part of a server to which one credential gives access (RFC 9110 §11.5).
 ///
 /// ```swift
 /// let space = ProtectionSpace(host: "example.org", port: 443, scheme: "https", realm: "staff", method: .digest)
 /// ```
 public struct ProtectionSpace: Sendable, Hashable, CustomStringConvertible {
-    /// In normal form.
+    /// The host in normal form.
     public let host: String
     public let port: Int
-    /// The scheme of its URLs, such as `https`; of a proxy, its kind.
+    /// The scheme of the server's URLs, such as `https`; for a proxy, its kind.
     public let scheme: String
-    /// The name the server gives it; `nil` if it gives none.
+    /// The realm that the server names; `nil` if it names none.
     public let realm: String?
-    /// How it is opened; of a handler's own, any name.
+    /// The authentication scheme; a custom handler may use any name.
     public let method: Challenge.Method
-    /// It is a proxy that asks.
+    /// True if a proxy authenticates the client.
     public let isProxy: Bool
 
     public init(
@@ -30,9 +30,9 @@ public struct ProtectionSpace: Sendable, Hashable, CustomStringConvertible {
         self.isProxy = isProxy
     }
 
-    /// A part of the server that a URL is of, its host in normal form.
-    /// - Parameter server: of http, https, ftp or ftps; what follows host and port is not looked at.
-    /// - Throws: ``LoadError/Reason/badURL``, ``LoadError/Reason/unsupportedScheme``.
+    /// Makes the protection space of a URL's server, with the host in normal form.
+    /// - Parameter server: a URL of http, https, ftp or ftps; only its scheme, host and port are used.
+    /// - Throws: ``LoadError/Reason/badURL`` or ``LoadError/Reason/unsupportedScheme``.
     public init(server: URL, realm: String? = nil, method: Challenge.Method = .any) throws(LoadError) {
         let origin: Origin
         do throws(WireViolation) {

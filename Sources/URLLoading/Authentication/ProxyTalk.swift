@@ -1,24 +1,24 @@
-// What is said to proxies on the way to something that is no http. What the tunnel leads to is nobody's business but the
-// proxies': its host and port.
+// Authenticates to the proxies of a connection for a protocol other than HTTP. The proxies learn only the host and port
+// of the tunnel's destination.
 
 import FoundationEssentials
 import URLLoadingIO
 import URLLoadingWire
 
-/// A way that a proxy did not open.
+/// A proxy chain that a proxy refused to open.
 struct ProxyRefusal {
     let error: LoadError
     let way: ProxyChain
-    /// The channel binding of the connection to the proxy, if that is kept (RFC 5929).
+    /// The channel binding of the connection to the proxy, if the connection is kept open (RFC 5929).
     let binding: [UInt8]?
 }
 
-/// Made for one connection; the load's own task uses it.
+/// Made for one connection; used by the load's own task.
 final class ProxyTalk {
     private let origin: Origin
     private let load: any ConnectionClient
     private let core: Core
-    /// Made when the first proxy wants to know who asks.
+    /// Created at the first challenge of a proxy.
     private var talk: AuthenticationTalk?
 
     init(_ origin: Origin, _ load: any ConnectionClient, _ core: Core) {
@@ -27,7 +27,7 @@ final class ProxyTalk {
         self.core = core
     }
 
-    /// Goes a way, and once more with what is known then if a proxy asks.
+    /// Opens a proxy chain, and retries with a login after a challenge.
     func open<Value>(
         _ way: ProxyChain, _ attempt: (ProxyChain, RefusedTunnels?) async throws(LoadError) -> Value
     ) async throws(LoadError) -> Value {
@@ -47,7 +47,7 @@ final class ProxyTalk {
         }
     }
 
-    /// Whether the way is to be tried again, with what is known now.
+    /// Returns whether to retry the chain with another login.
     private func answers(_ refusal: ProxyRefusal) async throws(LoadError) -> Bool {
         guard refusal.error.reason == .proxyAuthenticationRequired else { return false }
         guard let url = URL(string: "http://\(origin.host):\(origin.port)/"),

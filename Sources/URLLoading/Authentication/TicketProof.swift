@@ -1,5 +1,5 @@
-// One proof by ticket, made when the channel that it goes through is known: it is bound to that (RFC 5929), so that nobody
-// in between can pass it on.
+// One Kerberos proof. It is made when the connection is known, and bound to its channel (RFC 5929), so that an
+// intermediary cannot relay it.
 
 import Synchronization
 import URLLoadingIO
@@ -11,7 +11,7 @@ final class TicketProof: @unchecked Sendable {
     private let limit: Duration
     private var context: TicketContext?
 
-    /// A first token that nobody has heard yet.
+    /// A first token that has not been sent.
     struct Begun: Sendable {
         let context: TicketContext
         let words: [UInt8]
@@ -23,10 +23,10 @@ final class TicketProof: @unchecked Sendable {
         self.limit = limit
     }
 
-    /// Something was said, and the answer may end it.
+    /// A token was sent, and the response may complete the proof.
     var isOpen: Bool { context != nil }
 
-    /// A token is good for one request: servers remember those they have seen.
+    /// Makes the first token. A token serves one request: servers reject one they have seen.
     func begin(_ binding: [UInt8]?, _ load: LoadHandle) async -> Begun? {
         var begun = login.takeBegunTicket()
         if begun == nil || begun?.context.binding != binding {
@@ -36,7 +36,7 @@ final class TicketProof: @unchecked Sendable {
         return begun
     }
 
-    /// - Returns: `nil` if there is no ticket, no name to get one for, no library, or no answer in time.
+    /// - Returns: `nil` without a ticket, without a service name, without the library, or after the timeout.
     static func begin(
         _ host: String, _ credential: TicketCredential?, _ binding: [UInt8]?, timeout limit: Duration,
         _ load: LoadHandle

@@ -1,12 +1,12 @@
-// Handlers of this package see each bearer token that is renewed behind them, to record it; and renew one themselves
-// where they answer in the place of a server, to replay it.
+// Lets handlers of this package observe token renewals, in order to record them; and renew tokens themselves where they
+// answer in place of a server, in order to replay them.
 
 import URLLoadingIO
 import URLLoadingWire
 
-/// A moment of a request whose bearer token was refused.
+/// An event of a request whose bearer token was refused.
 package enum TokenRenewal: Sendable {
-    /// The answer that refused the token, whose body is not read; and the number of the token, see `TokenUse.renew`.
+    /// The response that refused the token, whose body is not read, and the token's number (see `TokenUse.renew`).
     case refused(Response, token: Int)
     /// The session has the next token, and sends the request again.
     case sentAgain
@@ -22,11 +22,11 @@ package struct TokenUse: Sendable {
         (self.talk, self.client) = (talk, client)
     }
 
-    /// Gets the token after the one that was refused, once for each request, as a server's refusal does.
-    /// - Parameter token: the number of the refused token, counted by its session from 0. If the session has a later
-    ///   one already, no other is got: loads side by side are refused for one token, and renew it once. `nil`: the
-    ///   token that the request has.
-    /// - Returns: whether there is another token, with which the request is to be answered again.
+    /// Gets the token after the refused one, at most once for each request, as after a server's refusal.
+    /// - Parameter token: the number of the refused token, counted by the session from 0; `nil` for the token of the
+    ///   request. If the session already has a later token, no other is fetched, so that concurrent loads refused with
+    ///   one token renew it once.
+    /// - Returns: whether there is another token, with which the request must be answered again.
     package func renew(_ token: Int?, after refusal: Response) async throws(LoadError) -> Bool {
         try client.enter()
         defer { client.leave() }
@@ -51,7 +51,7 @@ extension ProtocolClient {
 }
 
 extension ProtocolClient.Next {
-    /// The same as `load`, told of the tokens that are renewed behind this handler.
+    /// Loads as `load` does, and reports the tokens that are renewed behind this handler.
     package func load(
         _ request: Request, renewals: @escaping @Sendable (TokenRenewal) -> Void
     ) async throws(LoadError) -> ProtocolResponse {

@@ -1,5 +1,5 @@
-// Whose an answer is and where it came from, as a value that the answer's exchange brings along. Requests of a load
-// that run at once share nothing of it.
+// The owner and the source of an answer, as a value that its exchange carries. Concurrent requests of one load share no
+// state through it.
 
 import Synchronization
 import URLLoadingIO
@@ -13,40 +13,40 @@ struct CarriedIdentity: Sendable {
     var hasCookies = false
 }
 
-/// What an exchange with a server says to the cache besides its head.
+/// The facts that an exchange with a server reports to the cache beside the response's head.
 struct Provenance: Sendable {
     var carried = CarriedIdentity()
-    /// The server knows the client by a certificate.
+    /// The client authenticated with a certificate.
     var hasCertificate = false
-    /// A decision alone trusts the server.
+    /// The server is trusted only because a decision of the caller said so.
     var isForced = false
-    /// The certificate of the server; `nil` without TLS.
+    /// The digest of the server's certificate; `nil` without TLS.
     var server: String?
     var source = AnswerSource.unknown
-    /// A resolver or a proxy of the configuration's own led to the server.
+    /// The configuration's own resolver or proxies led to the server.
     var isPrivatelyRouted = false
 }
 
-/// Whose an answer is, in the marks that a stored response keeps (`CacheOwner`), and where it came from.
+/// The owner of an answer, in the marks that a stored response keeps (`CacheOwner`), and its source.
 struct AnswerMarks: Sendable, Equatable {
-    /// By the names of `CacheOwner`. Without one of them the answer is not restricted in that respect.
+    /// The marks by the names of `CacheOwner`. An absent name means that the answer is not restricted in that respect.
     private(set) var owner: [String: String] = [:]
-    /// Nil while no server has answered.
+    /// The server addresses; nil if no server has answered.
     private(set) var source: AnswerSource?
-    /// False if no marks say whose it is.
+    /// False if the marks cannot describe the owner, so the answer must not be stored.
     private(set) var isStorable = true
 
-    /// Of an answer without an owner that came from no server.
+    /// The marks of an answer that has no owner and came from no server.
     init() {}
 
-    /// Of an answer that is for the load alone that got it.
+    /// The marks of an answer that only the load that received it may use.
     static var unstorable: AnswerMarks {
         var marks = AnswerMarks()
         marks.isStorable = false
         return marks
     }
 
-    /// Of an answer from a server.
+    /// The marks of an answer from a server.
     init(_ provenance: Provenance, to query: CacheQuery) {
         var varying: [String: String?] = [:]
         query.markOwn(&varying)
@@ -55,20 +55,20 @@ struct AnswerMarks: Sendable, Equatable {
         source = provenance.source
     }
 
-    /// Of a stored response.
+    /// The marks of a stored response.
     init(_ stored: StoredResponse) {
         owner = stored.varying.filter { CacheOwner.names.contains($0.key) }.compactMapValues { $0 }
         source = stored.source
     }
 
-    /// Of a response that a handler took out of a cache itself; without an owner otherwise.
+    /// The marks of a response that a handler took from a cache itself; without an owner for any other response.
     init(_ response: Response) {
         owner = response.properties[StoredOwner.self] ?? [:]
         source = response.properties[StoredSource.self]
     }
 
-    /// The marks of what was made of two answers: those of both. Where they name two owners, no mark says whose it is;
-    /// two servers are a mark that no decision about servers has let pass.
+    /// Adds the marks of another answer that went into the same response. Two different owners make the response
+    /// unstorable; two different servers become the mark `CacheOwner.servers`, which no trust decision accepts.
     mutating func unite(_ other: AnswerMarks) {
         isStorable = isStorable && other.isStorable
         for (name, its) in other.owner {
@@ -82,8 +82,7 @@ struct AnswerMarks: Sendable, Equatable {
     }
 }
 
-/// The marks of every answer that the handlers of one request were given, however many at once and whatever became of
-/// them.
+/// The marks of every answer that the handlers of one request received, including answers that were discarded.
 final class GatheredMarks: Sendable {
     private let united = Lock(AnswerMarks())
 
@@ -92,8 +91,8 @@ final class GatheredMarks: Sendable {
 }
 
 extension StoredResponse {
-    /// Marks what a handler made of answers as their owner's.
-    /// - Returns: false if no marks say whose it is.
+    /// Adds the owner marks of the answers that a handler made this response of.
+    /// - Returns: false if the owners contradict each other or the marks are not storable.
     mutating func bear(_ marks: AnswerMarks) -> Bool {
         guard marks.isStorable else { return false }
         for (name, mark) in marks.owner {
@@ -106,17 +105,17 @@ extension StoredResponse {
     }
 }
 
-/// Whose a stored response is (`CacheOwner`), as long as callers hold it.
+/// The owner of a stored response (`CacheOwner`), attached to the `Response` given to callers.
 enum StoredOwner: PropertyKey {
     typealias Value = [String: String]
 }
 
-/// Where a stored response came from, as long as callers hold it.
+/// The source of a stored response, attached to the `Response` given to callers.
 enum StoredSource: PropertyKey {
     typealias Value = AnswerSource
 }
 
-/// When a stored response was asked for and came, in seconds since 1970.
+/// The request time and the response time of a stored response, in seconds since 1970.
 enum StoredTimes: PropertyKey {
     struct Value: Sendable {
         let request: Double

@@ -1,14 +1,16 @@
-// The servers that a response came from.
+// The servers whose answers make up a response.
 
 import URLLoadingIO
 import URLLoadingWire
 
-/// The addresses of the servers that a stored response came from: its body, and the fields that later answers gave it.
+/// The addresses of the servers that a stored response came from: of its body, and of later answers that updated its
+/// fields.
 enum AnswerSource: Sendable, Hashable {
-    /// Behind a proxy or a Unix socket, stored by a program, or stored before addresses were kept.
+    /// The address is unknown: behind a proxy or a Unix socket, stored by a program, or stored by a version that kept
+    /// no addresses.
     case unknown
     case one(SocketAddress)
-    /// At most ``most``.
+    /// Up to ``most`` addresses.
     case several([SocketAddress])
 
     /// More addresses than this count as unknown.
@@ -39,7 +41,7 @@ enum AnswerSource: Sendable, Hashable {
         }
     }
 
-    /// The source of what was made of two answers.
+    /// Returns the source of a response that was made of two answers.
     func united(with other: AnswerSource) -> AnswerSource {
         guard self != other else { return self }
         guard self != .unknown, other != .unknown else { return .unknown }
@@ -47,7 +49,7 @@ enum AnswerSource: Sendable, Hashable {
         return AnswerSource(own + other.addresses.filter { !own.contains($0) })
     }
 
-    /// Whether a policy allows to connect to every one of the addresses; false if they are unknown.
+    /// Whether a policy allows a connection to every one of the addresses; false if they are unknown.
     func isAllowed(by policy: AddressPolicy, to host: Origin.Host) -> Bool {
         self != .unknown && addresses.allSatisfy { policy.allows(ResolvedAddress($0, of: host)) }
     }

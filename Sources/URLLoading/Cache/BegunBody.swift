@@ -1,11 +1,11 @@
-// A stored body whose first piece was read before anything is answered: of one that is damaged there another can still be
-// loaded, and nobody notices.
+// A stored body whose first piece is read before the response is delivered. If that piece is damaged, the response is
+// loaded anew, and the caller does not notice.
 
 import URLLoadingIO
 
 extension StoredBody {
-    /// With what is wanted of it first in memory; all of it, if it is not longer than `most`. `nil` if that is damaged. Blocks,
-    /// unless it is in memory.
+    /// Returns the body with the first bytes from `offset` in memory, or with all of it if it is not longer than
+    /// `most`; `nil` if these bytes are damaged. Blocks unless the body is in memory.
     func begun(at offset: Int64, wholeUpTo most: Int64) -> (any StoredBody)? {
         if bytes != nil || offset >= length { return self }
         if length <= most { return whole.map { MemoryBody($0) } }

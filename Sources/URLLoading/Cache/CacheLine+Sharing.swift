@@ -1,13 +1,13 @@
-// Loads that concern others: equal ones that wait for one fetch, and refreshes behind what was given out stale.
+// Loads that affect other loads: equal requests that share one fetch, and background refreshes of stale responses.
 
 import FoundationEssentials
 import URLLoadingIO
 import URLLoadingWire
 
 extension CacheLine {
-    // MARK: Others who ask for the same
+    // MARK: Shared fetches
 
-    /// Waits for who asked first, or is that one.
+    /// Waits for the fetch of an equal request, or leads one.
     @inline(never)
     func share(_ first: CachePlan) async throws(LoadError) -> any Exchange {
         let question = SharedFetch.Question(
@@ -15,7 +15,7 @@ extension CacheLine {
             isForeign: hop.isForeign)
         var plan = first
         while true {
-            // A stored response is what is waited for: who would not take it waits for nothing.
+            // Followers wait for a stored response; a request that may not use one has nothing to wait for.
             if query.policy == .reload || query.policy == .reloadIgnoringCaches { return try await fetch(plan, nil) }
             switch cache.enter(question, mayLead: load.consumer.readsToEnd && !load.mayWaitForOthers) {
             case nil: return try await fetch(plan, nil)
@@ -36,14 +36,16 @@ extension CacheLine {
 
     // MARK: Refreshes (RFC 5861 §3)
 
-    /// A load of its own: the session waits for it, or ends it.
+    /// Refreshes a stale response with a load of its own, which the session waits for or cancels when it is
+    /// invalidated.
     func refresh() {
-        // A task's own decision is not asked when the task is over, and nothing is kept without it.
+        // With a cache decision of the task, nothing can be stored: the decision cannot be asked after the task has
+        // ended.
         guard load.decisions?.cache == nil, cache.beginRefresh(key) else { return }
         var asked = hop
         asked.request.cachePolicy = .revalidate
         asked.purpose = .refresh
-        // What the first load's consumer does not ask about, the refresh does not ask about either.
+        // If the first load asks no cache decision, the refresh asks none either.
         let consumer: BodyConsumer = load.cacheDecision == nil ? .file : .reader
         let refresh = LoadContext(load.core, asked.request, nil, consumer: consumer)
         refresh.handle.startClock()
@@ -54,7 +56,7 @@ extension CacheLine {
         }
     }
 
-    /// Fetches anew a response that has just been served stale.
+    /// Fetches a response that has just been served stale.
     private static func refresh(_ hop: Hop, for load: LoadContext, _ cache: SessionCache) async {
         do throws(LoadError) {
             let exchange = try await answer(hop, for: load, cache)

@@ -1,5 +1,5 @@
-// What is stored, asked about and completed: RFC 9111 §4.3 and §3.4, and what HEAD and unsafe methods do to it (§4.3.5,
-// §4.4).
+// Validation of stored responses (RFC 9111 §4.3), completion of partial ones (§3.4), and the effects of HEAD and of
+// unsafe methods on them (§4.3.5, §4.4).
 
 import FoundationEssentials
 import URLLoadingIO
@@ -9,7 +9,7 @@ extension CacheLine {
     // MARK: Conditions (RFC 9111 §4.3)
 
     func validate(_ stored: StoredResponse, _ shared: SharedFetch?) async throws(LoadError) -> any Exchange {
-        // Held from here on, whatever is removed meanwhile.
+        // The open body stays readable from here on, even if the entry is removed during validation.
         guard let body = try await open(stored) else { return try await load(hop, shared) }
         var asked = hop
         asked.request.addCondition(of: stored)
@@ -21,18 +21,18 @@ extension CacheLine {
         }
         guard let head = exchange.head else { return exchange }
         if head.status == .notModified {
-            // Once released, its connection may be another's.
+            // Read before the release: a released connection may serve another exchange.
             let provenance = exchange.provenance
             let isSame = isServer(of: stored, exchange)
             exchange.release()
             guard stored.isMeant(by: head) else {
-                // It speaks of something else that we do not have.
+                // The 304 refers to a representation that is not stored.
                 cache.storage.remove(stored)
                 return try await load(hop, shared)
             }
-            // A server that a decision alone trusts says nothing for others, and a server with another certificate
-            // nothing for those who believe the first: the union of both is not kept. What a server says to
-            // one owner changes nothing that is stored for others.
+            // The updated response is not kept if only a decision trusts the server, or if the server's certificate
+            // differs from that of the stored response. An answer to one owner changes nothing that is stored for other
+            // owners.
             if !isSame { cache.storage.remove(stored) }
             let updated = stored.updated(
                 by: head, from: provenance.source, requestTime: begun.time, responseTime: cache.now())
@@ -48,7 +48,8 @@ extension CacheLine {
         return try await keep(exchange, begun, shared)
     }
 
-    /// Keeps the newer head, unless it says that the response must not be kept any more, or is for others than it was.
+    /// Stores the updated head, unless the new fields forbid storing, or the response now varies differently from
+    /// before.
     private func renew(_ stored: StoredResponse, _ updated: StoredResponse) -> Bool {
         let flags = updated.knownRules.control.flags
         guard !flags.contains(.noStore) || flags.contains(.mustUnderstand),
@@ -66,7 +67,7 @@ extension CacheLine {
         return true
     }
 
-    /// RFC 5861 §4 for what has no validator.
+    /// Loads a response that has no validator; the stale one stands in if the server fails (RFC 5861 §4).
     func tryFor(_ stored: StoredResponse, _ shared: SharedFetch?) async throws(LoadError) -> any Exchange {
         let begun = cache.begin(key)
         let exchange: any NetworkExchange
@@ -89,7 +90,7 @@ extension CacheLine {
         return CachePlan.standsIn(stored, query, now: cache.now())
     }
 
-    // MARK: What is only begun (RFC 9111 §3.4)
+    // MARK: Partial responses (RFC 9111 §3.4)
 
     func complete(_ stored: StoredResponse, _ shared: SharedFetch?) async throws(LoadError) -> any Exchange {
         guard let tag = stored.strongTag, let body = try await open(stored), body.length > 0 else {
@@ -119,7 +120,7 @@ extension CacheLine {
         case .rangeNotSatisfiable: break
         default: return try await keep(exchange, begun, shared)
         }
-        // Another state, or one that cannot be put together: all of it, then.
+        // The server has another state, or the parts cannot be combined: load the whole response.
         exchange.release()
         cache.storage.remove(stored)
         return try await load(hop, shared)
@@ -139,14 +140,14 @@ extension CacheLine {
             if known == nil, case .success(let found) = CachePlan.select(query, try await variants()) { known = found }
             return known.map { headed(exchange, $0, begun) } ?? exchange
         case .complete(let stored, _):
-            // Whoever wants the head alone has all of it with a beginning, and asks for no rest.
+            // The head of a partial response is complete, so HEAD does not fetch the missing bytes.
             let begun = cache.begin(key)
             return headed(try await HTTPHandler.exchange(hop, for: load), stored, begun)
         default: return try await act(plan)
         }
     }
 
-    /// RFC 9111 §4.3.5: what a HEAD says of the stored answer to GET.
+    /// Updates or invalidates the stored response to GET by the answer to HEAD (RFC 9111 §4.3.5).
     private func headed(_ exchange: any NetworkExchange, _ stored: StoredResponse, _ begun: SessionCache.Beginning)
         -> any Exchange
     {
@@ -170,7 +171,7 @@ extension CacheLine {
         return exchange
     }
 
-    /// What is not answered from a cache, and may make worthless what is there (RFC 9111 §4.4).
+    /// Sends a request that no cache answers, and removes the stored responses that it invalidates (RFC 9111 §4.4).
     private func passing() async throws(LoadError) -> any Exchange {
         if case .refused(let reason) = plan([]) { throw .notInCache(hop.request, "\(reason)") }
         let exchange = try await HTTPHandler.exchange(hop, for: load)
@@ -182,7 +183,7 @@ extension CacheLine {
 }
 
 extension Request {
-    /// RFC 9111 §4.3.1: by its tag, and by its date for those who know no tags.
+    /// RFC 9111 §4.3.1: sends the entity tag, and also the date for servers that ignore tags.
     fileprivate mutating func addCondition(of stored: StoredResponse) {
         if let tag = EntityTag(in: stored.headers) { tag.append(to: &headers, as: .ifNoneMatch) }
         if stored.headers.date(.lastModified) != nil, let text = stored.headers.values(of: .lastModified).first {
@@ -192,7 +193,8 @@ extension Request {
 }
 
 extension StoredResponse {
-    /// How long all of it is, if an answer goes on where the beginning ends: the same state, and all the rest.
+    /// Returns the complete length if an answer continues the stored beginning: the same strong tag, and all missing
+    /// bytes.
     fileprivate func completed(by head: HTTPHead, at offset: Int64) -> Int64? {
         guard head.headers.count(of: .contentRange) == 1, let text = head.headers[.contentRange],
             case .part(let range, let whole?)? = ContentRange(text), range.lowerBound == offset,
@@ -205,6 +207,6 @@ extension StoredResponse {
 }
 
 extension Status {
-    /// What RFC 5861 §4 calls an error.
+    /// The statuses that RFC 5861 §4 calls an error.
     fileprivate var isFailure: Bool { [500, 502, 503, 504].contains(code) }
 }

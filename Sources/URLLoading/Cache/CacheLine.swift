@@ -1,5 +1,5 @@
-// What a plan says, done: the way of a load through the cache, in front of http. What is in memory and fresh answers
-// without a wait; all else has a function of its own, for a frame that a hit does not need would cost it.
+// Carries out a cache plan: the path of a load through the cache, in front of HTTP. A fresh response in memory is
+// served without suspension; every other case has its own function, whose frame would otherwise slow down the hit.
 
 import FoundationEssentials
 import URLLoadingIO
@@ -12,7 +12,7 @@ struct CacheLine: Sendable {
     let key: CacheKey
     let query: CacheQuery
 
-    /// Sessions that keep nothing find nothing.
+    /// Without a cache, `.onlyIfCached` fails.
     static func checkWithout(_ hop: Hop, _ core: Core) throws(LoadError) {
         guard (hop.request.cachePolicy ?? core.configuration.cachePolicy) == .onlyIfCached else { return }
         throw .notInCache(hop.request, "no cache")
@@ -20,13 +20,13 @@ struct CacheLine: Sendable {
 
     static func answer(_ hop: Hop, for load: LoadContext, _ cache: SessionCache) async throws(LoadError) -> any Exchange
     {
-        // What is stored opens no WebSocket, and what opens one is nobody's to store.
+        // A stored response cannot open a WebSocket, and the answer that opens one is never stored.
         if hop.purpose.opensWebSocket { return try await HTTPHandler.exchange(hop, for: load) }
         if let foreign = cache.foreign {
             return try await answer(hop, for: load, try await cache.asked(for: hop, load, foreign))
         }
         let line = try CacheLine(hop, load, cache)
-        // Whatever cannot be answered goes straight on.
+        // Requests that a cache cannot answer skip the lookup.
         if hop.request.method != .get || hop.request.body != nil { return try await line.other() }
         guard let variants = cache.storage.variantsNow(line.key) else { return try await line.look() }
         let plan = line.plan(variants)
@@ -57,7 +57,7 @@ struct CacheLine: Sendable {
         return plan
     }
 
-    // MARK: What may block
+    // MARK: Steps that may block
 
     @inline(never)
     private func look() async throws(LoadError) -> any Exchange {
@@ -86,14 +86,15 @@ struct CacheLine: Sendable {
         return opened.body
     }
 
-    /// Of what the library collects, so much is read before anything is answered: what is damaged anywhere in it is loaded anew.
+    /// A collected body up to this length is read completely before the response is delivered, so that any damage leads
+    /// to a new load.
     private static let mostOfCollected: Int64 = 16 << 20
 
     private struct Opened: Sendable { let body: (any StoredBody)? }
 
     var stopped: LoadError { LoadError(load.stopReason ?? .cancelled, phase: .preparing).at(hop.request.url) }
 
-    // MARK: What the plan says
+    // MARK: Carrying out the plan
 
     @inline(never)
     func act(_ plan: CachePlan) async throws(LoadError) -> any Exchange {
@@ -112,7 +113,7 @@ struct CacheLine: Sendable {
         }
     }
 
-    /// It was there a moment ago.
+    /// Handles a stored response that was removed after the plan was made.
     private func gone() async throws(LoadError) -> any Exchange {
         if query.policy == .onlyIfCached || query.control.flags.contains(.onlyIfCached) {
             throw .notInCache(hop.request, "it is gone")
@@ -124,7 +125,7 @@ struct CacheLine: Sendable {
     func fetch(_ plan: CachePlan, _ shared: SharedFetch?) async throws(LoadError) -> any Exchange {
         do throws(LoadError) {
             let exchange = try await fetched(plan, shared)
-            // Who stores it says what came of that; of what nobody stores nothing comes.
+            // A tee settles the shared fetch itself; any other exchange stores nothing.
             if let shared, !(exchange is CacheTee), !(exchange is JoinedExchange) { shared.settle(.unstorable) }
             return exchange
         } catch {
@@ -143,14 +144,14 @@ struct CacheLine: Sendable {
         }
     }
 
-    /// From the server, all of it.
+    /// Loads the complete response from the server.
     func load(_ asked: Hop, _ shared: SharedFetch?) async throws(LoadError) -> any Exchange {
         let begun = cache.begin(key)
         let exchange = try await HTTPHandler.exchange(asked, for: load)
         return try await keep(exchange, begun, shared)
     }
 
-    /// Stores what may be stored, while it is read.
+    /// Stores a storable response while the caller reads it.
     func keep(_ exchange: any NetworkExchange, _ begun: SessionCache.Beginning, _ shared: SharedFetch?)
         async throws(LoadError) -> any Exchange
     {
@@ -158,7 +159,7 @@ struct CacheLine: Sendable {
         return exchange.isRedirect ? try await readAhead(tee) : tee
     }
 
-    /// Who follows a redirect reads nothing of it.
+    /// Reads the short body of a redirect at once, because the load follows the redirect without reading it.
     @inline(never)
     private func readAhead(_ tee: CacheTee) async throws(LoadError) -> CacheTee {
         do throws(LoadError) { try await tee.readAhead(upTo: Self.mostOfRedirect) } catch { throw tee.failed(error) }
@@ -167,19 +168,20 @@ struct CacheLine: Sendable {
 
     private static let mostOfRedirect = 16 * 1024
 
-    /// The end of a connection that nothing protects ends the body too: a part of it would be given out as the whole for as
-    /// long as it is fresh (RFC 9112 §8).
+    /// Whether a body might be truncated without a sign of it: it ends with a connection that has no TLS. A stored part
+    /// would be served as the whole while it is fresh (RFC 9112 §8).
     private func mayBeCut(_ head: HTTPHead, _ exchange: any NetworkExchange) -> Bool {
         exchange.expectedLength == nil && head.version.major == 1 && key.text.hasPrefix("http:")
             && !head.headers.contains(.contentLength) && !head.headers.contains(.transferEncoding)
     }
 
-    /// By which certificate the answer of an https server was believed.
+    /// The digest of the certificate by which an https server was trusted; nil for http.
     func server(of exchange: any NetworkExchange) -> String? {
         key.text.hasPrefix("https:") ? exchange.serverDigest : nil
     }
 
-    /// What a program has stored itself is of no server.
+    /// Whether an exchange's server has the certificate that the stored response came with; true for responses that a
+    /// program stored itself.
     func isServer(of stored: StoredResponse, _ exchange: any NetworkExchange) -> Bool {
         guard let known = stored.varying[CacheOwner.server] ?? nil else { return true }
         return known == server(of: exchange)
@@ -188,7 +190,7 @@ struct CacheLine: Sendable {
     private func tee(_ exchange: any NetworkExchange, _ begun: SessionCache.Beginning, _ shared: SharedFetch?)
         -> CacheTee?
     {
-        // What was made worthless while it was on its way stays away.
+        // Do not store the response if its key was invalidated while it was in flight.
         guard let head = exchange.head, !exchange.isForced, !mayBeCut(head, exchange),
             begun.removals == cache.storage.removals.count(key)
         else { return nil }
@@ -196,7 +198,7 @@ struct CacheLine: Sendable {
             requestTime: begun.time, responseTime: cache.now(), isDecoded: exchange.isDecoding,
             provenance: exchange.provenance)
         guard let stored = StoringPlan.make(query, key, head, facts) else {
-            // What must not be stored any more is not answered any more either.
+            // A new `no-store` also ends the use of what is stored.
             if head.status == .ok, !query.isConditional, CacheControl(head.headers).flags.contains(.noStore) {
                 forget()
             }
@@ -205,7 +207,7 @@ struct CacheLine: Sendable {
         var length = exchange.expectedLength
         if case .beginning(_, let whole) = stored.extent { length = whole }
         if let decision = load.cacheDecision {
-            // Who decides about what is kept is not asked about beginnings, so none is kept.
+            // A decision is not asked about partial responses, so none is stored.
             guard stored.isWhole else { return nil }
             return CacheTee(exchange, load, stored, cache, writer: nil, decision: decision, shared: shared)
         }
@@ -216,10 +218,10 @@ struct CacheLine: Sendable {
         return CacheTee(exchange, load, stored, cache, writer: writer, decision: nil, shared: shared)
     }
 
-    /// What a handler of the caller's gives, and lets be kept (``Response/storagePolicy``). Whether what is kept answers is for
-    /// the handler to say: it is asked first.
-    /// - Parameter gathered: the marks of every answer that the handlers of this request were given: what they made of
-    ///   those answers belongs to the same owners.
+    /// Stores the response of a custom handler if the handler allows it (``Response/storagePolicy``). A stored response
+    /// does not bypass the handler: the handler is asked first and may serve it.
+    /// - Parameter gathered: the marks of every answer that the handlers of this request received; a response made of
+    ///   those answers has the same owners.
     static func keepHandled(
         _ exchange: any Exchange, _ hop: Hop, for load: LoadContext, _ gathered: GatheredMarks
     ) -> any Exchange {
@@ -247,19 +249,21 @@ struct CacheLine: Sendable {
             isStillMarked: { gathered.marks == given })
     }
 
-    /// What was stored of the same is of no use any more.
+    /// Removes the stored variants that this request matches.
     private func forget() {
-        // Who would have to ask the disk which of them it is removes all: none of them can be missed.
+        // Finding the variant would need a disk access, so all variants of the key are removed; each can be loaded
+        // again.
         guard let variants = cache.storage.variantsNow(key) else { return cache.storage.remove(key) }
         for variant in variants where Varying.mismatch(variant, query) == nil { cache.storage.remove(variant) }
     }
 
-    // MARK: What is given
+    // MARK: Serving
 
-    /// - Parameter newer: the owner of an answer that has changed its fields, where it may be another owner.
+    /// Serves a stored response, or the requested part of it.
+    /// - Parameter newer: the owner of an answer that updated the fields, if that owner may be another.
     func serve(_ stored: StoredResponse, _ body: any StoredBody, besides newer: AnswerMarks? = nil) -> CachedExchange {
         var headers = stored.headers
-        // RFC 9111 §5.1: in place of what others have said of its age.
+        // RFC 9111 §5.1: replaces the Age values of other caches.
         let age = min(stored.knownRules.age(cache.now()), Double(CacheControl.mostSeconds))
         headers[.age] = "\(Int64(max(0, age)))"
         func exchange(_ head: HTTPHead, _ body: any StoredBody, _ part: Range<Int64>) -> CachedExchange {

@@ -1,13 +1,13 @@
-// Whose a stored response is beyond what Vary says: credentials and cookies of the caller, a login of the session, a
-// client certificate, cookies of a store; by which checks its server was believed, and by which way it was reached.
-// Kept among what tells variants apart, under names that no field can have, and as digests: a cache's file is no proof
-// of an identity.
+// The owner of a stored response beyond what Vary says: the caller's credentials and cookies, a login of the session, a
+// client certificate, cookies of a store, the checks by which the server was trusted, and the route to it. The marks
+// stand among the varying fields, under names that no field can have, and as digests: a cache file must not reveal
+// credentials.
 
 import URLLoadingIO
 import URLLoadingWire
 
 enum CacheOwner {
-    /// The store whose cookies were sent: what they opened is for those alone who have them.
+    /// The store whose cookies were sent: only sessions with that store may use the response.
     static let cookies = "(cookies)"
     /// The Cookie field that the caller wrote, as a digest: it names a user as Authorization does.
     static let ownCookie = "(cookie)"
@@ -15,26 +15,26 @@ enum CacheOwner {
     static let host = "(host)"
     /// The session whose own resolver or proxies led to the server.
     static let route = "(route)"
-    /// Why an address policy keeps a session from a stored response. No mark: where a response came from tells no
-    /// variants apart.
+    /// The reason given when an address policy forbids a stored response. Never stored as a mark: the source of a
+    /// response does not distinguish variants.
     static let address = "(address)"
-    /// Other checks than the usual: whoever believes a server by these has nothing for those who would not.
+    /// Non-default TLS checks: a response from a server trusted by these is not served to sessions with other checks.
     static let trust = "(trust)"
-    /// The certificate of the server that answered: who decides himself whom to trust is given nothing of servers that he has
-    /// not let pass.
+    /// The certificate of the server that answered: a session that decides about servers gets only responses of servers
+    /// that its decision accepted.
     static let server = "(server)"
-    /// In the place of a certificate: several servers.
+    /// Several servers, in place of one certificate.
     static let servers = "several"
     static let names: Set<String> = [Varying.identity, cookies, ownCookie, host, trust, server, route]
 
-    /// Whether nobody can have the marks after this session and its stores.
+    /// Whether the marks can match no request after this session and its stores are gone.
     static func isPassing(_ varying: [String: String?]) -> Bool {
         if let owner = varying[Varying.identity] ?? nil, owner.hasPrefix(prefix) { return true }
         if let store = varying[cookies] ?? nil, store.hasPrefix("memory ") { return true }
         return (varying[route] ?? nil) != nil
     }
 
-    /// Whether it is somebody's by what no request shows.
+    /// Whether the owner is determined by something that no request field shows.
     static func isHidden(_ varying: [String: String?]) -> Bool {
         [cookies, trust, route].contains { (varying[$0] ?? nil) != nil }
     }
@@ -43,15 +43,15 @@ enum CacheOwner {
 }
 
 extension CacheQuery {
-    /// Adds the marks of what the caller's own fields and URL say.
+    /// Adds the marks of the caller's own fields and of the URL.
     func markOwn(_ varying: inout [String: String?]) {
         if let identity { varying[Varying.identity] = .some(identity) }
         if let ownCookie { varying[CacheOwner.ownCookie] = .some(ownCookie) }
         if let host { varying[CacheOwner.host] = .some(host) }
     }
 
-    /// Adds the marks of what the request carried besides, and of its server and way.
-    /// - Returns: false if the answer is for this load alone.
+    /// Adds the marks of everything else that the request carried, of its server and of its route.
+    /// - Returns: false if only this load may use the answer.
     func mark(_ varying: inout [String: String?], _ provenance: Provenance) -> Bool {
         if let trust { varying[CacheOwner.trust] = .some(trust) }
         if let server = provenance.server, isSecure { varying[CacheOwner.server] = .some(server) }
@@ -75,8 +75,8 @@ extension CacheQuery {
         return true
     }
 
-    /// Whether a credential is not the one that the URL says: netrc or a decision may know another for its user, and
-    /// another caller of the same URL may know none.
+    /// Whether a credential differs from the one in the URL: netrc or a decision may supply another for the URL's user,
+    /// and another caller of the same URL may have none.
     private func isOther(_ credential: Credential) -> Bool {
         guard identity != nil, case .success(let destination) = request.destination, let user = destination.target.user
         else { return false }
@@ -87,15 +87,15 @@ extension CacheQuery {
         if case .success(let destination) = request.destination { destination.target.origin.isSecure } else { false }
     }
 
-    /// Whether an answer that was got in this way says nothing to or of others than a stored response is for.
+    /// Whether an exchange has the same owner as a stored response, so that its answer may update that response.
     func isForOwner(of stored: StoredResponse, _ provenance: Provenance) -> Bool {
         var marks: [String: String?] = [:]
         guard !provenance.isForced, mark(&marks, provenance) else { return false }
-        // Of certificates `CacheLine.isServer` knows more.
+        // Certificates are compared by `CacheLine.isServer`.
         return marks.allSatisfy { $0.key == CacheOwner.server || (stored.varying[$0.key] ?? nil) == $0.value }
     }
 
-    /// Whether the session's address policy would let this request go where a stored response came from.
+    /// Whether the session's address policy allows a connection to every server that a stored response came from.
     func allows(_ source: AnswerSource) -> Bool {
         guard let user, !user.addressPolicy.isOpen,
             case .success(let destination) = request.destination
@@ -104,7 +104,8 @@ extension CacheQuery {
         return source.isAllowed(by: user.addressPolicy, to: host)
     }
 
-    /// By what it is somebody else's; `nil` if it is not.
+    /// Returns the name of the first mark in which a stored response has another owner than this request; `nil` if
+    /// none.
     func stranger(to kept: [String: String?]) -> String? {
         if (kept[CacheOwner.ownCookie] ?? nil) != ownCookie { return CacheOwner.ownCookie }
         if (kept[CacheOwner.host] ?? nil) != host { return CacheOwner.host }
@@ -120,7 +121,7 @@ extension CacheQuery {
         return owner == identity || isMark(owner) ? nil : Varying.identity
     }
 
-    /// Whether it was got by what this request will show as well.
+    /// Whether the response was obtained with the login or certificate that this request will present.
     private func isMark(_ owner: String?) -> Bool {
         guard let owner, owner.hasPrefix(CacheOwner.prefix) else { return false }
         let who = identity ?? login.map(Self.words)
@@ -128,8 +129,8 @@ extension CacheQuery {
         return owner == mark(who, isCertified: true)
     }
 
-    /// A client certificate, given by the configuration or by a decision, is that of all who ask through the same session,
-    /// the same decision and the same TLS settings, as their connections are (`Route.Trust`).
+    /// The mark of a login and of a client certificate. A certificate counts as that of all requests of the same
+    /// session, decision and TLS settings, as it does for shared connections (`Route.Trust`).
     private func mark(_ who: String?, isCertified: Bool) -> String? {
         guard let user else { return nil }
         var words = "\(user.cacheMark)\u{0}\(who ?? "")"
@@ -143,8 +144,9 @@ extension CacheQuery {
         "\(credential.user)\u{0}\(credential.password)\u{0}\(credential.token ?? "")"
     }
 
-    /// What will go with the request unasked (`AuthenticationTalk.begin`). Of a keeper's tokens the present one is not
-    /// known here, and may be another person's than the last: what they open is found while the same is in use.
+    /// The credential that the request will carry without being challenged (`AuthenticationTalk.begin`). A keeper's
+    /// current token is not known here, and may belong to another user than the previous one: a response obtained with
+    /// a token is found only while that token is in use.
     private var login: Credential? {
         guard let user, case .success(let destination) = request.destination else {
             return nil

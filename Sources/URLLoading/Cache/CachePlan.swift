@@ -1,20 +1,20 @@
-// Whether a stored response may answer a request, and if not, what to do with what is stored: RFC 9111 §4, RFC 5861,
-// RFC 8246. Pure: everything is passed in, the time included. It prints itself: why was this served, why not?
+// Decides whether a stored response may answer a request, and otherwise how to use what is stored: RFC 9111 §4, RFC
+// 5861, RFC 8246. Pure: every input is passed in, including the time. A plan describes itself and its reason, for logs.
 
 import URLLoadingWire
 
 enum CachePlan: Sendable {
-    /// It answers.
+    /// The stored response answers.
     case stored(StoredResponse, CacheReason)
-    /// It answers, and is fetched anew meanwhile (RFC 5861 §3).
+    /// The stored response answers, and a refresh runs in the background (RFC 5861 §3).
     case storedAndRefresh(StoredResponse, CacheReason)
-    /// The server is asked whether it still holds.
+    /// The server is asked whether the stored response is still valid.
     case validate(StoredResponse, CacheReason)
-    /// The server is asked for what is missing at its end.
+    /// The server is asked for the missing end of a partial response.
     case complete(StoredResponse, CacheReason)
-    /// The server is asked for all of it. What is stored may answer if it cannot (RFC 5861 §4).
+    /// The server is asked for the complete response. The stale one may answer if the server fails (RFC 5861 §4).
     case network(CacheReason, stale: StoredResponse? = nil)
-    /// The network may not be used, and nothing here is good for it.
+    /// The network may not be used, and no stored response fits.
     case refused(CacheReason)
 
     static func make(_ query: CacheQuery, _ variants: [StoredResponse], now: Double) -> CachePlan {
@@ -28,7 +28,7 @@ enum CachePlan: Sendable {
         }
         guard query.request.method == .get || query.isHead, query.request.body == nil else { return without(.method) }
         if query.isConditional { return without(.conditional) }
-        // §5.2.1.5 forbids to store; whoever says so wants nothing to do with stores.
+        // §5.2.1.5 only forbids storing; a request with no-store is not answered from the cache either.
         if control.flags.contains(.noStore) { return without(.request("no-store")) }
         let found: StoredResponse
         switch select(query, variants) {
@@ -47,8 +47,8 @@ enum CachePlan: Sendable {
         let why: CacheReason
     }
 
-    /// The variant that fits (§4.1): of several the one made last, what was got by a login or cookies before what anybody
-    /// gets.
+    /// Selects the variant that matches (§4.1). Of several, a variant with an owner (login or cookies) precedes a
+    /// public one, then the most recently generated one wins.
     static func select(_ query: CacheQuery, _ variants: [StoredResponse]) -> Result<StoredResponse, NoVariant> {
         var best: StoredResponse?
         var different: String?
@@ -65,7 +65,8 @@ enum CachePlan: Sendable {
         return .failure(NoVariant(why: different.map { .vary($0) } ?? .nothing))
     }
 
-    /// A part of what is stored can be given only of bytes that are as they were sent (RFC 9110 §14.2).
+    /// Returns why a stored response cannot answer a range request: only undecoded bytes have the server's offsets (RFC
+    /// 9110 §14.2).
     private static func unfit(_ stored: StoredResponse, _ query: CacheQuery) -> CacheReason? {
         guard query.request.headers.contains(.range), !query.isHead else { return nil }
         guard stored.isWhole, !stored.isDecoded, stored.status == .ok, stored.part(query.request.headers) != nil else {
@@ -82,7 +83,7 @@ enum CachePlan: Sendable {
         func ask(_ reason: CacheReason) -> CachePlan {
             if isOffline { return .refused(reason) }
             guard stored.isWhole else { return rest(of: stored) }
-            // A part of what has changed would be asked for twice.
+            // Validating would request the same part twice if the response has changed.
             guard rules.hasValidator, !query.request.headers.contains(.range) else {
                 return .network(reason, stale: stored)
             }
@@ -91,7 +92,7 @@ enum CachePlan: Sendable {
         guard stored.isWhole || query.isHead else { return isOffline ? .refused(.beginning) : rest(of: stored) }
 
         let isFresh = age < rules.lifetime
-        // RFC 8246 §2: what never changes is not asked for again because somebody reloads.
+        // RFC 8246 §2: an immutable response is not revalidated by a reload.
         if isFresh, rules.control.flags.contains(.immutable), !rules.control.flags.contains(.noCache),
             query.policy == .revalidate || control.maxAge == 0,
             !control.flags.contains(.noCache)
@@ -107,7 +108,7 @@ enum CachePlan: Sendable {
         }
         if isFresh { return .stored(stored, .fresh(age, rules.lifetime, rules.source)) }
 
-        // §4.2.4: from here on it is stale.
+        // §4.2.4: from here on the response is stale.
         let excess = age - rules.lifetime
         if rules.control.flags.contains(.mustRevalidate) { return ask(.mustRevalidate(age, rules.lifetime)) }
         if control.flags.contains(.anyStale) || excess <= Double(control.maxStale ?? -1) {
@@ -119,7 +120,8 @@ enum CachePlan: Sendable {
         return ask(.stale(age, rules.lifetime))
     }
 
-    /// Of a beginning only what has not changed by a byte can be completed (RFC 9110 §13.1.5).
+    /// Plans the request for the missing bytes; only a strong tag proves that the stored bytes are unchanged (RFC 9110
+    /// §13.1.5).
     private static func rest(of stored: StoredResponse) -> CachePlan {
         stored.canBeCompleted ? .complete(stored, .beginning) : .network(.beginning)
     }
@@ -145,7 +147,7 @@ enum CachePlan: Sendable {
     }
 }
 
-/// Why a cache did what it did.
+/// The reason for a cache's decision.
 enum CacheReason: Sendable, CustomStringConvertible {
     case fresh(Double, Double, CacheRules.Source)
     case immutable
@@ -218,7 +220,8 @@ extension CachePlan: CustomStringConvertible {
 extension StoredResponse {
     var isOwned: Bool { !varying.isEmpty && (varying[Varying.identity] != nil || varying[CacheOwner.cookies] != nil) }
 
-    /// When its server made it. By a clock that goes ahead of ours an old one would be the newest for ever.
+    /// When the server generated the response. A Date in the future is capped at the arrival, or the response would
+    /// stay the newest for ever.
     private var made: Double { headers.date(.date).map { min($0, responseTime) } ?? responseTime }
 
     fileprivate func isBetter(than other: StoredResponse) -> Bool {
@@ -226,7 +229,7 @@ extension StoredResponse {
         return made != other.made ? made > other.made : responseTime > other.responseTime
     }
 
-    /// The validator that says so if a byte has changed (RFC 9110 §8.8.1).
+    /// The strong entity tag, which changes with every byte (RFC 9110 §8.8.1); nil without one.
     var strongTag: EntityTag? {
         guard let tag = EntityTag(in: headers), !tag.isWeak else { return nil }
         return tag
@@ -237,7 +240,7 @@ extension StoredResponse {
         return count > 0 && !isDecoded && strongTag != nil
     }
 
-    /// The one part of it that a Range field asks for; `nil` for several, for none, and for what it is not understood.
+    /// The single range that a Range field asks for; `nil` for several ranges, for no field, and for an invalid one.
     func part(_ request: Headers) -> Range<Int64>? {
         guard case .whole(let length) = extent, let text = request[.range], let ranges = ByteRange.parse(text),
             ranges.count == 1

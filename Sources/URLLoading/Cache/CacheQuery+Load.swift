@@ -1,4 +1,4 @@
-// The question that a request of a load puts to the cache, and what the cache has to know of the load's session.
+// Builds the cache query of a load's request, and gives the cache the facts about the load's session.
 
 import FoundationEssentials
 import URLLoadingIO
@@ -12,7 +12,7 @@ extension CacheQuery {
             core.defaultFields, configured: hop.isForeign ? nil : core.configuration.headers, load)
         trust = core.cache?.trust
         if policy != .onlyIfCached, !control.flags.contains(.onlyIfCached) { believed = Self.believed(hop, load) }
-        // The cookies that a store adds are known when the request is sent, and may be another user's by then.
+        // The store's cookies are read when the request is sent; by then they may belong to another user.
         guard ownCookie == nil, let jar = core.cookies, jar.mayAttach(to: hop.request) else { return }
         (knowsCookies, cookies) = (false, jar.store.mark)
     }

@@ -1,35 +1,35 @@
-// What the fields of a stored response say about how long it may be used: RFC 9111 §4.2, RFC 5861, RFC 8246. Pure;
-// all times are seconds since 1970 by this machine's clock, and durations seconds.
+// The freshness rules in the fields of a stored response: RFC 9111 §4.2, RFC 5861, RFC 8246. Pure; all times are
+// seconds since 1970 by the local clock, and durations are seconds.
 
 import URLLoadingWire
 
-/// A stored response's freshness, worked out once.
+/// The freshness of a stored response, computed once.
 struct CacheRules: Sendable {
     let control: CacheControl
-    /// For how long after its making it is fresh (§4.2.1), and who says so.
+    /// The freshness lifetime, counted from the response's generation (§4.2.1), and the field that states it.
     let lifetime: Double
     let source: Source
     /// Its age when it arrived (§4.2.3, corrected_initial_age).
     let initialAge: Double
     let responseTime: Double
     let hasValidator: Bool
-    /// It has a content coding that can be undone, and perhaps was.
+    /// The response has a content coding that the library can decode; its body may be stored decoded.
     let isDecodable: Bool
 
     enum Source: Sendable, Hashable {
         case maxAge, expires, heuristic, nothing
     }
 
-    /// A clock that was set back by more than this makes what it says of ages worthless.
+    /// If the local clock was set back by more than this many seconds, computed ages are meaningless.
     private static let clockTolerance = 60.0
-    /// The most that is guessed (§4.2.2).
+    /// The longest heuristic lifetime, in seconds (§4.2.2).
     static let longestGuess = 86_400.0
 
     init(_ status: Status, _ headers: Headers, requestTime: Double, responseTime: Double) {
         self.init(status, headers, CacheControl(headers), requestTime: requestTime, responseTime: responseTime)
     }
 
-    /// - Parameter control: what the fields say, read already.
+    /// - Parameter control: the parsed Cache-Control directives of `headers`.
     init(_ status: Status, _ headers: Headers, _ control: CacheControl, requestTime: Double, responseTime: Double) {
         self.control = control
         self.responseTime = responseTime
@@ -37,14 +37,14 @@ struct CacheRules: Sendable {
         let lastModified = headers.date(.lastModified)
         isDecodable = headers[.contentEncoding].map { ContentDecoder.decodes($0) } ?? false
         hasValidator = lastModified != nil || headers.contains(.etag)
-        // §4.2.3. A Date in our future makes no negative age.
+        // §4.2.3. A Date in the future does not make the age negative.
         let apparent = max(0, responseTime - date)
         let corrected = Double(headers.age ?? 0) + max(0, responseTime - requestTime)
         initialAge = max(apparent, corrected)
         if let maxAge = control.maxAge {
             (lifetime, source) = (Double(maxAge), .maxAge)
         } else if headers.contains(.expires) {
-            // §5.3: what is no date, "0" above all, has passed.
+            // §5.3: an invalid date, "0" above all, counts as past.
             (lifetime, source) = (max(0, (headers.date(.expires) ?? -.infinity) - date), .expires)
         } else if status.isHeuristicallyCacheable || control.flags.contains(.public),
             let guess = Self.guess(status, date, lastModified)
@@ -55,7 +55,8 @@ struct CacheRules: Sendable {
         }
     }
 
-    /// §4.2.2: a tenth of the time it has stayed the same. What has moved for good says so by its status alone.
+    /// §4.2.2: a tenth of the time since the last modification. Permanent redirects have a heuristic lifetime without
+    /// that date.
     private static func guess(_ status: Status, _ date: Double, _ lastModified: Double?) -> Double? {
         if let lastModified { return min(max(0, (date - lastModified) / 10), longestGuess) }
         return status == .movedPermanently || status == .permanentRedirect ? longestGuess : nil
@@ -67,12 +68,12 @@ struct CacheRules: Sendable {
         return resident < -Self.clockTolerance ? .infinity : initialAge + max(0, resident)
     }
 
-    /// Whether it could be of use at all for who follows the protocol.
+    /// Whether the response can answer a later request under RFC 9111: it has a lifetime or a validator.
     var isOfUse: Bool { lifetime > 0 || hasValidator }
 }
 
 extension StoredResponse {
-    /// What is said of it, parsed if nobody has yet.
+    /// The freshness rules, computed if they have not been yet.
     var knownRules: CacheRules {
         rules ?? CacheRules(status, headers, requestTime: requestTime, responseTime: responseTime)
     }
@@ -89,9 +90,9 @@ extension Status {
 }
 
 extension Headers {
-    /// The first date in a field, in seconds since 1970; `nil` if that is none.
+    /// The first date in a field, in seconds since 1970; `nil` if it is absent or invalid.
     func date(_ name: FieldName) -> Double? {
-        // Mostly there is none, or one in the preferred format: neither needs a String.
+        // Most fields are absent or in the preferred format; neither case needs a String.
         guard let fixed = withValueBytes(of: name, { FixedDate.seconds($0) }) else { return nil }
         if let fixed { return Double(fixed) }
         guard let text = values(of: name).first else { return nil }

@@ -1,5 +1,6 @@
-// An exchange whose body is stored while its caller takes it: no second buffer, and no byte that nobody asked
-// for. Whoever leaves before the end leaves nothing behind, but for a beginning that a range can complete.
+// An exchange whose body is stored while the caller reads it, without a second buffer and without reading ahead of the
+// caller. A body that is abandoned before its end is discarded, except for a beginning that a range request can
+// complete.
 
 import FoundationEssentials
 import URLLoadingIO
@@ -11,15 +12,15 @@ final class CacheTee: Exchange, @unchecked Sendable {
     private let stored: StoredResponse
     private let cache: SessionCache
     private var writer: (any CacheWriting)?
-    /// Asked when the body is whole.
+    /// The cache decision, asked when the body is complete.
     private var decision: Decision<CachedResponse, CacheDecision>?
     private var collected: [UInt8] = []
-    /// Who waits for it.
+    /// The shared fetch whose followers wait for this body.
     private let shared: SharedFetch?
-    /// Asked before it is stored: false if a handler was given answers meanwhile that belong to others; `nil` for what
-    /// no handler made.
+    /// Checked before storing: false if a handler has meanwhile received answers of other owners; `nil` for responses
+    /// that no handler made.
     private let isStillMarked: (@Sendable () -> Bool)?
-    /// What was read ahead of the caller.
+    /// Chunks that were read before the caller asked for them.
     private var ahead: [Chunk] = []
     private var pending = PendingChunk()
     private var hasEnded = false
@@ -47,7 +48,7 @@ final class CacheTee: Exchange, @unchecked Sendable {
     var redirect: Request? { inner.redirect }
     var network: (any NetworkExchange)? { inner.network }
     var hasOwnRecord: Bool { inner.hasOwnRecord }
-    /// As it is stored: the exchange with the server may have been released already.
+    /// Taken from the stored response, because the exchange with the server may have been released already.
     func marks(for query: CacheQuery) -> AnswerMarks { AnswerMarks(stored) }
 
     func buffered(atMost most: Int) throws(LoadError) -> BodyPiece? {
@@ -82,7 +83,7 @@ final class CacheTee: Exchange, @unchecked Sendable {
     func sendOn() async throws(LoadError) { try await inner.sendOn() }
     func setResting(_ isResting: Bool) { if !hasEnded { inner.setResting(isResting) } }
 
-    /// Takes a short body at once: of a redirect, which nobody reads.
+    /// Reads a short body at once; used for a redirect, whose body the load does not read.
     func readAhead(upTo most: Int) async throws(LoadError) {
         var total = 0
         while total <= most {
@@ -128,9 +129,9 @@ final class CacheTee: Exchange, @unchecked Sendable {
             shared?.settle(.unstorable)
             return
         }
-        // A part that is a beginning stays one, if it is not all.
+        // A partial response stays partial unless it is complete now.
         if case .beginning(let before, let whole) = stored.extent, before + count != whole {
-            // More than it said: who counts like that is not believed.
+            // A body longer than the server announced is not resumable.
             writer.abandon(isResumable: whole.map { before + count < $0 } ?? true)
             shared?.settle(.unstorable)
         } else {
@@ -142,7 +143,7 @@ final class CacheTee: Exchange, @unchecked Sendable {
 
     private var mayStore: Bool { isStillMarked?() ?? true }
 
-    /// Of what only a policy would take, not the protocol, nobody is told.
+    /// Reports the store to observers, unless the response can only be used by a policy that ignores freshness.
     private func tell() {
         if stored.knownRules.isOfUse { owner.events?.note(.stored) }
     }
@@ -185,7 +186,7 @@ final class CacheTee: Exchange, @unchecked Sendable {
         shared?.settle(.failed)
     }
 
-    /// Who wants no more of a body whose end is here has it stored all the same.
+    /// Stores the rest of a body that has already arrived when the caller stops reading.
     private func finishWithWhatIsHere() {
         guard owner.stopReason == nil, writer != nil else { return }
         while !hasEnded, let piece = try? inner.buffered(atMost: .max) {
@@ -193,7 +194,7 @@ final class CacheTee: Exchange, @unchecked Sendable {
         }
     }
 
-    /// RFC 9111 §3.3: of a whole that is known by a strong tag, how long it is too.
+    /// RFC 9111 §3.3: only the beginning of a response with a strong tag and a known length can be completed.
     private var isResumable: Bool {
         guard stored.status == .ok, !stored.isDecoded, stored.strongTag != nil,
             !stored.headers.contains(.contentEncoding)
@@ -204,13 +205,13 @@ final class CacheTee: Exchange, @unchecked Sendable {
 }
 
 extension StoredResponse {
-    /// As the caller wants it kept. What it is found by stays.
+    /// Returns the response with the caller's changes; its key and its varying fields stay.
     func altered(by entry: CachedResponse) -> StoredResponse {
         var altered = self
         if let head = entry.response.http {
             (altered.status, altered.version, altered.headers) = (head.status, head.version, head.headers.kept)
         }
-        // Of a coding that was undone the length never fitted.
+        // The Content-Length of a decoded body is that of the coded bytes, so it is left alone.
         if !isDecoded, altered.headers.contains(.contentLength) {
             altered.headers[.contentLength] = "\(entry.data.count)"
         }

@@ -1,4 +1,5 @@
-// A stored response as an exchange. What is in memory needs no wait; what is in a file is read where that may block.
+// A stored response as an exchange. Bytes in memory are delivered without suspension; files are read on a thread that
+// may block.
 
 import FoundationEssentials
 import URLLoadingIO
@@ -8,7 +9,7 @@ final class CachedExchange: Exchange, @unchecked Sendable {
     private let owner: LoadContext
     private let url: URL
     private let body: any StoredBody
-    /// Of the body, what is still to be read.
+    /// The range of the body still to be read.
     private var rest: Range<Int64>
     private var pending = PendingChunk()
     private var record: TransactionRecord?
@@ -18,8 +19,8 @@ final class CachedExchange: Exchange, @unchecked Sendable {
     let expectedLength: Int64?
 
     /// - Parameters:
-    ///   - newer: whose an answer is that has changed the fields of the stored response.
-    ///   - part: of its body; all of it if there is none.
+    ///   - newer: the owner of an answer that changed the fields of the stored response.
+    ///   - part: the range of the body to deliver.
     init(
         _ head: HTTPHead, _ body: any StoredBody, of stored: StoredResponse, besides newer: AnswerMarks? = nil,
         part: Range<Int64>, _ request: Request, _ load: LoadContext, length: Int64? = nil
@@ -31,7 +32,7 @@ final class CachedExchange: Exchange, @unchecked Sendable {
         rest = part
         answer = head
         expectedLength = length ?? Int64(part.count)
-        // A body that is shorter than its head says is read like one in a file, and found out there.
+        // A body shorter than its head says takes the path of a file, which detects the damage.
         if let bytes = body.bytes, !part.isEmpty, part.upperBound <= Int64(bytes.count) {
             pending.chunk = Chunk(
                 storage: bytes.storage,
@@ -102,7 +103,7 @@ final class CachedExchange: Exchange, @unchecked Sendable {
     }
 }
 
-/// A body that is nobody's: what a HEAD, or a status without content, has.
+/// The empty body of an answer to HEAD or of a status without content.
 final class EmptyBody: StoredBody {
     static let shared = EmptyBody()
     var length: Int64 { 0 }
@@ -110,7 +111,7 @@ final class EmptyBody: StoredBody {
     func read(at offset: Int64, atMost: Int) -> Chunk? { nil }
 }
 
-/// A beginning that was stored, and the rest from its server, as one answer.
+/// A stored beginning of a body and the rest from its server, as one response.
 final class JoinedExchange: Exchange, @unchecked Sendable {
     private let first: CachedExchange
     private let second: CacheTee

@@ -1,5 +1,5 @@
-// The preferred format of a date (RFC 9110 §5.6.7), from the bytes it came in: `Sun, 06 Nov 1994 08:49:37 GMT`. All else,
-// what is no date included, is left to `HTTPDate`.
+// Parses a date in the preferred format (RFC 9110 §5.6.7) from its bytes: `Sun, 06 Nov 1994 08:49:37 GMT`. `HTTPDate`
+// parses all other input.
 
 enum FixedDate {
     static func seconds(_ text: UnsafeRawBufferPointer) -> Int64? {
@@ -10,7 +10,7 @@ enum FixedDate {
             let hour = number(text, 17, 2),
             let minute = number(text, 20, 2), let second = number(text, 23, 2)
         else { return nil }
-        // What is no day of any month, or may be none of this one, is rare.
+        // Day 31 and the end of February are rare, so `HTTPDate` checks them.
         guard (1...30).contains(day), day <= 28 || month != 2, year >= 1970, hour < 24, minute < 60, second <= 60 else {
             return nil
         }
@@ -59,7 +59,7 @@ enum FixedDate {
         }
     }
 
-    /// Since 1970. A year that begins in March has its odd day last.
+    /// Days since 1970. The year is shifted to begin in March, so that a leap day comes last.
     private static func days(_ year: Int64, _ month: Int64, _ day: Int64) -> Int64 {
         let shifted = month <= 2 ? year - 1 : year
         let ofYear = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5 + day - 1

@@ -1,19 +1,19 @@
-// A cache that is somebody else's code: asked before a load, and given what may be kept. What a stored response is good
-// for, `CachePlan` says as ever.
+// A cache implemented by the program: asked before a load, and given the responses to keep. `CachePlan` decides whether
+// a stored response may be used, as for the library's own cache.
 
 import FoundationEssentials
 import URLLoadingIO
 import URLLoadingWire
 
-/// Keeps responses in the place of a ``ResponseCache``; for the classic shape.
+/// Stores responses in place of a ``ResponseCache``; used by the URLSession layer.
 package protocol ForeignCache: AnyObject, Sendable {
-    /// What is kept for a GET like this, whatever its age. The load waits for it, but not beyond its own end, nor longer than
-    /// it would wait for a server that says nothing: then nothing is kept.
+    /// Returns the response stored for an equal GET, whatever its age. The load waits at most until its own end or its
+    /// idle timeout, and then continues as if nothing were stored.
     func cachedResponse(for request: Request) async -> CachedResponse?
-    /// Keeps what a server has confirmed.
+    /// Stores a response that a server has sent or confirmed.
     func store(_ entry: CachedResponse, for request: Request)
-    /// Removes what is kept for the URL of a request.
+    /// Removes the responses stored for the URL of a request.
     func remove(for request: Request)
-    /// The most bytes of a body worth collecting.
+    /// The largest body worth collecting, in bytes.
     var largestEntry: Int { get }
 }

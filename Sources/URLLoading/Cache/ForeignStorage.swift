@@ -6,7 +6,7 @@ import URLLoadingIO
 import URLLoadingWire
 
 extension SessionCache {
-    /// With what the foreign cache has for a request, asked now.
+    /// Returns a session cache that contains the foreign cache's answer to this request.
     @inline(never)
     func asked(for hop: Hop, _ load: LoadContext, _ foreign: any ForeignCache) async throws(LoadError) -> SessionCache {
         var request = hop.request
@@ -29,13 +29,13 @@ extension SessionCache {
     }
 }
 
-/// What a foreign cache had for one request. Bodies of loads do not pass through it: whoever decides about them stores them.
+/// The answer of a foreign cache to one request. Bodies are not streamed into it: the cache decision stores them.
 final class ForeignStorage: CacheStorage {
     private let foreign: any ForeignCache
     private let request: Request
     private let entry: CachedResponse?
     private let stored: StoredResponse?
-    /// Of all loads of the session.
+    /// The removals of all loads of the session.
     let removals: CacheRemovals
 
     init(_ foreign: any ForeignCache, _ request: Request, _ entry: CachedResponse?, _ removals: CacheRemovals) {
@@ -48,7 +48,8 @@ final class ForeignStorage: CacheStorage {
         entry.storagePolicy = .allowed
         let date = entry.response.http?.headers.date(.date)
         let times = entry.response.properties[StoredTimes.self]
-        // Whoever does not say when it came means when it was made, if that is known; otherwise it is old.
+        // Without known times, the Date of the response counts as its arrival; without a Date, the response counts as
+        // old.
         let moment = times?.response ?? date.map { Double($0) } ?? 0
         guard var stored = entry.stored(for: request, now: moment) else { return nil }
         stored.requestTime = times?.request ?? moment

@@ -1,5 +1,5 @@
-// What the loads of one session share of its cache: where responses are, who refreshes what, and who fetches what
-// others wait for.
+// The state that the loads of one session share about its cache: the storage, the refreshes under way, and the shared
+// fetches.
 
 import FoundationEssentials
 import Synchronization
@@ -8,16 +8,16 @@ import URLLoadingWire
 
 final class SessionCache: Sendable {
     let storage: any CacheStorage
-    /// The most bytes a decision about an entry is asked with.
+    /// The largest body passed to a cache decision, in bytes.
     let maximumEntrySize: Int
     let coalescesIdenticalRequests: Bool
-    /// By which checks servers are believed (`CacheOwner.trust`).
+    /// A digest of the TLS checks that servers must pass (`CacheOwner.trust`).
     let trust: String?
     private let clock: (@Sendable () -> Double)?
     private let refreshing = Lock(Set<CacheKey>())
     private let fetches = Lock([SharedFetch.Question: SharedFetch]())
 
-    /// Which certificates of which servers the session's decisions have let pass.
+    /// The certificates that the session's decisions have accepted, by server.
     private let passed = Lock([Judged: Set<String>]())
     private struct Judged: Hashable, Sendable {
         let group: Int
@@ -25,10 +25,10 @@ final class SessionCache: Sendable {
         let port: UInt16
     }
 
-    /// The session's own, and gone with it.
+    /// True if the cache belongs to the session and is emptied with it.
     private let isOwn: Bool
 
-    /// Asked for each load, in the place of a storage.
+    /// Asked at each load, in place of a storage.
     let foreign: (any ForeignCache)?
 
     static func make(_ configuration: Configuration) -> SessionCache? {
@@ -45,7 +45,7 @@ final class SessionCache: Sendable {
         (isOwn, coalescesIdenticalRequests, clock, self.foreign) = (false, false, configuration.wallClock, foreign)
     }
 
-    /// Another's, with the answer of its foreign cache to one request.
+    /// Copies another session cache, with the answer of its foreign cache to one request.
     init(of other: SessionCache, _ storage: ForeignStorage) {
         self.storage = storage
         (maximumEntrySize, isOwn, coalescesIdenticalRequests) = (other.maximumEntrySize, false, false)
@@ -55,7 +55,7 @@ final class SessionCache: Sendable {
     private init(_ cache: ResponseCache, isOwn: Bool, _ configuration: Configuration) {
         storage = cache.storage
         foreign = nil
-        // As the cache itself reckons: one entry is not to drive out all others.
+        // The limit of `ResponseCache`: one entry must not evict all others.
         let capacity = max(Int64(cache.memoryCapacity), cache.directory == nil ? 0 : cache.diskCapacity)
         maximumEntrySize = Int(clamping: min(capacity, cache.maximumEntrySize ?? max(capacity / 20, 64 << 10)))
         self.isOwn = isOwn
@@ -67,7 +67,7 @@ final class SessionCache: Sendable {
     /// Seconds since 1970.
     func now() -> Double { clock?() ?? Date().timeIntervalSince1970 }
 
-    /// When a request is sent, and how much had been removed by then.
+    /// The time at which a request was sent, and the number of removals until then.
     struct Beginning: Sendable {
         let time: Double
         let removals: Int
@@ -75,7 +75,7 @@ final class SessionCache: Sendable {
 
     func begin(_ key: CacheKey) -> Beginning { Beginning(time: now(), removals: storage.removals.count(key)) }
 
-    // MARK: Servers that a decision is about
+    // MARK: Servers that a decision accepted
 
     func believe(_ certificate: String, of peer: TLSPeer, by group: Int) {
         passed.withLock {
@@ -88,21 +88,21 @@ final class SessionCache: Sendable {
         return passed.withLock { $0[judged] ?? [] }
     }
 
-    /// The session is over.
+    /// Empties the session's own cache when the session is invalidated.
     func invalidate() {
         if isOwn { storage.removeAll(since: nil) }
     }
 
     // MARK: Refreshes (RFC 5861 §3)
 
-    /// Returns false if somebody does it already.
+    /// Returns false if a refresh of the key is already running.
     func beginRefresh(_ key: CacheKey) -> Bool { refreshing.withLock { $0.insert(key).inserted } }
     func endRefresh(_ key: CacheKey) { refreshing.withLock { _ = $0.remove(key) } }
 
-    // MARK: Fetches that others wait for
+    // MARK: Shared fetches
 
     enum Place: Sendable {
-        /// Yours to fetch; tell when you know.
+        /// The caller must fetch and settle the outcome.
         case leader(SharedFetch)
         case follower(SharedFetch)
     }
@@ -124,9 +124,9 @@ final class SessionCache: Sendable {
     }
 }
 
-/// One fetch, and those who wait for what comes of it.
+/// One fetch, and the loads that wait for its outcome.
 final class SharedFetch: Sendable {
-    /// What is asked for; equal ones share.
+    /// The key of a shared fetch; loads with equal questions share one.
     struct Question: Hashable, Sendable {
         let key: CacheKey
         let headers: Headers
@@ -136,11 +136,11 @@ final class SharedFetch: Sendable {
     }
 
     enum Outcome: Sendable {
-        /// Look again.
+        /// The response is stored; followers look it up.
         case stored
-        /// Nobody can have it from a cache: everyone for himself.
+        /// The response cannot be stored; each follower fetches for itself.
         case unstorable
-        /// Somebody else must try.
+        /// The fetch failed; a follower must retry.
         case failed
     }
 
@@ -157,7 +157,7 @@ final class SharedFetch: Sendable {
         self.question = question
     }
 
-    /// The first word counts.
+    /// Sets the outcome; only the first call counts.
     func settle(_ outcome: Outcome) {
         cache.leave(self)
         let waiting = state.withLock { state in
@@ -169,8 +169,8 @@ final class SharedFetch: Sendable {
         for slot in waiting { slot.wake() }
     }
 
-    /// `nil` if the load was stopped meanwhile. Who has waited for so long as he would for a server waits no more: he who
-    /// fetches may wait for a network, or get a byte a minute.
+    /// Waits for the outcome; returns `nil` if the load is stopped. Returns `.unstorable` after the load's idle
+    /// timeout, because the leader may wait for connectivity or receive very slowly.
     func outcome(for load: LoadContext) async -> Outcome? {
         let slot = Poller.shared.borrowSlot()
         let end = load.handle.idleLimit == .max ? Int64.max : load.clock.now() &+ load.handle.idleLimit

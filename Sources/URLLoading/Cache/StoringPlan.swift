@@ -1,21 +1,21 @@
-// Whether and how a response is kept (RFC 9111 §3), what a 304 changes of it (§3.2, §4.3.4), and what an unsafe method
-// makes worthless (§4.4). Pure.
+// Decides whether and how a response is stored (RFC 9111 §3), how a 304 updates it (§3.2, §4.3.4), and what an unsafe
+// method invalidates (§4.4). Pure.
 
 import FoundationEssentials
 import URLLoadingWire
 
 enum StoringPlan {
-    /// What is known of an exchange besides its head.
+    /// The facts about an exchange beside its head.
     struct Facts: Sendable {
         var requestTime: Double
         var responseTime: Double
-        /// The content coding is undone.
+        /// The content coding was decoded.
         var isDecoded = false
-        /// Whose it is, as far as the request itself does not show it, and where it came from.
+        /// The owner, as far as the request's fields do not show it, and the source.
         var provenance = Provenance()
     }
 
-    /// - Returns: what to keep, without its body; `nil` if nothing may or need be.
+    /// - Returns: the response to store, without its body; `nil` if it may not or need not be stored.
     static func make(_ query: CacheQuery, _ key: CacheKey, _ head: HTTPHead, _ facts: Facts) -> StoredResponse? {
         guard query.request.method == .get, query.request.body == nil else { return nil }
         let control = CacheControl(head.headers)
@@ -27,12 +27,12 @@ enum StoringPlan {
             varying: varying, requestTime: facts.requestTime, responseTime: facts.responseTime)
         (stored.isDecoded, stored.source) = (facts.isDecoded, facts.provenance.source)
         if head.status == .partialContent, !stored.becomeBeginning() { return nil }
-        // What is kept may be without it: then it says nothing later either.
+        // If Cache-Control itself is not stored, it must not govern later uses either.
         let isKept = !control.isPresent || stored.headers.contains(.cacheControl)
         let rules = CacheRules(
             stored.status, stored.headers, isKept ? control : CacheControl(), requestTime: facts.requestTime,
             responseTime: facts.responseTime)
-        // Whose mark nobody has after this process, or this session, is a secret on disk for nothing.
+        // A response that no later process or session can use does not go to disk.
         stored.isMemoryOnly = !rules.isOfUse || CacheOwner.isPassing(varying)
         stored.rules = rules
         return stored
@@ -40,13 +40,14 @@ enum StoringPlan {
 
     private static func isPermitted(_ head: HTTPHead, _ control: CacheControl, _ query: CacheQuery) -> Bool {
         switch head.status.code {
-        // A part, if it is a beginning; see `becomeBeginning`. Of a part of which the caller has a condition, none.
+        // A part is stored only if it is a beginning; see `becomeBeginning`. Parts of conditional requests are not
+        // stored.
         case 206: guard query.request.headers.contains(.range), !query.isConditional else { return false }
-        // Answers to conditions, ranges and credentials, not to what was asked for.
+        // Answers to a condition, a range or a missing credential do not represent the resource.
         case ..<200, 304, 401, 407, 412, 416: return false
         default: break
         }
-        // §5.2.2.3: who must be understood, and is, may be stored after all.
+        // §5.2.2.3: a response with must-understand may be stored if its status is understood.
         let isUnderstood = control.flags.contains(.mustUnderstand) && !head.status.reasonPhrase.isEmpty
         guard !control.flags.contains(.noStore) || isUnderstood,
             !CacheControl(query.request.headers).flags.contains(.noStore)
@@ -55,9 +56,9 @@ enum StoringPlan {
             || !control.flags.isDisjoint(with: [.public, .private])
     }
 
-    /// The keys that a request has made worthless (RFC 9111 §4.4): what it was about, and what its answer names, if
-    /// that is of the same origin. A key stands for all that was stored under it, whatever Host field it was sent with.
-    /// - Parameter host: by which a Host field made the server speak, in place of the URL's.
+    /// Returns the keys that a request invalidates (RFC 9111 §4.4): its own, and those that the response names within
+    /// the same origin. A key covers all responses stored under it, whatever Host field they were requested with.
+    /// - Parameter host: the value of a Host field that replaced the URL's host.
     static func invalidated(_ request: Request, _ head: HTTPHead, host: String? = nil) -> [CacheKey] {
         guard !request.method.isSafeToCaches, [.successful, .redirection].contains(head.status.kind),
             case .success(let destination) = request.destination,
@@ -74,7 +75,7 @@ enum StoringPlan {
         return keys
     }
 
-    /// The key of what a server names; `nil` for another origin's.
+    /// The key of a URL that the server names; `nil` for another origin.
     private static func namedKey(_ named: Target, at own: Target, _ host: String?) -> CacheKey? {
         if named.origin == own.origin { return CacheKey(named) }
         guard let host, named.origin.scheme == own.origin.scheme, named.hostField.elementsEqual(host.utf8)
@@ -84,7 +85,7 @@ enum StoringPlan {
 }
 
 extension StoredResponse {
-    /// A first part is kept as the beginning of the whole; false if it is another part, or may not be completed.
+    /// Turns a first part into the beginning of the whole; false for another part, or one that may not be completed.
     fileprivate mutating func becomeBeginning() -> Bool {
         guard headers.count(of: .contentRange) == 1, let text = headers[.contentRange],
             case .part(let range, let whole?)? = ContentRange(text), range.lowerBound == 0, strongTag != nil,
@@ -98,7 +99,7 @@ extension StoredResponse {
         return true
     }
 
-    /// Whether a 304 can be about it (§4.3.4): it names the same state, or none.
+    /// Whether a 304 can refer to this response (§4.3.4): it names the same validator, or none.
     func isMeant(by head: HTTPHead) -> Bool {
         guard head.headers.contains(.etag) else {
             guard let modified = head.headers[.lastModified], let own = headers[.lastModified] else { return true }
@@ -109,9 +110,9 @@ extension StoredResponse {
             ? theirs.matchesWeakly(EntityTag(in: headers)) : EntityTag(in: headers)?.opaque == theirs.opaque
     }
 
-    /// With the fields of a newer answer about the same state (§3.2): all but those that say how the stored bytes are
-    /// to be read.
-    /// - Parameter source: where the newer answer came from: the fields are of both.
+    /// Returns the response with the fields of a newer answer about the same state (§3.2), except those that describe
+    /// the stored bytes.
+    /// - Parameter source: where the newer answer came from; the updated fields have both sources.
     func updated(
         by head: HTTPHead, from source: AnswerSource, requestTime: Double, responseTime: Double
     ) -> StoredResponse {
@@ -122,12 +123,12 @@ extension StoredResponse {
             if changed.insert(field.name).inserted { updated.headers.remove(field.name) }
             updated.headers.append(field.name, field.value)
         }
-        // A weak tag does not take the place of the same one, strong: the bytes are still those.
+        // A weak tag does not replace the equal strong tag: the stored bytes are unchanged.
         if let tag = EntityTag(in: headers), !tag.isWeak, EntityTag(in: head.headers)?.isWeak == true {
             updated.headers.remove(.etag)
             tag.append(to: &updated.headers, as: .etag)
         }
-        // §5.1: an Age that the newer answer does not have is that of the older.
+        // §5.1: without an Age in the newer answer, the Age of the older one does not stay.
         if !head.headers.contains(.age) { updated.headers.remove(.age) }
         (updated.requestTime, updated.responseTime) = (requestTime, responseTime)
         updated.rules = nil
@@ -139,8 +140,8 @@ extension StoredResponse {
 }
 
 extension Headers {
-    /// Without what is about one connection (RFC 9111 §3.1, RFC 9110 §7.6.1) or must not be used again unasked; and without
-    /// cookies, which were set once, and of which those of a session are in no file.
+    /// The fields to store: without those of one connection (RFC 9111 §3.1, RFC 9110 §7.6.1), without those that must
+    /// not be reused without validation, and without Set-Cookie, because a session cookie must reach no file.
     var kept: Headers { kept(CacheControl(self)) }
 
     func kept(_ control: CacheControl) -> Headers {
@@ -154,7 +155,7 @@ extension Headers {
         return leavingOut(Self.ofConnection.union(listed))
     }
 
-    /// What most servers say: `keep-alive` and `close` are out anyway, or no fields.
+    /// The most common values, `keep-alive` and `close`, list no further fields to leave out.
     private static func listsNothing(_ value: UnsafeRawBufferPointer) -> Bool {
         value.elementsEqual("keep-alive".utf8) || value.elementsEqual("close".utf8)
     }
@@ -167,6 +168,6 @@ extension Headers {
 }
 
 extension Method {
-    /// What changes nothing (RFC 9110 §9.2.1); whatever is not known may (RFC 9111 §4.4).
+    /// The safe methods (RFC 9110 §9.2.1); an unknown method may be unsafe (RFC 9111 §4.4).
     fileprivate var isSafeToCaches: Bool { [.get, .head, .options, .trace].contains(self) }
 }

@@ -1,15 +1,16 @@
-// What tells the variants under one key apart: the request's fields that Vary names (RFC 9111 §4.1), and who asked.
-// What is a secret is kept as a digest: a cache's file proves nobody's identity.
+// Distinguishes the variants under one key: by the request fields that Vary names (RFC 9111 §4.1), and by the owner.
+// Secrets are kept as digests: a cache file must not reveal credentials.
 
 import FoundationEssentials
 import URLLoadingIO
 import URLLoadingWire
 
 enum Varying {
-    /// The member that says who asked, whether Vary names the field or not: what one may see is not for another.
+    /// The entry for the user, present even if Vary does not name the field: a response to one user is not served to
+    /// another.
     static let identity = "authorization"
 
-    /// A field of a request in the form in which it is compared and kept.
+    /// A request field in the form in which it is compared and stored.
     /// - Parameter name: in lower case.
     static func value(of name: String, in fields: Headers) -> String? {
         guard let value = fields.comparable(FieldName(name)) else { return nil }
@@ -19,7 +20,7 @@ enum Varying {
     /// The mark of a Cookie field among fields that a caller wrote; `nil` without one.
     static func ownCookie(_ fields: Headers) -> String? { fields.isEmpty ? nil : value(of: "cookie", in: fields) }
 
-    /// What a response must be kept with; `nil` if nothing that can be said of a request would find it again.
+    /// The entries that a response must be stored with; `nil` if no request could match them.
     static func make(_ response: Headers, _ query: CacheQuery) -> [String: String?]? {
         var varying: [String: String?] = [:]
         query.markOwn(&varying)
@@ -36,11 +37,11 @@ enum Varying {
         return varying
     }
 
-    /// The field by which a request is not for a stored response; `nil` if it is.
+    /// Returns the first field or mark in which a request does not match a stored response; `nil` if it matches.
     static func mismatch(_ stored: StoredResponse, _ query: CacheQuery) -> String? {
         let kept = stored.varying
         if let name = query.stranger(to: kept) { return name }
-        // A request that names codings itself gets the bytes as they came, and no other request does.
+        // A request with its own Accept-Encoding gets undecoded bytes; all other requests get decoded ones.
         if !query.isPartial, stored.knownRules.isDecodable, stored.isDecoded != query.decodes {
             return "accept-encoding"
         }
@@ -57,34 +58,33 @@ enum Varying {
     }
 }
 
-/// What is asked of a cache, and by whom.
+/// A request, and the identity it will present, as the cache compares them.
 struct CacheQuery: Sendable {
     let request: Request
     let policy: Request.CachePolicy
-    /// Who says so himself who he is: in the request, its URL, or the session's fields. A digest.
+    /// The user named by the caller: in the request, its URL, or the session's fields. A digest.
     var identity: String?
     /// The Cookie field of the request or of the session's fields, as a digest; `nil` without one.
     var ownCookie: String?
-    /// The host that is sent, in small letters, if a Host field names another than the URL.
+    /// The host that is sent, in lower case, if a Host field differs from the URL.
     var host: String?
-    /// The store whose cookies may go with it, and by which checks its server will be believed.
+    /// The store whose cookies may be added, and the TLS checks that the server must pass.
     var cookies: String?
     var trust: String?
-    /// The certificates of this server that the decision about it has let pass; `nil` if nobody decides, or nobody could be
-    /// asked because the network is not to be used.
+    /// The certificates of this server that the trust decision has accepted; `nil` without a decision, or if the
+    /// request may not use the network.
     var believed: Set<String>?
-    /// The Cookie that will be sent is the one the request has: no store adds to it. Where one does, what varies by
-    /// cookies is not kept.
+    /// False if a cookie store adds to the request's Cookie field. Responses that vary by Cookie are then not stored.
     var knowsCookies = true
-    /// The session's fields are not known: those that the request does not set fit whatever.
+    /// The session's fields are unknown: a field that the request does not set matches any value.
     let isPartial: Bool
     private let defaults: DefaultFields?
     private let isForeign: Bool
-    /// `nil` for a look-up without a session.
+    /// `nil` for a lookup without a session.
     let user: (any CacheUser)?
 
-    /// For a request of a session.
-    /// - Parameter isForeign: a redirect has led to another origin than the one the caller named.
+    /// The query of a session's request.
+    /// - Parameter isForeign: a redirect has led to an origin other than the one the caller named.
     init(
         _ request: Request, isForeign: Bool, policy: Request.CachePolicy, _ defaults: DefaultFields,
         configured: Headers?, _ user: any CacheUser
@@ -96,7 +96,7 @@ struct CacheQuery: Sendable {
         host = Self.host(request, isForeign ? nil : defaults.host)
     }
 
-    /// Of a request alone: look-ups without a session.
+    /// The query of a request alone, for lookups without a session.
     init(_ request: Request) {
         (self.request, isPartial, defaults, isForeign, user) = (request, true, nil, false, nil)
         policy = request.cachePolicy ?? .useProtocol
@@ -123,7 +123,7 @@ struct CacheQuery: Sendable {
         return destination.target.hostField.elementsEqual(host.utf8) ? nil : host
     }
 
-    /// What will be sent, as far as it is known before.
+    /// The fields that will be sent, as far as they are known before the request is prepared.
     var fields: Headers {
         switch defaults?.completing(request.headers, isForeign: isForeign) {
         case .defaults(let prepared)?: prepared.headers
@@ -132,14 +132,15 @@ struct CacheQuery: Sendable {
         }
     }
 
-    /// The session undoes the coding of what is answered. A range is one of the coded representation.
+    /// Whether the session decodes the response's content coding. A range request is not decoded, since its range is
+    /// one of the coded representation.
     var decodes: Bool {
         guard let defaults, defaults.decodesContent(of: request) else { return false }
         return request.headers.isEmpty || !request.headers.contains(.range)
     }
 
     var isHead: Bool { request.method == .head }
-    /// Its own condition is the caller's to answer for.
+    /// The request has a condition of its own, so the caller handles the 304 or 412.
     var isConditional: Bool {
         guard !request.headers.isEmpty else { return false }
         return Self.conditions.contains { request.headers.contains($0) }
@@ -148,7 +149,7 @@ struct CacheQuery: Sendable {
         .ifMatch, .ifNoneMatch, .ifModifiedSince, .ifUnmodifiedSince, .ifRange,
     ]
 
-    /// What it says to caches; Pragma where it says nothing else (RFC 9111 §5.4).
+    /// The request's cache directives; Pragma counts if Cache-Control is absent (RFC 9111 §5.4).
     var control: CacheControl {
         guard !request.headers.isEmpty else { return CacheControl() }
         var control = CacheControl(request.headers)

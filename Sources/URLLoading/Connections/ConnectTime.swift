@@ -1,11 +1,11 @@
-// The connect timeout: a limit on the attempt, and not on the load. It ends the attempt's waits with an error that a
-// retry policy, another way through proxies, or the handler that asked can act upon.
+// The connect timeout: it limits one connection attempt, not the load. Its error can lead to a retry, to another proxy
+// chain, or to an alternative in a custom handler.
 
 import URLLoadingIO
 
-/// What is left of the connect timeout for a connection that is made in several parts.
+/// The remaining connect timeout of a connection that is made in several steps.
 struct ConnectTime: Sendable {
-    /// Nil without a limit, and inside another attempt, whose limit holds.
+    /// Nil without a limit, and inside another attempt, whose limit applies.
     fileprivate let attempt: TimedAttempt?
 
     init(_ handle: LoadHandle) {
@@ -15,7 +15,7 @@ struct ConnectTime: Sendable {
 }
 
 extension LoadHandle {
-    /// Makes a connection, or a part of one, within what is left of the connect timeout.
+    /// Makes a connection, or a part of one, within the rest of the connect timeout.
     func connecting<Value>(
         _ time: ConnectTime? = nil, _ attempt: () async throws(LoadError) -> Value
     ) async throws(LoadError) -> Value {
@@ -25,7 +25,7 @@ extension LoadHandle {
 }
 
 extension LoadError {
-    /// Says how long a connect timeout was. The words that open a connection are part of connecting.
+    /// Adds the length of the connect timeout to the error. Messages that open a tunnel count as part of connecting.
     fileprivate func after(_ limit: Int64) -> LoadError {
         guard reason == .connectTimeout else { return self }
         let isOpening = [.resolving, .connecting, .securing].contains(phase)

@@ -1,4 +1,4 @@
-// What those who make, open and use a connection ask and tell the load that they work for.
+// The interface of a load towards the code that makes, authenticates and uses its connections.
 
 import URLLoadingIO
 import URLLoadingWire
@@ -15,19 +15,19 @@ protocol ConnectionClient: AnyObject, Sendable {
     var decidesChallenges: Bool { get }
     /// Asks the decision about a challenge for credentials; without one, `performDefaultHandling`.
     func decide(_ challenge: Challenge) async throws(LoadError) -> ChallengeDecision
-    /// A decision is about to be asked.
+    /// Notifies observers that a decision is about to be asked.
     func challenged(_ challenge: Challenge)
 
     /// Whether HSTS forbids decisions to trust a server of this name whose checks failed (RFC 6797 §8.4).
     func forbidsTrust(in host: String) async -> Bool
-    /// The handshake decision has trusted a server.
+    /// Notifies that the handshake decision has trusted a server.
     func trusted(_ trust: TLSTrust, _ peer: TLSPeer)
 
-    /// An interim response has arrived (RFC 9110 §15.2).
+    /// Passes on an interim response (RFC 9110 §15.2).
     func informed(_ head: HTTP1ResponseHead)
-    /// A part of a request's body has been sent.
+    /// Reports that a part of the request's body was sent.
     func sent(_ bytes: TransferProgress)
-    /// The load's connection gives its place in the pool away while the load is suspended, or takes it again.
+    /// Gives the connection's slot in the pool away while the load is suspended, or takes one again.
     func setResting(_ isResting: Bool, _ route: Route)
 }
 
@@ -39,7 +39,7 @@ extension ConnectionClient {
     func sent(_ bytes: TransferProgress) {}
     func setResting(_ isResting: Bool, _ route: Route) {}
 
-    /// Puts a question to the caller, and waits for the answer, its deadline, or the end of the load.
+    /// Asks a decision of the caller, and waits for the answer, its deadline, or the end of the load.
     func ask<Question: Sendable, Answer: Sendable>(
         _ decision: Decision<Question, Answer>, _ question: Question
     ) async throws(LoadError) -> Answer {
@@ -53,14 +53,14 @@ extension ConnectionClient {
     var isSuspended: Bool { handle.isSuspended }
 }
 
-/// What is asked of the pool or the connector: for whom, and over which networks.
+/// A request to the pool or the connector: the load, and the networks that may be used.
 struct ConnectionRequest: Sendable {
     let client: any ConnectionClient
     /// The networks that a new connection may use.
     var access = NetworkAccess.open
-    /// Told when the stages of making a connection happen.
+    /// Receives the times of the connection's stages.
     var record: TransactionRecord?
-    /// Keeps a connection on which a proxy asked for credentials, for the next attempt; nil closes it.
+    /// Keeps a connection on which a proxy asked for credentials, for the next attempt; nil closes such connections.
     var refused: RefusedTunnels?
 
     var handle: LoadHandle { client.handle }

@@ -1,5 +1,5 @@
-// What does not change in the life of a connection. Found out when somebody first wants to know: asking
-// for our own address is a system call.
+// The constant properties of a connection. Determined at their first use, because reading the local address is a system
+// call.
 
 import URLLoadingIO
 import URLLoadingWire

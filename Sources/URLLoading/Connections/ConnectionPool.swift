@@ -1,5 +1,5 @@
-// The connections of a session. `PoolState` decides under the lock; what follows (waking, closing) is
-// done after it.
+// The connections of a session. `PoolState` decides under the lock; waking waiters and closing connections follow after
+// it.
 
 import Synchronization
 import URLLoadingIO
@@ -7,32 +7,32 @@ import URLLoadingIO
 final class ConnectionPool: Sendable, CustomStringConvertible {
     private let state: Lock<Guarded>
     private let idleLifetime: Int64
-    /// Of the whole session, for its roots are read once; streams use it past the limits of the pool.
+    /// One for the session, because its trust roots are read once. Streams use it without the limits of the pool.
     let connector: Connector
     private let clock: LoopClock
     let ftp: FTPPool
-    /// Buffers of connections that rest: who is leased next works with one that is warm. Changed
-    /// together with the state, so that it costs no lock of its own.
+    /// Buffers of idle connections, given to the next leased connection. Guarded by the lock of the state, so that they
+    /// cost no lock of their own.
     private struct Guarded: Sendable {
         var pool: PoolState<HTTP1Connection>
         var spare: [ChunkStorage] = []
-        /// Connections of several streams.
+        /// The HTTP/2 connections, each shared by several streams.
         var shared: Sharing
 
-        /// Since when the connection has been idle that has been so for longest.
+        /// The time since when the oldest idle connection has been idle.
         var oldestIdle: Int64? {
             let resting = shared.connections.filter { $0.streamCount == 0 }.map(\.restsSince).min()
             return [pool.oldestIdle, resting].compactMap(\.self).min()
         }
 
-        /// Takes out the connection that has been idle for longest.
+        /// Removes and returns the connection that has been idle for longest.
         mutating func takeOldestIdle() -> LeasedConnection? {
             let resting = shared.connections.filter { $0.streamCount == 0 }
             guard let oldest = resting.min(by: { $0.rest < $1.rest }) else {
                 return pool.evictOldest().map { .own($0) }
             }
             if let rest = pool.firstRest, rest < oldest.rest { return pool.evictOldest().map { .own($0) } }
-            // No load waits for a place on a connection that has no streams.
+            // A connection without streams has no waiters.
             _ = shared.remove(oldest, oldest.route)
             return .shared(oldest)
         }
@@ -58,12 +58,12 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
         ftp = FTPPool(configuration, keepsConnections: keepsConnections)
     }
 
-    /// A connection for one exchange: an idle one, the next that becomes free, or a new one.
+    /// Returns a connection for one exchange: an idle one, the next one that becomes free, or a new one.
     /// - Parameters:
-    ///   - fresh: never an idle one, after one turned out to be stale.
-    ///   - isFirst: others wait to know what its server speaks.
-    ///   - offersHTTP2: whether the server may choose it, if the route may.
-    /// - Returns: `nil` if its server turned out to speak HTTP/2 while the load waited: it is to ask again.
+    ///   - fresh: excludes idle connections, after one turned out to be stale.
+    ///   - isFirst: other loads wait to learn the server's HTTP version from this connection.
+    ///   - offersHTTP2: whether the TLS handshake may offer HTTP/2, if the route allows it.
+    /// - Returns: `nil` if the server turned out to speak HTTP/2 while the load waited: the load must ask again.
     func leaseOwn(
         _ route: Route, for request: ConnectionRequest, fresh: Bool, isFirst: Bool = false,
         at addresses: FoundAddresses? = nil, offersHTTP2: Bool = true
@@ -85,7 +85,7 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
                 }
             }
             if !fresh, connection.isClean { return .own(connection) }
-            // Its place is ours: a new one takes it, and nobody waits longer for that.
+            // A new connection takes the slot of the closed one, so that this load does not queue again.
             connection.close()
             state.withLock { $0.pool.replace(route) }
             return try await connect(
@@ -119,11 +119,11 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
         scheduleReaping(now)
     }
 
-    /// Connections that rest are kept up to a number, whichever version of HTTP they speak; the oldest goes.
+    /// Closes the oldest idle connections, of any HTTP version, beyond the configured number.
     func evictSurplus() {
         while true {
             let oldest: LeasedConnection? = state.withLock { state in
-                // The rule, and it costs nothing.
+                // The usual case, which needs no search.
                 guard state.shared.mostConnections + state.pool.idleCount > state.pool.maximumIdle else { return nil }
                 let resting = state.shared.connections.count { $0.streamCount == 0 }
                 guard resting > 0, resting + state.pool.idleCount > state.pool.maximumIdle else { return nil }
@@ -134,8 +134,8 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
         }
     }
 
-    /// Closes the connection that has been idle for longest, whichever route and protocol it serves, so that a new one can
-    /// have its descriptor. Returns whether there was one.
+    /// Closes the connection that has been idle for longest, of any route and protocol, so that a new connection can
+    /// use its descriptor. Returns false if no connection is idle.
     func closeOldestIdle() -> Bool {
         let control = ftp.oldestIdle
         let oldest: LeasedConnection? = state.withLock { state in
@@ -147,41 +147,42 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
         return true
     }
 
-    /// One timer for all idle connections; it sets itself again while there are any.
+    /// Starts the timer for all idle connections; it restarts itself while there are any.
     func scheduleReaping(_ now: Int64? = nil) {
         guard !isReaperSet.load(ordering: .relaxed), !isReaperSet.exchange(true, ordering: .acquiringAndReleasing)
         else { return }
         scheduleReaping(at: (now ?? clock.coarseNow()) + idleLifetime)
     }
 
-    /// Connections are kept for later.
+    /// Whether idle connections are kept.
     let keepsConnections: Bool
 
     func withSharing<R: Sendable>(_ body: (inout Sharing) -> R) -> R { state.withLock { body(&$0.shared) } }
 
-    /// The same, with the number of a shared connection that comes to rest by it.
+    /// Changes the shared connections, given the order number of a connection that becomes idle now.
     func withSharingAndRest<R: Sendable>(_ body: (inout Sharing, UInt64) -> R) -> R {
         state.withLock { body(&$0.shared, $0.pool.nextRest()) }
     }
 
-    /// The same, when a route turned out to speak HTTP/2: who waits for a connection of his own asks again.
+    /// Changes the shared connections of a route that turned out to speak HTTP/2, and sends away the loads that wait
+    /// for a connection of their own; they ask again.
     func withSharingAndQueue<R: Sendable>(_ route: Route, _ body: (inout Sharing) -> R) -> (R, [PollSlot]) {
         state.withLock { state in
             (body(&state.shared), state.pool.sendAway(route).map(\.slot))
         }
     }
 
-    /// A leased connection is somebody else's from now on.
+    /// Stops counting a leased connection, because the caller takes it over.
     func surrender(_ connection: HTTP1Connection) {
         state.withLock { $0.pool.giveBack(connection, connection.route, reusable: false, now: 0) }.wake?.slot.wake()
     }
 
-    /// A leased connection gives its place away, and takes one again.
+    /// Gives the slot of a leased connection away while its load is suspended, or takes one again.
     func setResting(_ isResting: Bool, _ route: Route) {
         if isResting { act(on: state.withLock { $0.pool.rest(route) }) } else { state.withLock { $0.pool.goOn(route) } }
     }
 
-    /// Nothing is kept any more; what is leased closes when it comes back.
+    /// Closes idle connections, now and from now on; leased ones close when they are given back.
     func drain() {
         for connection in state.withLock({ $0.pool.drain() }) { connection.close() }
         withSharing { $0.drain() }
@@ -189,7 +190,7 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
         ftp.drain()
     }
 
-    /// What rests is closed; what is leased goes on.
+    /// Closes idle connections; leased ones continue.
     func closeIdle() {
         ftp.reap(idleSince: .max)
         for connection in state.withLock({ $0.pool.reap(idleSince: .max) }) { connection.close() }
@@ -255,7 +256,7 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
             case .own: state.withLock { $0.pool.connected(route) }
             case .shared(let connection):
                 share(connection, isFirst: isFirst)
-                // It takes up no place of those that one load has at a time.
+                // A shared connection does not count against the limit of connections per host.
                 act(on: state.withLock { $0.pool.failedToConnect(route) })
             }
             return connection

@@ -1,23 +1,24 @@
-// From a route to a connection: resolve, race, tunnel, secure. Each stage marks the transaction's record.
+// Makes the connection for a route: resolves, races addresses, tunnels, secures. Each stage is timed in the
+// transaction's record.
 
 import Synchronization
 import URLLoadingIO
 import URLLoadingWire
 
-/// What the look-up of a host gave, and what it has left of the connect timeout.
+/// The resolved addresses of a host, and the rest of the connect timeout.
 struct FoundAddresses: Sendable {
     let addresses: [SocketAddress]
     let time: ConnectTime
 }
 
-/// The place that a connection leads to, and how it is secured.
+/// The destination of a connection, and its security.
 struct ConnectionTarget: Sendable {
     let origin: Origin
     var way = ProxyChain.direct
-    /// The last proxy gets the requests themselves.
+    /// The last proxy forwards requests instead of opening a tunnel.
     var isForwarded = false
     let isSecure: Bool
-    /// The protocols that the TLS handshake offers (RFC 7301); nil for those of HTTP, none for an empty list.
+    /// The protocols offered in the TLS handshake (RFC 7301); nil for those of HTTP, empty for none.
     var protocols: [String]?
 }
 
@@ -28,7 +29,7 @@ struct Connector: Sendable {
     /// pool.
     private let giveUpDescriptor: @Sendable () -> Bool
     private static let nextIdentifier = Atomic<Int>(1)
-    /// What the next connection will be called: those made from now on have no lower number.
+    /// The lowest identifier of the connections made from now on.
     static var next: Int { nextIdentifier.load(ordering: .relaxed) }
     static func makeIdentifier() -> Int { nextIdentifier.add(1, ordering: .relaxed).oldValue }
 
@@ -58,9 +59,9 @@ struct Connector: Sendable {
         configuration.wireTap?(
             .connected(transport.description + (chosen == "h2" ? ", h2" : ""), connection: identifier))
         switch configuration.httpVersions {
-        // A proxy that gets the requests themselves gets them in HTTP/1.1.
+        // A forwarding proxy is sent HTTP/1.1.
         case _ where route.forwarder != nil: return .own(HTTP1Connection(transport, route, identifier, configuration))
-        // What was chosen is spoken, and nothing else (RFC 7301 §3.2).
+        // The connection speaks the negotiated protocol only (RFC 7301 §3.2).
         case .automatic where chosen == "h2": break
         case .http2PriorKnowledge where chosen == nil || chosen == "h2": break
         case .http2PriorKnowledge:
@@ -77,11 +78,11 @@ struct Connector: Sendable {
         }
     }
 
-    /// Connections are made by a test's own means, and agree on nothing.
+    /// A test replaces the dialer; no protocol is negotiated.
     var isScripted: Bool { configuration.dial != nil }
 
-    /// A connection for bytes that are not HTTP's, so it offers no protocol (RFC 7301). See `ProxyTalk` for proxies that
-    /// ask for credentials.
+    /// Returns a connection for a byte stream, which offers no application protocol (RFC 7301). `ProxyTalk` answers
+    /// challenges of proxies.
     func stream(
         to origin: Origin, through way: ProxyChain, isSecure: Bool, for request: ConnectionRequest
     ) async throws(LoadError) -> any Transport {
@@ -94,7 +95,7 @@ struct Connector: Sendable {
             to: ConnectionTarget(origin: origin, way: way, isSecure: isSecure, protocols: []), for: request)
     }
 
-    /// TLS over a connection in use. A connection that a test dialed by its own means stays in the clear.
+    /// Starts TLS on a connection in use. A connection of a test's dialer stays in the clear.
     func secure(
         _ transport: any Transport, to origin: Origin, _ client: any ConnectionClient
     ) async throws(LoadError) -> any Transport {
@@ -104,7 +105,7 @@ struct Connector: Sendable {
         }
     }
 
-    /// An open connection, secure if it is to be, made within the connect timeout.
+    /// Returns an open connection, with TLS if the target demands it, within the connect timeout.
     func transport(
         to target: ConnectionTarget, for request: ConnectionRequest, tap: ProxyTap? = nil,
         at found: FoundAddresses? = nil
@@ -133,7 +134,7 @@ struct Connector: Sendable {
         return transport
     }
 
-    /// A connection from this machine: to the origin, or to the first proxy on the way there.
+    /// Connects a socket to the origin, or to the first proxy of the chain.
     func socket(
         to host: Origin.Host, _ port: UInt16, for origin: Origin?, _ request: ConnectionRequest,
         at known: [SocketAddress]? = nil
@@ -160,7 +161,7 @@ struct Connector: Sendable {
         }
     }
 
-    /// A connection to a socket of this machine that has a path.
+    /// Connects to a Unix socket of this machine.
     func socket(
         at path: SocketAddress, _ request: ConnectionRequest
     ) async throws(LoadError) -> any Transport {
@@ -170,7 +171,7 @@ struct Connector: Sendable {
         }
     }
 
-    /// Does `attempt` once more, as long as it fails because no descriptor is left and an idle connection can give up its own.
+    /// Retries `attempt` while it fails for lack of a descriptor and an idle connection can be closed for it.
     private func withDescriptors<Value>(_ attempt: () async throws(IOFailure) -> Value) async throws(LoadError) -> Value
     {
         while true {
@@ -182,16 +183,16 @@ struct Connector: Sendable {
         }
     }
 
-    /// An origin that is reached by a file has no address to share.
+    /// False for an origin that is reached through a Unix socket.
     func hasAddresses(_ origin: Origin) -> Bool { configuration.addressOverrides.unixSocket(for: origin) == nil }
 
-    /// The addresses at which an origin may be connected to; there may be a connection to one of them already.
+    /// Resolves an origin to the addresses that the policies allow; one of them may already have a connection.
     func allowedAddresses(of origin: Origin, _ request: ConnectionRequest) async throws(LoadError) -> [SocketAddress] {
         let (host, port) = configuration.addressOverrides.target(of: origin)
         return try await allowedAddresses(of: host, port, request)
     }
 
-    /// The addresses at which a host may be connected to.
+    /// Resolves a host to the addresses that the policies allow.
     func allowedAddresses(
         of host: Origin.Host, _ port: UInt16, _ request: ConnectionRequest
     ) async throws(LoadError) -> [SocketAddress] {

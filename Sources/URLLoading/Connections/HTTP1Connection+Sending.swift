@@ -1,5 +1,5 @@
-// Sending a request: steps that go as far as they can without waiting. So the task that waits for the response can drive
-// them as well: a response may begin before the request has ended, and go on beside it.
+// Sends a request in steps that never block. The task that waits for the response can also perform them, because a
+// response may begin before the request has ended.
 
 import FoundationEssentials
 import URLLoadingIO
@@ -7,7 +7,7 @@ import URLLoadingWire
 
 /// The part of a request that has not been written.
 struct HTTP1Sending {
-    /// Framing, with small pieces of the body between.
+    /// Framing, and the small body pieces between it.
     var output: [UInt8] = []
     var outputSent = 0
     /// Bytes of the body in `output`, reported as sent when all of it is written.
@@ -19,12 +19,12 @@ struct HTTP1Sending {
     var length: Int64?
     /// The body waits for a 100 (RFC 9110 §10.1.1).
     var expectsContinue = false
-    /// The transport cannot send files: they are read into memory.
+    /// The transport cannot send files directly: they are read into memory.
     var copiesFiles = false
 
     var isGoingOn: Bool { body != nil || outputSent < output.count }
 
-    /// Before the connection becomes idle.
+    /// Releases large buffers before the connection becomes idle.
     mutating func rest(keeping capacity: Int) {
         if output.capacity > capacity { output = [] }
     }
@@ -50,7 +50,7 @@ extension HTTP1Connection {
     private static let window = 1 << 20
     private static let filePiece = 256 * 1024
 
-    /// Writes the request as far as it goes without waiting. Returns true if that was all of it.
+    /// Writes as much of the request as possible without waiting. Returns true if all of it was written.
     func begin(_ request: PreparedRequest, _ client: any ConnectionClient) throws(LoadError) -> Bool {
         if let forwarder {
             let forwarded = request.forwarded(by: forwarder)
@@ -97,16 +97,17 @@ extension HTTP1Connection {
         return try flush(client) == nil
     }
 
-    /// Sends until all has gone out, or the peer has begun to answer.
+    /// Sends until the request is complete, or the peer has begun to respond.
     func send(_ client: any ConnectionClient) async throws(LoadError) {
         if sending.expectsContinue, try await !mayContinue(client) { return cut() }
         while sending.isGoingOn, answer == nil { try await sendOn(client) }
-        // A server that refuses wants no more of the body (RFC 9110 §15); one that accepts may respond while it reads.
+        // A server that rejects the request does not need the rest of the body (RFC 9110 §15); one that accepts may
+        // respond while it reads.
         if let answer, answer.status.kind != .successful { cut() }
     }
 
-    /// Sends what can be sent, then waits for whatever lets it go on.
-    /// - Parameter hearsReads: something to read ends the wait.
+    /// Sends as much as possible, then waits until more can be sent.
+    /// - Parameter hearsReads: whether input ends the wait as well.
     func sendOn(_ client: any ConnectionClient, hearingReads hearsReads: Bool = true) async throws(LoadError) {
         if client.isSuspended { await pause(client) }
         if let reason = client.stopReason {
@@ -131,7 +132,7 @@ extension HTTP1Connection {
         }
     }
 
-    /// Nothing more of the request goes out.
+    /// Stops sending; the rest of the request is discarded.
     func stopSending() {
         if sending.isGoingOn { cut() }
     }
@@ -141,7 +142,7 @@ extension HTTP1Connection {
         sending.end()
     }
 
-    /// From now on what can be read ends the wait to send. Returns false if there is something already.
+    /// Lets input end the wait for writing. Returns false if there is input already.
     private func listen(_ client: any ConnectionClient) throws(LoadError) -> Bool {
         transport.slot.hearReadsWhileWriting(true)
         guard transport.hasPendingInput(askingKernel: false) else { return true }
@@ -150,7 +151,7 @@ extension HTTP1Connection {
         return false
     }
 
-    /// Waits for the word to go on, but not for ever: many servers never give it.
+    /// Waits for a 100 (Continue), up to the timeout: many servers never send it.
     private func mayContinue(_ client: any ConnectionClient) async throws(LoadError) -> Bool {
         sending.expectsContinue = false
         let deadline = client.clock.now() &+ LoadHandle.nanoseconds(expectContinueTimeout)
@@ -176,7 +177,7 @@ extension HTTP1Connection {
         case goesOn
         case blocked(PollSlot.Interest)
         case waitsForPiece
-        /// Bytes that are not in memory.
+        /// A piece of a file that must be read into memory first.
         case wantsFile(FileReader, Int64, Int)
     }
 
@@ -214,7 +215,7 @@ extension HTTP1Connection {
         return sending.body?.withBytes { write(UnsafeRawBufferPointer(rebasing: $0[..<count])) } ?? .success(.moved(0))
     }
 
-    /// Appends the bytes at the front to the output: small pieces are written together with the framing.
+    /// Appends the next bytes of the body to the output, so that small pieces are written together with the framing.
     private func append(_ count: Int) throws(LoadError) {
         guard let body = sending.body else { return }
         try write { codec, output throws(WireViolation) in
@@ -243,7 +244,7 @@ extension HTTP1Connection {
         case .success(.end?): if let body = sending.body { throw body.fileChanged }
         case .success(let progress?):
             guard try sent(.success(progress), client, { $0.body?.advance($1) }) else { return blocked }
-            // Files are bodies with a length: their frames are empty, and only counted.
+            // A file has a known length, so its body has no chunk framing; the codec only counts the bytes.
             guard case .moved(let moved) = progress, moved > 0, sending.body != nil else { return nil }
             try write { codec, output throws(WireViolation) in try codec.sendData(count: moved, into: &output) }
         case .failure(let failure): _ = try sent(.failure(failure), client) { _, _ in }
@@ -264,7 +265,7 @@ extension HTTP1Connection {
         do throws(WireViolation) { try change(&codec, &sending.output) } catch { throw LoadError(error, .sending) }
     }
 
-    /// Sends what there is of `output`; what it waits for, if it must.
+    /// Writes `output`; returns the event to wait for if the socket would block.
     private func flush(_ client: any ConnectionClient) throws(LoadError) -> PollSlot.Interest? {
         while sending.outputSent < sending.output.count {
             let outcome = sending.output.withUnsafeBytes {
@@ -291,7 +292,7 @@ extension HTTP1Connection {
         return outcome
     }
 
-    /// Notes what was sent. Returns false if it waits.
+    /// Records a write. Returns false if the socket would block.
     private func sent(
         _ outcome: Result<Progress, IOFailure>, _ client: any ConnectionClient, isBody: Bool = true,
         _ note: (inout HTTP1Sending, Int) -> Void
@@ -310,7 +311,7 @@ extension HTTP1Connection {
             return false
         case .success(.end): throw LoadError(.connectionLost, phase: .sending, party: .remote)
         case .failure(let failure):
-            // A peer that refuses the rest of a body says why before it closes, or has answered already.
+            // A peer that rejects the rest of a body may have sent its response before it closed the connection.
             let hasBegun = phase == .receiving || answer != nil
             guard hasBegun || (try? hasAnswer(client)) == true else { throw LoadError(failure) }
             cut()

@@ -1,6 +1,6 @@
-// One HTTP/1.1 connection: a codec and a transport, nothing else. It has one owner at a time and no
-// lock; it knows neither sessions nor redirects. Bytes are read into a buffer that the chunks handed
-// out refer to: nothing is copied between the socket and the caller.
+// One HTTP/1.1 connection: a codec and a transport. It has one owner at a time and no lock; it knows neither sessions
+// nor redirects. Bytes are read into a buffer that the delivered chunks refer to, so nothing is copied between the
+// socket and the caller.
 
 import FoundationEssentials
 import URLLoadingIO
@@ -8,44 +8,44 @@ import URLLoadingWire
 
 final class HTTP1Connection: @unchecked Sendable {
     let transport: any Transport
-    /// Whom it serves now. Of those that a proxy forwards for it may become another; see `PoolState`.
+    /// The route being served. May change on a connection to a forwarding proxy; see `PoolState`.
     var route: Route
-    /// The proxy that requests are said to; `nil` if it is the origin.
+    /// The forwarding proxy that receives the requests; `nil` if the origin does.
     let forwarder: Proxy?
     let identifier: Int
     var codec: HTTP1Codec
     let tap: (@Sendable (WireTapEvent) -> Void)?
 
-    /// What was received and not consumed: `unread` of `storage`.
+    /// Bytes that were received and not consumed: the range `unread` of `storage`.
     private var storage: ChunkStorage?
     private var unread = 0..<0
     private var sawEnd = false
     /// The next buffer's size: it grows while reads fill what they are given.
     private var capacity = HTTP1Connection.smallestBuffer
-    /// What is going out; see `HTTP1Connection+Sending`.
+    /// The request being sent; see `HTTP1Connection+Sending`.
     var sending = HTTP1Sending()
 
-    /// A request was answered before all of it had gone out: what is missing would be the beginning
-    /// of the next one.
+    /// A response ended before its request was sent completely. The connection cannot be reused, because the server
+    /// would read the next request as the missing rest.
     var isCut = false
 
-    /// The login of its route has opened it.
+    /// The route's login has authenticated the connection.
     var isOpened = false
-    /// What the proxy was told last with Digest: it may prove itself.
+    /// The Digest proof of the last request to the proxy, which the proxy may answer with its own.
     var proxyProof: DigestProof?
 
-    /// Bytes of the exchange going on.
+    /// The byte counts of the current exchange.
     var traffic = HTTP1Traffic()
-    /// Whoever wants to know when they came.
+    /// Receives the times of the current exchange's stages.
     var record: TransactionRecord?
     private(set) lazy var facts = ConnectionFacts(transport, identifier)
 
-    /// Exchanges begun.
+    /// The number of exchanges begun.
     var exchanges = 0
-    /// Whether anything was received in the exchange going on.
+    /// Whether anything was received in the current exchange.
     var hasReceived = false
 
-    /// Heads and small bodies fit; large bodies grow to the other within two reads.
+    /// Fits heads and small bodies; for large bodies the buffer grows to the largest size within two reads.
     private static let smallestBuffer = 16 * 1024
     private static let largestBuffer = 256 * 1024
 
@@ -65,29 +65,29 @@ final class HTTP1Connection: @unchecked Sendable {
         tap?(.closed(connection: identifier))
     }
 
-    /// The length of the body, if it was announced or there is none.
+    /// The length of the body in bytes; zero without a body, nil if unknown.
     var expectedLength: Int64? { codec.isReceiveComplete ? 0 : codec.remainingLength }
 
-    /// Whether nothing was received behind the last answer, neither bytes nor an end. Such bytes would be taken for
-    /// the next answer (security 46), and the poller may not have reported them yet: each call asks the kernel.
+    /// Whether nothing, neither bytes nor an end, follows the last response. Such bytes would be taken for the next
+    /// response. The poller may not have reported them yet, so each call asks the kernel.
     var isClean: Bool { unread.isEmpty && !transport.hasPendingInput(askingKernel: true) }
-    /// May it carry another exchange by the rules of the protocol?
+    /// Whether the protocol allows another exchange.
     var isReusable: Bool { codec.reuse == .yes && unread.isEmpty && !sawEnd && !isCut }
 
-    /// Before it is kept for later: what a resting connection need not hold is given up. Returns the
-    /// buffer if another connection can go on with it.
+    /// Prepares the connection for being idle, and releases memory. Returns the buffer if another connection can use
+    /// it.
     func rest() -> ChunkStorage? {
         noteFlood(false)
         sending.rest(keeping: Self.smallestBuffer)
         let isPlain = capacity == Self.smallestBuffer && isKnownUniquelyReferenced(&storage)
         capacity = Self.smallestBuffer
         defer { storage = nil }
-        // A place in the buffer that goes is none in the next.
+        // Offsets into the released buffer have no meaning in the next one.
         if unread.isEmpty { unread = 0..<0 }
         return isPlain && unread.isEmpty ? storage : nil
     }
 
-    /// What was received and not consumed, for whoever takes over the transport.
+    /// Returns the bytes that were received and not consumed, for the new owner of the transport.
     func takeUnread() -> Chunk? {
         defer { (storage, unread) = (nil, 0..<0) }
         guard let storage, !unread.isEmpty else { return nil }
@@ -100,7 +100,7 @@ final class HTTP1Connection: @unchecked Sendable {
 
     // MARK: Receiving
 
-    /// Where a failure of receiving falls: before the head of the answer, or after it.
+    /// The phase to report for a receive failure: `waiting` before the head of the response, `receiving` after it.
     var phase = LoadError.Phase.waiting
 
     /// A final response that came while the request was still being sent.
@@ -131,7 +131,7 @@ final class HTTP1Connection: @unchecked Sendable {
         }
     }
 
-    /// The next piece of the body as far as it is here; `nil` if more must be read.
+    /// The next piece of the body that has been received; `nil` if more must be read.
     func bufferedData() throws(LoadError) -> BodyPiece? {
         let base = unread.lowerBound
         switch try next() {
@@ -163,7 +163,7 @@ final class HTTP1Connection: @unchecked Sendable {
         }
     }
 
-    /// Whether the body may be sent: a 100 says so, a final answer that it may not; `nil` for neither yet.
+    /// Whether the body may be sent: true after a 100, false after a final response; `nil` before either.
     func hasContinue(_ client: any ConnectionClient) throws(LoadError) -> Bool? {
         while true {
             switch try next() {
@@ -208,10 +208,10 @@ final class HTTP1Connection: @unchecked Sendable {
         throw LoadError(.connectionLost, phase: .waiting, party: .remote, detail: "closed without an answer")
     }
 
-    /// Waits until something was received. What is still to be sent goes out meanwhile.
-    /// - Parameter most: reads no more than so many bytes.
+    /// Waits until something is received, and continues to send the request meanwhile.
+    /// - Parameter most: the most bytes to read.
     func fill(_ client: any ConnectionClient, atMost most: Int = .max) async throws(LoadError) {
-        // An answer takes its time: the first look would find nothing and cost a system call.
+        // A response takes time: an immediate read would find nothing and cost a system call.
         if !hasReceived { await Poller.shared.park(transport.slot, .read, client.handle) }
         while true {
             if client.isSuspended { await pause(client) }
@@ -227,20 +227,20 @@ final class HTTP1Connection: @unchecked Sendable {
         }
     }
 
-    /// Receives what is here; `false` if that is nothing, or something else comes first.
+    /// Reads the available bytes; `false` if there are none, or if the request must be sent first.
     func fillNow(_ client: any ConnectionClient) throws(LoadError) -> Bool {
         guard !sawEnd, !client.isSuspended, client.stopReason == nil, !sending.isGoingOn else { return false }
         return try read()
     }
 
-    /// While its task is suspended the connection takes up no place.
+    /// Gives up the slot in the pool while the load is suspended.
     func pause(_ client: any ConnectionClient) async {
         client.setResting(true, route)
         await client.handle.untilResumed()
         client.setResting(false, route)
     }
 
-    /// A peer faster than its reader never makes it wait: now and then others get their turn.
+    /// Yields now and then: with a peer faster than the reader, the task would never suspend.
     private func giveWay() async throws(LoadError) {
         guard receivedSinceWait > Self.turn else { return }
         receivedSinceWait = 0
@@ -249,7 +249,8 @@ final class HTTP1Connection: @unchecked Sendable {
     private var receivedSinceWait = 0
     private static let turn = 4 << 20
 
-    /// A server may want to know who we are when it has seen what is asked for. Returns whether it has got its answer.
+    /// Answers a handshake question that the server asks after the request, such as for a client certificate. Returns
+    /// whether there was one.
     func answerQuestion(_ client: any ConnectionClient) async throws(LoadError) -> Bool {
         guard let secure, let (peer, question) = secure.laterQuestion else { return false }
         try await HandshakeAsking(transport: secure, peer: peer, client: client).answer(
@@ -260,16 +261,16 @@ final class HTTP1Connection: @unchecked Sendable {
 
     private var blockedOn = PollSlot.Interest.read
     var blockedOnWrite = PollSlot.Interest.write
-    /// How long a body waits for a 100.
+    /// The longest wait for a 100 (Continue).
     let expectContinueTimeout: Duration
 
-    /// Returns false if nothing is there.
+    /// Reads once; returns false if nothing is available.
     private func read(atMost most: Int = .max) throws(LoadError) -> Bool {
         var room = makeRoom()
         if room.count > most { room = UnsafeMutableRawBufferPointer(rebasing: room[..<max(1, most)]) }
         let progress: Progress
         do throws(IOFailure) { progress = try transport.read(into: room) } catch {
-            // After a reset nothing more comes: bytes received before it are judged like an early end.
+            // No bytes follow a reset; those received before it are judged like an early end.
             throw LoadError(error, phase)
         }
         switch progress {
@@ -301,11 +302,11 @@ final class HTTP1Connection: @unchecked Sendable {
         transport.slot.gatherReads(isFlood)
     }
     private var floods = false
-    /// A read of this size after a wait says that the peer is faster than we wake.
+    /// A first read of this size after a wait means that data arrives faster than the task is woken.
     private static let flood = 48 * 1024
 
-    /// Room behind the unread bytes. A buffer that a chunk still refers to is left to it; only bytes
-    /// that were not consumed move.
+    /// Returns room behind the unread bytes. A buffer that a delivered chunk refers to is not reused; only unconsumed
+    /// bytes are copied.
     private func makeRoom() -> UnsafeMutableRawBufferPointer {
         if isKnownUniquelyReferenced(&storage), let storage, storage.capacity >= capacity {
             if unread.isEmpty { unread = 0..<0 }
@@ -316,7 +317,7 @@ final class HTTP1Connection: @unchecked Sendable {
                 return storage.room(from: unread.upperBound)
             }
         }
-        // The codec bounds what it leaves unconsumed, and with it the growth of this buffer.
+        // The codec bounds the unconsumed bytes, and thereby the size of this buffer.
         let new = ChunkStorage(capacity: max(capacity, unread.count * 2))
         if let storage { new.base.copyMemory(from: storage.base + unread.lowerBound, byteCount: unread.count) }
         unread = 0..<unread.count

@@ -1,4 +1,4 @@
-// The questions of a handshake, as challenges, and the answers to them.
+// Turns the questions of a TLS handshake into challenges, and answers them by the decision.
 
 import URLLoadingIO
 
@@ -10,7 +10,7 @@ struct HandshakeAsking {
 
     func answer(_ question: TLSQuestion, _ asking: HandshakeDecision?) async throws(LoadError) {
         guard let asking else {
-            throw LoadError(.certificateRefused, phase: .securing, party: .local, detail: "nobody to decide")
+            throw LoadError(.certificateRefused, phase: .securing, party: .local, detail: "no challenge decision")
         }
         switch question {
         case .trust(let found): try await trust(found, asking)
@@ -30,7 +30,7 @@ struct HandshakeAsking {
             }
             client.trusted(found, peer)
             transport.answer(trusts: true, isForced: !trust.isTrusted)
-        // A password proves nothing of a server.
+        // A password is no answer to a question about trust: default handling.
         case .performDefaultHandling, .use:
             guard trust.isTrusted || !trust.isResumed else { throw refusal(found) }
             if trust.isTrusted { client.trusted(found, peer) }
@@ -41,11 +41,12 @@ struct HandshakeAsking {
                 underlying: TrustFailure(trust: trust))
         case .cancel: throw LoadError(.cancelled, phase: .deciding, party: .local)
         case .accept: throw .badAnswer("the trust of another challenge")
-        case .present: throw .badAnswer("an identity, where a server is to be trusted or not")
+        case .present: throw .badAnswer("an identity cannot answer a server trust challenge")
         }
     }
 
-    /// A server that is known to want TLS alone wants it proven too: nobody may wave it through (RFC 6797 §8.4).
+    /// The error for a server with HSTS whose certificate is not trusted: no decision may override that (RFC 6797
+    /// §8.4).
     private func strictRefusal(_ found: TLSTrust) -> LoadError {
         let trust = ServerTrust(found)
         return LoadError(
@@ -53,7 +54,7 @@ struct HandshakeAsking {
             underlying: TrustFailure(trust: trust))
     }
 
-    /// What the first handshake would have failed with.
+    /// The error with which the first, not resumed, handshake would have failed.
     private func refusal(_ found: TLSTrust) -> LoadError {
         let first = found.failures.first
         let failure = TLSFailure(
@@ -71,10 +72,10 @@ struct HandshakeAsking {
         switch try await client.ask(asking.decision, challenge) {
         case .present(let identity): transport.answer(identity: identity.identity)
         case .performDefaultHandling, .use: transport.answer(identity: proposed)
-        // The server may do without.
+        // The server may accept a client without a certificate.
         case .rejectProtectionSpace, .continueWithoutCredential: transport.answer(identity: nil)
         case .cancel: throw LoadError(.cancelled, phase: .deciding, party: .local)
-        case .accept: throw .badAnswer("trust, where an identity is wanted")
+        case .accept: throw .badAnswer("acceptance cannot answer a client certificate challenge")
         }
     }
 

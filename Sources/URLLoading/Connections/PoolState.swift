@@ -1,29 +1,28 @@
-// Which load gets which connection: a pure machine. It knows no socket and no clock, only tokens of
-// connections, and every transition says what is to be done.
+// Assigns connections to loads: a pure state machine. It knows neither sockets nor clocks, only connections as tokens;
+// every transition returns what the pool must do.
 //
-// Invariant: every connection counted has exactly one owner. It is being connected for a load,
-// leased to one, or idle since some moment; what is closed is counted no more. A leased one may rest: its
-// load waits for its caller and moves no byte. It then takes up no place, or loads that nobody reads
-// would hold up those somebody waits for.
+// Invariant: every counted connection has exactly one owner. It is being connected for a load, leased to one, or idle
+// since a known time; a closed connection is not counted. A leased connection rests while its load is suspended and
+// moves no bytes. It then takes up no slot; otherwise suspended loads would block active ones.
 
 import URLLoadingIO
 import URLLoadingWire
 
 struct PoolState<Connection: AnyObject & Sendable>: Sendable {
-    /// A load that waits its turn. Reached only under the pool's lock.
+    /// A load that waits for a connection. Accessed only under the pool's lock.
     final class Waiter: @unchecked Sendable {
         enum Turn {
             case waiting
             case use(Connection)
-            /// A place is free: make a connection.
+            /// A slot is free: make a connection.
             case connect
-            /// The server speaks HTTP/2: ask there.
+            /// The server speaks HTTP/2: ask the pool again.
             case again
         }
         var turn = Turn.waiting
-        /// Where it waits.
+        /// The slot in which the load waits.
         let slot: PollSlot
-        /// How urgent it is, as `TaskPriority` counts.
+        /// The priority, as a raw value of `TaskPriority`.
         let priority: UInt8
         init(slot: PollSlot, priority: UInt8 = TaskPriority.medium.rawValue) {
             self.slot = slot
@@ -31,8 +30,9 @@ struct PoolState<Connection: AnyObject & Sendable>: Sendable {
         }
     }
 
-    /// A connection that rests: since when, and after how many others. Moments tell which have rested for too long, but
-    /// not which of two rests longer: the clock ticks every few milliseconds, and many exchanges end within one tick.
+    /// An idle connection, with the time and the order number since when it is idle. The time decides about expiry. It
+    /// cannot tell which of two connections is older: the clock ticks every few milliseconds, and many exchanges end
+    /// within one tick.
     struct Idle {
         let connection: Connection
         let since: Int64
@@ -46,7 +46,7 @@ struct PoolState<Connection: AnyObject & Sendable>: Sendable {
         var leased = 0
         var resting = 0
         var waiting = WaiterQueue()
-        /// Places taken.
+        /// The number of slots taken.
         var count: Int { idle.count + connecting + leased }
 
         mutating func queue(_ waiter: Waiter) -> Lease {
@@ -54,7 +54,7 @@ struct PoolState<Connection: AnyObject & Sendable>: Sendable {
             return .wait(waiter)
         }
 
-        /// The next in line may make a connection in the place of one that is gone.
+        /// Gives a free slot to the next waiter, which makes a connection.
         mutating func placeIsFree(of perHost: Int) -> Waiter? {
             guard count < perHost, let next = waiting.popFirst() else { return nil }
             connecting += 1
@@ -69,7 +69,7 @@ struct PoolState<Connection: AnyObject & Sendable>: Sendable {
         case wait(Waiter)
     }
 
-    /// What follows a transition, done after the lock is released.
+    /// The follow-up of a transition, done after the lock is released.
     struct Consequence {
         var wake: Waiter?
         var close: Connection?
@@ -80,7 +80,7 @@ struct PoolState<Connection: AnyObject & Sendable>: Sendable {
     private var rests: UInt64 = 0
     let perHost: Int
     let maximumIdle: Int
-    /// Nothing is kept any more.
+    /// Idle connections are no longer kept.
     private(set) var isDraining = false
 
     init(perHost: Int, maximumIdle: Int) {
@@ -88,7 +88,7 @@ struct PoolState<Connection: AnyObject & Sendable>: Sendable {
         self.maximumIdle = max(0, maximumIdle)
     }
 
-    /// Asks for a connection. The newest idle one first: it is the least likely to be stale.
+    /// Leases a connection. The newest idle one comes first, because it is the least likely to be stale.
     mutating func lease(_ route: Route, makeWaiter: () -> Waiter) -> Lease {
         if route.forwarder != nil, let connection = takeOver(for: route) { return .use(connection) }
         let perHost = perHost
@@ -106,8 +106,9 @@ struct PoolState<Connection: AnyObject & Sendable>: Sendable {
         return lease
     }
 
-    /// One that rests after another origin's requests: who forwards does so for all of them. It counts for the new
-    /// origin from now on. `nil` if there is none, or the origin has one of its own, or no place.
+    /// Takes an idle connection of another origin to the same forwarding proxy, which forwards for all origins. It
+    /// counts for the new origin from now on. Returns `nil` without such a connection, or if the origin has idle
+    /// connections, waiters or no free slot.
     private mutating func takeOver(for route: Route) -> Connection? {
         if let host = hosts[route] {
             guard host.idle.isEmpty, host.waiting.count == 0, host.count < perHost else { return nil }
@@ -124,7 +125,7 @@ struct PoolState<Connection: AnyObject & Sendable>: Sendable {
         return newest.connection
     }
 
-    /// A connection was made by the load that had a place for it.
+    /// The connect attempt succeeded; the connection is leased.
     mutating func connected(_ route: Route) {
         update(route) { host in
             host.connecting -= 1
@@ -132,7 +133,7 @@ struct PoolState<Connection: AnyObject & Sendable>: Sendable {
         }
     }
 
-    /// A leased connection turned out to be of no use: whoever has it makes another in its place.
+    /// A leased connection was stale; its load makes another in its slot.
     mutating func replace(_ route: Route) {
         update(route) { host in
             host.leased -= 1
@@ -140,7 +141,7 @@ struct PoolState<Connection: AnyObject & Sendable>: Sendable {
         }
     }
 
-    /// It was not: its place goes to the next.
+    /// The connect attempt failed; its slot goes to the next waiter.
     mutating func failedToConnect(_ route: Route) -> Consequence {
         let perHost = perHost
         let next = update(route) { host in
@@ -151,7 +152,7 @@ struct PoolState<Connection: AnyObject & Sendable>: Sendable {
         return Consequence(wake: next)
     }
 
-    /// The server speaks HTTP/2, and has room for all.
+    /// Sends all waiters away, because the server speaks HTTP/2 and one connection serves them all.
     mutating func sendAway(_ route: Route) -> [Waiter] {
         guard hosts[route] != nil else { return [] }
         var sent: [Waiter] = []
@@ -163,7 +164,7 @@ struct PoolState<Connection: AnyObject & Sendable>: Sendable {
         return sent
     }
 
-    /// A leased connection moves no byte until its load's caller wants it to: its place goes to the next.
+    /// A leased connection's load is suspended: its slot goes to the next waiter.
     mutating func rest(_ route: Route) -> Consequence {
         let perHost = perHost
         return Consequence(
@@ -174,8 +175,8 @@ struct PoolState<Connection: AnyObject & Sendable>: Sendable {
             })
     }
 
-    /// It goes on, and takes a place again: beyond the limit if there is none, since nobody's turn can be
-    /// waited for with a message half read.
+    /// A resting connection continues, and takes a slot again, if necessary beyond the limit: a half-read message
+    /// cannot wait for a slot.
     mutating func goOn(_ route: Route) {
         update(route) { host in
             host.resting -= 1
@@ -183,7 +184,7 @@ struct PoolState<Connection: AnyObject & Sendable>: Sendable {
         }
     }
 
-    /// A lease ends. A connection that can be used again goes to who is next in line, or is kept.
+    /// Ends a lease. A reusable connection goes to the next waiter, or becomes idle.
     mutating func giveBack(_ connection: Connection, _ route: Route, reusable: Bool, now: Int64) -> Consequence {
         let keeps = reusable && !isDraining && maximumIdle > 0
         let perHost = perHost
@@ -210,7 +211,7 @@ struct PoolState<Connection: AnyObject & Sendable>: Sendable {
         return Consequence(close: idleCount > maximumIdle ? evictOldest() : nil)
     }
 
-    /// A waiting load goes away. What it was given in the same moment goes to the next.
+    /// A waiter gives up. A connection or slot that it has just been given goes to the next.
     mutating func abandon(_ waiter: Waiter, _ route: Route, now: Int64) -> Consequence {
         switch waiter.turn {
         case .waiting:
@@ -223,7 +224,7 @@ struct PoolState<Connection: AnyObject & Sendable>: Sendable {
         }
     }
 
-    /// Takes out every idle connection unused since before `moment`.
+    /// Removes every connection that has been idle since before `moment`.
     mutating func reap(idleSince moment: Int64) -> [Connection] {
         var reaped: [Connection] = []
         for route in Array(hosts.keys) {
@@ -238,18 +239,18 @@ struct PoolState<Connection: AnyObject & Sendable>: Sendable {
         return reaped
     }
 
-    /// When the oldest idle connection began to be idle.
+    /// The time since when the oldest idle connection has been idle.
     var oldestIdle: Int64? { hosts.values.compactMap { $0.idle.first?.since }.min() }
-    /// Which one that is, counted with the others of `nextRest`.
+    /// The order number of the oldest idle connection (`nextRest`).
     var firstRest: UInt64? { hosts.values.compactMap { $0.idle.first?.order }.min() }
 
-    /// The number of a connection that comes to rest now.
+    /// Returns the order number for a connection that becomes idle now.
     mutating func nextRest() -> UInt64 {
         rests &+= 1
         return rests
     }
 
-    /// From now on nothing is kept. Returns what was idle.
+    /// Stops keeping idle connections. Returns those that were idle.
     mutating func drain() -> [Connection] {
         isDraining = true
         return reap(idleSince: .max)
@@ -257,7 +258,7 @@ struct PoolState<Connection: AnyObject & Sendable>: Sendable {
 
     var isEmpty: Bool { hosts.isEmpty }
 
-    /// Changes the host where it lies: a copy would copy its arrays.
+    /// Changes a host in place, because a copy would copy its arrays.
     private mutating func update<R>(_ route: Route, _ change: (inout Host) -> R) -> R {
         change(&hosts[route, default: Host()])
     }

@@ -1,19 +1,19 @@
-// The way to an origin, with everything that tells apart whose connections may be used.
+// The route to an origin, with everything that decides whether a connection may be shared.
 
 import URLLoadingIO
 import URLLoadingWire
 
-/// Everything two loads must have in common to use one connection: the session's settings are the
-/// same for all its loads, so the origin remains, and the way there with what was said to open it: credentials for a
-/// proxy must serve nobody who has others (security 17).
+/// Everything that two loads must have in common to use one connection. All loads of a session have its settings, so
+/// what differs is the origin, and the proxy chain with its credentials: a connection opened with one user's proxy
+/// credentials must not serve another user.
 struct Route: Hashable, Sendable, CustomStringConvertible {
     let origin: Origin
     let way: ProxyChain
-    /// By whose word its peers were trusted: which settings of TLS the session had then, and which decision of a load.
+    /// The trust decision for its peers: the generation of the session's TLS settings, and the decision of the load.
     var trust = Trust()
-    /// Of ftp: as whom, and how it is secured. Nobody else's connection is used (security 62).
+    /// For ftp: the login and the security of its connections, which no other login may use.
     var ftp: FTPKey?
-    /// What is to be spoken is no HTTP in the end: proxies only carry it (RFC 6455 §4.1).
+    /// The connection carries another protocol than HTTP in the end, so proxies open a tunnel (RFC 6455 §4.1).
     var isTunneled = false
 
     struct Trust: Hashable, Sendable {
@@ -21,29 +21,30 @@ struct Route: Hashable, Sendable, CustomStringConvertible {
         var group = 0
     }
 
-    /// Who was proved to be using its connections, where a proof opens a connection and not a request; see
-    /// `Login.opensConnections`.
+    /// The login that connections are authenticated as, for schemes that authenticate a connection instead of a
+    /// request; see `Login.opensConnections`.
     var identity: Identity?
 
     struct Identity: Hashable, Sendable {
         let login: Login
-        /// What is said in several messages on one connection, HTTP/2 cannot carry.
+        /// The scheme takes several messages on one connection, which HTTP/2 cannot carry.
         let speaksHTTP1: Bool
     }
 
-    /// What opened its connections was said for one load alone, and proves nothing to the next.
+    /// A connection authenticated with a one-load credential is not reused.
     var isForOneLoad: Bool {
         identity?.login.isForOneLoad == true
             || way.proxies.contains { $0.login?.opensConnections == true && $0.login?.isForOneLoad == true }
     }
 
-    /// Whether anybody on the way proves who he is.
+    /// Whether the origin or a proxy is authenticated by TLS.
     var isProven: Bool { origin.isSecure || way.proxies.contains { $0.kind == .https } }
 
-    /// How its connections are marked.
+    /// The traffic class that marks its packets.
     var traffic = TrafficClass.default
 
-    /// Another place than the URL's is connected to: a proxy, which would go by the URL, is asked for a tunnel there.
+    /// An address override replaces the origin's host: a proxy is asked for a tunnel to it, since it would connect by
+    /// the URL otherwise.
     var isMoved = false
 
     init(origin: Origin, way: ProxyChain = .direct, isMoved: Bool = false) {
@@ -52,10 +53,10 @@ struct Route: Hashable, Sendable, CustomStringConvertible {
         self.isMoved = isMoved
     }
 
-    /// The proxy that gets the requests themselves; `nil` if the origin does, be it through a tunnel.
+    /// The proxy that forwards the requests; `nil` if the origin receives them, directly or through a tunnel.
     var forwarder: Proxy? { !origin.isSecure && !isMoved && !isTunneled && way.forwards ? way.proxies.last : nil }
 
-    /// Whether both go to the same proxy, which gets the requests themselves, with the same credentials and trust.
+    /// Whether both use the same forwarding proxy, with the same credentials and trust.
     func isForwarded(as other: Route) -> Bool {
         identity == nil && other.identity == nil && way == other.way && trust == other.trust && traffic == other.traffic
             && forwarder != nil && other.forwarder != nil

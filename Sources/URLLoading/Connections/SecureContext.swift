@@ -1,5 +1,5 @@
-// The session's TLS settings made ready when the first secure connection is made: reading the system's roots costs more
-// than a handshake. Made again when they are renewed, or when a file of theirs has changed.
+// The session's TLS context, made at the first secure connection: reading the system's roots costs more than a
+// handshake. It is made again when the settings are renewed, or when the file of the roots has changed.
 
 import FoundationEssentials
 import Synchronization
@@ -16,14 +16,14 @@ final class SecureContext: Sendable {
         let roots: FileStamp?
     }
     private let state: Lock<State>
-    /// Counts the settings: connections of earlier ones are used no more.
+    /// The generation of the settings: connections of earlier generations are not reused.
     private let renewals = Atomic<Int>(0)
 
     init(_ settings: Configuration.TLS) { state = Lock(State(settings: settings)) }
 
     var generation: Int { renewals.load(ordering: .relaxed) }
 
-    /// From now on handshakes are made by these settings; by the same, read again, if there are none.
+    /// Replaces the settings for later handshakes; nil reads the same settings again.
     func renew(_ settings: Configuration.TLS?) {
         TLSContext.forgetSystemRoots()
         state.withLock {
@@ -33,21 +33,21 @@ final class SecureContext: Sendable {
         renewals.add(1, ordering: .relaxed)
     }
 
-    /// - Parameter protocols: offered in place of HTTP's; an empty list offers none.
+    /// - Parameter protocols: offered in place of those of HTTP; an empty list offers none.
     func handshake(
         over socket: any Transport, with origin: Origin, offering protocols: [String]? = nil,
         _ client: any ConnectionClient
     ) async throws(LoadError) -> TLSTransport {
         var peer = TLSPeer(TLSPeerName(origin.host), port: origin.port, applicationProtocols: protocols)
-        // A stream's reader and writer are its callers: they ask nobody.
+        // A byte stream is read and written by its caller, and asks no decision later.
         peer.asksIdentityLater = protocols?.isEmpty != true
         return try await handshake(
             over: socket, with: peer, of: origin.host, client,
             scheme: origin.scheme.hasPrefix("ftp") ? origin.scheme : "https")
     }
 
-    /// With the same server once more: it goes on with the keys of the connection that there is, or shows the same
-    /// certificate. What was decided about that is not asked again.
+    /// Makes another connection to the same server: it resumes the session of the existing connection, or must present
+    /// the same certificate. A trust decision made there is not asked again.
     func handshake(
         over socket: any Transport, with origin: Origin, continuing other: TLSTransport, _ client: any ConnectionClient
     ) async throws(LoadError) -> TLSTransport {
@@ -63,7 +63,7 @@ final class SecureContext: Sendable {
         return transport
     }
 
-    /// With a proxy, which proves who it is as an origin does.
+    /// Secures a connection to a proxy, whose certificate is verified as an origin's is.
     func handshake(over socket: any Transport, with proxy: Proxy, _ client: any ConnectionClient)
         async throws(LoadError)
         -> TLSTransport
@@ -114,7 +114,7 @@ final class SecureContext: Sendable {
         }
     }
 
-    /// Loads finding no context yet wait for the one that makes it: it does so without waiting itself.
+    /// Returns the context. Loads wait under the lock for the one that makes it, which does not suspend.
     private func context() throws(IOFailure) -> TLSContext {
         let made = state.withLock { state in
             let roots = state.settings.rootsFile.map(FileStamp.init)
@@ -173,7 +173,7 @@ extension TLSVersion {
 }
 
 extension TLSPeerName {
-    /// What the certificate must name is what the URL says, in normal form; never what DNS says.
+    /// The certificate must match the host of the URL, in normal form; never a name from DNS.
     init(_ host: Origin.Host) {
         self =
             switch host.kind {

@@ -1,10 +1,9 @@
-// Who waits for a connection to one route, in the order of their turns: the more urgent before the less,
-// and among equals who came first. Whoever is urgent passes all others, as often as it comes: that is what
-// a priority means, and nothing ages.
+// The loads that wait for a connection to one route, ordered by priority, then by arrival. A load of high priority
+// passes all others, without limit: waiters do not age.
 
 extension PoolState {
     struct WaiterQueue {
-        /// The most urgent first; none is empty. Hardly ever are there more than two.
+        /// One lane for each priority, the highest first; no lane is empty. There are rarely more than two.
         private var lanes: [Lane] = []
         private(set) var count = 0
 
@@ -32,10 +31,10 @@ extension PoolState {
             count -= 1
         }
 
-        /// Those of one priority.
+        /// The waiters of one priority.
         private struct Lane {
             let priority: UInt8
-            // Gone ones are nil: a waiter refers to the connection it was given.
+            // Removed waiters are set to nil, because a waiter refers to the connection it was given.
             var waiters: [Waiter?] = []
             private var head = 0
             var isEmpty: Bool { head == waiters.count }

@@ -1,34 +1,34 @@
 extension Configuration {
-    /// Which cookies go with requests, and where they are kept.
+    /// Which cookies are sent and accepted, and where they are stored.
     ///
     /// ```swift
     /// configuration.cookies.storage = .store(CookieStore())   // shared with whoever else is given it
     /// configuration.cookies.acceptPolicy = .never             // send what is there, take nothing new
     /// ```
     public struct Cookies: Sendable {
-        /// Where they are kept: by default in ``CookieStore/shared``, and of an ephemeral session in a store of its own.
+        /// The cookie store. By default ``CookieStore/shared``; an ephemeral session has a store of its own.
         /// ``Session/cookies`` is that store.
         public var storage = Storage.automatic
-        /// Which cookies of servers are taken; `nil`, the default, leaves it to the store
+        /// Which cookies of servers are accepted; `nil`, the default, leaves it to the store
         /// (``CookieStore/acceptPolicy``), where it can be changed at any time.
         public var acceptPolicy: CookieStore.AcceptPolicy?
-        /// The same, where neither this nor the store has been told any.
+        /// The policy if neither the configuration nor the store sets one.
         package var fallbackPolicy = CookieStore.AcceptPolicy.always
-        /// Whether cookies of the store go with requests.
+        /// Whether cookies of the store are added to requests; `true` by default.
         public var sendsCookies = true
-        /// Bytes of a Cookie field, at least 0. Servers commonly refuse more than 8 KiB of fields; cookies that do not fit are
-        /// left out, the more general first.
+        /// The size limit of the Cookie field in bytes, at least 0; 8 KiB by default. Servers commonly refuse more than
+        /// 8 KiB of fields. Cookies that do not fit are left out, the more general ones first.
         public var maximumFieldSize = 8 * 1024
 
         public init() {}
 
-        /// Where cookies are kept.
+        /// The place where cookies are stored.
         public enum Storage: Sendable {
-            /// In ``CookieStore/shared``; of an ephemeral session in memory, until it is invalidated.
+            /// In ``CookieStore/shared``; for an ephemeral session in memory, until it is invalidated.
             case automatic
-            /// In this one.
+            /// In this store.
             case store(CookieStore)
-            /// Nowhere: none is sent, none is taken.
+            /// No store: no cookie is sent or accepted.
             case none
         }
     }

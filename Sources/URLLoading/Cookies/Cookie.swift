@@ -1,61 +1,61 @@
 public import FoundationEssentials
 public import URLLoadingWire
 
-/// What a server wants to be told again: a name and a value, and to whom they go.
+/// A cookie: a name and a value that a server wants returned, and the requests that return it.
 ///
 /// ```swift
 /// let cookie = Cookie(name: "theme", value: "dark", domain: "example.org")
 /// if let cookie { store.set(cookie) }
 /// let received = Cookie.cookies(in: response.http?.headers ?? [:], from: response.url)
 /// ```
-/// A value, as a store keeps it (RFC 6265bis §5.7). What it says of itself shows everything but the value.
+/// A value, as a store keeps it (RFC 6265bis §5.7). Its description and reflection omit the cookie's value.
 public struct Cookie: Sendable, Hashable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    /// May be empty, if the value is not.
+    /// The name; may be empty if the value is not.
     public let name: String
     public let value: String
-    /// A host in normal form, without a dot at either end.
+    /// The host in normal form, without a dot at either end.
     public let domain: String
-    /// Whether it goes to ``domain`` alone, or to what lies below it as well.
+    /// Whether the cookie is sent to ``domain`` only, or also to its subdomains.
     public let isHostOnly: Bool
-    /// Begins with a slash. It goes to this path and to what lies below it.
+    /// The path prefix of requests that the cookie is sent with; begins with a slash.
     public let path: String
-    /// When it ends; `nil` for the end of the session: such a cookie is never in a file.
+    /// The expiry; `nil` for a session cookie, which is never written to a file.
     public internal(set) var expires: Date?
-    /// Whether it goes over secure connections alone.
+    /// Whether the cookie is sent over secure connections only.
     public let isSecure: Bool
-    /// Whether it is for HTTP alone, and not for scripts. A store shows it to its callers all the same: they are no scripts.
+    /// Whether the cookie is hidden from scripts. A store returns it to its callers, which are not scripts.
     public let isHTTPOnly: Bool
-    /// To whose requests it is added; `nil` if nothing was said, which is ``SameSite/lax``.
+    /// The requests that the cookie is added to; `nil` if the server did not say, which means ``SameSite/lax``.
     public let sameSite: SameSite?
-    /// When it was first set.
+    /// When the cookie was first set.
     public internal(set) var creationDate: Date
-    /// When it was last sent, or set.
+    /// When the cookie was last sent or set.
     public internal(set) var lastAccessDate: Date
 
-    /// To whose requests a cookie is added (RFC 6265bis §5.6.7): see ``Request/mainDocumentURL``.
+    /// The requests that a cookie is added to (RFC 6265bis §5.6.7); see ``Request/mainDocumentURL``.
     public enum SameSite: String, Sendable, Hashable {
-        /// Only to those of its own site.
+        /// Same-site requests only.
         case strict = "Strict"
-        /// The same for all but navigations, which a client without windows does not make.
+        /// The same as ``strict`` here, since the exception for navigations needs a browser window.
         case lax = "Lax"
-        /// To all. Only a secure cookie may say so.
+        /// All requests. Valid for secure cookies only.
         case none = "None"
     }
 
     /// A cookie of the caller's own.
     ///
-    /// `nil` for what no store would take: a control character anywhere, a `;` in the name, the value or the path, a `=` in
-    /// the name, neither name nor value, more than 4096 bytes of both, a domain that is no host,
-    /// or, with its subdomains, belongs to nobody (`co.uk`), a path without a slash,
-    /// ``SameSite/none`` that is not secure, and what `__Secure-` and `__Host-` forbid (§4.1.3).
+    /// Fails for a cookie that no store accepts: a control character in any part; a `;` in the name, the value or the
+    /// path; a `=` in the name; neither name nor value; more than 4096 bytes of both; a domain that is not a host, or
+    /// that is a public suffix (`co.uk`) with ``isHostOnly`` false; a path without a leading slash; ``SameSite/none``
+    /// without `isSecure`; and a violation of the `__Secure-` or `__Host-` prefix (§4.1.3).
     /// - Parameters:
-    ///   - domain: a host; a dot in front is left out.
-    ///   - isHostOnly: for an address always true.
+    ///   - domain: a host; a leading dot is dropped.
+    ///   - isHostOnly: always true for an address.
     public init?(
         name: String, value: String, domain: String, isHostOnly: Bool = true, path: String = "/", expires: Date? = nil,
         isSecure: Bool = false, isHTTPOnly: Bool = false, sameSite: SameSite? = nil
     ) {
-        // `URL.host()` has an address of version 6 without its brackets.
+        // `URL.host()` returns an IPv6 address without its brackets.
         let domain = domain.utf8.contains(UInt8(ascii: ":")) && !domain.hasPrefix("[") ? "[\(domain)]" : domain
         guard let host = try? Origin.Host(domain.hasPrefix(".") ? String(domain.dropFirst()) : domain),
             path.hasPrefix("/"),
@@ -73,7 +73,7 @@ public struct Cookie: Sendable, Hashable, CustomStringConvertible, CustomDebugSt
         }
     }
 
-    /// Of what was checked.
+    /// Makes a cookie of values that were checked.
     init(
         name: String, value: String, domain: String, isHostOnly: Bool, path: String, expires: Date?, isSecure: Bool,
         isHTTPOnly: Bool, sameSite: SameSite?, creation: Date, lastAccess: Date
@@ -91,7 +91,7 @@ public struct Cookie: Sendable, Hashable, CustomStringConvertible, CustomDebugSt
         self.lastAccessDate = lastAccess
     }
 
-    /// Between 1970 and the last second of the year 9999, which files and fields can say. What is no moment has passed.
+    /// Limits a date to 1970 through the year 9999, which files and fields can represent. NaN counts as past.
     private static func representable(_ date: Date) -> Date {
         let seconds = date.timeIntervalSince1970
         return seconds.isNaN
@@ -100,21 +100,21 @@ public struct Cookie: Sendable, Hashable, CustomStringConvertible, CustomDebugSt
 
     // MARK: Fields
 
-    /// The cookies that an answer sets, without those that it must not set, or not so (§5.7).
-    /// - Parameter url: where the answer comes from.
+    /// Returns the cookies that a response sets, without those that the rules reject (§5.7).
+    /// - Parameter url: the URL of the response.
     public static func cookies(in headers: Headers, from url: URL) -> [Cookie] {
         guard let context = CookieContext(url) else { return [] }
         return CookieAdmission.cookies(in: headers, context, now: Date.now)
     }
 
-    /// The Cookie field of these cookies, in their order; `nil` of none.
+    /// Returns the Cookie field of these cookies, in their order; `nil` without cookies.
     public static func field(_ cookies: [Cookie]) -> String? {
         cookies.isEmpty ? nil : cookies.map(\.pair).joined(separator: "; ")
     }
 
     var pair: String { name.isEmpty ? value : name + "=" + value }
 
-    /// What tells it from others (§5.7 step 22).
+    /// The key of a cookie in a store (§5.7 step 22).
     struct Key: Sendable, Hashable {
         let name: String
         let domain: String
@@ -135,7 +135,7 @@ public struct Cookie: Sendable, Hashable, CustomStringConvertible, CustomDebugSt
 }
 
 extension Origin.Host {
-    /// As cookies and the rules of HSTS name it: without the dot at the end, so that both spellings mean one host.
+    /// The host as cookies and HSTS name it: without a trailing dot, so that both spellings mean one host.
     var cookieDomain: String { dnsName ?? description }
 }
 

@@ -1,5 +1,5 @@
-// Whether a cookie may be set, as far as the cookies that are there already do not matter: RFC 6265bis §5.7 up to the
-// prefixes. Pure, and says why not.
+// Decides whether a cookie may be set, independently of the cookies already stored: RFC 6265bis §5.7 up to the
+// prefixes. Pure; a rejection has a reason.
 
 import FoundationEssentials
 import URLLoadingWire
@@ -8,16 +8,16 @@ enum CookieAdmission: Sendable, Hashable {
     case keep(Cookie)
     case ignore(Refusal)
 
-    /// Why one is ignored.
+    /// The reason for ignoring a cookie.
     enum Refusal: String, Sendable, Hashable {
-        /// The field is too long, or has a control character in it.
+        /// The field is too long, or contains a control character.
         case field
         case domainIsNoHost, publicSuffix, foreignDomain
         case notSecure
         case crossSite
-        /// SameSite=None, and not Secure.
+        /// SameSite=None without Secure.
         case noneWithoutSecure
-        /// What the name promises does not hold.
+        /// A condition of the name's prefix is not met.
         case prefix
     }
 
@@ -70,19 +70,20 @@ enum CookieAdmission: Sendable, Hashable {
     }
     private static let setCookie: StaticString = "set-cookie"
 
-    /// Name and value go back as the same bytes, or not at all (§5.8.3): of what is no UTF-8 others would be made.
+    /// Name and value must be returned as the same bytes (§5.8.3); bytes that are not UTF-8 would change.
     private static func isText(_ field: UnsafeRawBufferPointer) -> Bool {
         String(validating: field.prefix { $0 != UInt8(ascii: ";") }, as: UTF8.self) != nil
     }
 
-    /// For whom it is: the domain it names if its sender is in it, and somebody owns it; otherwise the sender.
+    /// Returns the scope: the stated domain if it contains the sender and is no public suffix; otherwise the sender's
+    /// host.
     private static func scope(_ stated: String, _ context: CookieContext) -> Result<(String, Bool), Refusal> {
         guard !stated.isEmpty else { return .success((context.host, true)) }
         guard stated.utf8.allSatisfy({ $0 < 0x80 }), let host = try? Origin.Host(stated) else {
             return .failure(.domainIsNoHost)
         }
         let domain = host.cookieDomain
-        // An address is for itself alone (security 22).
+        // A cookie of an address is valid for that address only, never for addresses that look like its subdomains.
         if host.isAddress || context.isAddress {
             return domain == context.host ? .success((domain, true)) : .failure(.foreignDomain)
         }
@@ -95,8 +96,8 @@ enum CookieAdmission: Sendable, Hashable {
         return .success((domain, false))
     }
 
-    /// Whether it is what its name promises, in any case of letters. One without a name must not look as if it had such a
-    /// one when it is sent (§5.7 step 21).
+    /// Whether the cookie meets the conditions of its name's prefix, in any letter case. A cookie without a name must
+    /// not look as if it had such a prefix when it is sent (§5.7 step 21).
     static func keepsPrefix(_ cookie: Cookie, hasRootPath: Bool) -> Bool {
         if cookie.name.isEmpty { return !cookie.value.begins("__secure-") && !cookie.value.begins("__host-") }
         if cookie.name.begins("__host-") { return cookie.isSecure && cookie.isHostOnly && hasRootPath }

@@ -1,16 +1,16 @@
 import Synchronization
 import URLLoadingIO
 
-/// What changes in a ``CookieStore``: see ``CookieStore/changes``.
+/// The changes of a ``CookieStore``: see ``CookieStore/changes``.
 public struct CookieChanges: AsyncSequence, Sendable {
     public typealias Element = Change
     public typealias Failure = Never
 
-    /// What has changed since the last one was taken; many changes are one.
+    /// A change since the previous element; several changes of one kind are merged.
     public enum Change: Sendable, Hashable {
-        /// Cookies were set, replaced, removed, or read anew from a file that others had written.
+        /// Cookies were set, replaced, removed, or read from a file that another process had written.
         case cookies
-        /// ``CookieStore/acceptPolicy``.
+        /// ``CookieStore/acceptPolicy`` was changed.
         case acceptPolicy
     }
 
@@ -18,15 +18,15 @@ public struct CookieChanges: AsyncSequence, Sendable {
 
     public func makeAsyncIterator() -> Iterator { Iterator(listening: Listening(memory)) }
 
-    /// Listens from when it is made.
+    /// Observes the store from its creation on.
     public struct Iterator: AsyncIteratorProtocol {
         let listening: Listening
 
-        /// The next change; `nil` when the calling task is cancelled.
+        /// Returns the next change; `nil` when the calling task is cancelled.
         public mutating func next(isolation actor: isolated (any Actor)?) async -> Change? {
             await listening.listener.next()
         }
-        /// The next change; `nil` when the calling task is cancelled.
+        /// Returns the next change; `nil` when the calling task is cancelled.
         public mutating func next() async -> Change? { await listening.listener.next() }
     }
 
@@ -43,11 +43,11 @@ public struct CookieChanges: AsyncSequence, Sendable {
     }
 }
 
-/// One who listens; one task at a time. What it has not heard yet is no more than two words.
+/// One observer, used by one task at a time. Its undelivered changes are two flags.
 final class ChangeListener: Sendable {
     private let news = Lock((cookies: false, policy: false))
     private let token = StopToken()
-    /// Is told in the place of whoever would iterate.
+    /// Called instead of an iteration.
     private let tell: (@Sendable (CookieChanges.Change) -> Void)?
 
     init(_ tell: (@Sendable (CookieChanges.Change) -> Void)?) { self.tell = tell }

@@ -1,19 +1,21 @@
-// A request as cookies see it. The host is the URL's: a Host field of the caller's changes nothing (security 27).
+// The facts about a request that cookies depend on. The host is the URL's: a Host field of the caller's must not attach
+// another site's cookies.
 
 import FoundationEssentials
 import URLLoadingWire
 
 struct CookieContext: Sendable {
-    /// In normal form, without a dot at the end.
+    /// The host in normal form, without a trailing dot.
     let host: String
     let isAddress: Bool
     let isSecure: Bool
-    /// Path and query.
+    /// The path and the query.
     let target: [UInt8]
-    /// Whether the request is one of its own site (RFC 6265bis §5.2).
+    /// Whether the request is same-site (RFC 6265bis §5.2).
     let isSameSite: Bool
 
-    /// - Returns: `nil` for URLs other than those of http and https, and of ws and wss, which have the same cookies.
+    /// - Returns: `nil` for URLs of other schemes than http, https, ws and wss; the latter two share the cookies of the
+    ///   former.
     init?(_ url: URL, mainDocument: URL? = nil) {
         guard let target = Self.target(url) else { return nil }
         self.init(target, mainDocument)
@@ -36,7 +38,7 @@ struct CookieContext: Sendable {
         isSameSite = Self.target(mainDocument).map { Self.site(of: $0.origin) == Self.site(of: origin) } ?? false
     }
 
-    /// Scheme and registrable domain (§5.2.1); an address is its own.
+    /// The scheme and the registrable domain (§5.2.1); an address is a site of its own.
     private static func site(of origin: Origin) -> String {
         let host = origin.host.cookieDomain
         return origin.scheme + "://" + (origin.host.isAddress ? host : PublicSuffixes.registrableDomain(of: host))

@@ -1,11 +1,11 @@
-// The file format that curl, wget and browsers' tools read and write.
+// The cookie file format that curl, wget and browser tools read and write.
 
 import FoundationEssentials
 import URLLoadingWire
 
 extension CookieStore {
-    /// All cookies in the format of the Netscape browser, those of the session with an end of 0. What it cannot hold is
-    /// lost: SameSite, and when a cookie was set.
+    /// All cookies in the Netscape file format; session cookies have the expiry 0. The format cannot hold SameSite and
+    /// the time at which a cookie was set.
     public var netscapeText: String {
         var text = "# Netscape HTTP Cookie File\n"
         for cookie in all {
@@ -16,12 +16,12 @@ extension CookieStore {
         return text
     }
 
-    /// Sets the cookies of a file in that format. What is no cookie in it is passed over, and so is what has ended.
-    /// - Returns: how many were kept.
+    /// Sets the cookies of a file in the Netscape format. Invalid lines and expired cookies are skipped.
+    /// - Returns: the number of cookies stored.
     @discardableResult
     public func set(netscapeText text: String) -> Int {
         let now = Date.now
-        // LF alone ends a line: Unicode's other ends of lines may be in a value.
+        // Only LF ends a line: Unicode's other line ends may occur in a value.
         let cookies = text.utf8.split(separator: UInt8(ascii: "\n"))
             .compactMap { CookieFileLine(Substring($0))?.cookie }.filter { !$0.isExpired(now) }
         return set(cookies, isSecure: true).count

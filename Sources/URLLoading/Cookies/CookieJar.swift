@@ -1,4 +1,4 @@
-// The cookies of a session on the way into requests and out of responses.
+// Adds the cookies of a session to its requests, and takes those of its responses.
 
 import FoundationEssentials
 import URLLoadingIO
@@ -7,7 +7,7 @@ import URLLoadingWire
 /// The cookies of a session, as its loads use them.
 struct CookieJar: Sendable {
     let store: CookieStore
-    /// Made for the session, and nobody else's.
+    /// The store was made for this session only.
     let isOwn: Bool
     private let settings: Configuration.Cookies
 
@@ -21,12 +21,12 @@ struct CookieJar: Sendable {
         }
     }
 
-    /// Whether the Cookie that is sent is the store's.
+    /// Whether the request's Cookie field comes from the store.
     func mayAttach(to request: Request) -> Bool {
         settings.sendsCookies && request.handlesCookies && !request.headers.contains(.cookie)
     }
 
-    /// Puts the cookies for a request into it. A jar without a cookie costs next to nothing.
+    /// Adds the matching cookies to a request. Costs almost nothing if the store is empty.
     func attach(to request: inout PreparedRequest) {
         guard settings.sendsCookies, request.request.handlesCookies, !request.hasOwnCookies else { return }
         guard store.hasCookies else { return request.setCookies(nil) }
@@ -34,9 +34,9 @@ struct CookieJar: Sendable {
         request.setCookies(store.field(for: context, most: settings.maximumFieldSize))
     }
 
-    /// Takes those of an answer.
+    /// Stores the cookies of a response.
     func receive(_ head: HTTPHead, to request: PreparedRequest) {
-        // A proxy speaks for itself when it asks who we are, and is not the server.
+        // A 407 comes from a proxy, which must not set cookies of the server.
         guard request.request.handlesCookies, head.headers.contains(.setCookie),
             head.status != .proxyAuthenticationRequired
         else { return }

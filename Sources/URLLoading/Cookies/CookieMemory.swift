@@ -1,4 +1,4 @@
-// The cookies of a store, under its lock, and what its file has yet to hear of them.
+// The cookies of a store, under its lock, and the changes that its file must still receive.
 
 import FoundationEssentials
 import Synchronization
@@ -15,9 +15,9 @@ final class CookieMemory: StateMemory {
     }
     private let state: Lock<State>
     private let hasFile: Bool
-    /// A jar without a cookie costs a request no more than this.
+    /// The number of cookies, read without a lock: a request costs no more than this while the store is empty.
     private let held = Atomic<Int>(0)
-    /// Nobody needs to know to the second when a cookie was last sent.
+    /// The precision of the last access in the file, in seconds.
     private static let accessGrain: TimeInterval = 86400
 
     init(_ limits: CookieStore.Limits, hasFile: Bool) {
@@ -29,7 +29,7 @@ final class CookieMemory: StateMemory {
     var all: [Cookie] { state.withLock { $0.table.all } }
     var hasPending: Bool { state.withLock { !$0.pending.isEmpty } }
 
-    /// Whether the file should hear of it now is returned as well.
+    /// Calls `use` with the matching cookies. Returns whether the file must be written.
     func forEach(for context: CookieContext, now: Date, _ use: (Cookie) -> Bool) -> Bool {
         guard count > 0 else { return false }
         return state.withLock { state in
@@ -49,7 +49,7 @@ final class CookieMemory: StateMemory {
         }
     }
 
-    /// Returns which were stored.
+    /// Sets cookies, and returns those that were stored.
     func set(_ cookies: [Cookie], isSecure: Bool, now: Date) -> [Cookie] {
         let (stored, listeners) = state.withLock { state in
             var stored: [Cookie] = []
@@ -61,7 +61,7 @@ final class CookieMemory: StateMemory {
                     for removed in change.removed where removed.expires != nil {
                         state.pending.set(nil, for: removed.key)
                     }
-                    // One that was in the file and is the session's from now on leaves it.
+                    // A persistent cookie that becomes a session cookie leaves the file.
                     if let new = change.stored { state.pending.set(new.expires == nil ? nil : new, for: new.key) }
                 }
                 if let new = change.stored { stored.append(new) }
@@ -99,7 +99,7 @@ final class CookieMemory: StateMemory {
         return hasChanged ? Array(state.listeners.values) : []
     }
 
-    // MARK: Who listens
+    // MARK: Observers
 
     func add(_ listener: ChangeListener) { state.withLock { $0.listeners[ObjectIdentifier(listener)] = listener } }
     func remove(_ listener: ChangeListener) { state.withLock { $0.listeners[ObjectIdentifier(listener)] = nil } }

@@ -1,5 +1,5 @@
-// Cookies in a file. Those of the session are never in one. Moments are seconds since 2001, as `Date` counts them: what is
-// read is what was written, to the last bit.
+// The file format of cookies. Session cookies are never written. Times are seconds since 2001, as in `Date`, so that
+// they are read back bit for bit.
 
 import FoundationEssentials
 import URLLoadingIO
@@ -22,7 +22,7 @@ enum CookieSchema: StateSchema {
         """)
 
     static func prepare(_ database: Database) throws(DatabaseFailure) {
-        // What goes is written over: a cookie is a key to somebody's account.
+        // Removed rows are overwritten, because a cookie gives access to an account.
         try database.execute("PRAGMA secure_delete = ON")
     }
 

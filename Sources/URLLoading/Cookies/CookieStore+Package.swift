@@ -1,12 +1,12 @@
-// What the classic shape does with a store beyond its public seam.
+// Functions of a store for the URLSession layer.
 
 package import FoundationEssentials
 import URLLoadingWire
 
 extension CookieStore {
-    /// Takes these as if an answer from a URL had set them: those that belong to its host, and go there. Of a caller, without
-    /// a URL, all.
-    /// - Parameter otherwise: the policy, if nobody has told the store one.
+    /// Takes cookies as if a response from a URL had set them: those that the URL's host may set. Without a URL, takes
+    /// all of them.
+    /// - Parameter otherwise: the policy if the store has none set.
     package func take(_ cookies: [Cookie], from url: URL?, mainDocument: URL?, otherwise fallback: AcceptPolicy) {
         let policy = statedPolicy ?? fallback
         guard let url else {
@@ -17,8 +17,8 @@ extension CookieStore {
         _ = set(cookies.filter { $0.mayBeSet(in: context) }, isSecure: context.isSecure)
     }
 
-    /// Calls `tell` at every change, on whatever thread makes it and perhaps under locks of the store, until what this returns
-    /// is let go of.
+    /// Calls `tell` at every change, on the thread that makes it and possibly under locks of the store, until the
+    /// returned object is released.
     package func observe(_ tell: @escaping @Sendable (CookieChanges.Change) -> Void) -> AnyObject {
         CookieChanges.Listening(memory, tell)
     }
@@ -35,7 +35,7 @@ extension CookieStore.AcceptPolicy {
 }
 
 extension Cookie {
-    /// RFC 6265bis §5.7 steps 9 and 12, for one that is here already.
+    /// RFC 6265bis §5.7 steps 9 and 12, for an existing cookie.
     fileprivate func mayBeSet(in context: CookieContext) -> Bool {
         guard !isSecure || context.isSecure else { return false }
         if isHostOnly || context.isAddress { return domain == context.host }

@@ -3,8 +3,9 @@ import Synchronization
 import URLLoadingIO
 public import URLLoadingWire
 
-/// The cookies of one or several sessions (RFC 6265bis §5.7): in memory, and, if it has a folder, those with a date of
-/// their own in a file there too.
+/// Stores the cookies of one or several sessions (RFC 6265bis §5.7), in memory and optionally in a file.
+///
+/// A store with a directory writes the persistent cookies to a file in it.
 ///
 /// ```swift
 /// let store = CookieStore()
@@ -12,30 +13,31 @@ public import URLLoadingWire
 /// configuration.cookies.storage = .store(store)
 /// for cookie in store.cookies(for: url) { print(cookie) }
 /// ```
-/// All calls are synchronous and may be made from any task. A store with a file may block at the first call, which reads it,
-/// and when ``cookies(for:mainDocument:)`` or ``all`` look at it again after a second;
-/// it is written behind, within a fraction of a second and at the latest when the process exits normally. Processes may
-/// share a folder: what one has written the others see about a second later, and of two that set the same cookie the last
-/// one counts. Who is killed loses what he set in the last moments. The file is `cookies.sqlite`, readable by its owner
-/// alone, and not encrypted.
+/// All calls are synchronous and may be made from any task. A store with a file may block at the first call, which
+/// reads the file, and when ``cookies(for:mainDocument:)`` or ``all`` check it again after a second.
+///
+/// The file is `cookies.sqlite`, readable by its owner alone, and not encrypted. Changes are written within a fraction
+/// of a second, and at the latest when the process exits normally; a process that is killed loses its last changes.
+/// Processes may share a directory: each sees the changes of the others about a second later, and the last one to set a
+/// cookie wins.
 public final class CookieStore: Sendable, CustomStringConvertible {
-    /// Of this user and this program: in `$XDG_STATE_HOME/<program>`, or `~/.local/state/<program>`. Nothing is made before
-    /// there is something to keep.
+    /// The store of this user and this program: in `$XDG_STATE_HOME/<program>`, or `~/.local/state/<program>`. No file
+    /// is created before the first persistent cookie.
     public static let shared = CookieStore(path: StorageFolders.state, limits: Limits())
 
     let memory: CookieMemory
     private let disk: StateDisk<CookieMemory>?
-    /// By which a cache knows whose cookies opened what it keeps: that of the same file is the same in every process.
+    /// Identifies the store as an owner of cached responses. Stores of one file have the same mark in every process.
     let mark: String
-    /// Not one of the policies until somebody has said one.
+    /// Not a valid raw value until a policy is set.
     private let policy = Atomic<UInt8>(.max)
 
-    /// In memory alone.
+    /// Makes a store in memory only.
     public convenience init(limits: Limits = Limits()) { self.init(path: nil, limits: limits) }
 
-    /// With a file.
-    /// - Parameter directory: a `file` URL; made when it is needed. If it cannot be, or the file cannot be written,
-    ///   everything stays in memory: ``problem`` says so.
+    /// Makes a store with a file.
+    /// - Parameter directory: a `file` URL; created when it is needed. If the directory cannot be created or the file
+    ///   not written, everything stays in memory, and ``problem`` says why.
     public convenience init(directory: URL, limits: Limits = Limits()) {
         self.init(path: directory.path(percentEncoded: false), limits: limits)
     }
@@ -51,9 +53,9 @@ public final class CookieStore: Sendable, CustomStringConvertible {
         BlockingThreads.files.run { disk.write() }
     }
 
-    /// How many cookies there may be (RFC 6265bis §6.1). Each is at least 1.
+    /// The limits of the number of cookies (RFC 6265bis §6.1); each is at least 1.
     public struct Limits: Sendable, Hashable {
-        /// Under one name that somebody can register, all its subdomains together.
+        /// The limit for one registrable domain, including all its subdomains; 180 by default.
         public var perDomain = 180
         public var total = 3000
 
@@ -65,16 +67,18 @@ public final class CookieStore: Sendable, CustomStringConvertible {
 
     // MARK: Policy
 
-    /// Which cookies of servers are taken.
+    /// The cookies of servers that a store accepts.
     public enum AcceptPolicy: UInt8, Sendable, Hashable {
         case always = 0
         case never = 1
-        /// Only of the site of the ``Request/mainDocumentURL``; a request without one is a main document itself.
+        /// Accepts cookies only from the site of the ``Request/mainDocumentURL``; a request without one is a main
+        /// document itself.
         case onlyFromMainDocument = 2
     }
 
-    /// Which cookies of servers are taken; ``AcceptPolicy/always`` by default. A change holds at once for every session that
-    /// uses the store, unless its configuration says otherwise. Cookies that the caller sets are always taken.
+    /// Which cookies of servers are accepted; ``AcceptPolicy/always`` by default. A change takes effect at once in
+    /// every session that uses the store, unless the session's configuration has a policy of its own. Cookies that the
+    /// caller sets are always accepted.
     public var acceptPolicy: AcceptPolicy {
         get { statedPolicy ?? .always }
         set {
@@ -87,7 +91,7 @@ public final class CookieStore: Sendable, CustomStringConvertible {
 
     // MARK: Cookies
 
-    /// Those that go to a URL, in the order in which they go; counts as a use of them.
+    /// Returns the cookies for a URL in the order in which they are sent; counts as a use of them.
     /// - Parameter mainDocument: see ``Request/mainDocumentURL``.
     public func cookies(for url: URL, mainDocument: URL? = nil) -> [Cookie] {
         guard let context = CookieContext(url, mainDocument: mainDocument) else { return [] }
@@ -100,25 +104,26 @@ public final class CookieStore: Sendable, CustomStringConvertible {
         return cookies
     }
 
-    /// Every cookie that has not ended.
+    /// All cookies that have not expired.
     public var all: [Cookie] {
         disk?.refresh()
         let now = Date.now
         return memory.all.filter { !$0.isExpired(now) }
     }
 
-    /// Keeps a cookie, in place of one of the same name, domain and path. One that has ended removes it.
-    /// - Returns: whether it is kept.
+    /// Stores a cookie, replacing one of the same name, domain and path. An expired cookie removes it.
+    /// - Returns: whether the cookie is stored.
     @discardableResult
     public func set(_ cookie: Cookie) -> Bool {
         !set([cookie], isSecure: true).isEmpty
     }
 
-    /// Takes the cookies that an answer sets, as a session does: by the rules for them, and by ``acceptPolicy``.
+    /// Takes the cookies that a response sets, as a session does: according to the rules of RFC 6265bis and to
+    /// ``acceptPolicy``.
     /// - Parameters:
-    ///   - url: where the answer comes from.
+    ///   - url: the URL of the response.
     ///   - mainDocument: see ``Request/mainDocumentURL``.
-    /// - Returns: those that are kept.
+    /// - Returns: the cookies that are stored.
     @discardableResult
     public func set(_ headers: Headers, from url: URL, mainDocument: URL? = nil) -> [Cookie] {
         guard let context = CookieContext(url, mainDocument: mainDocument) else { return [] }
@@ -134,34 +139,34 @@ public final class CookieStore: Sendable, CustomStringConvertible {
         return memory.remove(cookie)
     }
 
-    /// Removes those that were first set at a moment or later; all by default. Also those in the file that other processes
-    /// have set.
+    /// Removes the cookies that were first set at a moment or later; all by default. Includes those that other
+    /// processes have written to the file.
     public func removeAll(since moment: Date = .distantPast) {
         open()
         memory.removeAll(since: moment)
         changed()
     }
 
-    /// What changes, from each iteration's beginning. Changes that nobody has taken yet are one. Ends when the task that
-    /// iterates is cancelled.
+    /// The changes of the store, from the beginning of each iteration. Undelivered changes are merged. The sequence
+    /// ends when the iterating task is cancelled.
     public var changes: CookieChanges { CookieChanges(memory: memory) }
 
-    /// How many there are, and nothing of them.
+    /// The number of cookies, without their content.
     public var description: String { "\(memory.count) cookies\(disk == nil ? "" : ", with a file")" }
 
     // MARK: The file
 
-    /// What went wrong with the file first; `nil` if nothing did, or there is none. A damaged one was set aside, as
-    /// `cookies.sqlite.damaged`.
+    /// A description of the first failure with the file; `nil` without a failure or without a file. A damaged file is
+    /// renamed to `cookies.sqlite.damaged`.
     public var problem: String? { disk?.problem }
 
-    /// Returns when what was set is in the file. Cancelling the calling task does not shorten the wait.
+    /// Returns when all earlier changes are in the file. Cancelling the calling task does not shorten the wait.
     @concurrent public func flush() async {
         guard let disk else { return }
         _ = await BlockingThreads.files.call(.never) { disk.write() }
     }
 
-    /// Sees at once what other processes have written, instead of about a second later.
+    /// Reads the changes of other processes now, instead of about a second later.
     @concurrent public func reload() async {
         guard let disk else { return }
         _ = await BlockingThreads.files.call(.never) {
@@ -184,8 +189,8 @@ public final class CookieStore: Sendable, CustomStringConvertible {
     }
 
     /// - Parameters:
-    ///   - own: of the session; the store's if it has none.
-    ///   - fallback: if the store has none either.
+    ///   - own: the session's policy; nil uses the store's.
+    ///   - fallback: the policy if neither is set.
     @discardableResult
     func receive(
         _ headers: Headers, _ context: CookieContext, policy own: AcceptPolicy?,
@@ -196,13 +201,13 @@ public final class CookieStore: Sendable, CustomStringConvertible {
         return cookies.isEmpty ? [] : set(cookies, isSecure: context.isSecure)
     }
 
-    /// Of what is in memory: who gave up waiting for the file does not wait here.
+    /// Calls `use` with the cookies in memory: a load that gave up waiting for the file does not wait here.
     private func forEach(for context: CookieContext, _ use: (Cookie) -> Bool) {
         if memory.forEach(for: context, now: Date.now, use) { disk?.schedule() }
     }
 
-    /// The Cookie field for a request; `nil` if nothing goes to it.
-    /// - Parameter most: bytes; a cookie that does not fit is left out.
+    /// Returns the Cookie field for a request; `nil` if no cookie matches.
+    /// - Parameter most: the size limit in bytes; a cookie that does not fit is left out.
     func field(for context: CookieContext, most: Int) -> String? {
         var field = ""
         field.reserveCapacity(min(most, 256))
@@ -221,14 +226,14 @@ public final class CookieStore: Sendable, CustomStringConvertible {
         return field.isEmpty ? nil : field
     }
 
-    /// Whether a request can be made ready without a look at a file.
+    /// Whether a request can be prepared without reading the file.
     var isReady: Bool { disk?.isFresh ?? true }
-    /// Whether there is anything for any request, as far as is known.
+    /// Whether any cookie is known.
     var hasCookies: Bool { memory.count > 0 }
 
-    /// Reads the file, or looks what others have written, where a load can wait for it.
+    /// Reads the file, or checks it for changes of other processes, on a thread that may block.
     ///
-    /// What another process has removed or renewed is not sent once more by one that was idle.
+    /// Without this check, an idle process would send cookies that another process has removed or renewed.
     func load(for load: LoadHandle) async {
         guard let disk else { return }
         _ = await BlockingThreads.files.call(load) { disk.refresh() }

@@ -1,18 +1,18 @@
-// The cookies of a store: which there are, which of them go to a request, which have to go when there are too many. A value
-// without a lock, a clock or a disk.
+// The cookies of a store: selects those for a request, and evicts when there are too many. A value without a lock, a
+// clock or a disk.
 
 import FoundationEssentials
 import URLLoadingWire
 
 struct CookieTable: Sendable {
-    /// By what one owner has (a registrable domain, or a host that lies in none), in the order in which they are sent.
+    /// The cookies by owner (a registrable domain, or a host outside of one), in the order in which they are sent.
     private var buckets: [String: [Cookie]] = [:]
     private(set) var count = 0
     let limits: CookieStore.Limits
 
     init(_ limits: CookieStore.Limits = CookieStore.Limits()) { self.limits = limits }
 
-    /// Those that may be in a file, by key and value, whenever they were used.
+    /// The cookies that may be written to a file, without their times of use.
     var persistent: [Cookie.Key: Persistent] {
         var found: [Cookie.Key: Persistent] = [:]
         for bucket in buckets.values {
@@ -32,15 +32,15 @@ struct CookieTable: Sendable {
 
     var all: [Cookie] { buckets.values.flatMap(\.self).sorted(by: Self.goesBefore) }
 
-    /// Longer paths first, among equals the older (RFC 6265bis §5.8.3).
+    /// Longer paths first, then older cookies (RFC 6265bis §5.8.3).
     private static func goesBefore(_ a: Cookie, _ b: Cookie) -> Bool {
         let (left, right) = (a.path.utf8.count, b.path.utf8.count)
         return left != right ? left > right : a.creationDate < b.creationDate
     }
 
-    // MARK: What goes to a request
+    // MARK: Cookies for a request
 
-    /// Calls `use` with each cookie that goes to a request, in order, and notes when it was used if that returns true.
+    /// Calls `use` with each cookie for a request, in order; notes a use of the cookie if that returns true.
     mutating func forEach(for context: CookieContext, now: Date, _ use: (Cookie) -> Bool) {
         var found: String?
         var others: [String] = []
@@ -50,7 +50,7 @@ struct CookieTable: Sendable {
         }
         guard let found else { return }
         let path = context.path
-        // An owner's name lies in no other owner's, but for public suffixes with cookies of their own.
+        // One owner's domain does not contain another's, except for public suffixes with cookies of their own.
         guard others.isEmpty else {
             let cookies = ([found] + others).flatMap { buckets[$0] ?? [] }
                 .filter { Self.matches($0, context, path, now) }.sorted(by: Self.goesBefore)
@@ -58,7 +58,7 @@ struct CookieTable: Sendable {
             return
         }
         guard let index = buckets.index(forKey: found) else { return }
-        // In place: a cookie is many strings, and each copy of one counts them all.
+        // In place: copying a cookie would count the references of its many strings.
         buckets.values[index].withUnsafeMutableBufferPointer { bucket in
             for place in bucket.indices {
                 guard Self.matches(bucket[place], context, path, now), use(bucket[place]) else { continue }
@@ -73,7 +73,7 @@ struct CookieTable: Sendable {
         buckets[owner]?[place].lastAccessDate = now
     }
 
-    /// The host and every domain it lies in, each as a key.
+    /// Calls `body` with the host and every parent domain.
     private func forEachDomain(over context: CookieContext, _ body: (String) -> Void) {
         body(context.host)
         guard !context.isAddress else { return }
@@ -95,32 +95,32 @@ struct CookieTable: Sendable {
         guard !cookie.isSecure || context.isSecure, context.isSameSite || cookie.sameSite == Cookie.SameSite.none else {
             return false
         }
-        // Most are for every path.
+        // Most cookies have the path "/".
         let isForAll = cookie.path.utf8.count == 1 && path.first == UInt8(ascii: "/")
         return (isForAll || CookieScope.matches(path: cookie.path, requestPath: path)) && !cookie.isExpired(now)
     }
 
-    // MARK: What comes in
+    // MARK: Setting and removing
 
-    /// What became of one that was set.
+    /// The effect of setting a cookie.
     struct Change: Sendable {
-        /// What is stored now; `nil` if it is not.
+        /// The stored cookie; `nil` if it was not stored.
         var stored: Cookie?
-        /// What went for it.
+        /// The cookies that were removed for it.
         var removed: [Cookie] = []
     }
 
-    /// Stores a cookie in place of the one with the same key, and makes room for it (§5.7 steps 15 and 22).
-    /// - Parameter isSecure: whether the connection it came over was; a caller's own is.
+    /// Stores a cookie in place of one with the same key, and evicts others if necessary (§5.7 steps 15 and 22).
+    /// - Parameter isSecure: whether the cookie arrived over a secure connection; true for the caller's own.
     mutating func set(_ cookie: Cookie, isSecure: Bool, now: Date) -> Change {
         let owner = Self.owner(of: cookie.domain)
         var bucket = buckets[owner] ?? []
-        // Plain http may not put one of its own over a secure one (security 26).
+        // A cookie from plain http must not replace or shadow a secure one.
         if !cookie.isSecure, !isSecure, bucket.contains(where: { $0.isCovered(by: cookie) }) { return Change() }
         var cookie = cookie
         var change = Change()
         if let place = bucket.firstIndex(where: { $0.isSame(cookie) }) {
-            // The cookie takes the place of the one before in the order.
+            // The cookie keeps the position of the one it replaces.
             cookie.creationDate = bucket[place].creationDate
             if cookie.isExpired(now) {
                 change.removed = [bucket.remove(at: place)]
@@ -140,8 +140,8 @@ struct CookieTable: Sendable {
         return change
     }
 
-    /// The first moment from `creation` on that no other cookie of the bucket has: cookies that are set together keep
-    /// their order, in the file as well.
+    /// Returns the first time from `creation` on that no other cookie of the bucket has: cookies that are set together
+    /// keep their order, in the file as well.
     private static func unique(_ creation: Date, in bucket: [Cookie]) -> Date {
         var seconds = creation.timeIntervalSinceReferenceDate
         while seconds.isFinite, bucket.contains(where: { $0.creationDate.timeIntervalSinceReferenceDate == seconds }) {
@@ -150,7 +150,7 @@ struct CookieTable: Sendable {
         return Date(timeIntervalSinceReferenceDate: seconds)
     }
 
-    /// Removes the one with the same key.
+    /// Removes the cookie with the same key.
     mutating func remove(_ cookie: Cookie) -> Cookie? {
         let owner = Self.owner(of: cookie.domain)
         guard let place = buckets[owner]?.firstIndex(where: { $0.isSame(cookie) }) else { return nil }
@@ -160,7 +160,7 @@ struct CookieTable: Sendable {
         return removed
     }
 
-    /// Removes all that fit.
+    /// Removes all cookies that match.
     mutating func remove(where isUnwanted: (Cookie) -> Bool) -> [Cookie] {
         var removed: [Cookie] = []
         for owner in Array(buckets.keys) {
@@ -173,8 +173,8 @@ struct CookieTable: Sendable {
         return removed
     }
 
-    /// What is in the file in place of what was: cookies of the session stay, and so does when each was used.
-    /// - Returns: what is too much of them, and so not here: others may have set as many as we.
+    /// Replaces the persistent cookies by those of the file. Session cookies and times of use stay.
+    /// - Returns: the cookies beyond the limits, which were not kept: other processes may have set as many as this one.
     mutating func replacePersistent(with cookies: [Cookie], now: Date) -> [Cookie] {
         var used: [Cookie.Key: Date] = [:]
         for cookie in remove(where: { $0.expires != nil }) { used[cookie.key] = cookie.lastAccessDate }
@@ -196,17 +196,17 @@ struct CookieTable: Sendable {
         return change.removed
     }
 
-    // MARK: Too many
+    // MARK: Eviction
 
-    /// Expired ones first; of an owner who has too many those that are not secure; then any; each time the one that
-    /// was not used for longest (§5.7).
+    /// Evicts expired cookies first; then, of an owner with too many, those that are not secure; then any; each time
+    /// the least recently used one (§5.7).
     private mutating func evict(_ owner: String, _ now: Date, _ change: inout Change) {
         if let bucket = buckets[owner], bucket.count > limits.perDomain {
             var going = Self.leaving(bucket, bucket.count - limits.perDomain, now, sparesSecure: true)
             note(&going, &change)
         }
         guard count > limits.total else { return }
-        // A tenth at once: a look at all of them is not for every cookie that comes.
+        // Evicts a tenth at once, so that the search over all cookies is rare.
         var going = Self.leaving(all, max(count - limits.total, limits.total / 10), now, sparesSecure: false)
         note(&going, &change)
     }
@@ -230,7 +230,8 @@ struct CookieTable: Sendable {
         return expired + cookies.filter { !$0.isExpired(now) }.sorted(by: comesFirst).prefix(least - expired.count)
     }
 
-    /// A name that ends in a digit's label is an address, and its own owner (`Origin.Host`).
+    /// Returns the owner of a domain. A name whose last label is numeric is an address, and its own owner
+    /// (`Origin.Host`).
     private static func owner(of domain: String) -> String {
         let isAddress =
             domain.utf8.first == UInt8(ascii: "[")
@@ -244,7 +245,7 @@ extension Cookie {
         name == other.name && domain == other.domain && isHostOnly == other.isHostOnly && path == other.path
     }
 
-    /// Whether it is secure, and another would be taken for it (§5.7 step 15).
+    /// Whether this cookie is secure, and a server could take another one for it (§5.7 step 15).
     fileprivate func isCovered(by other: Cookie) -> Bool {
         guard isSecure, name == other.name else { return false }
         let (own, its) = (domain, other.domain)

@@ -1,24 +1,24 @@
-// The file in which FoundationNetworking keeps the cookies of `HTTPCookieStorage.shared`: a property list in XML, a
-// dictionary of cookies by domain, path and name.
+// The file of FoundationNetworking's `HTTPCookieStorage.shared`: an XML property list with a dictionary of cookies by
+// domain, path and name.
 
 public import FoundationEssentials
 import URLLoadingIO
 import URLLoadingWire
 
 extension CookieStore {
-    /// Sets the cookies that FoundationNetworking has kept for a program, which moves to this library.
+    /// Imports the cookies that FoundationNetworking has stored for a program that moves to this library.
     ///
     /// ```swift
     /// let old = URL(filePath: "/home/ada/.local/share/bin/.cookies.shared")
     /// let count = try CookieStore.shared.importCookies(foundationNetworkingFile: old)
     /// ```
-    /// The file is `$XDG_DATA_HOME/<folder>/.cookies.shared`, or `~/.local/share/<folder>/.cookies.shared`, where the folder has
-    /// the name of the one that the program's file is in. It is read and not changed, and never without this call. Cookies
-    /// that have ended, and those that no store takes, are passed over: see
-    /// ``Cookie/init(name:value:domain:isHostOnly:path:expires:isSecure:isHTTPOnly:sameSite:)``, which also refuses a domain
-    /// that is a public suffix. FoundationNetworking does not write down that a cookie is for HTTP alone. Blocks while it reads.
+    /// The file is `$XDG_DATA_HOME/<folder>/.cookies.shared`, or `~/.local/share/<folder>/.cookies.shared`, where the
+    /// folder is named after the one that contains the program's executable. The file is not changed, and is read only
+    /// by this call. Expired cookies, and those that no store accepts, are skipped; see
+    /// ``Cookie/init(name:value:domain:isHostOnly:path:expires:isSecure:isHTTPOnly:sameSite:)``, which also rejects
+    /// public suffixes. FoundationNetworking does not store whether a cookie is for HTTP only. Blocks while it reads.
     /// - Parameter file: a `file` URL of a regular file of at most 4 MiB.
-    /// - Returns: how many cookies were kept.
+    /// - Returns: the number of cookies stored.
     /// - Throws: ``LoadError/Reason/fileNotFound``, ``LoadError/Reason/noPermission``;
     ///   ``LoadError/Reason/cannotReadFile`` for a file of another format.
     @discardableResult

@@ -1,15 +1,14 @@
-// Which addresses are of the public internet and which have a meaning of their own: the registries that
-// RFC 6890 set up (IANA "IPv4/IPv6 Special-Purpose Address Registry", "Globally Reachable"), as of 2025.
-// Pure; knows no name and no policy.
+// Classifies addresses as global or special-purpose, by the registries of RFC 6890 (IANA "IPv4/IPv6 Special-Purpose
+// Address Registry", "Globally Reachable"), as of 2025. Pure; knows neither names nor policies.
 
-/// What an address is for. One kind each: an address of this machine is not also a private one.
+/// The purpose of an address. The kinds are disjoint: a loopback address is not also private.
 enum AddressKind: Sendable, Hashable {
     case unspecified, loopback, linkLocal, multicast, `private`
-    /// Set apart for another reason: documentation, benchmarks, shared carrier networks, reserved.
+    /// Reserved for another purpose: documentation, benchmarks, carrier-grade NAT, future use.
     case special
     case global
 
-    /// Judges 4 or 16 bytes in network order; any other count is nobody's address.
+    /// Classifies 4 or 16 bytes in network order; any other count is `special`.
     init(_ bytes: [UInt8]) {
         switch bytes.count {
         case 4: self = Self.ipv4(Self.number(bytes[...]))
@@ -67,8 +66,8 @@ enum AddressKind: Sendable, Hashable {
         return ipv6Kinds.first { $0.0.contains(high) }?.1 ?? .special
     }
 
-    /// Addresses that stand for one of IPv4 are judged as that: IPv4-mapped (RFC 4291 §2.5.5.2), which the
-    /// system connects to over IPv4, and the well-known prefix of translators (RFC 6052 §2.1).
+    /// Classifies an IPv6 address that embeds an IPv4 address as the latter: IPv4-mapped ones (RFC 4291 §2.5.5.2),
+    /// which the system connects to over IPv4, and those with the well-known prefix of NAT64 (RFC 6052 §2.1).
     private static func embedded(_ bytes: [UInt8]) -> AddressKind? {
         let isMapped = bytes[..<10].allSatisfy { $0 == 0 } && bytes[10] == 0xFF && bytes[11] == 0xFF
         let isTranslated = bytes[..<4] == [0, 0x64, 0xFF, 0x9B] && bytes[4..<12].allSatisfy { $0 == 0 }
@@ -76,7 +75,7 @@ enum AddressKind: Sendable, Hashable {
         return ipv4(number(bytes[12...]))
     }
 
-    /// By the upper half. What none of these contains was never given to anybody.
+    /// The kinds by the upper half of the address. Addresses outside of these blocks are unallocated.
     private static let ipv6Kinds: [(Block<UInt64>, AddressKind)] = [
         (Block(0xFE80_0000_0000_0000, 10), .linkLocal),  // RFC 4291
         (Block(0xFC00_0000_0000_0000, 7), .private),  // unique local, RFC 4193

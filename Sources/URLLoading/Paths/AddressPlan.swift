@@ -1,4 +1,5 @@
-// Which of a host's addresses are tried. Pure, but for the closure of the caller's and the look at the path.
+// Selects the addresses of a host to connect to. Pure, except for the address policy's closure and the query of the
+// network path.
 
 import URLLoadingIO
 import URLLoadingWire
@@ -17,7 +18,7 @@ enum AddressPlan {
                 return .refuse(LoadError(.addressRefused, phase: .connecting, party: .local, detail: host.description))
             }
         }
-        // This machine is reached over no network.
+        // Loopback addresses need no network.
         guard !access.isOpen, !allowed.allSatisfy(\.isThisMachine),
             let refusal = access.refusal(of: configuration.networkMonitor.current)
         else { return .connect(allowed) }

@@ -1,14 +1,14 @@
-// Whether a load that waits for connectivity does so after it could not connect. Pure.
+// Decides whether a load that waits for connectivity waits after a failed connection attempt. Pure.
 
 enum ConnectivityPlan {
-    /// The network is not what was missing.
+    /// The failure has another cause than a missing network.
     case fail
-    /// There was none, and now there is.
+    /// There was no network, and now there is one.
     case tryAgain
-    /// There is none that the load may use.
+    /// There is no network that the load may use.
     case wait
 
-    /// - Parameter now: the path after it had failed.
+    /// - Parameter now: the path after the failure.
     static func make(
         _ error: LoadError, now: NetworkPath, _ access: NetworkAccess
     ) -> ConnectivityPlan {
@@ -18,12 +18,12 @@ enum ConnectivityPlan {
         case .unsatisfied: return .wait
         case .satisfied:
             if access.refusal(of: now) != nil { return .wait }
-            // It came while we were failing.
+            // The network appeared during the attempt.
             return note.noted.map { $0 != now } ?? false ? .tryAgain : .fail
         }
     }
 
-    /// Without a network nobody knows which hosts there are.
+    /// Whether the error may be due to a missing network. Without a network even known hosts appear to be missing.
     static func mayLackNetwork(_ error: LoadError) -> Bool {
         switch error.reason {
         case .notAllowedOnCellularNetwork, .notAllowedOnExpensiveNetwork, .notAllowedOnConstrainedNetwork: true

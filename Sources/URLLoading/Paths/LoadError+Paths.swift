@@ -1,15 +1,15 @@
-// Connections that were not made because somebody forbade them.
+// The errors of connections that a policy forbids.
 
 extension LoadError.Reason {
     /// ``Configuration/addressPolicy`` refused every address of the host.
     public static let addressRefused = Self("addressRefused", -1004)
-    /// ``Configuration/allowsCellularAccess``, or the request's own, is false, and the way to the host is over a
+    /// ``Configuration/allowsCellularAccess``, or the request's own setting, is false, and the route to the host uses a
     /// mobile network.
     public static let notAllowedOnCellularNetwork = Self("notAllowedOnCellularNetwork", -1020)
-    /// ``Configuration/allowsExpensiveNetworkAccess``, or the request's own, is false, and use of the network costs
-    /// by volume: ``NetworkPath/isExpensive``.
+    /// ``Configuration/allowsExpensiveNetworkAccess``, or the request's own setting, is false, and the network is
+    /// metered: ``NetworkPath/isExpensive``.
     public static let notAllowedOnExpensiveNetwork = Self("notAllowedOnExpensiveNetwork", -1020)
-    /// ``Configuration/allowsConstrainedNetworkAccess``, or the request's own, is false, and the user wants little
-    /// traffic: ``NetworkPath/isConstrained``.
+    /// ``Configuration/allowsConstrainedNetworkAccess``, or the request's own setting, is false, and the user wants
+    /// little traffic: ``NetworkPath/isConstrained``.
     public static let notAllowedOnConstrainedNetwork = Self("notAllowedOnConstrainedNetwork", -1020)
 }

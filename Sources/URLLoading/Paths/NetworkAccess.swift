@@ -1,5 +1,5 @@
-// Which kinds of networks a request may be sent over, and how. Pure, but for the look at the path, which only who
-// forbids something pays for.
+// The networks that a request may use, and the marking of its packets. Pure, except for the query of the network path,
+// which only requests with a restriction pay for.
 
 import Synchronization
 import URLLoadingIO
@@ -9,19 +9,19 @@ struct NetworkAccess: Sendable {
     var allowsCellular = true
     var allowsExpensive = true
     var allowsConstrained = true
-    /// How its packets are marked.
+    /// The traffic class that marks the packets.
     var traffic = TrafficClass.default
-    /// Where there is no network nothing is tried, for the load waits for one; `nil` if it does not.
+    /// Set if the load waits for connectivity: without a network, no connection is attempted. `nil` otherwise.
     var pathNote: PathNote?
     var needsPath: Bool { pathNote != nil }
 
-    /// Everything; asks nobody.
+    /// Allows every network without a query.
     static let open = NetworkAccess()
 
     var isOpen: Bool { allowsAll && !needsPath }
     private var allowsAll: Bool { allowsCellular && allowsExpensive && allowsConstrained }
 
-    /// Why a path may not be used; `nil` if it may.
+    /// Returns why a path may not be used; `nil` if it may.
     func refusal(of path: NetworkPath) -> LoadError? {
         guard path.status != .unknown else { return nil }
         if needsPath, path.status == .unsatisfied {
@@ -36,8 +36,8 @@ struct NetworkAccess: Sendable {
         return reason.map { LoadError($0, phase: .connecting, party: .local) }
     }
 
-    /// Why a connection that was kept may not be used now. It is not asked whether there is still a network: it
-    /// may outlive the want of one, and most requests find their connection kept.
+    /// Returns why an idle connection may not be used now. Whether there is a network is not checked: the connection
+    /// may survive a short outage, and most requests reuse one.
     func refusal(of transport: any Transport, _ monitor: NetworkMonitor) -> LoadError? {
         guard !allowsAll, transport.remoteAddress?.isThisMachine != true else { return nil }
         var access = self
@@ -46,7 +46,7 @@ struct NetworkAccess: Sendable {
     }
 }
 
-/// What the networks were when a request last began to connect.
+/// The network path at the time when a request last began to connect.
 final class PathNote: Sendable {
     private let path = Lock<NetworkPath?>(nil)
     var noted: NetworkPath? { path.withLock { $0 } }
@@ -54,7 +54,7 @@ final class PathNote: Sendable {
 }
 
 extension NetworkAccess {
-    /// - Parameter host: where an address leads that is none of http.
+    /// - Parameter host: the host of a request that is not http.
     init(_ request: Request, _ configuration: Configuration, to host: Origin.Host? = nil) {
         allowsCellular = request.allowsCellularAccess ?? configuration.allowsCellularAccess
         allowsExpensive = request.allowsExpensiveNetworkAccess ?? configuration.allowsExpensiveNetworkAccess
@@ -67,7 +67,7 @@ extension NetworkAccess {
 }
 
 extension Origin.Host {
-    /// Connecting to it leaves this machine by no network, whatever a resolver says.
+    /// Whether a connection to the host stays on this machine, whatever a resolver says.
     var isThisMachine: Bool {
         switch kind {
         case .ipv4(let bytes), .ipv6(let bytes, _): AddressKind(bytes).isThisMachine
@@ -84,7 +84,7 @@ extension AddressKind {
 }
 
 extension SocketAddress {
-    /// Connecting to it leaves this machine by no network.
+    /// Whether a connection to the address stays on this machine.
     var isThisMachine: Bool {
         guard family != .unix else { return true }
         return AddressKind(octets).isThisMachine

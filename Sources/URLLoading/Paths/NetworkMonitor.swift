@@ -1,7 +1,7 @@
 import Synchronization
 package import URLLoadingIO
 
-/// Tells how this machine is connected to others, and when that changes.
+/// Reports the network connectivity of this machine, and its changes.
 ///
 /// ```swift
 /// if NetworkMonitor.shared.current.isSatisfied { refresh() }
@@ -9,7 +9,7 @@ package import URLLoadingIO
 ///     label.text = path.isSatisfied ? "online" : "offline"
 /// }
 /// ```
-/// It asks the kernel and sends nothing to anybody. While nobody listens it has no socket and does no work.
+/// The monitor asks the kernel and sends no packets. Without observers it has no socket and does no work.
 public final class NetworkMonitor: Sendable {
     /// The networks of this process.
     public static let shared = NetworkMonitor()
@@ -30,25 +30,26 @@ public final class NetworkMonitor: Sendable {
         self.kind = kind
     }
 
-    /// The path at this moment, asked of the kernel anew, which takes a fraction of a millisecond. Never waits for the network.
+    /// The current path, queried from the kernel in a fraction of a millisecond. Never waits for the network.
     public var current: NetworkPath {
         do throws(IOFailure) { return path(try PathMonitor.look(source), hints) } catch { return unknown }
     }
 
-    /// The current path first, then each that differs from the one before. Each call is a sequence of its own.
+    /// The current path first, then each path that differs from the previous one. Each call returns an independent
+    /// sequence.
     ///
-    /// Who is slow misses what came in between, and gets the newest. Ends when the task that iterates is cancelled; or,
-    /// after a path of ``NetworkPath/Status/unknown``, where the system lets nobody ask.
+    /// A slow observer gets the newest path and misses the ones before it. The sequence ends when the iterating task is
+    /// cancelled, and after a path of ``NetworkPath/Status/unknown``, where the system forbids the query.
     public var paths: NetworkPaths { NetworkPaths(monitor: self) }
 
     // MARK: Hints
 
-    /// What the program knows of its network and the kernel does not: that it is metered, or that its user wants
-    /// little traffic.
+    /// Facts about the network that the program knows and the kernel does not: that it is metered, or that the user
+    /// wants little traffic.
     public struct Hints: Sendable, Hashable {
-        /// Whether use of the network costs by volume; `nil` judges by the interfaces.
+        /// Whether the network is metered; `nil`, the default, decides by the interfaces.
         public var isExpensive: Bool?
-        /// Whether the user wants little traffic.
+        /// Whether the user wants little traffic; `false` by default.
         public var isConstrained = false
 
         public init(isExpensive: Bool? = nil, isConstrained: Bool = false) {
@@ -57,8 +58,8 @@ public final class NetworkMonitor: Sendable {
         }
     }
 
-    /// Part of every path from now on; a change is a change of the path. In the shared monitor it concerns every
-    /// session of the process.
+    /// The hints that become part of every path from now on; changing them changes the path. The shared monitor's
+    /// hints affect every session of the process.
     public var hints: Hints {
         get { state.withLock { $0.hints } }
         set {

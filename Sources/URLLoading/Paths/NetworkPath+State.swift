@@ -1,4 +1,4 @@
-// From what the kernel says to what a caller wants to know. Pure, but for `kind`.
+// Converts the kernel's state into a network path. Pure, except for `kind`.
 
 import URLLoadingIO
 
@@ -22,15 +22,15 @@ extension NetworkPath {
                 supportsIPv4: supports(isIPv6: false), supportsIPv6: supports(isIPv6: true),
                 isPreferred: preferred.map { $0.contains(link.index) } ?? true)
         }
-        // Numbers tell apart what is equal otherwise, so that equal states give equal paths.
+        // Sorting by index makes equal states give equal paths.
         let ordered = interfaces.sorted { ($0.isPreferred ? 0 : 1, $0.index) < ($1.isPreferred ? 0 : 1, $1.index) }
         self.init(
             ordered.isEmpty ? .unsatisfied : .satisfied, interfaces: ordered, isExpensive: hints.isExpensive,
             isConstrained: hints.isConstrained)
     }
 
-    /// The interfaces that default routes lead through, of each family that with the lowest metric; `nil` if there
-    /// is no default route. A tunnel goes on through another interface, at its cost: so the next one counts too.
+    /// Returns the interfaces of the default routes with the lowest metric of each family; `nil` without a default
+    /// route. A tunnel's traffic leaves through another interface, at its cost, so the next route counts as well.
     private static func preferred(_ state: PathState, _ kind: (PathLink) -> LinkKind) -> Set<Int32>? {
         var preferred: Set<Int32>?
         for isIPv6 in [false, true] {

@@ -1,48 +1,48 @@
-/// How this machine is connected to others, at one moment: a value.
+/// The network connectivity of this machine at one time: a value.
 ///
 /// ```swift
 /// let path = NetworkMonitor.shared.current
 /// if path.isSatisfied, !path.isExpensive { prefetch() }
 /// ```
-/// It says what a connection could use, not that a server answers: that is known when it was tried. A path that is not
-/// satisfied is no reason not to try.
+/// The path describes the networks that a connection could use, and not whether a server is reachable, which only a
+/// connection attempt can show. Attempt requests even if the path is not satisfied.
 public struct NetworkPath: Sendable, Hashable, CustomStringConvertible {
     public enum Status: String, Sendable, Hashable {
-        /// There is a way to other machines: a default route, or an address that others can reach, through an interface
-        /// that is switched on and has a carrier.
+        /// Other machines may be reachable: there is a default route or a non-local address on an interface that is up
+        /// and has a carrier.
         case satisfied
-        /// There is none; this machine alone can be reached.
+        /// No other machine is reachable.
         case unsatisfied
-        /// The system does not let this process ask, as in some sandboxes.
+        /// The system does not allow this process to query the network, as in some sandboxes.
         case unknown
     }
 
-    /// What an interface is made of. More may come: use `default` in a switch.
+    /// The technology of an interface. More may be added: use `default` in a switch.
     public enum InterfaceType: String, Sendable, Hashable {
-        /// Ethernet, and what looks like it: bridges, virtual pairs, telephones on a cable.
+        /// Ethernet and its equivalents: bridges, virtual pairs, tethered phones.
         case wired
         case wifi
-        /// A modem of a mobile network, by what its driver says; and whatever is named `wwan…`, `rmnet…` or `ppp…`.
+        /// A modem of a mobile network, according to its driver; also interfaces named `wwan…`, `rmnet…` or `ppp…`.
         case cellular
-        /// This machine itself; never among ``NetworkPath/interfaces``.
+        /// The loopback interface; never among ``NetworkPath/interfaces``.
         case loopback
-        /// Tunnels, and all else.
+        /// Tunnels and all other interfaces.
         case other
     }
 
     /// An interface that a connection could use.
     public struct Interface: Sendable, Hashable {
-        /// The system's name, such as `eth0`.
+        /// The name of the interface, such as `eth0`.
         public var name: String
-        /// The system's number, at least 1.
+        /// The system's index of the interface, at least 1.
         public var index: Int
         public var type: InterfaceType
-        /// It has a reachable address, or a default route, of IPv4.
+        /// Whether it has a reachable IPv4 address, or an IPv4 default route.
         public var supportsIPv4: Bool
-        /// The same of IPv6.
+        /// Whether it has a reachable IPv6 address, or an IPv6 default route.
         public var supportsIPv6: Bool
-        /// Connections to hosts far away go through it, by the metric of its default route, or because no interface
-        /// has one. Where that is a tunnel, so is what it most probably goes through.
+        /// Whether connections to other networks use it: its default route has the lowest metric, or no interface has
+        /// one. If a tunnel is preferred, the interface it most probably uses is preferred as well.
         public var isPreferred: Bool
 
         public init(
@@ -58,18 +58,19 @@ public struct NetworkPath: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// Whether there is a way to other machines.
+    /// Whether other machines may be reachable.
     public let status: Status
     /// The interfaces that connections could use, the preferred ones first.
     public let interfaces: [Interface]
-    /// Whether use of it costs by volume: a preferred interface is ``InterfaceType/cellular``, or
-    /// ``NetworkMonitor/hints`` say so. What NetworkManager knows of metered networks is not asked.
+    /// Whether the network is metered: a preferred interface is ``InterfaceType/cellular``, or ``NetworkMonitor/hints``
+    /// say so. NetworkManager's setting for metered networks is not read.
     public let isExpensive: Bool
-    /// Whether the user wants little traffic. False unless ``NetworkMonitor/hints`` say so: Linux has no such setting.
+    /// Whether the user wants little traffic. False unless ``NetworkMonitor/hints`` say so, because Linux has no such
+    /// setting.
     public let isConstrained: Bool
 
-    /// A path as a test wants it.
-    /// - Parameter isExpensive: `nil` judges by the interfaces.
+    /// Makes a path for a test.
+    /// - Parameter isExpensive: `nil` decides by the interfaces.
     public init(_ status: Status, interfaces: [Interface] = [], isExpensive: Bool? = nil, isConstrained: Bool = false) {
         self.status = status
         self.interfaces = interfaces
@@ -77,7 +78,7 @@ public struct NetworkPath: Sendable, Hashable, CustomStringConvertible {
         self.isConstrained = isConstrained
     }
 
-    /// Whether there is a way to other machines.
+    /// Whether other machines may be reachable.
     public var isSatisfied: Bool { status == .satisfied }
     /// Whether an interface with IPv4 could be used.
     public var supportsIPv4: Bool { interfaces.contains { $0.supportsIPv4 } }
@@ -90,7 +91,7 @@ public struct NetworkPath: Sendable, Hashable, CustomStringConvertible {
         interfaces.contains { $0.isPreferred && $0.type == .cellular }
     }
 
-    /// One line: `satisfied eth0(wired, 4+6) wwan0(cellular, 4, spare) expensive`.
+    /// The path in one line: `satisfied eth0(wired, 4+6) wwan0(cellular, 4, spare) expensive`.
     public var description: String {
         var words = [status.rawValue] + interfaces.map(\.description)
         if isExpensive { words.append("expensive") }
@@ -100,7 +101,7 @@ public struct NetworkPath: Sendable, Hashable, CustomStringConvertible {
 }
 
 extension NetworkPath.Interface: CustomStringConvertible {
-    /// `eth0(wired, 4+6)`.
+    /// The interface in one word: `eth0(wired, 4+6)`.
     public var description: String {
         let families = [supportsIPv4 ? "4" : nil, supportsIPv6 ? "6" : nil].compactMap { $0 }.joined(separator: "+")
         return "\(name)(\(type.rawValue), \(families)\(isPreferred ? "" : ", spare"))"

@@ -1,7 +1,7 @@
 import Synchronization
 import URLLoadingIO
 
-/// The paths of a ``NetworkMonitor``, as they change: see ``NetworkMonitor/paths``.
+/// A sequence of the paths of a ``NetworkMonitor``: see ``NetworkMonitor/paths``.
 public struct NetworkPaths: AsyncSequence, Sendable {
     public typealias Element = NetworkPath
     public typealias Failure = Never
@@ -10,25 +10,25 @@ public struct NetworkPaths: AsyncSequence, Sendable {
 
     public func makeAsyncIterator() -> Iterator { Iterator(listener: PathListener(monitor)) }
 
-    /// From its first `next` to its end it holds one socket, on which the kernel reports.
+    /// Holds one kernel socket from the first `next` to the end of the iteration.
     public struct Iterator: AsyncIteratorProtocol {
         let listener: PathListener
 
-        /// The current path, then the next that differs; `nil` when the calling task is cancelled.
+        /// Returns the current path, then each one that differs; `nil` when the calling task is cancelled.
         public mutating func next(isolation actor: isolated (any Actor)?) async -> NetworkPath? {
             await listener.next()
         }
-        /// The current path, then the next that differs; `nil` when the calling task is cancelled.
+        /// Returns the current path, then each one that differs; `nil` when the calling task is cancelled.
         public mutating func next() async -> NetworkPath? { await listener.next() }
     }
 }
 
-/// One who listens; one task at a time.
+/// One observer, used by one task at a time.
 final class PathListener: @unchecked Sendable {
     private let monitor: NetworkMonitor
     private let token = StopToken()
     private var system: PathMonitor?
-    /// What was told last, and the hints it was judged by.
+    /// The last reported path, and the hints it was made with.
     private var last: (path: NetworkPath, hints: NetworkMonitor.Hints)?
     private var hasEnded = false
 

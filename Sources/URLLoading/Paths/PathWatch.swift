@@ -1,18 +1,18 @@
-// The networks as a load sees them while it waits: its own stop, suspension and alarm wake it, so that no
-// task is needed for it.
+// Observes the networks for a load that waits for connectivity. The load's own stop, suspension and alarm also wake it,
+// so no further task is needed.
 
 import URLLoadingIO
 
-/// Of one load; used by its task.
+/// Belongs to one load and is used by its task.
 final class PathWatch {
     private let monitor: NetworkMonitor
     private let load: LoadHandle
     private let system: PathMonitor
     private var hints: NetworkMonitor.Hints
-    /// As it was last told.
+    /// The last reported path.
     private(set) var path: NetworkPath
 
-    /// Throws where the system lets nobody ask.
+    /// Throws if the system forbids the query.
     init(_ monitor: NetworkMonitor, for load: LoadHandle) throws(IOFailure) {
         self.monitor = monitor
         self.load = load
@@ -22,13 +22,13 @@ final class PathWatch {
         monitor.listens(load)
     }
 
-    /// Nothing is heard any more.
+    /// Stops observing.
     func end() {
         monitor.leaves(load)
         system.close()
     }
 
-    /// The next path that differs, or the same if something else is due: the load is woken to look.
+    /// Returns the next path that differs, or the same one if `isDue` returns true after a wake-up of the load.
     func next(unless isDue: () -> Bool = { false }) async throws(IOFailure) -> NetworkPath {
         let known = path
         while path == known, !isDue() {

@@ -2,53 +2,53 @@ import FoundationEssentials
 import URLLoadingIO
 public import URLLoadingWire
 
-/// A server that connects to others in a client's place.
+/// A proxy server, which connects to origins on a client's behalf.
 ///
 /// ```swift
 /// let proxy = try Proxy("http://user:password@proxy.example:3128")
 /// let gate = try Proxy(.socks5, host: "gate.example", port: 1080)
 /// configuration.proxyPolicy = .fixed([proxy])
 /// ```
-/// What each kind is told: an HTTP proxy the whole URL of `http` and host and port of `https` and streams, a
-/// SOCKS proxy always host and port. The names of origins are looked up by the proxy and not here, but for
-/// ``resolvesHostNames``; that of the proxy is looked up here. User and password go to the proxy and to nobody else, and are
-/// in no description.
+/// An HTTP proxy learns the whole URL of `http` requests, and host and port of `https` requests and streams. A SOCKS
+/// proxy always learns host and port. The proxy resolves the names of origins, unless ``resolvesHostNames`` is false;
+/// the proxy's own name is resolved by the library. User and password are sent to the proxy only, and appear in no
+/// description.
 public struct Proxy: Sendable, Hashable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    /// Which protocol it speaks.
+    /// The protocol of a proxy.
     public enum Kind: String, Sendable, Hashable, CaseIterable {
         /// HTTP/1.1, in the clear.
         case http
-        /// HTTP/1.1 over TLS; it is verified under its own name by ``Configuration/tls-swift.property``.
+        /// HTTP/1.1 over TLS; the proxy's certificate is verified for the proxy's name by
+        /// ``Configuration/tls-swift.property``.
         case https
-        /// SOCKS 4, with names in place of addresses (4A) if the proxy looks them up. It has a user and no password, and
-        /// carries no address of IPv6.
+        /// SOCKS 4, or 4A if the proxy resolves names. It supports a user without a password, and no IPv6 addresses.
         case socks4a
-        /// SOCKS 5 (RFC 1928), with user and password if it wants them (RFC 1929).
+        /// SOCKS 5 (RFC 1928), with user and password if the proxy requires them (RFC 1929).
         case socks5
     }
 
     public let kind: Kind
-    /// In normal form.
+    /// The host of the proxy, in normal form.
     public let host: Origin.Host
     public let port: UInt16
-    /// Where it listens in place of host and port, if that is a Unix socket.
+    /// The path of the proxy's Unix socket; `nil` if it listens on host and port.
     public let socketPath: String?
-    /// Whether it gets the names of origins as they are. If not they are looked up here, and a SOCKS proxy gets an
-    /// address, of IPv4 where there is one: whoever serves names here then learns where loads go. HTTP proxies always get
-    /// names.
+    /// Whether the proxy resolves the names of origins. If false, the library resolves them, and a SOCKS proxy is sent
+    /// an address, preferably an IPv4 one; the local DNS server then learns the hosts that are visited. HTTP proxies
+    /// are always sent names.
     public let resolvesHostNames: Bool
-    /// Who asks; `nil` for nobody in particular.
+    /// The user name for authentication; `nil` for none.
     public let user: String?
     let password: String?
-    /// A Proxy-Authorization that the caller wrote himself, in place of user and password.
+    /// A Proxy-Authorization value set by the caller, used instead of user and password.
     var authorization: String?
 
     /// - Parameters:
-    ///   - host: a name or an address, IPv6 in brackets.
-    ///   - port: without it 443 for ``Kind/https`` and 1080 for the others.
-    ///   - user: for SOCKS 5 at most 255 bytes, and the password too; for HTTP without a colon (RFC 7617 §2).
-    ///   - resolvesHostNames: of SOCKS; see ``resolvesHostNames-swift.property``.
-    /// - Throws: ``LoadError/Reason/badProxy``; its detail says what is wrong and holds no password.
+    ///   - host: a name or an address; IPv6 in brackets.
+    ///   - port: by default 443 for ``Kind/https`` and 1080 for the others.
+    ///   - user: for SOCKS 5 at most 255 bytes, as is the password; for HTTP without a colon (RFC 7617 §2).
+    ///   - resolvesHostNames: for SOCKS; see ``resolvesHostNames-swift.property``.
+    /// - Throws: ``LoadError/Reason/badProxy``; its detail describes the problem without the password.
     public init(
         _ kind: Kind, host: String, port: UInt16? = nil, user: String? = nil, password: String? = nil,
         resolvesHostNames: Bool = true
@@ -59,14 +59,14 @@ public struct Proxy: Sendable, Hashable, CustomStringConvertible, CustomDebugStr
         try check()
     }
 
-    /// A proxy on a Unix socket of this machine; only the first of several can be one.
+    /// A proxy on a Unix socket of this machine; in a chain, only the first proxy can be one.
     ///
     /// ```swift
     /// let gate = try Proxy(.socks5, unixSocket: "/run/tor/socks")
     /// ```
     /// - Parameters:
-    ///   - path: less than 108 bytes, which is the system's limit.
-    ///   - resolvesHostNames: of SOCKS; see ``resolvesHostNames-swift.property``.
+    ///   - path: less than 108 bytes, the limit of the system.
+    ///   - resolvesHostNames: for SOCKS; see ``resolvesHostNames-swift.property``.
     /// - Throws: ``LoadError/Reason/badProxy``.
     public init(
         _ kind: Kind, unixSocket path: String, user: String? = nil, password: String? = nil,
@@ -78,13 +78,13 @@ public struct Proxy: Sendable, Hashable, CustomStringConvertible, CustomDebugStr
         try check()
     }
 
-    /// A proxy as it is written into `http_proxy`: `scheme://user:password@host:port`, where scheme, user and port
-    /// may be left out, and user and password are percent-encoded.
+    /// Parses a proxy in the format of `http_proxy`: `scheme://user:password@host:port`. Scheme, user and port are
+    /// optional; user and password are percent-encoded.
     ///
-    /// Schemes are `http` (the default) and `https`; `socks5h`, `socks` and `socks4a`, where the proxy looks up the names
-    /// of origins; and `socks5` and `socks4`, where that is done here, as curl has it. With `localhost` and a path in
-    /// place of host and port it is a Unix socket: `socks5h://localhost/run/tor/socks`.
-    /// - Throws: ``LoadError/Reason/badProxy``; its detail says what is wrong and holds no password.
+    /// Schemes are `http` (the default) and `https`; `socks5h`, `socks` and `socks4a`, where the proxy resolves the
+    /// names of origins; and `socks5` and `socks4`, where the library resolves them, as in curl. `localhost` with a
+    /// path instead of a port is a Unix socket: `socks5h://localhost/run/tor/socks`.
+    /// - Throws: ``LoadError/Reason/badProxy``; its detail describes the problem without the password.
     public init(_ text: String) throws(LoadError) {
         let address: ProxyAddress
         do throws(WireViolation) { address = try ProxyAddress(text) } catch { throw .badProxy("\(error)") }
@@ -116,7 +116,7 @@ public struct Proxy: Sendable, Hashable, CustomStringConvertible, CustomDebugStr
         self.resolvesHostNames = resolvesHostNames || kind == .http || kind == .https
     }
 
-    /// The same for somebody else, unless it says itself who asks.
+    /// Returns the proxy with a default user and password, which apply if it has no user of its own.
     package func asked(byDefault user: String, _ password: String?) throws(LoadError) -> Proxy {
         guard self.user == nil else { return self }
         let proxy = Proxy(kind, host, port, socketPath, user, password, resolvesHostNames)
@@ -138,35 +138,36 @@ public struct Proxy: Sendable, Hashable, CustomStringConvertible, CustomDebugStr
         if kind == .socks4a, (user ?? "").utf8.count > 255 { throw .badProxy("a user that SOCKS 4A cannot carry") }
     }
 
-    /// Whether requests are said to it in HTTP.
+    /// Whether the proxy's protocol is HTTP.
     var isHTTP: Bool { kind == .http || kind == .https }
 
-    /// User and password are not said unasked.
+    /// User and password are sent only after a challenge.
     var waitsForQuestion = false
 
-    /// What a challenge of its has led to, in place of user and password. Told apart in the pool.
+    /// The login that a challenge of the proxy led to, used instead of user and password. Part of the pool's key.
     var login: Login?
 
-    /// User and password, for challenges; `nil` without.
+    /// User and password as a credential for challenges; `nil` without a user.
     var credential: Credential? { user.map { Credential(user: $0, password: password ?? "", persistence: .none) } }
 
-    /// The value of Proxy-Authorization for a request (RFC 7617, or as it wanted); `nil` without credentials.
+    /// Returns the value of Proxy-Authorization for a request (RFC 7617, or the challenge's scheme); `nil` without
+    /// credentials.
     func authorizationField(_ method: String, _ target: [UInt8], body: @autoclosure () -> [UInt8]? = []) -> String? {
         guard authorization == nil, let login else { return authorizationField }
         return login.authorization(method, target, body: body())
     }
 
-    /// The same without a challenge.
+    /// The value of Proxy-Authorization that is sent without a challenge; `nil` without credentials.
     var authorizationField: String? {
         if let authorization { return authorization }
         guard isHTTP, !waitsForQuestion, user != nil || password != nil else { return nil }
         return "Basic " + Data("\(user ?? ""):\(password ?? "")".utf8).base64EncodedString()
     }
 
-    /// Host and port, for errors: `proxy.example:3128`; or the path of its socket.
+    /// Host and port for errors: `proxy.example:3128`; or the path of the Unix socket.
     var name: String { socketPath ?? "\(host):\(port)" }
 
-    /// As in ``init(_:)``: `socks5h://gate.example:1080`, without user and password.
+    /// The proxy in the format of ``init(_:)``, without user and password: `socks5h://gate.example:1080`.
     public var description: String {
         let scheme =
             switch kind {

@@ -1,21 +1,21 @@
 import URLLoadingWire
 
-/// Which hosts are reached without a proxy: what `no_proxy` says.
+/// The hosts that are reached without a proxy, in the format of `no_proxy`.
 ///
 /// ```swift
 /// configuration.proxyPolicy = .fixed([proxy], except: ["intern.example", "10.0.0.0/8", "localhost:8080"])
 /// ```
 /// An entry is
-/// - a name: that host and all below it, whether written `example.org`, `.example.org` or `*.example.org`
-///   (this one without the host itself);
-/// - an address, IPv6 with or without brackets: that address alone, if it is what the URL says;
+/// - a name: that host and all its subdomains, written `example.org` or `.example.org`, or the subdomains only, written
+///   `*.example.org`;
+/// - an address, IPv6 with or without brackets: that address, if the URL contains it;
 /// - a block of addresses: `10.0.0.0/8`, `fd00::/8`;
-/// - each of these with a port, `host:port`, IPv6 in brackets then: that port alone;
-/// - `*`: everything.
+/// - each of these with a port, `host:port`, IPv6 in brackets: that port only;
+/// - `*`: every host.
 ///
-/// Names are not looked up: a URL's host is compared as it is written, in normal form.
+/// Names are not resolved: the URL's host is compared in normal form.
 public struct ProxyBypass: Sendable, Hashable, ExpressibleByArrayLiteral, CustomStringConvertible {
-    /// Every host goes through the proxy.
+    /// No exceptions: every host goes through the proxy.
     public static let nothing = ProxyBypass([])
 
     enum Entry: Sendable, Hashable {
@@ -28,11 +28,11 @@ public struct ProxyBypass: Sendable, Hashable, ExpressibleByArrayLiteral, Custom
         let port: UInt16?
     }
     private let rules: [Rule]
-    /// The entries, with a comma between.
+    /// The entries, separated by commas.
     public let description: String
 
-    /// - Parameter text: entries with commas or white space between, as in `no_proxy`. What is none of the kinds
-    ///   above matches nothing.
+    /// - Parameter text: entries separated by commas or white space, as in `no_proxy`. An invalid entry matches no
+    ///   host.
     public init(_ text: String) {
         self.init(text.split { $0 == "," || $0.isWhitespace }.map(String.init))
     }
@@ -44,8 +44,8 @@ public struct ProxyBypass: Sendable, Hashable, ExpressibleByArrayLiteral, Custom
         description = entries.joined(separator: ",")
     }
 
-    /// Whether a host is reached without a proxy.
-    /// - Parameter host: a name or an address, IPv6 in brackets.
+    /// Returns whether a host is reached without a proxy.
+    /// - Parameter host: a name or an address; IPv6 in brackets.
     public func contains(host: String, port: UInt16) -> Bool {
         guard let host = try? Origin.Host(host) else { return false }
         return contains(host, port)

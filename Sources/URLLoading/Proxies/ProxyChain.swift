@@ -1,26 +1,26 @@
-/// A way to origins: straight, through a proxy, or through one after the other.
+/// A route to origins: direct, through a proxy, or through several proxies in sequence.
 ///
 /// ```swift
 /// let way: ProxyChain = [outer, inner]   // this machine → outer → inner → origin
 /// ```
-/// Each proxy is connected to through the one before it, whose HTTP or SOCKS only carries bytes then.
+/// Each proxy is connected to through a tunnel of the previous one.
 public struct ProxyChain: Sendable, Hashable, ExpressibleByArrayLiteral, CustomStringConvertible {
-    /// No proxy.
+    /// The route without a proxy.
     public static let direct = ProxyChain([])
 
-    /// In the order they are passed.
+    /// The proxies in the order in which they are passed.
     public let proxies: [Proxy]
 
     public init(_ proxies: [Proxy]) { self.proxies = proxies }
     public init(arrayLiteral proxies: Proxy...) { self.proxies = proxies }
 
-    /// Whether there is no proxy in it.
+    /// Whether the chain contains no proxy.
     public var isDirect: Bool { proxies.isEmpty }
 
-    /// Whether requests for `http` are said to its last proxy, in HTTP (RFC 9112 §3.2.2), and not carried through.
+    /// Whether the last proxy forwards `http` requests (RFC 9112 §3.2.2) instead of opening a tunnel for them.
     var forwards: Bool { proxies.last?.isHTTP == true }
 
-    /// Whose proxies are told user and password when they ask.
+    /// The chain whose proxies are sent user and password only after a challenge.
     var waitingForQuestions: ProxyChain {
         ProxyChain(
             proxies.map { proxy in
@@ -30,7 +30,7 @@ public struct ProxyChain: Sendable, Hashable, ExpressibleByArrayLiteral, CustomS
             })
     }
 
-    /// With a Proxy-Authorization of the caller's for the last proxy, if it would understand.
+    /// Returns the chain with the caller's Proxy-Authorization for the last proxy, if that is an HTTP proxy.
     func authorized(by field: String?) -> ProxyChain {
         guard let field, forwards, var last = proxies.last else { return self }
         last.authorization = field

@@ -1,16 +1,16 @@
-// What the environment says of proxies. There is no standard: this is what curl does, but for two things. The
-// machine's own servers are not asked for through a proxy, to which "localhost" is itself (docs/decisions/); and
-// HTTP_PROXY in capitals counts, as it does elsewhere, unless a web server may have written it.
+// The proxies in the environment variables. There is no standard; this follows curl, with two exceptions. Servers on
+// this machine are always reached directly, because a proxy's "localhost" is the proxy itself (docs/decisions/). And
+// HTTP_PROXY in capitals counts, as in other clients, unless a web server may have set it.
 
 import URLLoadingIO
 import URLLoadingWire
 
-/// A way for each scheme: `http`, `https`, and anything else.
+/// The proxy chains by scheme: `http`, `https`, and all others.
 struct ProxySchemes: Sendable {
     let http: Result<ProxyChain, LoadError>?
     let https: Result<ProxyChain, LoadError>?
     let others: Result<ProxyChain, LoadError>?
-    /// For `ftp`, in place of the others'.
+    /// The proxy chain for `ftp`, instead of `others`.
     var ftp: Result<ProxyChain, LoadError>?
 
     var isEmpty: Bool { http == nil && https == nil && others == nil && ftp == nil }
@@ -26,7 +26,7 @@ struct ProxySchemes: Sendable {
 }
 
 extension ProxyBypass {
-    /// What `no_proxy` says now.
+    /// The current exceptions in `no_proxy`.
     package static var environment: ProxyBypass { ProxyEnvironment.current.bypass }
 }
 
@@ -34,10 +34,11 @@ struct ProxyEnvironment: Sendable {
     private var schemes: ProxySchemes
     private(set) var bypass: ProxyBypass
 
-    /// - Parameter value: of a variable; `nil` if it is not there.
+    /// - Parameter value: returns the value of a variable; `nil` if it is not set.
     init(_ value: (String) -> String?) {
         func set(_ name: String) -> String? { value(name).flatMap { $0.isEmpty ? nil : $0 } }
-        // A CGI program finds the field "Proxy" of whoever calls it in HTTP_PROXY (RFC 3875 §4.1.18, CVE-2016-5385).
+        // In a CGI program, HTTP_PROXY contains the "Proxy" field of the client's request (RFC 3875 §4.1.18,
+        // CVE-2016-5385).
         let mayBeForged = value("REQUEST_METHOD") != nil
         let all = Self.chain("all_proxy", set("all_proxy") ?? set("ALL_PROXY"))
         schemes = ProxySchemes(
@@ -49,14 +50,14 @@ struct ProxyEnvironment: Sendable {
 
     static var current: ProxyEnvironment { ProxyEnvironment(Environment.value) }
 
-    /// With other exceptions; the same for `nil`.
+    /// Returns the environment with other exceptions; unchanged for `nil`.
     func except(_ bypass: ProxyBypass?) -> ProxyEnvironment {
         var environment = self
         if let bypass { environment.bypass = bypass }
         return environment
     }
 
-    /// With other ways. A variable that names no proxy stays what it is.
+    /// Returns the environment with changed proxy chains. An invalid variable stays an error.
     func mapped(_ change: (ProxyChain?) throws(LoadError) -> ProxyChain?) -> ProxyEnvironment {
         func changed(_ way: Result<ProxyChain, LoadError>?) -> Result<ProxyChain, LoadError>? {
             do throws(LoadError) { return try change(try way?.get()).map { .success($0) } } catch {
@@ -69,21 +70,21 @@ struct ProxyEnvironment: Sendable {
         return environment
     }
 
-    /// Whether it names no proxy at all.
+    /// Whether the environment names no proxy.
     var isEmpty: Bool { schemes.isEmpty }
 
     private static func chain(_ name: String, _ text: String?) -> Result<ProxyChain, LoadError>? {
         guard let text else { return nil }
         return Result { () throws(LoadError) in
             do throws(LoadError) { return [try Proxy(text)] } catch {
-                // Not without a proxy instead: that may be what somebody forbids.
+                // An invalid variable is an error: a direct connection might be forbidden.
                 throw .badProxy("\(name): \(error.detail ?? "")")
             }
         }
     }
 
-    /// The way to an origin.
-    /// - Parameter scheme: of the URL; a stream has none of these.
+    /// Returns the proxy chain to an origin.
+    /// - Parameter scheme: the scheme of the URL; for a stream, any other.
     func chain(to host: Origin.Host, port: UInt16, scheme: String) throws(LoadError) -> ProxyChain {
         guard !isEmpty, !host.isThisMachine, !bypass.contains(host, port) else { return .direct }
         return try schemes.chain(scheme) ?? .direct

@@ -1,17 +1,17 @@
-// What one proxy is asked, and its answer: CONNECT (RFC 9110 §9.3.6), or SOCKS. It reads what it needs to know the answer
-// and not a byte more.
+// Asks one proxy to open a tunnel and reads its answer: CONNECT (RFC 9110 §9.3.6), or SOCKS. It never reads beyond the
+// answer, because the bytes after it belong to the next protocol.
 
 import URLLoadingIO
 import URLLoadingWire
 
-/// Shows what is said in HTTP to open a tunnel, under the number its connection will have. SOCKS is not shown: its bytes
-/// are no text, and the password among them could not be hidden.
+/// Passes the HTTP messages that open a tunnel to the wire tap, with the identifier of the future connection. SOCKS
+/// messages are not shown: they are binary, and the password in them could not be redacted.
 struct ProxyTap: Sendable {
     let tell: @Sendable (WireTapEvent) -> Void
     let connection: Int
 }
 
-/// One hop's yes or no.
+/// The opening of one hop.
 struct ProxyOpening {
     private let tap: ProxyTap?
     private let transport: any Transport
@@ -30,24 +30,24 @@ struct ProxyOpening {
         self.configuration = configuration
     }
 
-    /// A no to CONNECT, of which the head was read.
+    /// A refused CONNECT, of which only the head has been read.
     struct Refusal {
         let error: LoadError
         fileprivate var codec: HTTP1Codec
         fileprivate var input: [UInt8]
-        /// It refused whom the connection was proved to be of.
+        /// The proxy refused the login that was to authenticate the connection.
         fileprivate var isOfProof = false
 
-        /// It wants credentials, and keeps the connection for whoever has them.
+        /// Whether the proxy demands credentials and keeps the connection open for another CONNECT.
         var mayBeAskedAgain: Bool {
             !isOfProof && error.reason == .proxyAuthenticationRequired && codec.reuse != .never
         }
     }
 
     /// - Parameters:
-    ///   - address: what a SOCKS proxy is told in place of the host.
-    ///   - isAgain: the connection is known to whoever watches.
-    /// - Returns: its no, if it is one in HTTP; `nil` if the way is open.
+    ///   - address: sent to a SOCKS proxy instead of the host.
+    ///   - isAgain: the wire tap knows the connection already.
+    /// - Returns: the refusal of an HTTP proxy; `nil` if the tunnel is open.
     func open(
         to host: Origin.Host, _ port: UInt16, at address: SOCKSAddress.Host? = nil, isAgain: Bool = false
     ) async throws(LoadError) -> Refusal? {
@@ -76,7 +76,7 @@ struct ProxyOpening {
             digest.map { $0.value(method: "CONNECT", target: authority, body: []) }
             ?? proxy.authorizationField("CONNECT", authority)
         let (head, refusal) = try await ask(authority, said)
-        // Of a yes there is no body that could be proved.
+        // A successful answer to CONNECT has no body that a proof could cover.
         if refusal == nil, let digest {
             let proof = DigestProof(digest, authority, isProxy: true)
             if try !proof.hear(head.headers) { try proof.end() }
@@ -84,8 +84,8 @@ struct ProxyOpening {
         return refusal
     }
 
-    /// All messages go over this connection. One that refuses what they prove is not kept: it is somebody's who is not
-    /// let through.
+    /// Authenticates the connection with several messages. A connection whose final message was refused is not kept,
+    /// because it is bound to the refused login.
     private func prove(_ legs: ProofLegs, _ authority: [UInt8]) async throws(LoadError) -> Refusal? {
         let binding = proxy.kind == .https ? (transport as? TLSTransport)?.endPointBinding : nil
         var said = try await legs.first(binding, control)
@@ -109,7 +109,7 @@ struct ProxyOpening {
         }
     }
 
-    /// One CONNECT, and the head of its answer; a refusal, unless it is a yes.
+    /// Sends one CONNECT, and returns the head of the answer, with the refusal if it is not successful.
     private func ask(_ authority: [UInt8], _ authorization: String?) async throws(LoadError) -> (HTTPHead, Refusal?) {
         var codec = HTTP1Codec(role: .client, limits: HTTP1Limits(configuration.limits))
         var headers = Headers()
@@ -132,10 +132,10 @@ struct ProxyOpening {
         return (head, Refusal(error: error, codec: codec, input: input))
     }
 
-    /// More of a refusal than this costs more to read than a new connection.
+    /// Reading a longer body of a refusal costs more than a new connection.
     private static let mostDrained = 64 * 1024
 
-    /// Reads what is left of a refusal. Returns whether the proxy can be asked again.
+    /// Reads the rest of a refusal. Returns whether the connection can carry another CONNECT.
     func finish(_ refusal: inout Refusal) async -> Bool {
         control.attach(transport.slot)
         defer { control.detach(transport.slot) }
@@ -158,7 +158,7 @@ struct ProxyOpening {
         return false
     }
 
-    /// Takes the next event out of what was received.
+    /// Takes the next event from the received bytes.
     private func next(_ codec: inout HTTP1Codec, _ input: inout [UInt8]) throws(LoadError) -> HTTP1Event? {
         var consumed = 0
         do throws(WireViolation) {
@@ -170,8 +170,8 @@ struct ProxyOpening {
         } catch { throw LoadError(error, .connecting) }
     }
 
-    /// The head of its final answer, and not a byte more: how many must at least be missing is told by how
-    /// much of its last four bytes is here.
+    /// Reads the head of the final answer, and no byte beyond it: each read asks for the number of bytes that must at
+    /// least be missing.
     private func answer(_ codec: inout HTTP1Codec, _ input: inout [UInt8]) async throws(LoadError) -> HTTP1ResponseHead
     {
         while true {
@@ -182,7 +182,7 @@ struct ProxyOpening {
                 throw LoadError(WireViolation(.remote, .unexpectedResponse, section: "RFC 9110 9.3.6"), .connecting)
             case nil: break
             }
-            // "HTTP/1.1 200" and an empty line at least.
+            // At least "HTTP/1.1 200" and an empty line.
             let missing = input.isEmpty ? 16 : HeadEnd.missing(in: input)
             let more = try await receive(missing)
             guard !more.isEmpty else {
@@ -241,7 +241,7 @@ struct ProxyOpening {
         }
     }
 
-    /// Some of so many bytes; none at the end.
+    /// Reads at most `most` bytes; returns none at the end.
     private func receive(_ most: Int) async throws(LoadError) -> [UInt8] {
         var buffer = [UInt8](repeating: 0, count: most)
         while true {
@@ -271,7 +271,7 @@ struct ProxyOpening {
     }
 }
 
-/// How far the end of a head is at least.
+/// Computes how many bytes of a head must at least be missing, from the part of its terminator that is here.
 enum HeadEnd {
     static func missing(in input: [UInt8]) -> Int {
         let tail = input.suffix(3)

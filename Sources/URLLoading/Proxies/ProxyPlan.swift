@@ -1,4 +1,5 @@
-// The ways to an origin, as a session's policy has them. Made once per session, so that the environment is read once.
+// The proxy chains to an origin according to a session's policy. Made once per session, so that the environment is read
+// once.
 
 import FoundationEssentials
 import URLLoadingIO
@@ -14,16 +15,16 @@ final class ProxyPlan: Sendable {
         case decided(@Sendable (URL) async throws -> [ProxyChain])
     }
     private let source: Source
-    /// Nobody need be asked: the usual case, which costs a load nothing.
+    /// The policy always connects directly: the usual case, which costs a load nothing.
     let isDirect: Bool
-    /// The configuration itself names the proxies, or decides about them.
+    /// The configuration names the proxies itself, or decides about them.
     let isConfigured: Bool
 
     private let overrides: AddressOverrides
 
     private let waitsForQuestions: Bool
 
-    /// - Parameter waitsForQuestions: nothing is said to proxies unasked.
+    /// - Parameter waitsForQuestions: credentials are sent to proxies only after a challenge.
     init(
         _ policy: ProxyPolicy, _ overrides: AddressOverrides = [],
         _ environment: @autoclosure () -> ProxyEnvironment = .current,
@@ -56,9 +57,9 @@ final class ProxyPlan: Sendable {
         environment.isEmpty ? other : .environment(environment)
     }
 
-    /// The ways to try, in order; at least one.
+    /// Returns the chains to try, in order; at least one.
     func chains(to origin: Origin, _ url: URL?, for load: LoadHandle) async throws(LoadError) -> [ProxyChain] {
-        // What listens there is no proxy's to reach.
+        // A Unix socket of this machine is not reachable through a proxy.
         guard overrides.unixSocket(for: origin) == nil else { return [.direct] }
         switch source {
         case .direct: return [.direct]
@@ -83,7 +84,7 @@ final class ProxyPlan: Sendable {
         switch answer {
         case .answered(.success(let chains)) where !chains.isEmpty: return chains
         case .answered(.success), .late:
-            throw LoadError(.badDecision, phase: .preparing, party: .local, detail: "no way, not even a direct one")
+            throw LoadError(.badDecision, phase: .preparing, party: .local, detail: "the closure returned no chain")
         case .answered(.failure(let error)):
             throw LoadError(
                 .decisionFailed, phase: .preparing, party: .local, detail: "the choice of a proxy", underlying: error)
@@ -93,7 +94,7 @@ final class ProxyPlan: Sendable {
 }
 
 extension ProxyPlan {
-    /// Does `attempt` with one way after the other until one can be used.
+    /// Runs `attempt` with one chain after the other until a proxy can be reached.
     func first<Value>(
         to origin: Origin, _ url: URL?, for load: LoadHandle,
         _ attempt: (ProxyChain) async throws(LoadError) -> Value

@@ -1,25 +1,25 @@
-// From the first proxy to the origin. A tunnel is the transport it was opened over, and nothing more: each hop is
-// asked in its own words, and from its yes on the bytes are those of whoever is behind it.
+// Opens a tunnel from the first proxy to the origin. The tunnel is the transport that it was opened over: each hop is
+// asked in its protocol, and after its consent the bytes are those of the next hop.
 //
-// Rule 1: what a hop sends behind its yes is not read here: it belongs to whoever speaks next.
-// Rule 2: a proxy hears host, port and what opens it, and nothing of the request; its no reaches the caller as an
-// error, for a proxy must not answer in the name of an origin that it has not reached.
+// Rule 1: bytes after a hop's consent are not read here: they belong to the next protocol.
+// Rule 2: a proxy learns host, port and its credentials, and nothing else of the request. Its refusal is an error, not
+// a response: a proxy must not answer in the name of an origin.
 
 import URLLoadingIO
 import URLLoadingWire
 
 extension Connector {
-    /// Where a tunnel leads, and for whom.
+    /// The destination of a tunnel, and the request it is opened for.
     struct TunnelPlan {
         let way: ProxyChain
         let host: Origin.Host
         let port: UInt16
-        /// The last proxy gets the requests themselves, so no tunnel leads out of it.
+        /// The last proxy forwards requests, so no tunnel leads out of it.
         var isForwarded = false
         let request: ConnectionRequest
         var tap: ProxyTap?
 
-        /// What the proxy of this number is asked for.
+        /// The host and port that the proxy at this index is asked to connect to.
         func next(after index: Int) -> (host: Origin.Host, port: UInt16) {
             index == way.proxies.count - 1 ? (host, port) : (way.proxies[index + 1].host, way.proxies[index + 1].port)
         }
@@ -36,7 +36,7 @@ extension Connector {
         return try await pass(transport, from: 0, plan, plan.tap)
     }
 
-    /// Through a proxy that refused before, if its connection is still open.
+    /// Continues with a proxy that demanded credentials, if its connection is still open.
     private func again(_ plan: TunnelPlan) async throws(LoadError) -> (any Transport)? {
         let request = plan.request
         guard var kept = request.refused?.take() else { return nil }
@@ -49,12 +49,12 @@ extension Connector {
         do throws(LoadError) {
             return try await pass(kept.transport, from: kept.passed.count, isSecured: true, plan, kept.tap)
         } catch  where error.reason == .connectionLost && request.handle.stopReason == nil {
-            // The proxy has closed the idle connection: another takes its place.
+            // The proxy has closed the idle connection; the caller makes another.
             return nil
         }
     }
 
-    /// From a connection to the proxy of that number to the end of the way.
+    /// Opens the tunnel from a connection to the proxy at index `start` to the end of the chain.
     private func pass(
         _ first: any Transport, from start: Int, isSecured: Bool = false, _ plan: TunnelPlan, _ tap: ProxyTap?
     ) async throws(LoadError) -> any Transport {
@@ -94,8 +94,8 @@ extension Connector {
         return transport
     }
 
-    /// What a proxy is told in place of a name that it is not to look up. One of IPv4 if there is one: not every proxy has
-    /// the other.
+    /// Returns the address to send to a proxy that must not resolve names. IPv4 comes first, because not every proxy
+    /// supports IPv6.
     private func address(
         of place: (host: Origin.Host, port: UInt16), for proxy: Proxy, _ request: ConnectionRequest
     ) async throws(LoadError) -> SOCKSAddress.Host? {
@@ -127,7 +127,7 @@ extension Connector {
 }
 
 extension Origin {
-    /// As a dialer of a test's own is asked for a proxy.
+    /// The origin by which a test's dialer is asked for a connection to a proxy.
     init?(proxy host: Host, _ port: UInt16) {
         guard let origin = try? Origin(scheme: "http", host: host, port: port) else { return nil }
         self = origin

@@ -1,9 +1,9 @@
-// A connection on which a proxy wanted credentials before it opens a tunnel, and which it keeps open: it is asked again
-// there. Schemes that prove a connection and not a request (NTLM, Negotiate) know no other way, and the others save a
-// connection.
+// A connection to a proxy that demanded credentials for a tunnel and keeps the connection open for another CONNECT.
+// Schemes that authenticate a connection (NTLM, Negotiate) require this; the others save a connection.
 //
-// Rule 1: it is the load's that was refused, and nobody else's: what the proxy knows of it was said for that load.
-// Rule 2: it has one use. What came of it is a tunnel, or another of these.
+// Rule 1: only the load that was refused uses the connection, because the proxy associates it with that load's
+// credentials.
+// Rule 2: it is used once. The result is a tunnel, or another refused one.
 
 import Synchronization
 import URLLoadingIO
@@ -11,24 +11,24 @@ import URLLoadingWire
 
 struct RefusedTunnel: Sendable {
     let transport: any Transport
-    /// The proxies that are passed already.
+    /// The proxies whose tunnels are open already.
     let passed: ArraySlice<Proxy>
-    /// Who refused.
+    /// The proxy that refused.
     let proxy: Proxy
-    /// How it refused, as far as that was read.
+    /// The refusal, as far as it has been read.
     var refusal: ProxyOpening.Refusal
     let tap: ProxyTap?
 
-    /// Whether a way begins as this one did. Who asks may be somebody else now.
+    /// Whether a chain begins with the same proxies; the credentials may differ.
     func begins(_ way: ProxyChain) -> Bool { way.reaches(proxy, behind: passed) }
 
-    /// What names its connection to a proof for who refused (RFC 5929).
+    /// The channel binding of the connection to the refusing proxy (RFC 5929).
     var binding: [UInt8]? { proxy.kind == .https ? (transport as? TLSTransport)?.endPointBinding : nil }
 
     func close() { transport.close() }
 }
 
-/// The connection that the next attempt over a proxy may use. Made for the attempts of one request, which take turns.
+/// Keeps the connection that the next attempt through a proxy may use. Made for the sequential attempts of one request.
 final class RefusedTunnels: Sendable {
     private let kept = Lock<RefusedTunnel?>(nil)
 
@@ -48,12 +48,12 @@ final class RefusedTunnels: Sendable {
     /// The channel binding of the kept connection.
     var binding: [UInt8]? { kept.withLock { $0?.binding } }
 
-    /// No other attempt follows, or it went another way.
+    /// Closes the kept connection when no attempt follows, or another chain is used.
     func forget() { take()?.close() }
 }
 
 extension ProxyChain {
-    /// Whether it goes through these proxies, who are the same to the last word, and then to the place where another is.
+    /// Whether the chain passes through exactly these proxies, and then to the address of another.
     func reaches(_ proxy: Proxy, behind passed: ArraySlice<Proxy>) -> Bool {
         guard proxies.count > passed.count, proxies.starts(with: passed) else { return false }
         return proxies[passed.count].isSamePlace(as: proxy)

@@ -1,8 +1,9 @@
 import URLLoadingWire
 
-/// What responses are looked up by (RFC 9111 §2): the URL in normal form, without user and fragment. What else tells
-/// variants apart is in ``StoredResponse/varying``, a Host field of the caller's among it: which server answered says
-/// the URL alone, so that no server speaks for the host that it was only called by.
+/// The key under which responses are stored (RFC 9111 §2): the URL in normal form, without user and fragment.
+/// ``StoredResponse/varying`` distinguishes the variants of a key, among other things by a Host field of the caller's.
+/// The key contains the URL's authority only, so that a server cannot store responses for a host that was merely named
+/// in a Host field.
 struct CacheKey: Hashable, Sendable {
     let text: String
 
@@ -21,7 +22,7 @@ struct CacheKey: Hashable, Sendable {
         }
     }
 
-    /// `nil` unless it goes to http or https: nothing else is stored.
+    /// Fails for requests that are not http or https, which are never stored.
     init?(_ request: Request) {
         guard case .success(let destination) = request.destination else { return nil }
         self.init(destination.target)

@@ -1,28 +1,29 @@
 import URLLoadingIO
 
-/// What went wrong with the disk of a cache: loads go on, and less is kept.
+/// A problem with the disk of a cache. Loads continue, and fewer responses are stored.
 public struct CacheProblem: Error, Sendable, CustomStringConvertible {
-    /// The kinds.
+    /// The kinds of problems.
     public enum Reason: Sendable, Hashable {
-        /// The directory cannot be made or written to; nothing is kept there.
+        /// The directory cannot be created or written to; nothing is stored there.
         case unwritable
-        /// The directory belongs to somebody else, others may write to it, or it is a link; nothing is kept there.
+        /// The directory belongs to another user, other users may write to it, or it is a link; nothing is stored
+        /// there.
         case unsafeDirectory
-        /// No room on the disk, or the quota is used up. It is tried again later.
+        /// The disk is full, or the quota is used up. Later writes are attempted again.
         case full
-        /// The store was damaged. What could still be read was taken over into a new one, and the old one kept as
+        /// The store was damaged. Its readable entries were moved to a new one, and the old one is kept as
         /// `cache.sqlite.damaged`.
         case damaged
-        /// A response belongs to one session, or to cookies that are in memory alone, so it must not be in a file;
-        /// and the cache holds nothing in memory. A ``ResponseCache/memoryCapacity`` keeps it, or a ``CookieStore``
-        /// with a file.
+        /// A response belongs to one session, or to cookies that are in memory only, so it must not be written to a
+        /// file; and the cache stores nothing in memory. A ``ResponseCache/memoryCapacity`` above 0 stores such
+        /// responses; a ``CookieStore`` with a file allows those of its cookies on disk.
         case memoryOnly
-        /// Anything else.
+        /// Any other problem.
         case other
     }
-    /// What kind it is.
+    /// The kind of the problem.
     public let reason: Reason
-    /// For people: what the system said.
+    /// A description for logs, with the system's message.
     public let detail: String
 
     static let memoryOnly = CacheProblem(
@@ -54,6 +55,6 @@ public struct CacheProblem: Error, Sendable, CustomStringConvertible {
         self.init(reason, failure.description)
     }
 
-    /// One line.
+    /// The kind and the detail, in one line.
     public var description: String { "\(reason): \(detail)" }
 }

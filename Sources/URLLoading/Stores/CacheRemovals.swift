@@ -1,11 +1,12 @@
-// How often anything of a key was removed, of some keys together: whoever loads something takes the count when he asks for
-// it, and keeps nothing if it is another when he has it (RFC 9111 §4.4: what is invalid now must not come back).
+// Counts removals by key, with several keys sharing a counter. A load reads the count when it sends a request, and does
+// not store the response if the count has changed since (RFC 9111 §4.4: an invalidated response must not come back).
 
 import Synchronization
 import URLLoadingIO
 
 final class CacheRemovals: Sendable {
-    // More places than keys are loaded at a time: one that another key shares costs what it loads meanwhile its storing.
+    // More counters than keys are loaded at a time. A removal of a key that shares the counter of a running load keeps
+    // that load's response from being stored.
     private static let places: UInt64 = 1024
     private let counts = Lock([Int](repeating: 0, count: Int(places) + 1))
 

@@ -1,46 +1,46 @@
-// Where a cache keeps responses: in memory, on disk, or in both. It knows nothing of HTTP's rules: it keeps what it is
-// given until it needs the room, and gives back the whole of it or nothing. All calls are from any task; those marked
-// "may block" are for threads that may (`BlockingThreads.files`), unless `isImmediate` says that they never do.
+// The storage of a cache: in memory, on disk, or both. It knows no HTTP rules: it stores entries until it needs the
+// room, and returns an entry completely or not at all. All calls may be made from any task; those marked "may block"
+// belong on threads that may block (`BlockingThreads.files`), unless `isInMemory` says that they do not.
 
 import URLLoadingIO
 
 protocol CacheStorage: Sendable, AnyObject {
-    /// All variants under a key, without bodies, the one stored last first. `nil`: whoever asks must ask again where he
-    /// may block. Never waits for a disk.
+    /// Returns all variants under a key, without bodies, the one stored last first. Returns `nil` if only `variants`
+    /// can find them. Never waits for a disk.
     func variantsNow(_ key: CacheKey) -> [StoredResponse]?
-    /// The same. May block.
+    /// Returns all variants under a key, without bodies, the one stored last first. May block.
     func variants(_ key: CacheKey) -> [StoredResponse]
-    /// The body of a stored response, and that it was used now; `nil` if it is gone meanwhile, or its storage finds
-    /// that it is damaged: then it goes away. May block, unless `isInMemory`.
+    /// Returns the body of a stored response and marks it as used; `nil` if it is gone, or damaged and therefore
+    /// removed. May block, unless `isInMemory`.
     func body(_ response: StoredResponse) -> (any StoredBody)?
-    /// True if `body` of this response would not block.
+    /// Whether `body` returns at once for this response.
     func isInMemory(_ response: StoredResponse) -> Bool
 
-    /// Begins to store a response in place of those with the same key and varying fields, which stay until the new one is
-    /// whole. `nil` if it will not be kept: too large, no room, storage that failed. Does not block.
-    /// - Parameter length: of the body, if it is known.
+    /// Begins to store a response. Entries with the same key and varying fields stay until the new one is complete.
+    /// Returns `nil` if the response cannot be stored: too large, no room, or a failed storage. Does not block.
+    /// - Parameter length: the length of the body in bytes, if known.
     func write(_ response: StoredResponse, length: Int64?) -> (any CacheWriting)?
-    /// Begins to complete one that is only a beginning; `nil` as above. Does not block.
+    /// Begins to complete a partial response; `nil` as for `write`. Does not block.
     func append(to response: StoredResponse) -> (any CacheWriting)?
-    /// Stores one that is here whole.
+    /// Stores a complete response.
     func store(_ response: StoredResponse, body: [UInt8]) -> Bool
     /// Replaces head and times of a stored response (RFC 9111 §3.2, §4.3.4); its body stays. Does not block.
     func update(_ response: StoredResponse)
 
-    /// Removes one variant; all of a key; all that came after a moment (seconds since 1970); everything. When these
-    /// return, no look-up finds what they removed; the disk follows.
+    /// Removes one variant, all variants of a key, all responses that arrived at or after a moment (seconds since
+    /// 1970), or everything. After the return, no lookup finds a removed entry; the disk follows later.
     func remove(_ response: StoredResponse)
     func remove(_ key: CacheKey)
     func removeAll(since moment: Double?)
 
-    /// Why a response is kept nowhere, although others as large are, and what to do about it; `nil` for no such reason.
-    /// Says so in the cache's problem from then on.
+    /// Returns why a response cannot be stored by any tier although its size fits, and what to do about it; `nil`
+    /// without such a reason. The cache reports the problem from then on.
     func refusal(of response: StoredResponse) -> CacheProblem?
 
-    /// Counts removals, so that who began to load before one does not store after it.
+    /// Counts removals, so that a load that began before a removal does not store its response after it.
     var removals: CacheRemovals { get }
 
-    /// Returns when all that was stored before is where it belongs. Blocks.
+    /// Blocks until all earlier writes have reached their destination.
     func flush()
 }
 
@@ -48,25 +48,26 @@ extension CacheStorage {
     func refusal(of response: StoredResponse) -> CacheProblem? { nil }
 }
 
-/// The body of a response while it comes in. One owner; dropped without a word it stores nothing.
+/// Receives the body of a response to store. It has one owner; released before `finish` or `abandon`, it stores
+/// nothing.
 protocol CacheWriting: AnyObject, Sendable {
-    /// Takes a piece; `false` if the storage has given up, and wants no more. Does not block.
+    /// Takes a piece; returns `false` if the storage has given up. Does not block.
     func append(_ chunk: Chunk) -> Bool
-    /// More was given than the storage could write so far: before the next piece `ready` should be awaited.
+    /// Unwritten pieces have accumulated: await `ready` before the next piece.
     var isBehind: Bool { get }
     func ready(_ handle: LoadHandle) async
-    /// The body is whole: from now on it is found.
+    /// Completes the body; lookups find the response from now on.
     func finish()
-    /// It broke off. What came is kept if a range can complete it (`isResumable`), otherwise nothing is.
+    /// Ends a body that was cut off. The bytes are kept if a range request can complete them (`isResumable`).
     func abandon(isResumable: Bool)
 }
 
-/// A body that is stored. It stays readable to its end, whatever is removed meanwhile.
+/// A stored body. It stays readable to its end even if its entry is removed.
 protocol StoredBody: AnyObject, Sendable {
     var length: Int64 { get }
     /// The bytes, if all of them are in memory.
     var bytes: Chunk? { get }
-    /// A piece from an offset, at least one byte unless that is the end, at most so many; `nil` if it cannot be read any
-    /// more or is not what was stored. Blocks, unless `bytes` is there.
+    /// Returns a piece from an offset: at least one byte unless the offset is the end, at most `atMost`; `nil` if the
+    /// body is damaged or unreadable. Blocks, unless `bytes` is set.
     func read(at offset: Int64, atMost: Int) -> Chunk?
 }

@@ -1,11 +1,11 @@
-// Between what callers hold and what storages keep.
+// Converts between the entries of callers and the stored responses of storages.
 
 import FoundationEssentials
 import URLLoadingWire
 
 extension CachedResponse {
-    /// `nil` for what no cache keeps: other schemes and methods than GET over http, what may not be stored, and what
-    /// answers to nothing that a request says (RFC 9110 §12.5.5: `Vary: *`).
+    /// Returns the response to store; `nil` if no cache may store it: a method other than GET, a scheme other than http
+    /// and https, a policy that forbids it, or `Vary: *` (RFC 9110 §12.5.5).
     func stored(for request: Request, now: Double) -> StoredResponse? {
         guard storagePolicy != .notAllowed, request.method == .get, let http = response.http,
             let key = CacheKey(request)
@@ -14,7 +14,7 @@ extension CachedResponse {
             key: key, url: response.url.storedText, status: http.status, version: http.version,
             headers: http.headers.kept, requestTime: now, responseTime: now)
         guard var varying = Varying.make(http.headers, CacheQuery(request)) else { return nil }
-        // Whoever takes an entry out and puts it back makes it nobody else's.
+        // The owner stays the same if the caller looks an entry up and stores it again.
         for (name, owner) in response.properties[StoredOwner.self] ?? [:] { varying[name] = .some(owner) }
         stored.varying = varying
         stored.extent = .whole(Int64(data.count))
@@ -25,7 +25,7 @@ extension CachedResponse {
         return stored
     }
 
-    /// `nil` if its URL is none: a storage that was tampered with.
+    /// Fails if the URL is invalid, because the storage was tampered with.
     init?(_ stored: StoredResponse, data: Data) {
         guard let url = URL(string: stored.url) else { return nil }
         let http = HTTPHead(status: stored.status, version: stored.version, headers: stored.headers)
@@ -42,7 +42,7 @@ extension CachedResponse {
 }
 
 extension URL {
-    /// Without user and fragment.
+    /// The URL without user and fragment.
     var storedText: String {
         let text = withoutUserinfo.absoluteString
         return text.firstIndex(of: "#").map { String(text[..<$0]) } ?? text

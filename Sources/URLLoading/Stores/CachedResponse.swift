@@ -1,6 +1,6 @@
 public import FoundationEssentials
 
-/// A response with its body, as a ``ResponseCache`` gives it out and takes it.
+/// A response with its body, as an entry of a ``ResponseCache``.
 ///
 /// ```swift
 /// var entry = CachedResponse(response: response, data: data)
@@ -9,16 +9,16 @@ public import FoundationEssentials
 /// cache.store(entry, for: request)
 /// ```
 public struct CachedResponse: Sendable {
-    /// Status and fields, and the URL they came from.
+    /// The status, the fields, and the URL of the response.
     public var response: Response
-    /// The whole body, its content coding undone.
+    /// The complete body, decoded from its content coding.
     public var data: Data
-    /// The caller's own: given back as it was.
+    /// Data of the caller's own, returned unchanged.
     public var userInfo: Data?
-    /// Whether it may be kept, and where.
+    /// Whether and where the response may be stored.
     public var storagePolicy: Response.StoragePolicy
 
-    /// An entry to store.
+    /// Makes an entry to store.
     public init(
         response: Response, data: Data, userInfo: Data? = nil, storagePolicy: Response.StoragePolicy = .allowed
     ) {

@@ -1,4 +1,4 @@
-/// A body in one piece of memory: a hit hands out the piece, and copies nothing.
+/// A body in one piece of memory. A cache hit returns the piece without copying it.
 final class MemoryBody: StoredBody {
     private let chunk: Chunk
 
@@ -16,18 +16,18 @@ final class MemoryBody: StoredBody {
     }
 }
 
-/// A body that grows. Pieces are copied into it: what a connection reads into is 64 KiB and more, and a small piece
-/// would keep all of it.
+/// A growing body. Pieces are copied into it, because a small piece would keep the connection's whole read buffer of 64
+/// KiB and more alive.
 struct GrowingBody: Sendable {
     private var storage: ChunkStorage?
     private(set) var count = 0
 
-    /// - Parameter length: what it will come to, if that is known; only a hint.
+    /// - Parameter length: the expected length, if known; only a hint.
     init(expecting length: Int = 0) {
         if length > 0 { expect(length) }
     }
 
-    /// The same of one that is still empty.
+    /// Reserves room for the expected length while the body is empty.
     mutating func expect(_ length: Int) {
         if storage == nil, length > 0 { storage = ChunkStorage(capacity: length) }
     }
@@ -50,7 +50,7 @@ struct GrowingBody: Sendable {
         return larger
     }
 
-    /// What is there. With more than an eighth of it unused it is copied once more, to a buffer that fits.
+    /// Returns the body. If more than an eighth of the buffer is unused, the bytes are copied to one that fits.
     mutating func take() -> Chunk {
         guard let taken = storage else { return Chunk(copying: UnsafeRawBufferPointer(start: nil, count: 0)) }
         defer {

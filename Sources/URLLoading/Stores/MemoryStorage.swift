@@ -1,5 +1,5 @@
-// Responses in memory, those used last kept longest. It has no file and never blocks; what it holds, heads included,
-// is never more than its capacity.
+// Stores responses in memory and evicts the least recently used. It has no file and never blocks; entries, heads
+// included, never exceed the capacity.
 
 import Synchronization
 import URLLoadingIO
@@ -14,8 +14,8 @@ final class MemoryStorage: CacheStorage {
     private let state: Lock<State>
 
     /// - Parameters:
-    ///   - capacity: bytes, of heads and bodies.
-    ///   - maximumEntry: bytes of one body.
+    ///   - capacity: the limit for all heads and bodies, in bytes.
+    ///   - maximumEntry: the limit for one body, in bytes.
     init(capacity: Int, maximumEntry: Int = .max) {
         state = Lock(State(table: MemoryTable(capacity: capacity), maximumEntry: maximumEntry))
     }
@@ -30,12 +30,12 @@ final class MemoryStorage: CacheStorage {
         }
     }
 
-    /// Whether a body of so many bytes would be kept; `nil` for an unknown length.
+    /// Whether a body of this length would be stored; `nil` for an unknown length.
     func takes(_ length: Int64?) -> Bool {
         state.withLock { $0.table.capacity > 0 && (length ?? 0) <= Int64(min($0.maximumEntry, $0.table.capacity)) }
     }
 
-    /// Its capacity is 0.
+    /// Whether the capacity is 0.
     var takesNothing: Bool { state.withLock { $0.table.capacity == 0 } }
 
     // MARK: Reading
@@ -51,7 +51,7 @@ final class MemoryStorage: CacheStorage {
 
     func write(_ response: StoredResponse, length: Int64?) -> (any CacheWriting)? { write(response, length: length) {} }
 
-    /// - Parameter ended: hears when it is there, in the task of its writer.
+    /// - Parameter ended: called in the writer's task when the response is stored.
     func write(_ response: StoredResponse, length: Int64?, _ ended: @escaping @Sendable () -> Void) -> (
         any CacheWriting
     )? {
@@ -91,7 +91,7 @@ final class MemoryStorage: CacheStorage {
         return insert(response, body.withUnsafeBytes { Chunk(copying: $0) })
     }
 
-    /// Keeps one under the id it has.
+    /// Stores a response under its existing id.
     func insert(_ response: StoredResponse, _ body: Chunk) -> Bool {
         state.withLock { $0.table.insert(response, body) }
     }
@@ -101,11 +101,11 @@ final class MemoryStorage: CacheStorage {
 
     func update(_ response: StoredResponse) { state.withLock { $0.table.update(response) } }
 
-    /// A write is whole, or as much of it as there will be.
+    /// Completes a write, or ends it with a partial body.
     fileprivate func end(_ response: StoredResponse, _ body: Chunk) -> Bool {
         state.withLock { state in
             guard state.open.end(response.id) else { return false }
-            // The beginning of a newer one is worth less than the whole of an older one.
+            // A newer partial response is worth less than an older complete one.
             if !response.isWhole,
                 state.table.variants(response.key).contains(where: { $0.isWhole && response.replaces($0) })
             {
@@ -146,18 +146,18 @@ final class MemoryStorage: CacheStorage {
     func flush() {}
 }
 
-/// A body on its way into memory.
+/// A body being written to memory.
 private final class MemoryWriting: CacheWriting, @unchecked Sendable {
     // Unchecked: one owner, who calls it from one task at a time (`CacheWriting`).
     private let storage: MemoryStorage
     private let response: StoredResponse
     private let length: Int64?
     private let limit: Int
-    /// `nil`: it has ended, or was given up.
+    /// `nil` after the end, or after giving up.
     private var body: GrowingBody?
     private let ended: @Sendable () -> Void
 
-    /// - Parameter body: what is there already.
+    /// - Parameter body: the bytes that are stored already.
     init(
         _ response: StoredResponse, length: Int64?, _ limit: Int, _ body: GrowingBody, _ storage: MemoryStorage,
         _ ended: @escaping @Sendable () -> Void

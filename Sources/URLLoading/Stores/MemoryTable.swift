@@ -1,5 +1,5 @@
-// What a memory storage holds: by key, and in the order of use. A value without a lock; every call but the removal of many
-// takes the same time whatever it holds.
+// The entries of a memory storage, by key and by recency of use. A value without a lock; all calls take constant time,
+// except the removal of many entries.
 
 struct MemoryTable: Sendable {
     private struct Slot: Sendable {
@@ -16,7 +16,7 @@ struct MemoryTable: Sendable {
         var older = -1
         var newer = -1
     }
-    /// Mostly one, which needs no array.
+    /// The slots of one key: mostly one, which needs no array.
     private struct Places: Sendable {
         var newest: Int
         var older: [Int] = []
@@ -25,16 +25,16 @@ struct MemoryTable: Sendable {
     private var slots: [Slot?] = []
     private var links: [Link] = []
     private var free: [Int] = []
-    /// By the hash of the key, the one stored last first. Others with the same hash may be among them.
+    /// The slots by the hash of the key, the one stored last first. Keys with equal hashes share an entry.
     private var byKey: [Int: Places] = [:]
     private var newest = -1
     private var oldest = -1
     private(set) var count = 0
-    /// Heads and bodies together.
+    /// The size of heads and bodies, in bytes.
     private(set) var bytes = 0
     private(set) var capacity: Int
 
-    /// Under one key: the oldest goes.
+    /// The most variants of one key; beyond it the oldest is removed.
     static let mostVariants = 16
 
     init(capacity: Int) { self.capacity = max(0, capacity) }
@@ -53,7 +53,7 @@ struct MemoryTable: Sendable {
         slots[place].flatMap { $0.response.key == key ? $0.response : nil }
     }
 
-    /// Where the one with this one's id is.
+    /// The slot of the response with the same id.
     private func place(_ response: StoredResponse) -> Int? {
         guard let places = byKey[response.keyHash] else { return nil }
         if slots[places.newest]?.response.id == response.id { return places.newest }
@@ -61,10 +61,10 @@ struct MemoryTable: Sendable {
     }
 
     func contains(_ response: StoredResponse) -> Bool { place(response) != nil }
-    /// As it is kept here.
+    /// The response as it is stored here.
     func held(_ response: StoredResponse) -> StoredResponse? { place(response).flatMap { slots[$0]?.response } }
 
-    /// The body, which is used now.
+    /// Returns the body and marks the entry as used.
     mutating func use(_ response: StoredResponse) -> Chunk? {
         guard let place = place(response), let body = slots[place]?.body else { return nil }
         if place != newest {
@@ -74,7 +74,7 @@ struct MemoryTable: Sendable {
         return body
     }
 
-    /// Keeps a response instead of those it replaces; returns `false` if there is no room for it at all.
+    /// Stores a response in place of those it replaces; returns `false` if it does not fit at all.
     mutating func insert(_ response: StoredResponse, _ body: Chunk) -> Bool {
         let slot = Slot(response, body)
         guard slot.cost <= capacity else { return false }
@@ -95,7 +95,7 @@ struct MemoryTable: Sendable {
         return true
     }
 
-    /// The others of its key: those it replaces go, and the one that is too many.
+    /// Removes the entries of the key that the new one replaces, and the oldest if there are too many.
     @inline(never)
     private mutating func join(_ response: StoredResponse, _ place: Int, _ others: Places) {
         byKey[response.keyHash] = Places(newest: place, older: [others.newest] + others.older)
@@ -109,7 +109,7 @@ struct MemoryTable: Sendable {
     }
 
     private mutating func leave(_ place: Int, _ hash: Int) {
-        // Mostly it is the only one, and one step does it.
+        // Most keys have one entry, which one step removes.
         guard var places = byKey.removeValue(forKey: hash) else { return }
         if places.newest != place {
             places.older.removeAll { $0 == place }
@@ -121,7 +121,7 @@ struct MemoryTable: Sendable {
         byKey[hash] = places
     }
 
-    /// Another head for the same body.
+    /// Replaces the head of a stored body.
     mutating func update(_ response: StoredResponse) {
         guard let place = place(response), let slot = slots[place] else { return }
         var response = response

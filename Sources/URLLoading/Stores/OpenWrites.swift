@@ -1,10 +1,10 @@
-// Writes under way. A removal reaches them too: what was asked to go must not come back when its writer is done.
+// The writes under way. A removal also voids them, so that a removed response does not come back when its write ends.
 
 struct OpenWrites: Sendable {
     private struct Write: Sendable {
         let key: CacheKey
         let responseTime: Double
-        /// What it completes, or 0.
+        /// The id of the partial response that is completed, or 0.
         let base: Int64
     }
     private var writes: [Int64: Write] = [:]
@@ -13,7 +13,7 @@ struct OpenWrites: Sendable {
         writes[response.id] = Write(key: response.key, responseTime: response.responseTime, base: base)
     }
 
-    /// Ends one; returns `false` if its response was removed meanwhile.
+    /// Ends a write; returns `false` if its response has been removed.
     mutating func end(_ id: Int64) -> Bool { writes.removeValue(forKey: id) != nil }
 
     mutating func void(_ key: CacheKey) {
@@ -21,7 +21,7 @@ struct OpenWrites: Sendable {
         writes = writes.filter { $0.value.key != key }
     }
 
-    /// Those that complete a response that is gone.
+    /// Voids the writes that complete a removed response.
     mutating func void(completing id: Int64) {
         guard !writes.isEmpty else { return }
         writes = writes.filter { $0.value.base != id }

@@ -1,4 +1,4 @@
-// Everything a cache has on disk, one after the other: for people who want to look inside.
+// Lists the entries on disk, for tools that inspect a cache.
 
 package import FoundationEssentials
 import URLLoadingIO
@@ -7,32 +7,32 @@ package import URLLoadingWire
 extension ResponseCache {
     package struct Entry: Sendable {
         let stored: StoredResponse
-        /// The name of the file its body is in; `nil`: in the database.
+        /// The name of the file that contains the body; `nil` if the database does.
         package let file: String?
 
         package var url: String { stored.url }
         package var status: Status { stored.status }
         package var version: HTTPVersion { stored.version }
         package var headers: Headers { stored.headers }
-        /// What it was answered to, in the fields that Vary names.
+        /// The request's values of the fields that Vary names.
         package var varying: [String: String?] { stored.varying }
-        /// Bytes of its body that are there, and whether those are all.
+        /// The length of the stored body in bytes, and whether it is complete.
         package var length: Int64 { stored.storedLength }
         package var isWhole: Bool { stored.isWhole }
         /// Seconds since 1970.
         package var received: Double { stored.responseTime }
-        /// The URL without the values of secret parameters.
+        /// The URL with the values of secret parameters hidden.
         package var shownURL: String { Secrets.hidden(inURL: url) }
     }
 
-    /// What a request would be answered with now, and why, in one line; `nil` if it is none of http. A field that the
-    /// request does not set fits whatever was stored. Blocks.
+    /// Returns how the cache would answer a request now, and why, in one line; `nil` for a scheme other than http and
+    /// https. A field that the request does not set matches any stored value. Blocks.
     package func plan(for request: Request) -> String? {
         guard let key = CacheKey(request) else { return nil }
         return "\(CachePlan.make(CacheQuery(request), storage.variants(key), now: Date().timeIntervalSince1970))"
     }
 
-    /// Calls `each` with what is on disk, in the order it was stored in, until it says false. Blocks.
+    /// Calls `each` with the entries on disk, in the order in which they were stored, until it returns false. Blocks.
     package func forEachEntry(_ each: (Entry) -> Bool) {
         guard let disk else { return }
         disk.flush()
@@ -48,7 +48,7 @@ extension ResponseCache {
         }
     }
 
-    /// The body of one, as much as there is; `nil` if it is gone or damaged. Blocks.
+    /// Returns the stored body of an entry, complete or not; `nil` if it is gone or damaged. Blocks.
     package func data(of entry: Entry) -> Data? { storage.body(entry.stored)?.data }
 
     package func remove(_ entry: Entry) { storage.remove(entry.stored) }

@@ -2,23 +2,23 @@ public import FoundationEssentials
 import Synchronization
 import URLLoadingIO
 
-/// Keeps responses, in memory and, if it has a directory, on disk, those used last longest.
+/// Caches responses, in memory and, if it has a directory, on disk, and evicts the least recently used.
 ///
 /// ```swift
 /// let cache = ResponseCache(diskCapacity: 256 << 20, directory: URL(filePath: "/var/cache/crawler"))
 /// if let entry = cache.cachedResponse(for: Request(url: url)) { show(entry.data) }
 /// cache.remove(for: Request(url: url))
 /// ```
-/// Sessions, caches and processes may share a directory; it belongs to this user alone. Losing it loses nothing but
-/// time: a store that is damaged is begun anew, what does not fit is not kept, and no load ever fails for it; see
-/// ``problem``. All calls are synchronous and from any task. Those that look something up, and ``flush()``, may wait
-/// for the disk, and no cancellation ends that wait.
+/// Sessions, caches and processes may share a directory, which must belong to this user. The cache may be deleted at
+/// any time: a damaged store is replaced by a new one, a response that does not fit is not stored, and no load fails
+/// for these reasons; see ``problem``. All calls are synchronous and may be made from any task. Lookups and ``flush()``
+/// may wait for the disk; cancellation does not end that wait.
 public final class ResponseCache: Sendable, CustomStringConvertible {
-    /// Of this user and program: in `$XDG_CACHE_HOME/<program>`, or in `~/.cache/<program>`.
+    /// The cache of this user and program: in `$XDG_CACHE_HOME/<program>`, or in `~/.cache/<program>`.
     public static let shared = ResponseCache(
         directory: URL(filePath: StorageFolders.cache, directoryHint: .isDirectory))
 
-    /// Where it keeps what must outlive the process; `nil` for nowhere.
+    /// The directory of the persistent entries; `nil` for a cache in memory only.
     public let directory: URL?
     let storage: any CacheStorage
     let memory: MemoryStorage
@@ -30,14 +30,14 @@ public final class ResponseCache: Sendable, CustomStringConvertible {
         var disk: Int64
         var entry: Int64?
 
-        /// A twentieth, so that one response does not drive out all others; but what is small is never refused for it.
+        /// A twentieth of the capacity, so that one response does not evict all others, but at least 64 KiB.
         func entry(in capacity: Int64) -> Int64 { min(capacity, entry ?? max(capacity / 20, 64 << 10)) }
     }
 
     /// - Parameters:
-    ///   - memoryCapacity: bytes in memory, heads included; 0 keeps nothing there.
-    ///   - diskCapacity: bytes on disk; 0 keeps nothing there.
-    ///   - directory: a `file` URL, made when it is needed; `nil` for memory only, and no file is ever touched.
+    ///   - memoryCapacity: the limit in memory, in bytes, heads included; 0 stores nothing there.
+    ///   - diskCapacity: the limit on disk, in bytes; 0 stores nothing there.
+    ///   - directory: a `file` URL, created when it is needed; `nil` for a cache in memory that touches no file.
     public init(memoryCapacity: Int = 4 << 20, diskCapacity: Int64 = 128 << 20, directory: URL? = nil) {
         let limits = Limits(memory: max(0, memoryCapacity), disk: max(0, diskCapacity))
         self.directory = directory
@@ -52,20 +52,20 @@ public final class ResponseCache: Sendable, CustomStringConvertible {
 
     // MARK: Capacities
 
-    /// Bytes it may hold in memory. A smaller one takes effect at once.
+    /// The limit in memory, in bytes. A lower value takes effect at once.
     public var memoryCapacity: Int {
         get { limits.withLock { $0.memory } }
         set { change { $0.memory = max(0, newValue) } }
     }
 
-    /// Bytes it may hold on disk. With a smaller one the disk follows soon; ``flush()`` waits for that.
+    /// The limit on disk, in bytes. A lower value takes effect soon; ``flush()`` waits for that.
     public var diskCapacity: Int64 {
         get { limits.withLock { $0.disk } }
         set { change { $0.disk = max(0, newValue) } }
     }
 
-    /// Bytes the largest body may have; by default a twentieth of a capacity, but at least 64 KiB. Never more than the
-    /// capacity itself.
+    /// The size of the largest body to store, in bytes; `nil`, the default, is a twentieth of each capacity, but at
+    /// least 64 KiB. Never more than the capacity itself.
     public var maximumEntrySize: Int64? {
         get { limits.withLock { $0.entry } }
         set { change { $0.entry = newValue.map { max(0, $0) } } }
@@ -80,29 +80,30 @@ public final class ResponseCache: Sendable, CustomStringConvertible {
         disk?.set(capacity: limits.disk, maximumEntry: limits.entry(in: limits.disk))
     }
 
-    /// Bytes it holds in memory.
+    /// The bytes stored in memory.
     public var memoryUsage: Int { memory.usage }
 
-    /// Bytes it holds on disk, with what is about to go not counted any more. May wait for the disk.
+    /// The bytes stored on disk, without entries that are about to be removed. May wait for the disk.
     public var diskUsage: Int64 { disk?.usage ?? 0 }
 
-    /// What went wrong with the disk first, if anything did; else that responses were not kept which must not be in a
-    /// file, for want of ``memoryCapacity``. No load fails for it. Of the latter ``LoadEvent/notStored(_:)`` tells,
-    /// too.
+    /// The first problem with the disk. If the disk has none: that responses which must not be written to a file were
+    /// not stored, because ``memoryCapacity`` is 0; ``LoadEvent/notStored(_:)`` reports these as well. `nil` without a
+    /// problem. No load fails for it.
     public var problem: Problem? { disk?.problem ?? (storage as? TieredStorage)?.problem }
 
     // MARK: By request
 
-    /// The whole response that answers a GET like this, whatever its age; `nil` without one. A field that the request
-    /// leaves to its session counts as the one it was stored with. What a login, a client certificate or the cookies of a
-    /// store opened, and what came from servers that were believed by other checks than the usual, is for the sessions it
-    /// belongs to and is not given out here.
+    /// Returns the complete stored response to an equal GET, whatever its age; `nil` without one.
+    ///
+    /// A field that the request leaves to its session counts as equal to the stored one. Responses that belong to a
+    /// login, a client certificate or the cookies of a store, and responses of servers that were trusted by non-default
+    /// checks, are served to their sessions only and are not returned here.
     public func cachedResponse(for request: Request) -> CachedResponse? {
         cachedResponse(for: request, ofOthers: false)
     }
 
-    /// - Parameter ofOthers: also what cookies or other checks made somebody's, if there is nothing that is anybody's; it says
-    ///   whose it is, and stays his when it is stored again.
+    /// - Parameter ofOthers: also returns a response that belongs to cookies or to non-default checks, if there is no
+    ///   public one. The entry carries its owner, and keeps it when it is stored again.
     package func cachedResponse(for request: Request, ofOthers: Bool) -> CachedResponse? {
         guard request.method == .get, let key = CacheKey(request) else { return nil }
         let query = CacheQuery(request)
@@ -114,9 +115,9 @@ public final class ResponseCache: Sendable, CustomStringConvertible {
         return nil
     }
 
-    /// Keeps a response for GETs like this, in place of what was there. It counts as having arrived now.
-    /// - Returns: `false` if it is not kept: too large, no http or https, no GET, `Vary: *`,
-    ///   ``Response/StoragePolicy/notAllowed``, or a disk that takes nothing and no room in memory.
+    /// Stores a response for equal GETs, in place of an earlier one. Its arrival time is now.
+    /// - Returns: `false` if it is not stored: too large, a scheme other than http and https, a method other than GET,
+    ///   `Vary: *`, ``Response/StoragePolicy/notAllowed``, or a disk that accepts nothing and no room in memory.
     @discardableResult
     public func store(_ entry: CachedResponse, for request: Request) -> Bool {
         guard let stored = entry.stored(for: request, now: Date().timeIntervalSince1970) else { return false }
@@ -124,18 +125,18 @@ public final class ResponseCache: Sendable, CustomStringConvertible {
         return storage.store(stored, body: Array(entry.data))
     }
 
-    /// Removes all that is kept for the URL of a request.
+    /// Removes all responses stored for the URL of a request.
     public func remove(for request: Request) {
         if let key = CacheKey(request) { storage.remove(key) }
     }
 
-    /// Removes all that came at a moment or after it; everything without one.
+    /// Removes all responses that arrived at a moment or after it; everything for `nil`.
     public func removeAll(since moment: Date? = nil) { storage.removeAll(since: moment?.timeIntervalSince1970) }
 
-    /// Returns when all that was stored before is where it outlives the process.
+    /// Blocks until all earlier writes are on disk.
     public func flush() { storage.flush() }
 
-    /// How much it holds, and nothing of it.
+    /// The sizes and capacities, without any content.
     public var description: String {
         let memory = "\(memoryUsage)/\(memoryCapacity) bytes in memory"
         guard let disk else { return memory }
@@ -144,7 +145,7 @@ public final class ResponseCache: Sendable, CustomStringConvertible {
 }
 
 extension StoredBody {
-    /// All of it; `nil` if it cannot be read.
+    /// The complete body; `nil` if it cannot be read.
     var data: Data? {
         if let bytes { return Data(bytes) }
         var data = Data(capacity: Int(clamping: length))
@@ -157,6 +158,6 @@ extension StoredBody {
 }
 
 extension ResponseCache {
-    /// What went wrong with the disk of a cache.
+    /// A problem with the disk of a cache.
     public typealias Problem = CacheProblem
 }

@@ -1,9 +1,9 @@
-// What a stored response costs, and what it is called.
+// The size and the identifier of a stored response.
 
 import Synchronization
 import URLLoadingIO
 
-/// Numbers not to be guessed, drawn many at a time: each draw is a system call.
+/// Unpredictable identifiers, drawn many at a time, because each draw is a system call.
 private enum StoredIDs {
     private static let drawn = Lock([Int64]())
     private static let most = 512
@@ -18,10 +18,10 @@ private enum StoredIDs {
 }
 
 extension StoredResponse {
-    /// Never 0; not to be guessed, and the same in all tiers of a storage.
+    /// Returns an unpredictable identifier; never 0, and the same in all tiers of a storage.
     static func newID() -> Int64 { StoredIDs.next() }
 
-    /// Bytes that its head takes, about: what the allocator and the tables add is in the constant.
+    /// The approximate size of the head in bytes; the constant covers allocator and tables.
     var headSize: Int {
         var size = 256 + key.text.utf8.count + url.utf8.count + (userInfo?.count ?? 0)
         headers.forEachRaw { size += $0.count + $1.count + 20 }
@@ -29,7 +29,7 @@ extension StoredResponse {
         return size
     }
 
-    /// Whether it is kept in place of another: the same key and the same varying fields (RFC 9111 §4.1).
+    /// Whether this response replaces another: same key, same varying fields (RFC 9111 §4.1).
     func replaces(_ other: StoredResponse) -> Bool {
         keyHash == other.keyHash && key == other.key && varying == other.varying
     }

@@ -1,18 +1,17 @@
-// What a cache keeps of one response, apart from its body. A value without behaviour: `CachePlan` judges it,
-// `CacheStorage` keeps it.
+// A stored response without its body. A value without behaviour: `CachePlan` judges it, `CacheStorage` stores it.
 
 import URLLoadingWire
 
 struct StoredResponse: Sendable {
-    /// Names it in its storage, for as long as that storage exists; 0 before it is there.
+    /// Identifies the response in its storage, for as long as that storage exists; 0 before it is stored.
     var id: Int64 = 0
-    /// What there is of the body.
+    /// The stored part of the body.
     var extent = Extent.whole(0)
-    /// Never in a file.
+    /// The response must not be written to a file.
     var isMemoryOnly = false
-    /// Kept in memory in front of a disk that has it too.
+    /// A copy in memory of a response on disk.
     var isCopy = false
-    /// All that stays the same while it goes from hand to hand: one reference to count, not ten.
+    /// The shared constant part, so that passing the value on counts one reference instead of ten.
     private var head: Head
 
     init(
@@ -24,9 +23,9 @@ struct StoredResponse: Sendable {
     }
 
     var key: CacheKey { head.key }
-    /// Of the key, in this process.
+    /// The hash of the key, in this process.
     var keyHash: Int { head.keyHash }
-    /// As the caller will see it, without user and fragment.
+    /// The URL that callers see, without user and fragment.
     var url: String {
         get { head.url }
         set { changed.url = newValue }
@@ -39,17 +38,18 @@ struct StoredResponse: Sendable {
         get { head.version }
         set { changed.version = newValue }
     }
-    /// Of the response: those for one hop are gone (RFC 9111 §3.1).
+    /// The response's fields, without those of one hop (RFC 9111 §3.1).
     var headers: Headers {
         get { head.headers }
         _modify { yield &changed.headers }
     }
-    /// What the request had in the fields that Vary names, in lower case, in normal form; `nil` where it had none.
+    /// The request's values of the fields that Vary names, by lower-case name, in normal form; `nil` for an absent
+    /// field. The owner's marks (`CacheOwner`) stand among them.
     var varying: [String: String?] {
         get { head.varying }
         set { changed.varying = newValue }
     }
-    /// Seconds since 1970 by this machine's clock: when the request was sent, and its response received (§4.2.3).
+    /// Seconds since 1970 by the local clock: when the request was sent, and when the response arrived (§4.2.3).
     var requestTime: Double {
         get { head.requestTime }
         set { changed.requestTime = newValue }
@@ -58,28 +58,29 @@ struct StoredResponse: Sendable {
         get { head.responseTime }
         set { changed.responseTime = newValue }
     }
-    /// The content coding was undone: what is stored is what the caller gets.
+    /// The stored body is decoded from its content coding.
     var isDecoded: Bool {
         get { head.isDecoded }
         set { changed.isDecoded = newValue }
     }
-    /// The addresses it came from.
+    /// The addresses of the servers that it came from.
     var source: AnswerSource {
         get { head.source }
         set { changed.source = newValue }
     }
-    /// The caller's, returned as it was.
+    /// The caller's data, returned unchanged.
     var userInfo: [UInt8]? {
         get { head.userInfo }
         set { changed.userInfo = newValue }
     }
-    /// What head and times come to, so that a hit in memory parses nothing; `nil` to be worked out again. Not for files.
+    /// The freshness rules, computed once so that a hit in memory parses no fields; `nil` to compute them again. Not
+    /// stored in files.
     var rules: CacheRules? {
         get { head.rules }
         set { changed.rules = newValue }
     }
 
-    /// For a change: a copy, if others have it too.
+    /// The head for a change; copied first if it is shared.
     private var changed: Head {
         mutating get {
             if !isKnownUniquelyReferenced(&head) { head = Head(copying: head) }
@@ -88,13 +89,13 @@ struct StoredResponse: Sendable {
     }
 
     enum Extent: Sendable, Hashable {
-        /// All of it: so many bytes.
+        /// The complete body, of this many bytes.
         case whole(Int64)
-        /// From its first byte, so many of a length that may be known; a range can complete it (RFC 9111 §3.3).
+        /// The first bytes of a body whose total length may be known; a range request can complete it (RFC 9111 §3.3).
         case beginning(Int64, of: Int64?)
     }
 
-    /// Bytes of the body that are there.
+    /// The number of body bytes stored.
     var storedLength: Int64 {
         switch extent {
         case .whole(let length), .beginning(let length, _): length
@@ -102,7 +103,7 @@ struct StoredResponse: Sendable {
     }
 
     private final class Head: @unchecked Sendable {
-        // Unchecked: changed only by who alone has it.
+        // Unchecked: changed only while uniquely referenced.
         let key: CacheKey
         let keyHash: Int
         var url: String

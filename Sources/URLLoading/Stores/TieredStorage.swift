@@ -1,5 +1,5 @@
-// Memory in front of a disk. The disk decides what there is, but for what must not get there; memory has copies of
-// what is small and used, and remembers which heads were found under a key for as long as nothing has changed there.
+// A memory tier in front of a disk. The disk is authoritative, except for responses that must not be written to it.
+// Memory holds copies of small, recently used responses, and caches the heads found under a key until that key changes.
 
 import Synchronization
 import URLLoadingIO
@@ -11,7 +11,7 @@ final class TieredStorage: CacheStorage {
     private let known = Lock(KnownHeads())
     private let hasRefused = Atomic<Bool>(false)
 
-    /// What keeps it from holding what it was given; the disk's own problems are another matter.
+    /// The reason why responses cannot be stored in either tier; problems of the disk itself are reported separately.
     var problem: CacheProblem? { hasRefused.load(ordering: .relaxed) ? .memoryOnly : nil }
 
     func refusal(of response: StoredResponse) -> CacheProblem? {
@@ -25,10 +25,10 @@ final class TieredStorage: CacheStorage {
         self.disk = disk
     }
 
-    // MARK: Looking
+    // MARK: Lookup
 
     func variantsNow(_ key: CacheKey) -> [StoredResponse]? {
-        // What others removed must not be found for longer than they were promised.
+        // Without this check, a removal by another process would be noticed too late.
         if disk.isUpToDate {
             let revision = disk.revision(key.hash64)
             if let heads = known.withLock({ $0.heads(key, revision) }) { return heads }
@@ -40,12 +40,12 @@ final class TieredStorage: CacheStorage {
         let revision = disk.revision(key.hash64)
         let (found, isAll) = disk.find(key)
         let heads = merge(key, found)
-        // `find` itself may have noticed a change of others: then it is remembered the next time.
+        // `find` itself may have noticed a change by another process; then the heads are cached at the next lookup.
         if isAll { known.withLock { $0.put(key, heads, revision) } }
         return heads
     }
 
-    /// With those that are in memory alone, newest first; without a disk a copy is all there is.
+    /// Adds the responses that are in memory only, newest first; without a working disk, copies count as well.
     private func merge(_ key: CacheKey, _ onDisk: [StoredResponse]) -> [StoredResponse] {
         let isAlone = disk.hasFailed
         let own = memory.variants(key).filter { isAlone || !$0.isCopy }
@@ -64,7 +64,7 @@ final class TieredStorage: CacheStorage {
         }
         guard !response.isMemoryOnly, let body = disk.body(response) else { return nil }
         guard memory.takes(body.length) else { return body }
-        // It was found out to be damaged, and is gone.
+        // A damaged body has been removed by the disk.
         guard let chunk = body.whole else { return nil }
         copy(response, chunk)
         return MemoryBody(chunk)
@@ -83,7 +83,8 @@ final class TieredStorage: CacheStorage {
         return disk.begin(response, length: length, base: nil) { [self] in end($0) }
     }
 
-    /// When it is whole, what is there of the same key goes from the disk: it would come back when memory has no room.
+    /// Once the response is complete, older entries of the key leave the disk; otherwise they would come back after an
+    /// eviction from memory.
     private func writeInMemory(_ response: StoredResponse, length: Int64?) -> (any CacheWriting)? {
         memory.write(response, length: length) { [disk, key = response.key] in disk.remove(key) }
     }
@@ -127,7 +128,7 @@ final class TieredStorage: CacheStorage {
         }
     }
 
-    /// Goes on knowing what there is of a key, if that was known before and the change was the only one.
+    /// Keeps the cached heads of a key up to date, if they were known and this change was the only one.
     private func remember(_ response: StoredResponse, _ change: () -> Bool) -> Bool {
         let hash = response.key.hash64
         let before = disk.revision(hash)
@@ -166,11 +167,11 @@ final class TieredStorage: CacheStorage {
     func flush() { disk.flush() }
 }
 
-/// The heads that were found under some keys, each with the revision it was found at.
+/// The heads found under some keys, each with the revision of the key.
 private struct KnownHeads: Sendable {
     private var found: [CacheKey: (heads: [StoredResponse], revision: Int)] = [:]
     private var bytes = 0
-    /// Begun anew when it comes to more: what is used is soon there again.
+    /// The limit in bytes; beyond it the cache of heads is emptied, and refills with use.
     private static let mostBytes = 1 << 20
 
     func heads(_ key: CacheKey, _ revision: Int) -> [StoredResponse]? {
@@ -185,14 +186,14 @@ private struct KnownHeads: Sendable {
             found.removeAll(keepingCapacity: true)
             bytes = 0
         }
-        // One that is replaced is counted twice, until all is begun anew.
+        // A replaced entry is counted twice until the cache is emptied.
         bytes += size
         found[key] = (heads, revision)
     }
 }
 
 extension StoredBody {
-    /// All of it in one piece; `nil` if it cannot be read. Blocks, unless it is in memory.
+    /// The complete body in one piece; `nil` if it cannot be read. Blocks, unless it is in memory.
     var whole: Chunk? {
         if let bytes { return bytes }
         var body = GrowingBody(expecting: Int(clamping: length))

@@ -1,4 +1,4 @@
-// The hosts of a store, under its lock, and how they lie in a file; moments as in `CookieSchema`.
+// The hosts of an HSTS store, under its lock, and their file format; times as in `CookieSchema`.
 
 import FoundationEssentials
 import Synchronization
@@ -19,7 +19,7 @@ enum HSTSSchema: StateSchema {
         """)
 
     static func prepare(_ database: Database) throws(DatabaseFailure) {
-        // Which hosts were visited stays secret once they are forgotten.
+        // Removed rows are overwritten, so that the visited hosts stay secret.
         try database.execute("PRAGMA secure_delete = ON")
     }
 
@@ -85,7 +85,7 @@ final class HSTSMemory: StateMemory {
     func set(_ host: HSTSHost, now: Date) {
         guard host.expires > now else { return remove(host.name) }
         change { state in
-            // Said with every answer: the file need not hear each time that it holds for a minute longer.
+            // Every response repeats the policy: the file is not written for each small extension.
             let known = state.table.hosts[host.name]
             let removed = state.table.set(host)
             guard hasFile else { return }
@@ -145,7 +145,7 @@ final class HSTSMemory: StateMemory {
 }
 
 extension HSTSHost {
-    /// Whether the file knows as much already: the same, to the hundredth of what is left of it.
+    /// Whether the file's entry is good enough: equal, and expiring within a hundredth of the remaining time.
     fileprivate func isAsGood(as other: HSTSHost, _ now: Date) -> Bool {
         guard includesSubdomains == other.includesSubdomains, other.expires >= expires else { return false }
         return other.expires.timeIntervalSince(expires) < other.expires.timeIntervalSince(now) / 100

@@ -3,30 +3,30 @@ import Synchronization
 import URLLoadingIO
 public import URLLoadingWire
 
-/// Which servers said that they are to be spoken to over TLS alone (HTTP Strict Transport Security, RFC 6797).
+/// The servers that demand TLS (HTTP Strict Transport Security, RFC 6797).
 ///
-/// A request to one of them by `http` becomes one by `https` before anything is sent; and no decision can make a session
-/// trust a certificate of theirs that its checks refuse.
+/// A request to one of them by `http` is changed to `https` before it is sent, and no decision can trust a certificate
+/// of theirs that fails its checks.
 ///
 /// ```swift
 /// let store = HSTSStore()
 /// configuration.hsts.storage = .store(store)
 /// store.requiresTLS(url)
 /// ```
-/// All calls are synchronous, from any task; a store with a folder keeps `hsts.sqlite` there as ``CookieStore`` keeps its
-/// file, and like it may block at the first call. Nothing is known beforehand: there is no list of servers built in.
+/// All calls are synchronous and may be made from any task. A store with a directory keeps `hsts.sqlite` there as
+/// ``CookieStore`` keeps its file, and may block at the first call. There is no built-in (preload) list of servers.
 public final class HSTSStore: Sendable, CustomStringConvertible {
-    /// Of this user and this program, beside ``CookieStore/shared``.
+    /// The store of this user and this program, beside ``CookieStore/shared``.
     public static let shared = HSTSStore(path: StorageFolders.state)
 
     private let memory: HSTSMemory
     private let disk: StateDisk<HSTSMemory>?
 
-    /// In memory alone.
+    /// Makes a store in memory only.
     public convenience init() { self.init(path: nil) }
 
-    /// With a file.
-    /// - Parameter directory: a `file` URL; made when it is needed.
+    /// Makes a store with a file.
+    /// - Parameter directory: a `file` URL; created when it is needed.
     public convenience init(directory: URL) { self.init(path: directory.path(percentEncoded: false)) }
 
     private init(path: String?) {
@@ -39,9 +39,9 @@ public final class HSTSStore: Sendable, CustomStringConvertible {
         BlockingThreads.files.run { disk.write() }
     }
 
-    // MARK: Asking
+    // MARK: Lookup
 
-    /// Whether the host of a URL is known, by itself or by one that it lies below; never for an address.
+    /// Returns whether the host of a URL is known, itself or through a parent domain; never for an address.
     public func requiresTLS(_ url: URL) -> Bool {
         guard let target = try? Target(url.absoluteString) else { return false }
         disk?.refresh()
@@ -53,24 +53,24 @@ public final class HSTSStore: Sendable, CustomStringConvertible {
         return memory.requiresTLS(name, now: Date.now)
     }
 
-    /// All that are known, by name.
+    /// All known hosts, sorted by name.
     public var all: [HSTSHost] {
         disk?.load()
         let now = Date.now
         return memory.all.filter { $0.expires > now }
     }
 
-    // MARK: Changing
+    // MARK: Changes
 
-    /// Notes a host, in place of what was known of it; one that has ended is forgotten.
+    /// Stores a host, replacing its earlier entry; an expired one removes it.
     public func set(_ host: HSTSHost) {
         disk?.load()
         memory.set(host, now: Date.now)
         changed()
     }
 
-    /// Takes what an answer says, if it came over a secure connection from a host that has a name (RFC 6797 §8.1). That nobody
-    /// was made to trust the connection, the caller must know.
+    /// Takes the policy of a response, if its URL is secure and its host has a name (RFC 6797 §8.1). The caller must
+    /// make sure that the server's certificate passed its checks and was not accepted by a decision.
     public func set(_ headers: Headers, from url: URL) {
         guard let target = try? Target(url.absoluteString), target.origin.isSecure else { return }
         receive(headers, from: target.origin.host)
@@ -85,10 +85,10 @@ public final class HSTSStore: Sendable, CustomStringConvertible {
         let age = min(policy.maximumAge, Self.longestLife)
         set(HSTSHost(checked: name, policy.includesSubdomains, now.addingTimeInterval(Double(age)), creation: now))
     }
-    /// A hundred years: what is longer is a number, and no time.
+    /// The longest lifetime: a hundred years.
     private static let longestLife: Int64 = 100 * 365 * 86400
 
-    /// Forgets a host; those above and below it stay.
+    /// Removes a host; its subdomains and parent domains stay.
     public func remove(_ name: String) {
         guard let host = try? Origin.Host(name), let plain = host.dnsName else { return }
         disk?.load()
@@ -96,28 +96,28 @@ public final class HSTSStore: Sendable, CustomStringConvertible {
         changed()
     }
 
-    /// Forgets what was said at a moment or later; everything by default.
+    /// Removes the entries that were set at a moment or later; all by default.
     public func removeAll(since moment: Date = .distantPast) {
         disk?.load()
         memory.removeAll(since: moment)
         changed()
     }
 
-    /// How many hosts are known, and which not.
+    /// The number of known hosts, without their names.
     public var description: String { "\(memory.count) hosts\(disk == nil ? "" : ", with a file")" }
 
     // MARK: The file
 
-    /// What went wrong with the file first; `nil` if nothing did, or there is none.
+    /// A description of the first failure with the file; `nil` without a failure or without a file.
     public var problem: String? { disk?.problem }
 
-    /// Returns when what was set is in the file. Cancelling the calling task does not shorten the wait.
+    /// Returns when all earlier changes are in the file. Cancelling the calling task does not shorten the wait.
     @concurrent public func flush() async {
         guard let disk else { return }
         _ = await BlockingThreads.files.call(.never) { disk.write() }
     }
 
-    /// Sees at once what other processes have written.
+    /// Reads the changes of other processes now.
     @concurrent public func reload() async {
         guard let disk else { return }
         _ = await BlockingThreads.files.call(.never) {
@@ -129,11 +129,11 @@ public final class HSTSStore: Sendable, CustomStringConvertible {
     private func changed() { if let disk, memory.hasPending { disk.schedule() } }
 
     var mayKnow: Bool { disk != nil || memory.count > 0 }
-    /// Whether it can be asked without a look at a file, and whether it has ever had one.
+    /// Whether the store can be asked without reading the file, and whether it has been read before.
     var isReady: Bool { disk?.isFresh ?? true }
     var isLoaded: Bool { disk?.isLoaded ?? true }
 
-    /// Reads the file, where a load can wait for it.
+    /// Reads the file on a thread that may block.
     func load(for load: LoadHandle) async {
         guard let disk else { return }
         _ = await BlockingThreads.files.call(load) { disk.refresh() }

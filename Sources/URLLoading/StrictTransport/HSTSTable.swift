@@ -1,15 +1,15 @@
-// Which hosts want to be spoken to over TLS alone (RFC 6797 §8). A value without a lock, a clock or a disk. Names are in
-// normal form without a dot at their end, so that no other spelling of one passes by (security 29).
+// The hosts that demand TLS (RFC 6797 §8). A value without a lock, a clock or a disk. Names are in normal form without
+// a trailing dot, so that another spelling of a host does not evade its policy.
 
 public import FoundationEssentials
 import URLLoadingWire
 
 struct HSTSTable: Sendable {
     private(set) var hosts: [String: HSTSHost] = [:]
-    /// More hosts than this nobody visits; a server with many names must not fill the memory.
+    /// More hosts than a user visits; a server with many names must not fill the memory.
     static let most = 20_000
 
-    /// Whether a host, or one it lies below, is known (§8.2).
+    /// Whether a host is known, itself or through a parent domain (§8.2).
     func requiresTLS(_ host: String, now: Date) -> Bool {
         guard !hosts.isEmpty else { return false }
         if let known = hosts[host], known.expires > now { return true }
@@ -21,7 +21,8 @@ struct HSTSTable: Sendable {
         return false
     }
 
-    /// Of exactly this host: those below and above it have a policy of their own (security 30).
+    /// Sets the policy of exactly this host: its subdomains and parent domains keep theirs. Returns the entry that was
+    /// evicted.
     mutating func set(_ host: HSTSHost) -> HSTSHost? {
         var removed: HSTSHost?
         if hosts[host.name] == nil, hosts.count >= Self.most {
@@ -41,18 +42,18 @@ struct HSTSTable: Sendable {
     }
 }
 
-/// A host that wants to be spoken to over TLS alone.
+/// A host that demands TLS.
 public struct HSTSHost: Sendable, Hashable, CustomStringConvertible {
-    /// In normal form, without a dot at its end.
+    /// The name in normal form, without a trailing dot.
     public let name: String
-    /// Whether the same holds for every host below it.
+    /// Whether the policy includes all subdomains.
     public let includesSubdomains: Bool
-    /// Until when.
+    /// When the policy expires.
     public let expires: Date
-    /// When it was said last.
+    /// When the policy was last received.
     public let creationDate: Date
 
-    /// `nil` for what is no name of a host: an address has no such policy (RFC 6797 §8.1.1).
+    /// Fails for a name that is not a host's: an address has no such policy (RFC 6797 §8.1.1).
     public init?(_ name: String, includesSubdomains: Bool = false, expires: Date) {
         guard let host = try? Origin.Host(name.hasPrefix(".") ? String(name.dropFirst()) : name),
             let plain = host.dnsName
@@ -67,7 +68,7 @@ public struct HSTSHost: Sendable, Hashable, CustomStringConvertible {
         self.creationDate = creation
     }
 
-    /// `example.org until 2030-01-01`, with a dot in front if it includes what lies below.
+    /// The host with its expiry, `example.org until 2030-01-01`; with a leading dot if it includes subdomains.
     public var description: String {
         "\(includesSubdomains ? "." : "")\(name) until \(expires.formatted(.iso8601.year().month().day()))"
     }

@@ -3,40 +3,40 @@ import URLLoadingIO
 import URLLoadingWire
 
 extension Configuration {
-    /// Which servers are known to be spoken to over TLS alone, and where that is kept.
+    /// HTTP Strict Transport Security: the known servers that demand TLS, and where they are stored.
     ///
     /// ```swift
     /// configuration.hsts.storage = .none   // http stays http
     /// ```
     public struct HSTS: Sendable {
-        /// Where they are kept: by default in ``HSTSStore/shared``, and of an ephemeral session in a store of its own.
+        /// The HSTS store. By default ``HSTSStore/shared``; an ephemeral session has a store of its own.
         /// ``Session/hsts`` is that store.
         public var storage = Storage.automatic
-        /// Lets a decision trust a certificate that the checks refuse, although its server is known to want none of that
-        /// (RFC 6797 §8.4, §12.1). For experiments on a machine of your own.
+        /// Allows a decision to trust a certificate that fails its checks although the server has an HSTS policy, which
+        /// forbids that (RFC 6797 §8.4, §12.1). For experiments on a machine of your own; `false` by default.
         public var unsafelyAllowsUntrustedCertificates = false
 
         public init() {}
 
-        /// Where hosts are kept.
+        /// The place where hosts are stored.
         public enum Storage: Sendable {
-            /// In ``HSTSStore/shared``; of an ephemeral session in memory, until it is invalidated.
+            /// In ``HSTSStore/shared``; for an ephemeral session in memory, until it is invalidated.
             case automatic
-            /// In this one.
+            /// In this store.
             case store(HSTSStore)
-            /// Nowhere: no server is known, and none is noted.
+            /// No store: no server is known, and none is remembered.
             case none
         }
     }
 }
 
-/// What a session knows of such servers, as its loads use it.
+/// The HSTS store and settings of a session, as its loads use them.
 struct StrictTransportRules: Sendable {
     let store: HSTSStore
-    /// Made for the session, and nobody else's.
+    /// The store was made for this session only.
     let isOwn: Bool
     private let settings: Configuration.HSTS
-    /// Whoever does not check certificates learns nothing from what is said under them.
+    /// False if certificates are not verified: policies received without verification are not trustworthy.
     private let notes: Bool
 
     init?(_ configuration: Configuration) {
@@ -50,13 +50,13 @@ struct StrictTransportRules: Sendable {
         }
     }
 
-    /// Whether a request is worth a look: it is by http, and somebody may be known.
+    /// Whether the request may need an upgrade: it uses http, and the store may know hosts.
     func mayConcern(_ request: Request) -> Bool {
         guard store.mayKnow, case .success(let destination) = request.destination else { return false }
         return !destination.target.origin.isSecure
     }
 
-    /// The same request by https, if its server wants to be asked by nothing else (RFC 6797 §8.3); `nil` if it stays.
+    /// Returns the request changed to https if its server demands TLS (RFC 6797 §8.3); `nil` otherwise.
     @inline(never)
     func upgrade(_ request: Request, _ load: LoadHandle) async -> Request? {
         guard case .success(let destination) = request.destination else { return nil }
@@ -64,7 +64,7 @@ struct StrictTransportRules: Sendable {
         guard store.requiresTLS(destination.target.origin.host), let url = Self.secure(request.url) else { return nil }
         var secure = request
         secure.url = url
-        // It is its own site still (RFC 6265bis §5.2 compares schemes).
+        // The main document changes with it, so that the request stays same-site (RFC 6265bis §5.2 compares schemes).
         if let document = request.mainDocumentURL, document.host() == url.host(), let same = Self.secure(document) {
             secure.mainDocumentURL = same
         }
@@ -75,14 +75,14 @@ struct StrictTransportRules: Sendable {
         (try? URIReference(url.absoluteString))?.securingHTTP.flatMap { URL(string: $0.absoluteString) }
     }
 
-    /// Notes what a server says over a connection whose trust nobody had to force (§8.1).
+    /// Stores the policy of a response, unless a decision forced the connection's trust (§8.1).
     func receive(_ head: HTTPHead, from destination: Destination, isForced: Bool) {
         guard notes, !isForced, destination.target.origin.isSecure, head.headers.contains(.strictTransportSecurity)
         else { return }
         store.receive(head.headers, from: destination.target.origin.host)
     }
 
-    /// Whether nobody may be made to trust a server by another way than the checks; so it is while nobody knows.
+    /// Whether no decision may trust a server that fails its checks; true as well while the store has not been read.
     func forbidsTrust(in name: String, _ load: LoadHandle) async -> Bool {
         guard !settings.unsafelyAllowsUntrustedCertificates, let host = try? Origin.Host(name) else { return false }
         if !store.isReady { await store.load(for: load) }
@@ -91,7 +91,7 @@ struct StrictTransportRules: Sendable {
 }
 
 extension LoadError.Reason {
-    /// The server's certificate is not to be trusted, a decision wanted to trust it all the same, and the server is known to
-    /// forbid that (RFC 6797 §8.4).
+    /// The server's certificate failed its checks, a decision wanted to trust it, and the server's HSTS policy forbids
+    /// that (RFC 6797 §8.4).
     public static let strictTransportSecurity = Self("strictTransportSecurity", -1202)
 }

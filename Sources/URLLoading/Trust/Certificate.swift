@@ -1,28 +1,28 @@
 public import FoundationEssentials
 package import URLLoadingIO
 
-/// An X.509 certificate (RFC 5280), taken apart.
+/// The contents of an X.509 certificate (RFC 5280).
 ///
 /// ```swift
 /// for certificate in trust.certificates {
 ///     print(certificate.subject, certificate.notAfter, certificate.publicKey)
 /// }
 /// ```
-/// Nothing here was checked: it is what somebody says of himself. ``ServerTrust/isTrusted`` tells what it is worth.
+/// The values are claims of the certificate and not verified. ``ServerTrust/isTrusted`` tells whether its chain was.
 public struct Certificate: Sendable, Hashable, CustomStringConvertible {
     package let facts: CertificateFacts
 
     init(_ facts: CertificateFacts) { self.facts = facts }
 
-    /// A name it is for (RFC 5280 §4.2.1.6).
+    /// A subject alternative name (RFC 5280 §4.2.1.6).
     public enum Name: Sendable, Hashable, CustomStringConvertible {
-        /// A host's, as it is written there: wildcards and zero bytes too.
+        /// A host name as it is written in the certificate; may contain wildcards and zero bytes.
         case dns(String)
-        /// An address, as `192.0.2.1` or `2001:db8::1`.
+        /// An address, such as `192.0.2.1` or `2001:db8::1`.
         case address(String)
         case email(String)
         case uri(String)
-        /// Of another kind, with the number of its tag.
+        /// A name of another kind, with the number of its tag.
         case other(Int)
 
         public var description: String {
@@ -33,60 +33,61 @@ public struct Certificate: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// Its public key: what kind, and how strong.
+    /// The algorithm and the size of a public key.
     public struct PublicKey: Sendable, Hashable, CustomStringConvertible {
-        /// `RSA`, `EC prime256v1`, `Ed25519` or the name of another.
+        /// The algorithm: `RSA`, `EC prime256v1`, `Ed25519` or the name of another.
         public let algorithm: String
-        /// Its size in bits: of RSA the modulus, of others the field.
+        /// The size in bits: of an RSA key the modulus, of others the field.
         public let bits: Int
-        /// `RSA 2048`, `EC prime256v1`.
+        /// The algorithm and the size: `RSA 2048`, `EC prime256v1`.
         public var description: String { algorithm.contains(" ") ? algorithm : "\(algorithm) \(bits)" }
     }
 
-    /// - Parameter der: exactly one certificate; `nil` if it is none.
+    /// - Parameter der: exactly one certificate in DER; `nil` for other data.
     public init?(der: some Collection<UInt8>) {
         guard let facts = CertificateFacts(der: Array(der)) else { return nil }
         self.facts = facts
     }
 
-    /// Whose it is, such as `CN=example.org,O=Example`, as RFC 4514 writes it. What clients check is ``subjectAlternativeNames``.
+    /// The subject in the format of RFC 4514, such as `CN=example.org,O=Example`. Clients match hosts with
+    /// ``subjectAlternativeNames`` instead.
     public var subject: String { facts.subject.shown }
-    /// Who vouches for it.
+    /// The issuer in the format of RFC 4514.
     public var issuer: String { facts.issuer.shown }
-    /// The first common name of ``subject``. No name of a host is taken from it (RFC 9525).
+    /// The first common name of ``subject``. Not used to match hosts (RFC 9525).
     public var commonName: String? { facts.commonName?.shown }
-    /// The hosts, addresses and others it is for.
+    /// The hosts, addresses and other names that the certificate is valid for.
     public var subjectAlternativeNames: [Name] { facts.names.map(Name.init) }
-    /// It is not valid before.
+    /// The beginning of the validity period.
     public var notBefore: Date { Date(timeIntervalSince1970: Double(facts.notBefore)) }
-    /// It is not valid after.
+    /// The end of the validity period.
     public var notAfter: Date { Date(timeIntervalSince1970: Double(facts.notAfter)) }
-    /// Its number at its issuer, in hexadecimal.
+    /// The serial number, in hexadecimal.
     public var serialNumber: String { facts.serialNumber.hexadecimal }
     public var publicKey: PublicKey {
         let key = facts.key
         return PublicKey(algorithm: key.kind.name, bits: key.bits)
     }
-    /// How its issuer has signed it, such as `ecdsa-with-SHA256`.
+    /// The signature algorithm, such as `ecdsa-with-SHA256`.
     public var signatureAlgorithm: String { facts.signatureAlgorithm }
-    /// Whether it says it may vouch for others.
+    /// Whether the certificate claims to be a certificate authority's (basic constraints).
     public var isCertificateAuthority: Bool { facts.isAuthority }
-    /// Whether it vouches for itself, by its names.
+    /// Whether subject and issuer are equal.
     public var isSelfIssued: Bool { facts.subject == facts.issuer }
 
-    /// The SHA-256 of its public key as it stands there (SubjectPublicKeyInfo), 32 bytes: what pins hold against it.
+    /// The SHA-256 of the public key (SubjectPublicKeyInfo), 32 bytes: the value that pins are compared with.
     public var publicKeySHA256: Data { Data(facts.publicKeySHA256) }
-    /// The SHA-256 of all of it, 32 bytes.
+    /// The SHA-256 of the certificate in DER, 32 bytes.
     public var sha256: Data { Data(facts.sha256) }
-    /// As it is on the wire.
+    /// The certificate in DER.
     public var der: Data { Data(facts.der) }
-    /// The same as text.
+    /// The certificate in PEM.
     public var pem: String {
         let lines = Data(facts.der).base64EncodedString(options: [.lineLength64Characters, .endLineWithLineFeed])
         return "-----BEGIN CERTIFICATE-----\n\(lines)\n-----END CERTIFICATE-----\n"
     }
 
-    /// `CN=example.org from CN=Example CA until 2030-01-01`.
+    /// The subject, the issuer and the expiry: `CN=example.org from CN=Example CA until 2030-01-01`.
     public var description: String {
         "\(subject) from \(issuer) until \(notAfter.formatted(.iso8601.year().month().day()))"
     }
@@ -121,7 +122,7 @@ extension CertificateFacts.KeyKind {
 }
 
 extension String {
-    /// A certificate may say anything: what would move a terminal's cursor, or end a line, is written out.
+    /// The text with control characters escaped, since a certificate may contain sequences that control a terminal.
     fileprivate var shown: String {
         guard unicodeScalars.contains(where: { $0.value < 0x20 || (0x7F..<0xA0).contains($0.value) }) else {
             return self

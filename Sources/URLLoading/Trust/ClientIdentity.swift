@@ -1,16 +1,16 @@
 public import FoundationEssentials
 import URLLoadingIO
 
-/// Who we are to servers that want to know: a certificate, those that vouch for it, and the private key.
+/// A client certificate with its intermediate certificates and its private key.
 ///
 /// ```swift
 /// let identity = try await ClientIdentity.load(certificateFile: certificate, keyFile: key) { try await vault.passphrase() }
 /// configuration.tls.clientIdentities = [try .init("*.intranet.example", identity)]
 /// ```
-/// The key stays in memory and is never shown: not in descriptions, not in errors.
+/// The key stays in memory and appears neither in descriptions nor in errors.
 public struct ClientIdentity: Sendable, Hashable, CustomStringConvertible {
     let identity: TLSIdentity
-    /// Its own certificate first, then those that vouch for it.
+    /// The client's certificate first, then the intermediate certificates.
     public let certificates: [Certificate]
 
     init(_ identity: TLSIdentity) {
@@ -18,11 +18,11 @@ public struct ClientIdentity: Sendable, Hashable, CustomStringConvertible {
         certificates = identity.certificates.compactMap { Certificate(der: $0) }
     }
 
-    /// From PEM.
+    /// Makes an identity of PEM text.
     /// - Parameters:
-    ///   - certificatePEM: its own certificate, then those that vouch for it.
+    ///   - certificatePEM: the client's certificate, then the intermediate certificates.
     ///   - keyPEM: the private key; may be the same text.
-    ///   - passphrase: opens the key if it is encrypted.
+    ///   - passphrase: decrypts the key if it is encrypted.
     /// - Throws: ``LoadError/Reason/badClientIdentity``, ``LoadError/Reason/wrongPassphrase``.
     public init(
         certificatePEM: some Collection<UInt8>, keyPEM: some Collection<UInt8>, passphrase: String? = nil
@@ -34,8 +34,9 @@ public struct ClientIdentity: Sendable, Hashable, CustomStringConvertible {
         try self.init(made)
     }
 
-    /// From PKCS#12 (RFC 7292): what `.p12` and `.pfx` files hold.
-    /// - Throws: as the other. What is encrypted in a way that OpenSSL has given up (RC2 of 40 bits) is refused.
+    /// Makes an identity of PKCS#12 data (RFC 7292), the format of `.p12` and `.pfx` files.
+    /// - Throws: ``LoadError/Reason/badClientIdentity``, also for encryption that OpenSSL no longer supports (40-bit
+    ///   RC2); ``LoadError/Reason/wrongPassphrase``.
     public init(pkcs12: some Collection<UInt8>, passphrase: String? = nil) throws(LoadError) {
         let made = Result { () throws(TLSIdentity.Problem) in
             try TLSIdentity(pkcs12: Array(pkcs12), passphrase: passphrase.map { Array($0.utf8) })
@@ -47,7 +48,7 @@ public struct ClientIdentity: Sendable, Hashable, CustomStringConvertible {
         do throws(TLSIdentity.Problem) { self.init(try made.get()) } catch { throw LoadError(error, files) }
     }
 
-    /// The files of an identity, for errors.
+    /// The paths of an identity's files, for errors.
     fileprivate struct Files: Sendable {
         let certificate: String
         let key: String
@@ -94,7 +95,7 @@ public struct ClientIdentity: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// Without a passphrase first: who need not ask does not.
+    /// Makes the identity without a passphrase first, so that the closure is only called for an encrypted key.
     private static func open(
         _ passphrase: (@Sendable () async throws -> String)?, _ make: (String?) throws(LoadError) -> ClientIdentity
     ) async throws(LoadError) -> ClientIdentity {
@@ -117,7 +118,7 @@ public struct ClientIdentity: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// `CN=ada from CN=Staff CA until 2030-01-01`.
+    /// The description of the client's certificate: `CN=ada from CN=Staff CA until 2030-01-01`.
     public var description: String { certificates.first?.description ?? "client identity" }
 
     public static func == (a: ClientIdentity, b: ClientIdentity) -> Bool { a.identity == b.identity }
@@ -125,13 +126,13 @@ public struct ClientIdentity: Sendable, Hashable, CustomStringConvertible {
 }
 
 extension LoadError {
-    /// - Parameter files: the files of the identity, of which the detail names the one that is wrong; `nil` for none.
+    /// - Parameter files: the files of the identity, for the detail to name the invalid one; `nil` for none.
     fileprivate init(_ problem: TLSIdentity.Problem, _ files: ClientIdentity.Files?) {
         let (reason, file, words): (Reason, String?, String) =
             switch problem {
             case .noCertificate: (.badClientIdentity, files?.certificate, "there is no certificate")
             case .noKey: (.badClientIdentity, files?.key, "there is no private key")
-            case .passphrase: (.wrongPassphrase, files?.key, "the key is encrypted, and not with this passphrase")
+            case .passphrase: (.wrongPassphrase, files?.key, "the key is encrypted, and the passphrase is wrong")
             case .keyOfAnother: (.badClientIdentity, files?.key, "the key belongs to another certificate")
             case .unreadable(let words): (.badClientIdentity, files?.certificate, words)
             }

@@ -3,7 +3,7 @@ import URLLoadingIO
 import URLLoadingWire
 
 extension Configuration.TLS {
-    /// What a server's chain must hold.
+    /// A public key or certificate that a server's chain must contain.
     ///
     /// ```swift
     /// let pin = Configuration.TLS.Pin("sha256//47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=")
@@ -11,10 +11,11 @@ extension Configuration.TLS {
     public enum Pin: Sendable, Hashable, CustomStringConvertible {
         /// A public key, by the SHA-256 of its SubjectPublicKeyInfo (RFC 7469 §2.4): ``Certificate/publicKeySHA256``.
         case publicKey(sha256: Data)
-        /// A certificate, by the SHA-256 of its DER: ``Certificate/sha256``. It stands until it is renewed.
+        /// A certificate, by the SHA-256 of its DER: ``Certificate/sha256``. The pin fails when the certificate is
+        /// renewed.
         case certificate(sha256: Data)
 
-        /// A public key as curl writes it: `sha256//` and the digest in Base64. `nil` for what is none.
+        /// Parses a public key in curl's format: `sha256//` and the digest in Base64. `nil` for other text.
         public init?(_ text: String) {
             guard text.hasPrefix("sha256//"), let digest = Data(base64Encoded: String(text.dropFirst(8))),
                 digest.count == 32
@@ -22,7 +23,7 @@ extension Configuration.TLS {
             self = .publicKey(sha256: digest)
         }
 
-        /// `sha256//…` of a key, `certificate sha256//…` of a certificate.
+        /// `sha256//…` for a key, `certificate sha256//…` for a certificate.
         public var description: String {
             switch self {
             case .publicKey(let digest): "sha256//" + digest.base64EncodedString()
@@ -31,52 +32,53 @@ extension Configuration.TLS {
         }
     }
 
-    /// The pins of some hosts.
+    /// The pins of a host or of several hosts.
     ///
-    /// One of the certificates between the server's own and its root must match one of the pins; of several entries that
-    /// fit a host any pin will do. They hold besides all other checks, on resumed sessions too, and no decision takes
-    /// them back. Without verification they are held against the server's own certificate alone.
+    /// A certificate of the chain, from the server's own to the root, must match one of the pins; if several entries
+    /// match a host, any of their pins will do. Pins are checked in addition to all other checks, on resumed sessions
+    /// as well, and no decision overrides them. Without verification they are compared with the server's own
+    /// certificate only.
     public struct Pins: Sendable, Hashable {
         let rule: TLSRule<[TLSPin]>
 
         /// - Parameters:
-        ///   - hosts: a host; `*.example.org` for every name below it; `*` for all.
-        ///   - pins: of which one must match; none lets nobody pass.
+        ///   - hosts: a host; `*.example.org` for all its subdomains; `*` for all hosts.
+        ///   - pins: one of them must match; an empty array refuses every server.
         /// - Throws: ``LoadError/Reason/badHostPattern``.
         public init(_ hosts: String, _ pins: [Pin]) throws(LoadError) {
             rule = TLSRule(try TLSHostPattern(checking: hosts), pins.map(TLSPin.init))
         }
     }
 
-    /// Who we are to some hosts.
+    /// The client identity for a host or for several hosts.
     public struct HostIdentity: Sendable, Hashable {
         let rule: TLSRule<TLSIdentity>
 
-        /// - Parameter hosts: as for ``Pins``.
+        /// - Parameter hosts: a pattern as for ``Pins``.
         /// - Throws: ``LoadError/Reason/badHostPattern``.
         public init(_ hosts: String, _ identity: ClientIdentity) throws(LoadError) {
             rule = TLSRule(try TLSHostPattern(checking: hosts), identity.identity)
         }
     }
 
-    /// What is made of the status of a certificate (OCSP) that its server brings along. No status is ever fetched from
-    /// elsewhere.
+    /// How a certificate status (OCSP) that a server staples to its certificate is used. The library never fetches a
+    /// status itself.
     public enum OCSPStapling: Sendable, Hashable {
-        /// None is asked for.
+        /// No status is requested.
         case ignored
-        /// One that says revoked ends the load; that there is none, or none that is worth anything, means nothing.
+        /// A revoked status ends the load; a missing or invalid status is ignored.
         case ifPresent
-        /// It must be there, signed, recent and good.
+        /// The status must be present, signed, recent and good.
         case required
     }
 
-    /// The least strength of every key and signature in a chain.
+    /// The minimum strength of every key and signature in a chain.
     public enum Strength: Int, Sendable, Hashable {
-        /// RSA of 2048 bits, curves of 224, SHA-224.
+        /// RSA with 2048 bits, curves with 224 bits, SHA-224.
         case bits112 = 2
-        /// RSA of 3072 bits, curves of 256, SHA-256.
+        /// RSA with 3072 bits, curves with 256 bits, SHA-256.
         case bits128 = 3
-        /// RSA of 7680 bits, curves of 384, SHA-384.
+        /// RSA with 7680 bits, curves with 384 bits, SHA-384.
         case bits192 = 4
     }
 }

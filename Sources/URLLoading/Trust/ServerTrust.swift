@@ -1,8 +1,8 @@
 import URLLoadingIO
 
-/// What a server has shown to prove who it is, and what came of checking it.
+/// The certificates that a server presented, and the result of verifying them.
 ///
-/// A ``Challenge`` with the method `ServerTrust` brings one, and so does a load that failed for it
+/// Part of a ``Challenge`` with the method `ServerTrust`, and of the error of a load whose server failed the checks
 /// (``LoadError/serverTrust``).
 ///
 /// ```swift
@@ -13,29 +13,30 @@ import URLLoadingIO
 public struct ServerTrust: Sendable, Hashable, CustomStringConvertible {
     /// One check that failed.
     public struct Failure: Sendable, Hashable, CustomStringConvertible {
-        /// Which.
+        /// The error of the check.
         public let reason: LoadError.Reason
-        /// Whose: 0 is the server's own certificate, 1 its issuer's, and so on along ``ServerTrust/chain``.
+        /// The position in ``ServerTrust/chain``: 0 is the server's own certificate, 1 its issuer's, and so on.
         public let depth: Int
-        /// In the words of the check.
+        /// The description by the check.
         public let detail: String
-        /// `certificateExpired at depth 1: certificate has expired`.
+        /// The reason, the depth and the detail: `certificateExpired at depth 1: certificate has expired`.
         public var description: String { "\(reason) at depth \(depth): \(detail)" }
     }
 
-    /// The name, or address, that the certificate must be for: what the URL says, in normal form.
+    /// The host name or address of the URL, in normal form, which the certificate must match.
     public let host: String
-    /// What the server has shown, its own certificate first.
+    /// The certificates that the server presented, its own first.
     public let certificates: [Certificate]
-    /// From its own to a root, as far as issuers were found: among what it has shown, and among the roots.
+    /// The chain from the server's certificate to a root, as far as issuers were found among the presented certificates
+    /// and the trusted roots.
     public let chain: [Certificate]
-    /// Every check that failed, in the order they were made; empty if all were passed. Where the chain does not lead to
-    /// a root, what is said of the rest of it is worth no more than that.
+    /// The failed checks, in the order in which they were made; empty if all passed. If the chain does not lead to a
+    /// trusted root, nothing else in it is trustworthy either.
     public let failures: [Failure]
-    /// The connection goes on with the keys of an earlier one, to which all of this was shown.
+    /// The connection resumes an earlier session, in which the server presented these certificates.
     public let isResumed: Bool
 
-    /// Whether it would be accepted if nobody were asked.
+    /// Whether the server is accepted without a decision.
     public var isTrusted: Bool { failures.isEmpty }
 
     init(_ trust: TLSTrust) {
@@ -46,17 +47,18 @@ public struct ServerTrust: Sendable, Hashable, CustomStringConvertible {
         isResumed = trust.isResumed
     }
 
-    /// `example.org: trusted`, or the checks that failed.
+    /// The host and the result: `example.org: trusted`, or the checks that failed.
     public var description: String {
         host + ": " + (isTrusted ? "trusted" : failures.map(\.description).joined(separator: "; "))
     }
 }
 
-/// A server wants to know who we are (RFC 8446 §4.3.2).
+/// A server's request for a client certificate (RFC 8446 §4.3.2).
 public struct ClientCertificateRequest: Sendable {
-    /// Whose word the server takes, each a distinguished name in DER, to compare with the issuer of a certificate; empty if
-    /// it does not say. At most 1024.
+    /// The certificate authorities that the server accepts, each a distinguished name in DER, to compare with the
+    /// issuer of a certificate; empty if the server names none. At most 1024.
     public let issuers: [[UInt8]]
-    /// Who we are by the configuration (``Configuration/TLS/clientIdentities``), and by default; `nil` for nobody.
+    /// The identity of the configuration (``Configuration/TLS/clientIdentities``), which default handling presents;
+    /// `nil` without one.
     public let proposed: ClientIdentity?
 }
