@@ -1,4 +1,4 @@
-// data: a URL that is its own answer (RFC 2397).
+// Loads `data` URLs, which contain their own response (RFC 2397).
 
 import FoundationEssentials
 import URLLoadingWire
@@ -30,7 +30,7 @@ extension DataURL {
 }
 
 extension Request {
-    /// Where there is nothing to send to.
+    /// Throws for methods other than GET and HEAD and for requests with a body, on behalf of schemes without a server.
     func allowOnlyReading() throws(LoadError) {
         guard method != .get && method != .head || body != nil else { return }
         throw LoadError(
@@ -38,7 +38,7 @@ extension Request {
     }
 }
 
-/// An answer whose body is all here.
+/// An exchange whose body is completely in memory.
 final class WholeExchange: Exchange, @unchecked Sendable {
     let response: Response
     private let owner: LoadContext

@@ -1,45 +1,45 @@
-// One request and its answer, whoever gives it: a connection, a file, a handler of the caller's. It has
-// one owner at a time; whatever happens, `release` lets go of what is below, at the latest when the
-// exchange is dropped.
+// A request and its response, from any source: a connection, a file, a custom handler. An exchange has one owner at a
+// time. `release` frees its resources, and runs at the latest when the exchange is deallocated.
 
 import FoundationEssentials
 import URLLoadingIO
 import URLLoadingWire
 
 protocol Exchange: AnyObject, Sendable {
-    /// What was answered, before its body. Made anew at each call: `head` and `expectedLength` cost less.
+    /// The response without its body. Created anew at each call: `head` and `expectedLength` cost less.
     var response: Response { get }
     var head: HTTPHead? { get }
     var expectedLength: Int64? { get }
-    /// The fields after the body; empty before its end.
+    /// The trailer fields; empty before the end of the body.
     var trailers: Headers { get }
-    /// Whose it is; `nil` while a handler's answer is on its way.
+    /// The load of the exchange; `nil` for a custom handler's response that no load has taken yet.
     var load: LoadContext? { get }
-    /// Where a handler wants the load to go on.
+    /// The request to which a handler redirects the load.
     var redirect: Request? { get }
-    /// The exchange with a server that it is, or whose answer it hands on; `nil` without one.
+    /// The underlying exchange with a server, if this is one or forwards the response of one; `nil` without one.
     var network: (any NetworkExchange)? { get }
-    /// It tells the metrics of itself.
+    /// True if the exchange reports its own metrics.
     var hasOwnRecord: Bool { get }
-    /// Whose its answer is, and where it came from, as a stored response would keep it. Asked while it is not released.
-    /// - Parameter query: what it answers.
+    /// Returns the owner and the source of the response, as a stored response would keep them. Call it before
+    /// `release`.
+    /// - Parameter query: the request in the terms of the cache.
     func marks(for query: CacheQuery) -> AnswerMarks
 
-    /// The next piece of the body as far as it is here, decoded; `nil` if more must be read.
-    /// - Parameter most: a piece has no more bytes than this; 0 only asks for the end.
+    /// Returns the next piece of the decoded body that was already received; `nil` if more must be read.
+    /// - Parameter most: the maximum size of the piece; 0 only checks for the end.
     func buffered(atMost most: Int) throws(LoadError) -> BodyPiece?
-    /// Waits until something was received; reads no more than so many bytes, and those that come with
+    /// Waits until bytes were received. Reads no more than `most` bytes, except for those that arrive together with
     /// them.
     func fill(atMost most: Int) async throws(LoadError)
-    /// Reads what is here without a wait; `false` if that is nothing.
+    /// Reads what is available without a wait; returns `false` if that is nothing.
     func fillNow() throws(LoadError) -> Bool
-    /// A part of the request has not gone out yet.
+    /// True while a part of the request is not sent.
     var isSending: Bool { get }
-    /// Sends some more of it, or waits until that is possible; nothing is read.
+    /// Sends more of the request, or waits until that is possible; reads nothing.
     func sendOn() async throws(LoadError)
-    /// Nobody reads it for now, or somebody does again.
+    /// Notes whether the exchange has no reader for now.
     func setResting(_ isResting: Bool)
-    /// Ends the exchange.
+    /// Ends the exchange and frees its resources.
     func release()
 }
 
@@ -52,7 +52,7 @@ extension Exchange {
     var isSending: Bool { false }
     func sendOn() async throws(LoadError) {}
 
-    /// The next piece of the body; `nil` at its end, when the exchange is released.
+    /// Returns the next piece of the body; `nil` at its end, when the exchange is released.
     func next() async throws(LoadError) -> Chunk? {
         do throws(LoadError) {
             while true {
@@ -69,7 +69,8 @@ extension Exchange {
         }
     }
 
-    /// Whoever iterates a body may be another task than the one whose cancellation the load hears of.
+    /// Fills, and stops the load if the calling task is cancelled: a body may be iterated in another task than the one
+    /// whose cancellation the load observes.
     private func fillHearingCancellation() async throws(LoadError) {
         let filled: Result<Void, LoadError> = await withTaskCancellationHandler {
             do throws(LoadError) { return .success(try await fill(atMost: .max)) } catch { return .failure(error) }

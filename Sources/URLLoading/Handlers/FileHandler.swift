@@ -2,23 +2,23 @@ import FoundationEssentials
 import URLLoadingIO
 import URLLoadingWire
 
-/// Loads `file` URLs (RFC 8089): of this machine, as a stream, never the whole file in memory.
+/// Loads `file` URLs (RFC 8089) of this machine, as a stream: the file is never held in memory as a whole.
 ///
-/// Sessions have one that refuses directories; to list them, register one that does:
+/// Every session has one that refuses directories; to list them, register one that does:
 ///
 /// ```swift
 /// configuration.handlers = [FileHandler(directories: .list)]
 /// let (data, response) = try await session.data(from: URL(filePath: "/etc/hosts"))
 /// ```
-/// A `Range` field with one range of bytes is honoured (RFC 9110 §14): ``Response/fileRange`` says which
-/// part it is. Links are followed; pipes, sockets and devices are refused. No server can redirect here.
+/// A `Range` field with one range of bytes is honoured (RFC 9110 §14): ``Response/fileRange`` names the part that was
+/// loaded. Symbolic links are followed; pipes, sockets and devices are refused. Servers cannot redirect to files.
 public struct FileHandler: ProtocolHandler {
-    /// What happens with a directory.
+    /// The treatment of directories.
     public enum Directories: Sendable {
-        /// ``LoadError/Reason/fileIsDirectory``.
+        /// Throws ``LoadError/Reason/fileIsDirectory``.
         case refuse
-        /// A list of the URLs of its entries, sorted, one a line, as `text/uri-list` (RFC 2483 §5). Those
-        /// of directories end with a slash. At most 100,000.
+        /// Answers with the URLs of the entries, sorted, one a line, as `text/uri-list` (RFC 2483 §5). Those of
+        /// directories end with a slash. At most 100,000 entries.
         case list
     }
     private let directories: Directories
@@ -69,7 +69,7 @@ extension FileHandler: DirectHandler {
     private func answer(_ request: Request, _ reader: FileReader, _ load: LoadContext) throws(LoadError) -> any Exchange
     {
         var range = 0..<reader.size
-        // Several ranges would need a multipart answer: they get the whole, as a server may do.
+        // Several ranges would need a multipart response. The whole file is sent instead, which RFC 9110 §14.2 allows.
         let asked = request.headers[.range].flatMap { ByteRange.parse($0) }
         if let asked, asked.count == 1 {
             guard let part = asked[0].resolved(for: reader.size) else {
@@ -110,11 +110,12 @@ extension FileHandler: DirectHandler {
     }
 }
 
-/// Which part of a file a response is.
+/// The key of the range of a file that a response contains.
 enum FileRange: PropertyKey { typealias Value = Range<Int64> }
 
 extension Response {
-    /// Of a `file` load with a `Range`: the offsets of the bytes in its body. `nil` for the whole file.
+    /// The range of the file, in byte offsets, that a `file` load with a `Range` field returns; `nil` for the whole
+    /// file.
     public var fileRange: Range<Int64>? { properties[FileRange.self] }
 }
 
@@ -134,7 +135,7 @@ extension LoadError {
     }
 }
 
-/// A part of an open file.
+/// An exchange that reads a range of an open file.
 private final class FileExchange: Exchange, @unchecked Sendable {
     let response: Response
     private let owner: LoadContext
@@ -188,7 +189,7 @@ private final class FileExchange: Exchange, @unchecked Sendable {
         } catch {
             throw LoadError(file: error)
         }
-        // The thread keeps reader and storage alive, whoever waits for it or not.
+        // The closure keeps the reader and the storage alive, even if the load stops waiting.
         let read = await BlockingThreads.files.call(owner.handle) { () -> Result<Int, IOFailure> in
             Result { () throws(IOFailure) in
                 try reader.read(

@@ -1,5 +1,5 @@
-// Media types of files, by the extension of their names: the common ones, as IANA registers them. No charset
-// is stated: a file does not say.
+// Media types of files by file name extension: the common ones, as registered with IANA. No charset is declared,
+// because a file does not state one.
 
 import URLLoadingWire
 

@@ -1,5 +1,5 @@
-// The body of a request: the connection holds as much of it as makes a few frames, and takes more when the peer has
-// taken that. The task that waits for the response does it.
+// Sending the body of a request. The connection buffers a few frames of it, and gets more as the peer's flow-control
+// window allows. The task that waits for the response drives it.
 
 import FoundationEssentials
 import URLLoadingIO
@@ -9,10 +9,10 @@ struct HTTP2Sending {
     var body: OutgoingBodyReader?
     /// The length of the whole body in bytes; nil if it is not known.
     var length: Int64?
-    /// Bytes that the connection holds and has not written.
+    /// The number of bytes that the connection buffers and has not written.
     var queued = 0
     var mayGoOn = false
-    /// The last byte has been written, or none will be.
+    /// True if the last byte has been written, or no more will be.
     var hasEnded = false
 }
 
@@ -20,7 +20,7 @@ extension HTTP2Exchange {
     enum SendingStep {
         case idle
         case waitsForPiece
-        /// Bytes that are not in memory.
+        /// The next bytes must be read from a file.
         case wantsFile(FileReader, Int64, Int)
     }
 
@@ -41,13 +41,13 @@ extension HTTP2Exchange {
         }
     }
 
-    /// No more of the body is sent. If that was not all, the stream ends with the exchange.
+    /// Stops sending the body. If it was incomplete, the stream ends with the exchange.
     func cut() {
         sending.body?.abandon()
         (sending.body, sending.hasEnded) = (nil, true)
     }
 
-    /// Gives the connection as much as it has room for.
+    /// Hands the connection as many bytes as its buffer has space for.
     func pump() throws(LoadError) -> SendingStep {
         var hasGiven = false
         defer { if hasGiven { connection.nudge() } }
@@ -81,7 +81,7 @@ extension HTTP2Exchange {
         return .idle
     }
 
-    /// Reads bytes that are not in memory.
+    /// Reads the next bytes of a file into memory.
     func fetch(_ reader: FileReader, _ offset: Int64, _ count: Int) async throws(LoadError) {
         let chunk = try await OutgoingBodyReader.read(reader, offset, count: count, for: owner.handle)
         try sending.body?.loaded(chunk)

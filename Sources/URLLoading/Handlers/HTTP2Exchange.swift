@@ -1,5 +1,5 @@
-// One request and its answer on one stream of a shared connection. Whatever happens, `release` ends the stream and
-// gives its place back, at the latest when the exchange is dropped. One task at a time uses it.
+// A request and its response on one stream of a shared connection. `release` ends the stream and frees its slot, and
+// runs at the latest when the exchange is deallocated. Used by one task at a time.
 
 import FoundationEssentials
 import URLLoadingIO
@@ -16,7 +16,7 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
     private(set) var head: HTTPHead?
     private(set) var expectedLength: Int64?
     private(set) var trailers = Headers()
-    /// What of the request has not gone out; see `HTTP2Exchange+Sending`.
+    /// The unsent part of the request; see `HTTP2Exchange+Sending`.
     var sending = HTTP2Sending()
 
     private var decoding: BodyDecoding?
@@ -26,7 +26,7 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
     private var isReleased = false
     private let wasUsed: Bool
 
-    // What was taken from the stream.
+    // The body's chunks that were taken from the stream.
     private var chunks: [Chunk] = []
     private var nextChunk = 0
     private var used = 0
@@ -41,7 +41,7 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
     var answerStatus: Status? { answer?.status }
     var hasFailed: Bool { failure != nil }
 
-    /// - Parameter connection: a place on it is taken.
+    /// - Parameter connection: a connection on which a stream is reserved for this exchange.
     init(
         _ connection: HTTP2Connection, _ load: LoadContext, _ request: PreparedRequest, over route: Route,
         _ record: TransactionRecord?
@@ -68,7 +68,7 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
         return owner.core.pool.speakHTTP1(route)
     }
     var isShared: Bool { true }
-    /// Set by its request, and by no other of its load.
+    /// The identity of this request; other requests of the load have their own.
     private(set) var carried = CarriedIdentity()
     var source: AnswerSource { AnswerSource(connection.transport, connection.route) }
     var isPrivatelyRouted: Bool { owner.core.routesPrivately(route) }
@@ -78,12 +78,12 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
     func leaveConnection() { owner.core.pool.leave(connection, for: route) }
     func note(_ error: LoadError) { record?.error = error }
 
-    /// Sends the request and waits for the head of the answer.
+    /// Sends the request and waits for the head of the response.
     func start(_ request: PreparedRequest) async throws(LoadError) {
         carried = request.carried
         var request = request
         if let legs = request.legs {
-            // A single message: what takes more is said in HTTP/1.1.
+            // HTTP/2 supports only schemes with a single message; others fall back to HTTP/1.1.
             request.say(try await legs.first(binding(toProxy: false), owner.handle)?.value, toProxy: false)
         }
         record?.mark(.requestStart)
@@ -126,7 +126,8 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
 
     private func receive(_ answer: HTTP1ResponseHead, _ request: PreparedRequest) throws(LoadError) {
         phase = .receiving
-        // Who refuses wants no more of it (RFC 9110 §15); who accepts may answer while he reads.
+        // A server that refuses the request ignores the rest of its body (RFC 9110 §15). After a success the body is
+        // sent on.
         if isSending, answer.status.kind != .successful { cut() }
         if request.decodesContent(of: answer.status) {
             decoding = try BodyDecoding(answer.headers, owner.core.configuration.limits)
@@ -146,7 +147,7 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
 
     // MARK: Waiting
 
-    /// Looks at what has come, and waits if that is nothing. What can be sent goes out.
+    /// Takes what was received; if there is nothing, sends what can be sent, or waits.
     private func step(readsBody: Bool = false) async throws(LoadError) {
         if owner.isSuspended { await owner.handle.untilResumed() }
         if let reason = owner.stopReason { throw LoadError(reason, phase: phase) }
@@ -159,7 +160,7 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
         }
     }
 
-    /// Returns whether anything of the answer has come.
+    /// Takes what was received. Returns false if nothing of the response was.
     func takeNews(readsBody: Bool = false) -> Bool {
         let inbox = connection.take(stream, used: used, readsBody: readsBody)
         used = 0
@@ -195,7 +196,7 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
         return inbox.head != nil || !inbox.chunks.isEmpty || inbox.trailers != nil || !inbox.informational.isEmpty
     }
 
-    /// Waits for the word to go on, but not for ever: many servers never give it.
+    /// Waits for 100 (Continue), until a timeout, because many servers never send it.
     private func mayContinue() async throws(LoadError) -> Bool {
         phase = .waiting
         let deadline = owner.clock.now() &+ LoadHandle.nanoseconds(connection.expectContinueTimeout)
@@ -276,13 +277,13 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
     }
 
     func fill(atMost most: Int) async throws(LoadError) {
-        // Taken already, beside the sending.
+        // Chunks may already have been taken while the request was sent.
         while nextChunk == chunks.count, end == nil { try await step(readsBody: true) }
     }
 
     // MARK: Tunnels (RFC 8441)
 
-    /// Before its SETTINGS nobody knows whether the server has tunnels (RFC 8441 3).
+    /// Waits for the server's SETTINGS, which tell whether it supports extended CONNECT (RFC 8441 3).
     private func awaitTunnels() async throws(LoadError) {
         phase = .waiting
         while true {
@@ -300,7 +301,7 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
         }
     }
 
-    /// The opening of a WebSocket that its request has offered; nil without one.
+    /// The WebSocket handshake that the request has offered; nil without one.
     private(set) var handshake: WebSocketHandshake?
 
     func surrender() -> SurrenderedConnection? {
@@ -318,7 +319,7 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
 
     // MARK: The end
 
-    /// Ends the exchange. An answer that was not read to its end is told off; the connection stays.
+    /// Ends the exchange. The stream of an unread response is reset; the connection stays open.
     func release() {
         guard !isReleased else { return }
         isReleased = true
@@ -354,7 +355,7 @@ extension HTTP2Request {
             headers: fields, framing: request.framing, urgency: urgency)
     }
 
-    /// As RFC 9113 6.5.2 counts fields; what is sent is compressed.
+    /// The size of the fields as RFC 9113 6.5.2 counts it, before compression.
     fileprivate var size: Int {
         authority.count + path.count + method.rawValue.utf8.count + scheme.utf8.count + 4 * 32 + headers.size
     }
@@ -369,7 +370,7 @@ extension Headers {
 }
 
 extension TaskPriority {
-    /// RFC 9218 4.1: 0 is the most urgent, 3 what everybody has.
+    /// The urgency of RFC 9218 4.1: 0 is the most urgent, 3 the default.
     var urgency: Int {
         switch rawValue {
         case ..<TaskPriority.utility.rawValue: 6

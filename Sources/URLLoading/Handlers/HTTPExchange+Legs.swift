@@ -1,18 +1,20 @@
-// A connection that is opened by several messages before the request itself goes out: NTLM (MS-NTHT), and Negotiate where
-// one is not enough (RFC 4559 §5). All of them go over the connection that this exchange leases, so that nobody comes
-// between them.
+// Authentication of a connection before the request is sent: NTLM (MS-NTHT), and Negotiate if it needs several messages
+// (RFC 4559 §5). All messages use the connection that this exchange leases, so that no other request comes between
+// them.
 
 import URLLoadingIO
 import URLLoadingWire
 
 extension HTTPExchange {
-    /// More of a refusal than this is not waited for. There is no other connection to go on with.
+    /// The maximum size in bytes of a refusal's body that is read. The scheme requires this connection, so a new one is
+    /// no alternative.
     private static var mostDrained: Int { 4 << 20 }
 
-    /// The request, with what opens its connection for whoever sends it.
+    /// Authenticates the connection and sends the request.
     func open(_ request: PreparedRequest) async throws(LoadError) {
         let limit = owner.core.configuration.authentication.kerberosTimeout
-        // Not both: a connection is the origin's, or the proxy's that stands in its place. One that is nobody's stays so.
+        // A connection is authenticated either to the origin or to the proxy that forwards its requests, never to both.
+        // A connection without an identity in its route stays anonymous at the origin.
         let own = connection.route.identity == nil ? nil : request.legs
         guard let legs = own ?? connection.forwarder?.login.flatMap({ ProofLegs($0, timeout: limit) }) else {
             return try await send(request)
@@ -25,7 +27,8 @@ extension HTTPExchange {
         }
     }
 
-    /// One message with the request itself. A proxy knows whose the connection is from then on; an origin is told each time.
+    /// Sends a single token with the request itself. A proxy remembers the identity of an authenticated connection, so
+    /// the token is sent once; an origin gets one with every request.
     private func sendOne(_ legs: ProofLegs, _ binding: [UInt8]?, _ request: PreparedRequest) async throws(LoadError) {
         var request = request
         if !legs.isProxy || !connection.isOpened {
@@ -56,7 +59,8 @@ extension HTTPExchange {
             guard let answer = try await leg(request.leg(saying: said.value, toProxy: legs.isProxy), legs, request)
             else { return }
             guard let words = answer.words else {
-                // Nobody has to be proved here. What was answered is the result, unless a body is still to be sent.
+                // The server requires no authentication. Its response is the result, unless the request has a body that
+                // is still to be sent.
                 return try await send(request)
             }
             said = try await legs.next(words, binding, owner.handle)
@@ -65,7 +69,7 @@ extension HTTPExchange {
         request.say(said.value, toProxy: legs.isProxy)
         try await send(request)
         guard let head else { return }
-        // What was refused here is not tried again with another.
+        // A refused login is not followed by another one on this connection.
         if head.status == legs.refusal {
             connection.isCut = true
         } else if !head.isRefusal {
@@ -81,11 +85,11 @@ extension HTTPExchange {
     }
 
     private struct Answer {
-        /// What the server says to the last message; `nil` if it does not ask for another.
+        /// The server's reply to the last message; `nil` if it does not ask for another.
         var words: [UInt8]?
     }
 
-    /// One message without a body, and what the server says to it; `nil` if its answer is the result.
+    /// Sends one message without a body and returns the server's reply; `nil` if its response is the result.
     private func leg(_ leg: PreparedRequest, _ legs: ProofLegs, _ request: PreparedRequest) async throws(LoadError)
         -> Answer?
     {

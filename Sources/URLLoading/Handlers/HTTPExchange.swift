@@ -1,6 +1,5 @@
-// One request and its answer on one leased connection. It is the lease: whatever happens, `release`
-// gives the connection back or closes it, at the latest when the exchange is dropped. One task at a
-// time uses it.
+// A request and its response on one leased connection. The exchange is the lease: `release` returns the connection to
+// the pool or closes it, and runs at the latest when the exchange is deallocated. Used by one task at a time.
 
 import FoundationEssentials
 import URLLoadingIO
@@ -11,16 +10,16 @@ final class HTTPExchange: NetworkExchange, @unchecked Sendable {
     var load: LoadContext? { owner }
     let connection: HTTP1Connection
     private let url: URL
-    /// What metrics are made of; `nil` if nobody wants them, and after the end.
+    /// The record for the metrics; `nil` if metrics are not collected, and after the end.
     var record: TransactionRecord?
-    /// The answer's head, once `start` has returned.
+    /// The response's head, once `start` has returned.
     private(set) var head: HTTPHead?
     private(set) var expectedLength: Int64?
     private var decoding: BodyDecoding?
     var isDecoding: Bool { decoding != nil }
     private var hasEnded = false
     private var isReleased = false
-    /// What was read beyond the limit of the last piece.
+    /// Bytes that were read beyond the size limit of the last piece.
     private var rest = PendingChunk()
 
     init(_ connection: HTTP1Connection, _ load: LoadContext, _ url: URL, _ record: TransactionRecord?) {
@@ -36,7 +35,8 @@ final class HTTPExchange: NetworkExchange, @unchecked Sendable {
 
     deinit { release() }
 
-    /// A failure that only says that the peer had closed an idle connection before we used it.
+    /// True if the request failed because the peer had closed an idle connection before it was used (a stale
+    /// connection).
     var failedStale: Bool { connection.exchanges > 1 && !connection.hasReceived && owner.stopReason == nil }
 
     var forwarder: Proxy? { connection.forwarder }
@@ -44,7 +44,7 @@ final class HTTPExchange: NetworkExchange, @unchecked Sendable {
     func fallsBack() -> Bool { false }
     var isShared: Bool { false }
     func leaveConnection() {}
-    /// Set by its request, and by no other of its load.
+    /// The identity of this request; other requests of the load have their own.
     private(set) var carried = CarriedIdentity()
     var source: AnswerSource { AnswerSource(connection.transport, connection.route) }
     var isPrivatelyRouted: Bool { owner.core.routesPrivately(connection.route) }
@@ -53,7 +53,7 @@ final class HTTPExchange: NetworkExchange, @unchecked Sendable {
     var serverDigest: String? { (connection.transport as? TLSTransport)?.peerDigest }
     func note(_ error: LoadError) { record?.error = error }
 
-    /// Sends the request and waits for the head of the answer.
+    /// Sends the request and waits for the head of the response.
     func start(_ request: PreparedRequest) async throws(LoadError) {
         carried = request.carried
         if request.legs != nil || connection.forwarder?.login?.opensConnections == true {
@@ -63,7 +63,7 @@ final class HTTPExchange: NetworkExchange, @unchecked Sendable {
         }
     }
 
-    /// See `HTTPExchange+Legs`.
+    /// True if the peer no longer accepts the connection's earlier authentication; see `HTTPExchange+Legs`.
     var hasLostProof = false
 
     func send(_ request: PreparedRequest) async throws(LoadError) {
@@ -97,7 +97,7 @@ final class HTTPExchange: NetworkExchange, @unchecked Sendable {
         record?.response = response
     }
 
-    /// What the caller sees of it.
+    /// The response for the caller.
     var response: Response { Response(url: url, expectedLength: expectedLength, http: head) }
 
     // MARK: The body
@@ -111,7 +111,7 @@ final class HTTPExchange: NetworkExchange, @unchecked Sendable {
             case .end?:
                 hasEnded = true
                 record?.mark(.responseEnd)
-                // Once given back, the connection is somebody else's.
+                // Read before the release, because a returned connection may serve another load at once.
                 trailers = connection.trailers
                 return .end
             case nil: return nil
@@ -134,7 +134,7 @@ final class HTTPExchange: NetworkExchange, @unchecked Sendable {
         }
     }
 
-    /// As it came.
+    /// Returns the next piece without content decoding.
     private func raw() throws(LoadError) -> BodyPiece? {
         let piece = try connection.bufferedData()
         if !proofs.isEmpty { try proofs.hear(piece) }
@@ -163,7 +163,7 @@ final class HTTPExchange: NetworkExchange, @unchecked Sendable {
     var isSending: Bool { !isReleased && connection.sending.isGoingOn }
     func sendOn() async throws(LoadError) { try await connection.sendOn(owner, hearingReads: false) }
 
-    /// The fields after a chunked body; empty before its end.
+    /// The trailer fields of a chunked body; empty before its end.
     private(set) var trailers = Headers()
 
     // MARK: The lease
@@ -175,8 +175,8 @@ final class HTTPExchange: NetworkExchange, @unchecked Sendable {
     }
     private var isResting = false
 
-    /// Ends the exchange. A body that was not read to its end costs the connection, unless the rest
-    /// is already here.
+    /// Ends the exchange. If the body was not read to its end, the connection is closed, unless the rest was already
+    /// received.
     func release() {
         guard !isReleased else { return }
         setResting(false)
@@ -186,11 +186,11 @@ final class HTTPExchange: NetworkExchange, @unchecked Sendable {
         if !hasEnded { discardBuffered() }
         hasEnded = true
         endRecord()
-        // What was proved for this load alone proves nothing to the next.
+        // A connection authenticated with a one-load credential is not reused.
         owner.core.pool.giveBack(connection, reusable: connection.isReusable && !connection.route.isForOneLoad)
     }
 
-    /// The opening of a WebSocket that its request has offered; nil without one.
+    /// The WebSocket handshake that the request has offered; nil without one.
     private(set) var handshake: WebSocketHandshake?
 
     func surrender() -> SurrenderedConnection? {

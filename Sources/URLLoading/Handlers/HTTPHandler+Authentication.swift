@@ -1,10 +1,10 @@
-// What a challenge costs: apart from `HTTPHandler`, for a load that meets none does not pay for it.
+// Authentication of requests: apart from `HTTPHandler`, so that loads without challenges do not pay for it.
 
 import URLLoadingIO
 import URLLoadingWire
 
 extension HTTPHandler {
-    /// For a session that knows somebody to whom it says who it is.
+    /// Creates the authentication of a request, in a session that has credentials or a challenge decision.
     @inline(never)
     static func talk(_ hop: Hop, for load: LoadContext, _ request: PreparedRequest) async throws(LoadError)
         -> AuthenticationTalk
@@ -14,7 +14,7 @@ extension HTTPHandler {
         return talk
     }
 
-    /// Whether a request is to be sent again because of how it was answered.
+    /// Handles a challenge in a response. Returns whether the request is to be sent again.
     @inline(never)
     static func answers(
         _ exchange: any NetworkExchange, _ request: PreparedRequest, _ hop: Hop, for load: LoadContext,
@@ -33,7 +33,7 @@ extension HTTPHandler {
         return true
     }
 
-    /// Whether a tunnel that a proxy refused is to be asked for again.
+    /// Handles a proxy's challenge to a CONNECT. Returns whether the tunnel is to be requested again.
     @inline(never)
     static func answers(
         _ refusal: ProxyRefusal, _ request: PreparedRequest, _ hop: Hop, for load: LoadContext,
@@ -49,10 +49,10 @@ extension HTTPHandler {
 extension NetworkExchange {
     var isChallenge: Bool { head?.status == .unauthorized || head?.status == .proxyAuthenticationRequired }
 
-    /// More of a refusal than this costs more to read than a new connection.
+    /// The maximum size in bytes of a refusal's body that is read; beyond it, a new connection is cheaper.
     private static var mostDrained: Int { 64 * 1024 }
 
-    /// Reads a short body that nobody wants, so that its connection can be used again.
+    /// Reads and drops a short body, so that its connection can be reused.
     func drain() async {
         guard !isSending, expectedLength ?? 0 <= Int64(Self.mostDrained) else { return }
         var count = 0

@@ -1,12 +1,12 @@
-// Tries after the first: when a policy says so, and when a network has come. Apart from `HTTPHandler`, for a
-// load that wants neither pays for neither.
+// Retries by policy, and the wait for connectivity: apart from `HTTPHandler`, so that loads without them do not pay for
+// them.
 
 import FoundationEssentials
 import URLLoadingIO
 import URLLoadingWire
 
 extension HTTPHandler {
-    /// One try after the other, as the policy says.
+    /// Attempts the request as often as the retry policy allows.
     @inline(never)
     static func tries(_ hop: Hop, for load: LoadContext) async throws(LoadError) -> any NetworkExchange {
         let policy = hop.request.retryPolicy ?? load.core.configuration.retryPolicy ?? .never
@@ -31,7 +31,7 @@ extension HTTPHandler {
         }
     }
 
-    /// A connection, after a wait for a network if there is none.
+    /// Leases a connection, after a wait for a network if there is none.
     @inline(never)
     static func leaseWaiting(
         _ route: Route, _ wanted: ConnectionRequest, since first: Int?, for load: LoadContext, inHTTP1: Bool

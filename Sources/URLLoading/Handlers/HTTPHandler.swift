@@ -1,10 +1,10 @@
-// http and https: a request made ready, one exchange on a connection, sent again on a fresh connection
-// if an idle one turned out to be stale.
+// Loads http and https: prepares the request, runs one exchange on a connection, and repeats it on a fresh connection
+// if an idle one was stale.
 
 import URLLoadingWire
 
 struct HTTPHandler: DirectHandler {
-    /// The last in the line: what it cannot load it refuses in its own words.
+    /// The last handler: it accepts every request, and fails those with an unsupported scheme.
     func canHandle(_ request: Request) -> Bool { true }
 
     func exchange(_ hop: Hop, for load: LoadContext) async throws(LoadError) -> any Exchange {
@@ -13,20 +13,20 @@ struct HTTPHandler: DirectHandler {
         return try await Self.exchange(hop, for: load)
     }
 
-    /// - Parameter attempt: which of the tries that a policy wants; 0 asks whether there is one.
+    /// - Parameter attempt: the number of the attempt under a retry policy; 0 if the policy was not consulted yet.
     static func exchange(_ hop: Hop, for load: LoadContext, attempt: Int = 0) async throws(LoadError)
         -> any NetworkExchange
     {
         if attempt == 0, hop.request.hasRetryPolicy || load.core.configuration.retryPolicy != nil {
             return try await tries(hop, for: load)
         }
-        // Of a transaction that has no exchange yet.
+        // The record of a transaction that has no exchange yet.
         var record: TransactionRecord?
         do throws(LoadError) {
             var retries = RetryPlan(hop.request, isRepeated: attempt > 1)
             var prepared = try await prepare(hop, for: load, retries)
             var talk = load.core.authenticator.isInUse ? try await talk(hop, for: load, prepared) : nil
-            // The least number of a connection made since this request had its last.
+            // Lowest connection id that counts as fresh after a stale-connection retry.
             var firstFresh = Int.min
             while true {
                 if let talk { try await talk.authorize(&prepared, load) }
@@ -56,7 +56,7 @@ struct HTTPHandler: DirectHandler {
                         else { return exchange }
                         retries.isChallenged = true
                     }
-                    // Before its place is given back.
+                    // Before the release, which would offer the connection to the next request.
                     if status == .misdirectedRequest { exchange.leaveConnection() }
                     exchange.release()
                 }
@@ -68,7 +68,7 @@ struct HTTPHandler: DirectHandler {
         }
     }
 
-    /// Keeps what an answer wants kept, be it the last or one on the way there.
+    /// Stores the cookies of a response, be it final or a challenge or redirect.
     private static func remember(
         _ head: HTTPHead, of exchange: any NetworkExchange, to request: PreparedRequest, for load: LoadContext
     ) {
@@ -76,7 +76,7 @@ struct HTTPHandler: DirectHandler {
         load.core.strictTransport?.receive(head, from: request.destination, isForced: exchange.isForced)
     }
 
-    /// What is sent once. A body is made anew each time.
+    /// Prepares the request for one attempt. A body is opened anew for each.
     private static func prepare(_ hop: Hop, for load: LoadContext, _ retries: RetryPlan) async throws(LoadError)
         -> PreparedRequest
     {
@@ -90,8 +90,8 @@ struct HTTPHandler: DirectHandler {
         return try await prepare(body, hop, for: load, retries)
     }
 
-    /// The policy that caches on the way are told. A background refresh (RFC 5861 §3) tells them nothing: the caller
-    /// did not ask for its revalidation.
+    /// The cache policy that is announced to intermediate caches. A background refresh (RFC 5861 §3) announces none,
+    /// because the caller did not ask for its revalidation.
     private static func cachePolicy(_ hop: Hop, _ load: LoadContext) -> Request.CachePolicy {
         let policy = hop.request.cachePolicy ?? load.core.configuration.cachePolicy
         return policy == .revalidate && hop.purpose.isRefresh ? .useProtocol : policy
@@ -115,7 +115,8 @@ struct HTTPHandler: DirectHandler {
         return prepared
     }
 
-    /// Whom to trust is asked before what to send (checklist 45): the connection is made first, and lies in the pool meanwhile.
+    /// Makes the connection before the body is prepared, so that the decision about the server's trust precedes the
+    /// decision about the body (checklist 45: the order of events). The connection waits in the pool.
     private static func connect(_ hop: Hop, for load: LoadContext) async throws(LoadError) {
         guard load.handshakeDecision != nil, !hop.purpose.opensWebSocket,
             case .success(let destination) = hop.request.destination, destination.target.origin.isSecure
@@ -127,8 +128,8 @@ struct HTTPHandler: DirectHandler {
         try await lease(prepared, for: load, since: nil, nil, hop, &talk).release()
     }
 
-    /// Leases a connection over the first usable way.
-    /// - Parameter first: the least number that the connection may have, after an idle one turned out to be stale.
+    /// Leases a connection over the first usable proxy or directly.
+    /// - Parameter first: the lowest connection id allowed, after an idle connection was stale.
     @inline(never)
     private static func lease(
         _ request: PreparedRequest, for load: LoadContext, since first: Int?, _ record: TransactionRecord?, _ hop: Hop,
@@ -162,7 +163,8 @@ struct HTTPHandler: DirectHandler {
             leased = try await pool.lease(route, for: wanted, since: first, inHTTP1: request.asksUpgrade)
         }
         let monitor = load.core.configuration.networkMonitor
-        // A kept connection is judged by what holds now; a new one was judged when it was made.
+        // A reused connection is checked against the current network restrictions; a new one was checked when it was
+        // made.
         switch leased {
         case .own(let connection):
             if connection.exchanges > 0, let refusal = wanted.access.refusal(of: connection.transport, monitor) {
@@ -181,7 +183,7 @@ struct HTTPHandler: DirectHandler {
         }
     }
 
-    /// The route with everything that tells apart whose connections may be used.
+    /// Completes the route by everything that must keep connections apart: login, traffic class, network access.
     private static func complete(
         _ route: Route, for request: PreparedRequest, _ load: LoadContext, _ access: NetworkAccess
     ) -> Route {
@@ -191,14 +193,15 @@ struct HTTPHandler: DirectHandler {
             route.trust = Route.Trust(
                 generation: load.core.pool.connector.secure.generation, group: load.handshakeDecision?.group ?? 0)
         }
-        // A login that opens a connection opens none that a proxy shares among its clients (RFC 4559 §6).
+        // A login that authenticates connections must not be used on a connection that a proxy shares among its clients
+        // (RFC 4559 §6).
         if let identity = request.identity, identity.login.mayPass(route.forwarder) { route.identity = identity }
         route.traffic = access.traffic
         return route
     }
 
-    /// Over proxies. An attempt that a proxy refuses is repeated with the credentials of a decision; see
-    /// `HTTPHandler+Authentication`.
+    /// Leases a connection over proxies. A tunnel that a proxy refused is requested again with the credentials of a
+    /// decision; see `HTTPHandler+Authentication`.
     private static func lease(
         _ request: PreparedRequest, through way: ProxyChain, _ wanted: ConnectionRequest, since first: Int?,
         for load: LoadContext, _ hop: Hop, _ talk: inout AuthenticationTalk?
@@ -218,7 +221,7 @@ struct HTTPHandler: DirectHandler {
         }
     }
 
-    /// Sends the request and waits for the head of its answer; `nil` if it came.
+    /// Sends the request and waits for the response's head. Returns the failure; `nil` if the head was received.
     @inline(never)
     private static func failure(of exchange: any NetworkExchange, _ request: PreparedRequest) async -> LoadError? {
         do throws(LoadError) { try await exchange.start(request) } catch { return error }

@@ -1,5 +1,5 @@
-// What a handler of the caller's answered. Its body is the caller's code: each piece is pulled in a task
-// of its own, which the load does not wait for when it ends.
+// The response of a custom handler. Its body is the caller's code: each piece is pulled in a task of its own, which the
+// load does not await when it ends.
 
 import FoundationEssentials
 import Synchronization
@@ -8,16 +8,16 @@ import URLLoadingWire
 
 final class HandlerExchange: Exchange, @unchecked Sendable {
     let response: Response
-    /// Where the handler wants the load to go on.
+    /// The request to which the handler redirects the load.
     let redirect: Request?
     private var pieces: AnyChunkIterator?
     private var pending = PendingChunk()
     private let makeTrailers: (@Sendable () -> Headers)?
-    /// Another's answer but for its body.
+    /// True if the handler forwarded a response and replaced only its body.
     var isForwarded = false
-    /// Its body is the load's, not read by another handler.
+    /// True if the load itself reads the body, not another handler.
     var isOutermost = false
-    /// Set by the load when it takes the answer.
+    /// The load, set when it takes the response.
     private let taker = Lock<LoadContext?>(nil)
 
     init(
@@ -35,7 +35,7 @@ final class HandlerExchange: Exchange, @unchecked Sendable {
     var trailers: Headers { makeTrailers?() ?? Headers() }
     var load: LoadContext? { taker.withLock { $0 } }
 
-    /// What its handler was given says whose it is: see `GatheredMarks`.
+    /// Empty, because the marks of the responses that the handler used are collected by `GatheredMarks`.
     func marks(for query: CacheQuery) -> AnswerMarks { AnswerMarks() }
 
     func taken(by load: LoadContext) { taker.withLock { $0 = load } }
@@ -64,8 +64,8 @@ final class HandlerExchange: Exchange, @unchecked Sendable {
 }
 
 extension AnyChunkIterator {
-    /// The next piece; nil at the end. The sequence is the caller's code: stopping the load cancels
-    /// it, and does not wait for it.
+    /// Returns the next piece; nil at the end. The sequence is the caller's code: stopping the load cancels it, and
+    /// does not wait for it.
     fileprivate func next(for load: LoadHandle) async -> Result<Chunk?, any Error> {
         let pulled = await Interruption.run(load) { [self] () -> Result<Chunk?, any Error> in
             do { return .success(try await next()) } catch { return .failure(error) }
@@ -76,7 +76,7 @@ extension AnyChunkIterator {
 }
 
 extension LoadError {
-    /// What a handler threw.
+    /// Creates the error for an error thrown by a handler.
     init(handler error: any Error, phase: Phase) {
         if let error = error as? LoadError {
             self = error
@@ -93,7 +93,7 @@ final class HandlerScope: Sendable {
     fileprivate struct Opened: Sendable { weak var exchange: (any Exchange)? }
     fileprivate struct State: Sendable {
         var count = 0
-        /// Two were inside at once.
+        /// True if two calls were inside at the same time.
         var haveOverlapped = false
         var isClosed = false
         var opened: [Opened] = []
@@ -101,7 +101,7 @@ final class HandlerScope: Sendable {
     }
     private let state = Lock(State())
 
-    /// Returns false if the load is over.
+    /// Registers a call inside. Returns false if the load has ended.
     func enter() -> Bool {
         state.withLock { state in
             guard !state.isClosed else { return false }
@@ -126,7 +126,7 @@ final class HandlerScope: Sendable {
         waiting?.wake()
     }
 
-    /// Closes the scope: no code enters any more, and the last to leave releases the exchanges.
+    /// Closes the scope: no call may enter any more, and the last one to leave releases the exchanges.
     func end() {
         let left = state.withLock { state in
             state.isClosed = true
@@ -135,7 +135,7 @@ final class HandlerScope: Sendable {
         for opened in left { opened.exchange?.release() }
     }
 
-    /// Closes the scope, and returns when the code inside has left.
+    /// Closes the scope, and waits until the calls inside have left.
     func close() async {
         end()
         let slot = Poller.shared.borrowSlot()

@@ -1,4 +1,4 @@
-// A request on its way through the handlers of a session.
+// Passes a request through the handlers of a session.
 
 import URLLoadingIO
 import URLLoadingWire
@@ -25,8 +25,8 @@ extension HandlerLine {
         }
     }
 
-    /// Answers a request with the first handler behind a place in the line that can handle it.
-    /// - Parameter gathered: collects the owners of the answers that handlers are given.
+    /// Answers a request with the first handler behind `place` that can handle it.
+    /// - Parameter gathered: collects the owners of the responses that handlers receive.
     static func answer(
         _ hop: Hop, for load: LoadContext, from line: [any ProtocolHandler], after place: Int,
         _ gathered: GatheredMarks
@@ -56,7 +56,7 @@ extension HandlerLine {
         case .answered(.failure(let error)):
             throw LoadError(load.stopReason, or: LoadError(handler: error, phase: .waiting)).at(request.url)
         case .stopped, .late:
-            // A handler behind another one runs inside that one's scope, which waits for it.
+            // A handler called by another handler runs inside the scope of the outermost one, which waits for it.
             if client.isOutermost { await client.scope.close() }
             throw LoadError(load.stopReason ?? .cancelled, phase: .waiting).at(request.url)
         }

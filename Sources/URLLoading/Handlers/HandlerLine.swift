@@ -1,19 +1,18 @@
-// Custom and built-in handlers: which of them answers a request, in which order they are asked.
+// The custom and built-in handlers of a session, and the order in which they are consulted.
 
 import Synchronization
 import URLLoadingIO
 
-/// Handlers that every session of the process asks, after its own and before the built-in ones.
+/// Handlers for every session of the process, consulted after the session's own and before the built-in ones.
 ///
 /// ```swift
 /// let registration = ProtocolHandlers.register(Greeting())
 /// …
 /// registration.cancel()
 /// ```
-/// Meant for tests and for programs with one purpose: who writes a library gives its sessions
-/// ``Configuration/handlers`` of their own.
+/// Meant for tests and for applications. A library should set ``Configuration/handlers`` of its own sessions instead.
 public enum ProtocolHandlers {
-    /// Registers a handler, to be asked before those registered until now.
+    /// Registers a handler, which is consulted before those registered earlier.
     @discardableResult
     public static func register(_ handler: any ProtocolHandler) -> Registration {
         let registration = Registration()
@@ -24,9 +23,9 @@ public enum ProtocolHandlers {
         return registration
     }
 
-    /// A handler's place among those of the process, until it is cancelled.
+    /// The registration of a handler for the process, until it is cancelled.
     public final class Registration: Sendable {
-        /// Requests from now on are no longer offered to the handler; those it has, it goes on with.
+        /// Removes the handler: later requests are not offered to it; those in progress continue.
         public func cancel() {
             state.withLock { state in
                 state.entries.removeAll { $0.0 === self }
@@ -43,7 +42,7 @@ public enum ProtocolHandlers {
 
     static var isEmpty: Bool { count.load(ordering: .acquiring) == 0 }
 
-    /// In the order of asking.
+    /// The registered handlers in the order of consultation.
     static var registered: [any ProtocolHandler] { state.withLock { $0.entries.reversed().map(\.1) } }
 }
 
@@ -53,16 +52,16 @@ struct HandlerLine: Sendable {
     private let builtIn: [any ProtocolHandler]
 
     /// - Parameters:
-    ///   - own: the handlers of a configuration: the last is asked first.
-    ///   - builtIn: in the order of asking.
+    ///   - own: the handlers of a configuration: the last is consulted first.
+    ///   - builtIn: the built-in handlers in the order of consultation.
     init(own: [any ProtocolHandler], builtIn: [any ProtocolHandler]) {
         self.own = own.reversed()
         self.builtIn = builtIn
     }
 
-    /// Whether http and https need not ask anybody.
+    /// True if there are no custom handlers, so that http and https need not consult any.
     var isPlain: Bool { own.isEmpty && ProtocolHandlers.isEmpty }
 
-    /// In the order of asking. The last takes what nobody else does, if only to refuse it.
+    /// All handlers in the order of consultation. The last one accepts every request, if only to fail it.
     var inOrder: [any ProtocolHandler] { own + ProtocolHandlers.registered + builtIn }
 }

@@ -1,22 +1,22 @@
-// What handlers of this package may do beyond the public seam: read the body of a request, and answer
-// with what others answered but for its body.
+// Capabilities of this package's handlers beyond the public API: reading the body of a request, and forwarding a
+// response with another body.
 
 package import FoundationEssentials
 package import URLLoadingIO
 package import URLLoadingWire
 
 extension ProtocolClient {
-    /// Whose time the load's session takes.
+    /// The clock of the load's session.
     package var clock: LoopClock { load.clock }
 }
 
 extension ProtocolResponse {
-    /// Where another handler wants the load to go on.
+    /// The request to which another handler redirects the load.
     package var redirect: Request? { exchange.redirect }
 
-    /// The same answer with another body.
-    /// - Parameter trailers: asked for when the body has ended. Must not hold what is answered: that is let
-    ///   go of together with the body.
+    /// Returns this response with another body.
+    /// - Parameter trailers: called when the body has ended. Must not hold the response, which is released together
+    ///   with the body.
     package func with<S: AsyncSequence & Sendable>(
         body: S, trailers: @escaping @Sendable () -> Headers
     ) -> ProtocolResponse where S.Element: ContiguousBytes {
@@ -28,19 +28,19 @@ extension ProtocolResponse {
 }
 
 extension RequestBody {
-    /// The bytes, if they are held.
+    /// The bytes of a body in memory.
     package var heldData: Data? { if case .data(let data) = content { data } else { nil } }
-    /// The file, if all of one is sent and nothing else.
+    /// The file, if the body is one whole file.
     package var file: URL? {
         guard case .parts(let parts) = content, parts.count == 1, case .file(let path, nil)? = parts.first else {
             return nil
         }
         return URL(filePath: path)
     }
-    /// A decision is asked for it.
+    /// True if ``Decisions/bodyProvider`` supplies the body.
     package var isDemanded: Bool { if case .provided = content { true } else { false } }
 
-    /// Lends each piece in turn. A body of a sequence asks for a fresh one.
+    /// Calls `use` with each piece in turn. A sequence is created anew.
     package func forEachPiece(_ use: (UnsafeRawBufferPointer) -> Void) async throws {
         switch content {
         case .data(let data): data.withUnsafeBytes(use)
@@ -53,10 +53,10 @@ extension RequestBody {
         }
     }
 
-    /// The same body, whose pieces are shown on their way out.
+    /// Returns this body with observers of its pieces.
     /// - Parameters:
-    ///   - begin: called each time the body is asked for: it may have to be sent again.
-    ///   - piece: called for each piece before it is sent.
+    ///   - begin: called each time the body is opened; it may have to be sent again.
+    ///   - piece: called with each piece before it is sent.
     package func watched(
         begin: @escaping @Sendable () -> Void, piece: @escaping @Sendable (UnsafeRawBufferPointer) -> Void
     ) -> RequestBody {

@@ -1,52 +1,54 @@
-// An exchange with a server: what `HTTPHandler` needs of it, whichever version of HTTP it speaks.
+// An exchange with a server, as `HTTPHandler` uses it, independent of the version of HTTP.
 
 import URLLoadingIO
 import URLLoadingWire
 
 protocol NetworkExchange: Exchange {
-    /// Sends the request and waits for the head of the answer.
+    /// Sends the request and waits for the head of the response.
     func start(_ request: PreparedRequest) async throws(LoadError)
-    /// A failure that only says that the peer had closed a kept connection before we used it.
+    /// True if the request failed because the peer had closed an idle connection before it was used (a stale
+    /// connection).
     var failedStale: Bool { get }
-    /// The peer has not looked at the request, and will not: nothing speaks against sending it again.
+    /// True if the peer has not processed the request and will not, so it is safe to send it again.
     var failedUnprocessed: Bool { get }
-    /// The peer says that it must be asked in HTTP/1.1, and is from now on.
+    /// Returns true if the peer requires HTTP/1.1 for this request, and marks the origin accordingly.
     func fallsBack() -> Bool
-    /// Others use its connection. If the server says that it is none for this request, another is made.
+    /// True if other requests use the connection. On 421 (Misdirected Request) another connection is made for the
+    /// request.
     var isShared: Bool { get }
     func leaveConnection()
-    /// The identity that its request carried beyond the caller's fields.
+    /// The identity that the request carried beyond the caller's fields.
     var carried: CarriedIdentity { get }
-    /// The address of its server.
+    /// The address of the server.
     var source: AnswerSource { get }
-    /// A resolver or a proxy of the configuration's own led to its server.
+    /// True if a resolver or a proxy of the configuration led to the server.
     var isPrivatelyRouted: Bool { get }
-    /// A decision trusts the server, and the checks do not.
+    /// True if a decision trusts the server although the certificate checks failed.
     var isForced: Bool { get }
-    /// The server knows by a certificate who asks.
+    /// True if this client has authenticated itself to the server by a certificate.
     var isIdentified: Bool { get }
-    /// The certificate that the server, or a proxy that gets the requests themselves, has shown.
+    /// The digest of the certificate of the server, or of a proxy that receives the requests themselves.
     var serverDigest: String? { get }
-    /// What became of it, for the metrics.
+    /// Records the failure for the metrics.
     func note(_ error: LoadError)
-    /// It went over a connection that had been opened by a proof, and its server does not remember.
+    /// True if the connection was authenticated, and its peer no longer accepts that authentication.
     var hasLostProof: Bool { get }
-    /// What names its connection to a proof for the origin, or for the proxy that gets the requests themselves (RFC 5929);
-    /// `nil` without TLS with just that one.
+    /// Returns the TLS channel binding to the origin, or to the proxy that receives the requests themselves (RFC 5929);
+    /// `nil` without a direct TLS connection to it.
     func binding(toProxy: Bool) -> [UInt8]?
-    /// The body is to end as the server has proved it.
+    /// Checks the body against the server's digest proof at its end.
     func prove(_ proof: DigestProof)
-    /// The proxy that answers in the origin's place; `nil` if the origin does.
+    /// The proxy that forwards the request; `nil` if the connection leads to the origin.
     var forwarder: Proxy? { get }
-    /// The content coding of the answer is undone.
+    /// True if the response's content coding is decoded.
     var isDecoding: Bool { get }
-    /// The opening of a WebSocket that the request has offered; nil without one.
+    /// The WebSocket handshake that the request has offered; nil without one.
     var handshake: WebSocketHandshake? { get }
-    /// Gives the connection, or the stream, away; nil if it is released already.
+    /// Hands over the connection, or the stream; nil if the exchange was already released.
     func surrender() -> SurrenderedConnection?
 }
 
-/// A connection, or a stream of one, that an exchange has given away.
+/// A connection, or a stream of one, that an exchange has handed over.
 struct SurrenderedConnection {
     let transport: any Transport
     /// Bytes that were received behind the head.

@@ -1,9 +1,8 @@
 public import FoundationEssentials
 import URLLoadingIO
 
-/// Answers requests: of a scheme of its own, or in the place of whoever would answer them otherwise.
-/// Stubs, middleware, record and replay are handlers; `http`, `file` and `data` are answered by handlers
-/// too.
+/// Answers requests: those of a custom URL scheme, or any others in place of the built-in handlers. Stubs, middleware,
+/// record and replay are handlers; the library itself answers `http`, `file` and `data` with handlers.
 ///
 /// ```swift
 /// struct Greeting: ProtocolHandler {
@@ -14,7 +13,7 @@ import URLLoadingIO
 /// }
 /// configuration.handlers = [Greeting()]
 /// ```
-/// A handler that changes what others answer forwards with ``ProtocolClient/next``:
+/// A handler that changes requests or responses forwards with ``ProtocolClient/next``:
 ///
 /// ```swift
 /// func load(_ request: Request, client: ProtocolClient) async throws -> ProtocolResponse {
@@ -23,24 +22,24 @@ import URLLoadingIO
 ///     return try await client.next.load(request)
 /// }
 /// ```
-/// Handlers are asked in reverse order of their registration: the session's
-/// (``Configuration/handlers``), then those of the process (``ProtocolHandlers``), then the built-in ones.
-/// The first that can handle a request does. Each request of a chain of redirects is asked for anew.
+/// Handlers are consulted in reverse order of their registration: the session's (``Configuration/handlers``), then
+/// those of the process (``ProtocolHandlers``), then the built-in ones. The first that can handle a request answers it.
+/// Each request of a chain of redirects is offered anew.
 public protocol ProtocolHandler: Sendable {
-    /// Whether this handler answers the request. Asked for every request; must be quick.
+    /// Returns whether this handler answers the request. Called for every request; must be quick.
     func canHandle(_ request: Request) -> Bool
 
-    /// The request in its canonical form, if that is another; `nil`, the default, if it is fine as it is.
-    /// A change is reported as ``LoadEvent/canonicalized(_:)``.
+    /// Returns the request in its canonical form; `nil`, the default, leaves it unchanged. A change is reported as
+    /// ``LoadEvent/canonicalized(_:)``.
     func canonical(_ request: Request) -> Request?
 
-    /// Answers the request. Runs in a task of its own, with the priority and the task-local values of the
-    /// load, and is cancelled when the load ends; then nobody waits for it.
+    /// Answers the request. Runs in a task of its own, with the priority and the task-local values of the load. The
+    /// task is cancelled when the load ends, and is not awaited then.
     ///
     /// - Parameters:
-    ///   - request: in its canonical form.
+    ///   - request: the request in its canonical form.
     ///   - client: the load that is answered.
-    /// - Throws: a ``LoadError`` ends the load as it is; any other error, with
+    /// - Throws: a ``LoadError`` ends the load unchanged; any other error ends it with
     ///   ``LoadError/Reason/handlerFailed``, the error in ``LoadError/underlying``.
     func load(_ request: Request, client: ProtocolClient) async throws -> ProtocolResponse
 }
@@ -49,7 +48,7 @@ extension ProtocolHandler {
     public func canonical(_ request: Request) -> Request? { nil }
 }
 
-/// A handler of ours: it hears of the load's end by itself, so it runs in the load's own task.
+/// A built-in handler. It observes the end of the load, so it runs in the load's own task.
 protocol DirectHandler: ProtocolHandler {
     func exchange(_ hop: Hop, for load: LoadContext) async throws(LoadError) -> any Exchange
 }
@@ -60,45 +59,45 @@ extension DirectHandler {
     }
 }
 
-/// The load a handler answers: whom it asks what it cannot know itself.
+/// The handler's access to the load that it answers: the next handlers and the caller's decisions.
 public struct ProtocolClient: Sendable {
     let load: LoadContext
     let scope: HandlerScope
     let hop: Hop
     let line: [any ProtocolHandler]
-    /// Where in the line the handler stands.
+    /// The handler's index in the order of consultation.
     let position: Int
-    /// No other handler waits for its answer.
+    /// True if no other handler waits for the response.
     let isOutermost: Bool
-    /// Notes whose the answers are that this handler, and those behind it, are given.
+    /// Collects the owners of the responses that this handler, and those behind it, receive.
     let gathered: GatheredMarks
 
     /// The handlers behind this one.
     public var next: Next { Next(client: self) }
 
-    /// Answers with what comes behind.
+    /// Forwards requests to the handlers behind this one.
     public struct Next: Sendable {
         let client: ProtocolClient
 
-        /// Lets the next handler that can handle the request answer it: at last the network.
+        /// Forwards a request to the next handler that can handle it; the last is the network.
         ///
-        /// May be called more than once, for another try, or not at all. A body that is not taken is
-        /// discarded with its answer. The request may be another than the one that was asked for; a
-        /// session's own credentials still go to the origin the caller named only.
-        /// - Throws: the ``LoadError`` of who answered; ``LoadError/Reason/cancelled`` once the load is over.
+        /// A handler may call it several times, as for a retry, or not at all. A body that is not read is discarded
+        /// with its response. The request may differ from the one the handler was given; the session's own credentials
+        /// are still sent only to the origin that the caller named.
+        /// - Throws: the ``LoadError`` of the handler behind; ``LoadError/Reason/cancelled`` once the load has ended.
         public func load(_ request: Request) async throws(LoadError) -> ProtocolResponse {
             try await client.forward(client.hop(for: request))
         }
     }
 
-    /// Asks the caller for a credential: ``Decisions/challenge`` of the load, or else of its session.
-    /// Without one, the answer is ``ChallengeDecision/performDefaultHandling``.
+    /// Calls the challenge decision: ``Decisions/challenge`` of the load, or else of its session. Without a decision it
+    /// returns ``ChallengeDecision/performDefaultHandling``.
     /// - Throws: ``LoadError`` as any decision does.
     public func decide(_ challenge: Challenge) async throws(LoadError) -> ChallengeDecision {
         try enter()
         defer { scope.leave() }
         let decision = try await load.decide(challenge)
-        // What the handler makes of an identity is not seen here.
+        // The handler's use of a credential is not observable, so its response must not be stored.
         switch decision {
         case .use, .present: gathered.add(.unstorable)
         case .performDefaultHandling, .rejectProtectionSpace, .continueWithoutCredential, .cancel, .accept: break
@@ -106,7 +105,7 @@ public struct ProtocolClient: Sendable {
         return decision
     }
 
-    /// A hop with the handler's request in the place of the caller's.
+    /// Returns a hop with the handler's request in place of the caller's.
     func hop(for request: Request) -> Hop {
         var hop = hop
         hop.isForeign = hop.isForeign || !request.goes(where: hop.request)
@@ -140,7 +139,7 @@ public struct ProtocolClient: Sendable {
         if load.core.cache != nil { gathered.add(exchange.marks(for: CacheQuery(hop, load))) }
     }
 
-    /// Begins library code inside the handler's task, which the load waits for when it ends. `leave` must follow.
+    /// Enters library code in the handler's task; the load waits for it when it ends. `leave` must follow.
     func enter() throws(LoadError) {
         guard load.enter(scope) else { throw LoadError(load.stopReason ?? .cancelled, phase: .waiting) }
     }
@@ -148,13 +147,13 @@ public struct ProtocolClient: Sendable {
     func leave() { scope.leave() }
 }
 
-/// What a handler answers: a response with its body, or a redirect.
+/// The answer of a handler: a response with its body, or a redirect.
 public struct ProtocolResponse: Sendable {
     let exchange: any Exchange
-    /// What is answered, before the body.
+    /// The response without its body.
     public var response: Response { exchange.response }
-    /// The body, for one consumer. Who reads it answers with something else; an answer that is passed on
-    /// keeps its body without anybody touching it.
+    /// The body, for one consumer. A handler that reads it must answer with another body; a response that is forwarded
+    /// unread keeps its body.
     public let body: ResponseBody
 
     init(_ exchange: any Exchange) {
@@ -162,15 +161,15 @@ public struct ProtocolResponse: Sendable {
         body = ResponseBody(ScopedBody(exchange, isInside: true))
     }
 
-    /// A response and all of its body.
+    /// Creates an answer of a response with its whole body.
     public static func response(_ response: Response, data: Data = Data()) -> ProtocolResponse {
         ProtocolResponse(HandlerExchange(response, data.isEmpty ? nil : AnyChunkIterator(OneChunk(data))))
     }
 
-    /// A response and a body in pieces, pulled no faster than the caller reads. The sequence is iterated in
-    /// a task of its own for each piece, and cancelled when the load ends.
+    /// Creates an answer of a response and a body in pieces, pulled no faster than the caller reads. Each piece is
+    /// pulled in a task of its own, which is cancelled when the load ends.
     ///
-    /// Of an error the sequence throws, the caller gets a ``LoadError`` as it is, any other as
+    /// A ``LoadError`` that the sequence throws reaches the caller unchanged, any other error as
     /// ``LoadError/Reason/handlerFailed``.
     public static func response<S: AsyncSequence & Sendable>(
         _ response: Response, body: S
@@ -178,8 +177,8 @@ public struct ProtocolResponse: Sendable {
         ProtocolResponse(HandlerExchange(response, AnyChunkIterator(body)))
     }
 
-    /// A redirect: the caller's decision is asked, then the request is sent as it is. `file` and `data` are
-    /// reached only from themselves.
+    /// Creates a redirect: the caller's redirect decision is called, then the request is sent as it is. `file` and
+    /// `data` URLs are reached only from URLs of the same scheme.
     public static func redirect(_ response: Response, to request: Request) -> ProtocolResponse {
         ProtocolResponse(HandlerExchange(response, nil, redirect: request))
     }

@@ -1,14 +1,15 @@
-// The body of an exchange that a closure of the caller's, or a handler, reads.
+// The body of an exchange, as a caller's closure or a handler reads it.
 
 import FoundationEssentials
 import Synchronization
 import URLLoadingIO
 import URLLoadingWire
 
-/// Guards an exchange that a caller can pass around: one reader at a time, none after the scope.
+/// Guards the body of an exchange in the caller's hands: one reader at a time, none after the scope.
 final class ScopedBody: BodySource {
     private let exchange: any Exchange
-    /// A handler reads it, to answer with something else: what comes through is not the load's body.
+    /// True if a handler reads the body in order to answer with another one: its bytes are not those of the load's
+    /// body.
     private let isInside: Bool
     private let state = Atomic<UInt8>(State.idle.rawValue)
     private let isClaimed = Atomic<Bool>(false)
@@ -56,7 +57,7 @@ final class ScopedBody: BodySource {
         guard move(from: .idle, to: .reading) else { throw .bodyUnavailable }
     }
 
-    /// Closed while we read: the last one out releases, and ends the load.
+    /// If the body was closed during the read, the reader releases the exchange and ends the load.
     private func leave(_ load: LoadContext) {
         guard !move(from: .reading, to: .idle) else { return }
         exchange.release()
@@ -68,7 +69,7 @@ final class ScopedBody: BodySource {
         if !trailers.isEmpty { finalTrailers.withLock { $0 = trailers } }
     }
 
-    /// No more reads. Returns false if somebody is inside one: he is woken, and ends the load.
+    /// Prevents further reads. Returns false if a read is in progress: it is woken, and ends the load.
     func close() -> Bool {
         switch State(rawValue: state.exchange(State.closed.rawValue, ordering: .acquiringAndReleasing)) {
         case .reading:

@@ -7,11 +7,11 @@ enum BodyPiece {
     case end
 }
 
-/// What an exchange has and nobody has taken.
+/// The received bytes of an exchange that its reader has not taken.
 struct PendingChunk {
     var chunk: Chunk?
 
-    /// As much of it as is wanted; `nil` if nothing is here, or wanted.
+    /// Removes and returns up to `most` bytes; `nil` if there are none or `most` is 0.
     mutating func take(atMost most: Int) -> BodyPiece? {
         guard let chunk, most > 0 else { return nil }
         guard chunk.count > most else {

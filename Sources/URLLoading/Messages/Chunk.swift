@@ -25,13 +25,13 @@ public struct Chunk: Sendable {
     }
 
     init(storage: ChunkStorage, range: Range<Int>) {
-        // Nothing that reads a chunk looks again: one beyond its buffer would be other people's memory.
+        // Readers of a chunk do not check its range again, and a range beyond the buffer would expose foreign memory.
         precondition(range.lowerBound >= 0 && range.upperBound <= storage.capacity)
         self.storage = storage
         self.range = range
     }
 
-    /// The same bytes as two chunks.
+    /// Returns the bytes as two chunks, without a copy.
     func split(at count: Int) -> (Chunk, Chunk) {
         let cut = range.lowerBound + count
         return (
@@ -40,7 +40,7 @@ public struct Chunk: Sendable {
         )
     }
 
-    /// Lends the bytes for the length of the call.
+    /// Calls `use` with the bytes, which are valid during the call only.
     public func withBytes<R, E: Error>(_ use: (RawSpan) throws(E) -> R) throws(E) -> R {
         try use(unsafe RawSpan(_unsafeBytes: storage.bytes(range)))
     }
@@ -72,7 +72,7 @@ extension [UInt8] {
     }
 }
 
-/// The buffer under chunks. Written only by the connection, and only while no chunk refers to it.
+/// The buffer that chunks refer to. Only the connection writes to it, and only the part that no chunk refers to.
 final class ChunkStorage: @unchecked Sendable {
     let base: UnsafeMutableRawPointer
     let capacity: Int
@@ -85,7 +85,7 @@ final class ChunkStorage: @unchecked Sendable {
 
     deinit { base.deallocate() }
 
-    /// - Parameter range: of a chunk, or of what was received.
+    /// - Parameter range: the range of a chunk, or of received bytes.
     func bytes(_ range: Range<Int>) -> UnsafeRawBufferPointer {
         assert(range.lowerBound >= 0 && range.upperBound <= capacity)
         return UnsafeRawBufferPointer(start: base + range.lowerBound, count: range.count)

@@ -1,22 +1,22 @@
-// Answers that came whole and are not what was asked for, and bodies that are not what they say.
+// Reasons of failure of complete responses that do not answer the request, and of malformed bodies.
 
 public import URLLoadingWire
 
 extension LoadError.Reason {
-    /// The status is no success where one is required; see ``LoadError/status``. Loads end with it only where they were
-    /// told to (``Response/requireSuccess()``, ``DownloadOptions/requiresSuccess``), and downloads that are resumed, for an
-    /// error's page is no rest of anything.
+    /// The status is not a success (2xx) although success is required; see ``LoadError/status``. Only loads that
+    /// require success (``Response/requireSuccess()``, ``DownloadOptions/requiresSuccess``) and resumed downloads end
+    /// with it, because an error page cannot continue a file.
     public static let unacceptableStatus = Self("unacceptableStatus", -1011)
-    /// The server answered a resumed download with a 206 that is not known to be the rest of what is held: it does not
-    /// repeat the validator, or carries another part (RFC 9110 §15.3.7); see ``LoadError/response``. What is held is as it
-    /// was. If it stays so, begin anew.
+    /// The 206 response to a resumed download is not known to continue the partial file: it does not repeat the
+    /// validator, or carries another range (RFC 9110 §15.3.7); see ``LoadError/response``. The partial file is
+    /// unchanged. If the error persists, start the download anew.
     public static let resumeMismatch = Self("resumeMismatch", -1011)
-    /// The response has another media type than the one it is read as.
+    /// The media type of the response is not the expected one.
     public static let unacceptableContentType = Self("unacceptableContentType", -1011)
-    /// The body is not what it was decoded as; ``LoadError/underlying`` is the decoder's error.
+    /// The body cannot be decoded as the requested type; ``LoadError/underlying`` is the decoder's error.
     public static let undecodableBody = Self("undecodableBody", -1017)
 
-    /// A multipart type without a boundary, or with one that cannot be (RFC 2046 §5.1.1).
+    /// A multipart media type without a boundary, or with an invalid one (RFC 2046 §5.1.1).
     public static let malformedBoundary = Self(.malformedBoundary)
     /// More parts than ``Configuration/Limits/partCount``.
     public static let tooManyParts = Self(.tooManyParts)
@@ -33,10 +33,10 @@ extension LoadError.Reason {
     public static let eventTooLarge = Self(.eventTooLarge)
 }
 
-/// What an error of a response carries of it.
+/// Carries a refused response inside a `LoadError`.
 private struct RefusedResponse: Error, CustomStringConvertible {
     let response: Response
-    /// Nothing of its fields.
+    /// The status only: header values must not get into logs.
     var description: String { response.http?.status.description ?? "no status" }
 }
 
@@ -51,7 +51,7 @@ extension LoadError {
     /// ```
     public var response: Response? { (underlying as? RefusedResponse)?.response }
 
-    /// The status of ``response``.
+    /// The status of ``response``; `nil` if there is none.
     public var status: Status? { response?.http?.status }
 
     init(refusing response: Response, _ reason: Reason, _ detail: String) {
@@ -68,7 +68,7 @@ extension Response {
     /// let (data, response) = try await session.data(for: request)
     /// try response.requireSuccess()
     /// ```
-    /// - Returns: itself.
+    /// - Returns: this response.
     /// - Throws: ``LoadError/Reason/unacceptableStatus``; the error carries this response.
     @discardableResult
     public func requireSuccess() throws(LoadError) -> Response {

@@ -1,32 +1,33 @@
-// What goes wrong before a proxy has let a load through. Which one it was, and what it said, is told by
-// `ProxyFailure`: in a chain every hop may fail.
+// Failures before a proxy has forwarded the load. Every hop of a proxy chain may fail; `ProxyFailure` names the hop and
+// its response.
 
 import URLLoadingWire
 
 extension LoadError.Reason {
-    /// The text or the parts of a proxy are none; in the environment too, whose bad proxies are not passed by.
+    /// A proxy's URL or its parts are invalid. Invalid proxies in the environment are an error too, and are not
+    /// bypassed.
     public static let badProxy = Self("badProxy", -1000)
-    /// The proxy's own name does not exist.
+    /// The proxy's host name does not exist.
     public static let proxyNotFound = Self("proxyNotFound", -1003)
-    /// The desktop's settings could not be asked, so that nobody knows whether there is a proxy: libproxy failed.
+    /// The desktop's proxy settings could not be read, because libproxy failed. Whether a proxy is required is unknown.
     public static let proxyResolutionFailed = Self("proxyResolutionFailed", -1006)
-    /// The proxy would not connect: it answered CONNECT with a status that is no success, or SOCKS with a refusal.
+    /// The proxy refused to connect: it answered CONNECT with a status other than 2xx, or SOCKS with a refusal.
     public static let proxyRefused = Self("proxyRefused", -1004)
-    /// The proxy wants credentials, or others (407, or SOCKS 5 in its own words). A 407 to a request for `http` is a
-    /// response, for there the proxy answers the request itself.
+    /// The proxy requires credentials, or refused those it got: 407 to CONNECT, or a SOCKS 5 authentication failure. A
+    /// 407 to a request for an `http` URL is a response instead, because the proxy answers the request itself.
     public static let proxyAuthenticationRequired = Self("proxyAuthenticationRequired", -1013)
 
-    /// The interface or address of ``Configuration/networkInterface`` is not there, or cannot reach the family of
-    /// addresses that the host has.
+    /// The interface or address of ``Configuration/networkInterface`` does not exist, or has no address of the host's
+    /// families.
     public static let interfaceUnavailable = Self("interfaceUnavailable", -1004)
 
-    /// What answered is no SOCKS proxy of the version that was asked for.
+    /// The peer does not speak the configured version of SOCKS.
     public static let notSOCKS = Self(.notSOCKS)
-    /// A SOCKS reply out of grammar (RFC 1928 §6).
+    /// A malformed SOCKS reply (RFC 1928 §6).
     public static let malformedSOCKSReply = Self(.malformedSOCKSReply)
 }
 
-/// Which proxy a load failed at: ``LoadError/proxyFailure``.
+/// The proxy at which a load failed: ``LoadError/proxyFailure``.
 ///
 /// ```swift
 /// catch where error.reason == .proxyAuthenticationRequired {
@@ -34,17 +35,17 @@ extension LoadError.Reason {
 /// }
 /// ```
 public struct ProxyFailure: Error, Sendable, CustomStringConvertible {
-    /// The hop that failed: the proxy that could not be reached, did not prove who it is, or refused.
+    /// The proxy that could not be reached, could not be authenticated, or refused.
     public let proxy: Proxy
-    /// What it answered to CONNECT; `nil` if it has not. Its body is not read: whoever stands between would
-    /// speak in the origin's name.
+    /// The head of the proxy's response to CONNECT; `nil` if there was none. The body is not read, because it could be
+    /// mistaken for content of the origin.
     public let head: HTTPHead?
-    /// The number of its refusal in SOCKS; `nil` if there was none.
+    /// The reply code of a SOCKS refusal; `nil` if there was none.
     public let reply: UInt8?
-    /// Why, if it did not prove who it is.
+    /// The underlying error if the proxy could not be authenticated.
     var cause: (any Error)?
 
-    /// Nothing of its fields.
+    /// The proxy and the status or reply code; no header values.
     public var description: String {
         if let head { return "\(proxy): \(head.status)" }
         return reply.map { "\(proxy): reply \($0)" } ?? "\(proxy)"
@@ -52,11 +53,11 @@ public struct ProxyFailure: Error, Sendable, CustomStringConvertible {
 }
 
 extension LoadError {
-    /// The proxy at which it failed; `nil` if it was none. What fails behind the last proxy, such as the handshake with
-    /// the origin, is not the proxy's.
+    /// The proxy at which the load failed; `nil` if a proxy was not the cause. Failures behind the last proxy, such as
+    /// the TLS handshake with the origin, are not proxy failures.
     public var proxyFailure: ProxyFailure? { underlying as? ProxyFailure }
 
-    /// The same, said of a proxy.
+    /// Returns this error attributed to a proxy.
     func at(_ proxy: Proxy, head: HTTPHead? = nil, reply: UInt8? = nil) -> LoadError {
         guard proxyFailure == nil else { return self }
         let words = [proxy.name, detail].compactMap { $0 }.joined(separator: ": ")
@@ -68,8 +69,9 @@ extension LoadError {
             resumeToken: resumeToken)
     }
 
-    /// Whether another way is worth trying: a proxy could not be reached or used. One that refuses has decided, and
-    /// so has whoever stopped the load. One that does not prove who it is may be somebody who wants another way taken.
+    /// True if another proxy may be tried after this failure: the proxy could not be reached or used. A refusal by the
+    /// proxy and a stop of the load are final. So is a failed authentication of the proxy, which an attacker may have
+    /// caused in order to force another route.
     var leavesAnotherWay: Bool {
         guard let failure = proxyFailure, failure.head == nil, failure.reply == nil else { return false }
         guard phase != .securing || reason == .connectionLost else { return false }

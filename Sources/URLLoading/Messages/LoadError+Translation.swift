@@ -1,4 +1,4 @@
-// The one place where failures of the floors below become what callers see.
+// Translates failures of the lower modules into `LoadError`.
 
 import URLLoadingIO
 package import URLLoadingWire
@@ -14,7 +14,7 @@ extension LoadError {
         self.init(why, phase: phase, party: party)
     }
 
-    /// The reason the load was stopped for, or else another error. Either names the URL that the error names.
+    /// Creates the error of the stop reason, or else returns `error`. Both name the URL that `error` names.
     init(_ reason: StopReason?, or error: LoadError) {
         if let reason { self = LoadError(reason, phase: error.phase).at(error.url) } else { self = error }
     }
@@ -82,7 +82,7 @@ extension LoadError.Phase {
 }
 
 extension LoadError.Reason {
-    /// Each way to break the protocol has a reason of its own, named like the violation.
+    /// Returns the reason for a protocol violation. Each violation has a reason of its own, with the same name.
     init(_ violation: WireViolation) {
         switch violation.code {
         case .invalidURL, .invalidHost, .invalidPort, .ambiguousAuthority: self = .badURL

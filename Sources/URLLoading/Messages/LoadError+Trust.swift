@@ -1,9 +1,9 @@
-// What goes wrong while a peer proves who it is, or we do.
+// Failures of authentication: of the server's certificate, and of this client's certificate or credentials.
 
 import URLLoadingIO
 
 extension LoadError.Reason {
-    /// The server vouches for itself: nobody else does.
+    /// The certificate is signed by its own key, and is not a trusted root.
     public static let certificateSelfSigned = Self("certificateSelfSigned", -1202)
     /// A key or a signature in the chain is weaker than ``Configuration/TLS/minimumStrength``.
     public static let certificateWeak = Self("certificateWeak", -1202)
@@ -11,20 +11,20 @@ extension LoadError.Reason {
     public static let certificateSignatureInvalid = Self("certificateSignatureInvalid", -1202)
     /// The chain holds none of the pins of this host.
     public static let certificatePinMismatch = Self("certificatePinMismatch", -1202)
-    /// The status that must be stapled to the certificate is missing, or worth nothing.
+    /// The required stapled OCSP response is missing or invalid.
     public static let certificateStatusMissing = Self("certificateStatusMissing", -1202)
-    /// A decision did not want it.
+    /// A challenge decision refused the certificate.
     public static let certificateRefused = Self("certificateRefused", -1202)
-    /// The server refused the certificate it got from us.
+    /// The server refused the client certificate.
     public static let clientCertificateRefused = Self("clientCertificateRefused", -1205)
-    /// What was given as our certificate and key is none, or cannot be used.
+    /// The client certificate and key cannot be parsed or used.
     public static let badClientIdentity = Self("badClientIdentity", -1206)
-    /// The key is encrypted, and not with the passphrase that was given.
+    /// The private key is encrypted, and the given passphrase does not decrypt it.
     public static let wrongPassphrase = Self("wrongPassphrase", -1206)
-    /// A way to authenticate failed half-way: the peer said what cannot be answered, or did not prove itself where it
-    /// wanted to; or what the way needs is not installed.
+    /// An authentication scheme failed midway: the peer's message was invalid, the peer failed mutual authentication,
+    /// or a library that the scheme needs is not installed.
     public static let authenticationFailed = Self("authenticationFailed", -1013)
-    /// It names no hosts.
+    /// A host pattern is not valid.
     public static let badHostPattern = Self("badHostPattern", -1000)
 
     init(_ kind: TLSFailure.Kind) {
@@ -54,12 +54,12 @@ extension LoadError.Reason {
     }
 }
 
-/// Carries what was found out about a server: nobody matches on it.
+/// Carries the evaluated trust of a server inside a `LoadError`. Internal, so that callers match on the reason instead.
 struct TrustFailure: Error {
     let trust: ServerTrust
 }
 
 extension LoadError {
-    /// What the server has shown, and every check that failed; `nil` if it failed for something else.
+    /// The server's certificate chain and every failed check; `nil` if the load failed for another reason.
     public var serverTrust: ServerTrust? { ((proxyFailure?.cause ?? underlying) as? TrustFailure)?.trust }
 }

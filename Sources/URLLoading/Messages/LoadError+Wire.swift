@@ -1,24 +1,24 @@
-// Broken messages, one reason each: what the peer sent wrong (`LoadError.party` is `.remote`), or what
+// Protocol violations, one reason each: of a received message (`LoadError.party` is `.remote`), or of a message that
 // the caller asked to send (`.local`).
 
 import URLLoadingWire
 
 extension LoadError.Reason {
-    /// The status line is none (RFC 9112 §4).
+    /// A malformed status line (RFC 9112 §4).
     public static let malformedStatusLine = Self(.malformedStatusLine)
     /// A major version other than 1.
     public static let unsupportedVersion = Self(.unsupportedVersion)
     /// A line that ends without CR (RFC 9112 §2.2).
     public static let bareLineFeed = Self(.bareLineFeed)
-    /// A first header field that continues a line which is not there (RFC 9112 §5.2).
+    /// The first header line begins with white space, so it continues no field (RFC 9112 §5.2).
     public static let obsoleteFolding = Self(.obsoleteFolding)
     /// White space between a field name and its colon (RFC 9112 §5.1).
     public static let whitespaceBeforeColon = Self(.whitespaceBeforeColon)
-    /// A field name that is no token (RFC 9110 §5.1).
+    /// A field name that is not a token (RFC 9110 §5.1).
     public static let malformedFieldName = Self(.malformedFieldName)
     /// A control character in a field value (RFC 9110 §5.5).
     public static let malformedFieldValue = Self(.malformedFieldValue)
-    /// A method that is no token (RFC 9110 §9.1).
+    /// A method that is not a token (RFC 9110 §9.1).
     public static let malformedMethod = Self(.malformedMethod)
     /// The head exceeds ``Configuration/Limits/headSize``.
     public static let headTooLarge = Self(.headTooLarge)
@@ -26,13 +26,13 @@ extension LoadError.Reason {
     public static let tooManyFields = Self(.tooManyFields)
     /// Two Host fields in a request.
     public static let duplicateHost = Self(.duplicateHost)
-    /// A Host field whose value is no authority (RFC 9110 §7.2).
+    /// A Host field whose value is not an authority (RFC 9110 §7.2).
     public static let malformedHost = Self(.malformedHost)
-    /// A field that only the library may write, or not in this message.
+    /// A field that only the library may write, or that this kind of message must not have.
     public static let forbiddenField = Self(.forbiddenField)
     /// Content-Length fields that differ, or that differ from the body (RFC 9112 §6.3).
     public static let conflictingContentLength = Self(.conflictingContentLength)
-    /// A Content-Length that is no number.
+    /// A Content-Length that is not a number.
     public static let malformedContentLength = Self(.malformedContentLength)
     /// Transfer-Encoding together with Content-Length (RFC 9112 §6.1).
     public static let transferEncodingWithContentLength = Self(.transferEncodingWithContentLength)
@@ -40,7 +40,7 @@ extension LoadError.Reason {
     public static let unsupportedTransferEncoding = Self(.unsupportedTransferEncoding)
     /// A Transfer-Encoding in an HTTP/1.0 message (RFC 9112 §6.1).
     public static let transferEncodingInOldVersion = Self(.transferEncodingInOldVersion)
-    /// A chunk size that is none (RFC 9112 §7.1).
+    /// A malformed chunk size (RFC 9112 §7.1).
     public static let malformedChunkSize = Self(.malformedChunkSize)
     /// A chunk size beyond 63 bits.
     public static let chunkSizeOverflow = Self(.chunkSizeOverflow)
@@ -52,23 +52,22 @@ extension LoadError.Reason {
     public static let trailersTooLarge = Self(.trailersTooLarge)
     /// More than ``Configuration/Limits/informationalCount`` interim responses.
     public static let tooManyInformational = Self(.tooManyInformational)
-    /// A response nobody asked for.
+    /// A response without an outstanding request.
     public static let unexpectedResponse = Self(.unexpectedResponse)
-    /// A switch of protocols nobody asked for (RFC 9110 §15.2.2).
+    /// A switch of protocols that was not requested (RFC 9110 §15.2.2).
     public static let unexpectedUpgrade = Self(.unexpectedUpgrade)
 
     /// The server speaks another protocol than HTTP/2 (RFC 9113 §3.4).
     public static let notHTTP2 = Self(.notHTTP2)
-    /// A rule of HTTP/2 was broken, for a connection or a stream (RFC 9113 §5.4), other than those with a reason of
-    /// their own.
+    /// A violation of HTTP/2 by a connection or a stream (RFC 9113 §5.4) that has no reason of its own.
     public static let http2Violation = Self(.http2Violation)
     /// The server made a flow-control window overflow, or sent more than one allows (RFC 9113 §5.2, §6.9).
     public static let http2FlowControl = Self(.http2FlowControl)
     /// An HTTP/2 response that is not well-formed (RFC 9113 §8.1.1).
     public static let http2MalformedMessage = Self(.http2MalformedMessage)
-    /// Frames without use, more than the server can mean (RFC 9113 §10.5).
+    /// More useless frames than the limit allows, as a flooding server sends them (RFC 9113 §10.5).
     public static let http2Flood = Self(.http2Flood)
-    /// The server ended the request's stream (RFC 9113 §5.4.2); the detail is the error it names.
+    /// The server reset the request's stream (RFC 9113 §5.4.2); the detail is the error code it gave.
     public static let streamReset = Self("streamReset", -1005)
 
     init(_ code: WireViolation.Code) { self.init(code.rawValue, -1011) }

@@ -1,9 +1,9 @@
 public import FoundationEssentials
 
-/// Why a load failed: what went wrong, who caused it, at which stage, for which URL.
+/// The failure of a load: its reason, the responsible party, the phase, and the URL.
 ///
-/// Match on ``reason``; every kind of failure has one of its own. A response with a 4xx or 5xx status
-/// is no error: it arrived (checklist 160).
+/// Match on ``reason``; every kind of failure has its own. A response with a 4xx or 5xx status is not an error, because
+/// it is a complete answer of the server.
 ///
 /// ```swift
 /// do throws(LoadError) {
@@ -17,20 +17,21 @@ public import FoundationEssentials
 ///
 /// The description is one line for people. It never contains credentials, header values or bodies.
 public struct LoadError: Error, Sendable, CustomStringConvertible {
-    /// What went wrong.
+    /// The kind of failure.
     public let reason: Reason
-    /// How far the load had come.
+    /// The phase the load had reached.
     public let phase: Phase
-    /// Who caused it.
+    /// The party that caused the failure.
     public let party: Party
     /// The URL that was being loaded when it failed: after redirects, the last one.
     public let url: URL?
-    /// More about the cause, in words of the layer that met it.
+    /// Details of the cause, from the module that detected it.
     public let detail: String?
-    /// The error a caller's own code threw, if that ended the load; or which proxy it was: ``proxyFailure``.
+    /// The error thrown by the caller's own code, if that ended the load, or the cause of ``proxyFailure`` and
+    /// ``serverTrust``.
     public let underlying: (any Error)?
 
-    /// With what a download that failed can go on; `nil` if it would have to begin anew.
+    /// The token that resumes a failed download; `nil` if the download would have to start anew.
     public let resumeToken: ResumeToken?
 
     /// The number of this reason in Apple's `NSURLErrorDomain`. Many reasons share one number.
@@ -49,17 +50,17 @@ public struct LoadError: Error, Sendable, CustomStringConvertible {
         self.resumeToken = resumeToken
     }
 
-    /// The stages of a load, in their order. `waiting` lasts until the head of the answer is complete,
-    /// `receiving` until its body is.
+    /// The phases of a load, in order. `waiting` lasts until the head of the response is complete, `receiving` until
+    /// its body is.
     public enum Phase: String, Sendable, Hashable {
         case preparing, resolving, connecting, securing, sending, waiting, receiving, decoding, redirecting, deciding
     }
 
-    /// Who caused a failure.
+    /// The party that caused a failure.
     public enum Party: String, Sendable, Hashable {
-        /// This program: a request that cannot be sent, a limit it set, a cancellation.
+        /// This program: an invalid request, a limit that it set, a cancellation.
         case local
-        /// The server, or whoever answers in its place.
+        /// The server, or an intermediary that answers in its place.
         case remote
         /// The operating system or the network in between.
         case system
@@ -91,11 +92,11 @@ public struct LoadError: Error, Sendable, CustomStringConvertible {
 }
 
 extension LoadError {
-    /// One kind of failure. New kinds may be added: compare with the ones you handle.
+    /// A kind of failure. New kinds may be added: compare with those that your code handles.
     public struct Reason: Sendable, Hashable, CustomStringConvertible {
         /// A stable name, such as `hostNotFound`.
         public let name: String
-        /// Its number in `NSURLErrorDomain`.
+        /// The code in `NSURLErrorDomain`.
         public let code: Int
 
         package init(_ name: String, _ code: Int) {
@@ -114,20 +115,20 @@ extension LoadError.Reason {
 
     /// The task was cancelled, or the session invalidated with its tasks.
     public static let cancelled = Self("cancelled", -999)
-    /// The session was invalidated before; make a new one.
+    /// The session was invalidated before the load began; create a new session.
     public static let sessionInvalidated = Self("sessionInvalidated", -999)
     /// A decision closure threw; see ``LoadError/underlying``.
     public static let decisionFailed = Self("decisionFailed", -999)
     /// A protocol handler threw; see ``LoadError/underlying``.
     public static let handlerFailed = Self("handlerFailed", -1002)
-    /// A decision answered what cannot be done here; the detail says what.
+    /// A decision returned a value that is not possible here; the detail says which.
     public static let badDecision = Self("badDecision", -999)
     /// A decision took longer than its deadline and had no fallback.
     public static let decisionTimeout = Self("decisionTimeout", -1001)
-    /// Nothing was heard from the peer for the idle timeout.
+    /// No byte was received from or accepted by the peer for the idle timeout.
     public static let idleTimeout = Self("idleTimeout", -1001)
-    /// No connection was established within the connect timeout (``Configuration/connectTimeout``). The phase says how
-    /// far the attempt had come: ``LoadError/Phase/resolving``, ``LoadError/Phase/connecting`` or
+    /// No connection was established within the connect timeout (``Configuration/connectTimeout``). The phase shows the
+    /// attempt's progress: ``LoadError/Phase/resolving``, ``LoadError/Phase/connecting`` or
     /// ``LoadError/Phase/securing``.
     public static let connectTimeout = Self("connectTimeout", -1001)
     /// The load as a whole took longer than the resource timeout.
@@ -136,13 +137,13 @@ extension LoadError.Reason {
     public static let badURL = Self("badURL", -1000)
     /// No handler for the URL's scheme.
     public static let unsupportedScheme = Self("unsupportedScheme", -1002)
-    /// The request cannot be sent as it is: a field or method with illegal characters, framing set by hand.
+    /// The request cannot be sent: it has a field or method with illegal characters, or framing fields set by hand.
     public static let badRequest = Self("badRequest", -1000)
     /// The body was longer than the limit for collecting it.
     public static let bodyTooLarge = Self("bodyTooLarge", -1103)
     /// The body was already taken by another consumer, or its scope has ended.
     public static let bodyUnavailable = Self("bodyUnavailable", -1008)
-    /// The cache was asked for and has no entry.
+    /// The cache policy allows stored responses only, and the cache has none.
     public static let notInCache = Self("notInCache", -1008)
     /// The request's body stream failed or had another length than announced.
     public static let requestBodyFailed = Self("requestBodyFailed", -1021)
@@ -151,51 +152,52 @@ extension LoadError.Reason {
 
     /// The host does not exist.
     public static let hostNotFound = Self("hostNotFound", -1003)
-    /// The look-up itself failed and may succeed later.
+    /// The name resolution failed temporarily; a retry may succeed.
     public static let lookupFailed = Self("lookupFailed", -1006)
-    /// The host answered that nothing listens there.
+    /// The host refused the connection: no program listens on the port.
     public static let connectionRefused = Self("connectionRefused", -1004)
     /// The host or its network cannot be reached.
     public static let unreachable = Self("unreachable", -1004)
-    /// Another reason not to get a connection, such as no free descriptor.
+    /// A connection could not be created for another reason, such as no free file descriptor.
     public static let cannotConnect = Self("cannotConnect", -1004)
     /// The connection ended, or was reset, before the message was complete.
     public static let connectionLost = Self("connectionLost", -1005)
 
     // MARK: Files
 
-    /// There is no such file.
+    /// The file does not exist.
     public static let fileNotFound = Self("fileNotFound", -1100)
-    /// It is a directory, and the handler lists none.
+    /// The URL names a directory, and the handler does not list directories.
     public static let fileIsDirectory = Self("fileIsDirectory", -1101)
-    /// This process may not read it.
+    /// This process may not read the file.
     public static let noPermission = Self("noPermission", -1102)
-    /// It cannot be opened or read for another reason; a pipe, socket or device is no file.
+    /// The file cannot be opened or read for another reason, such as being a pipe, a socket or a device.
     public static let cannotReadFile = Self("cannotReadFile", -3001)
-    /// It became shorter while it was read.
+    /// The file became shorter while it was read.
     public static let fileChanged = Self("fileChanged", -3001)
-    /// No file can be made there.
+    /// The file cannot be created at the destination.
     public static let cannotCreateFile = Self("cannotCreateFile", -3000)
-    /// It cannot be written: the disk is full, for instance.
+    /// The file cannot be written, for instance because the disk is full.
     public static let cannotWriteFile = Self("cannotWriteFile", -3003)
-    /// What was loaded cannot be given its name.
+    /// The downloaded file cannot be moved to its destination.
     public static let cannotMoveFile = Self("cannotMoveFile", -3005)
-    /// With this token nothing can be resumed: it is damaged, or its file is not what was left.
+    /// The resume token is damaged, or its partial file has changed or is gone.
     public static let invalidResumeToken = Self("invalidResumeToken", -3001)
-    /// It has no such range of bytes.
+    /// The file does not have the requested range of bytes.
     public static let rangeNotSatisfiable = Self("rangeNotSatisfiable", -1008)
 
     // MARK: Security
 
-    /// The handshake failed; the detail says where.
+    /// The TLS handshake failed; the detail names the step.
     public static let secureConnectionFailed = Self("secureConnectionFailed", -1200)
     /// The peer does not speak TLS.
     public static let notTLS = Self("notTLS", -1200)
-    /// No TLS version or cipher in common.
+    /// The client and the server have no TLS version or cipher suite in common.
     public static let noCommonTLSVersion = Self("noCommonTLSVersion", -1200)
-    /// The certificate is not for this host.
+    /// The certificate does not name this host.
     public static let certificateNameMismatch = Self("certificateNameMismatch", -1202)
-    /// The chain does not lead to a trusted root: nobody trusts it, or the server has not shown all of it.
+    /// The certificate chain does not lead to a trusted root: the root is unknown, or the server did not send the whole
+    /// chain.
     public static let certificateUntrusted = Self("certificateUntrusted", -1203)
     /// The certificate, or one of its issuers, has expired.
     public static let certificateExpired = Self("certificateExpired", -1201)
@@ -205,7 +207,7 @@ extension LoadError.Reason {
     public static let certificateInvalid = Self("certificateInvalid", -1202)
     /// The certificate was revoked.
     public static let certificateRevoked = Self("certificateRevoked", -1202)
-    /// The peer wants a client certificate.
+    /// The server requires a client certificate.
     public static let clientCertificateRequired = Self("clientCertificateRequired", -1206)
     /// The trusted roots cannot be read.
     public static let trustRootsUnavailable = Self("trustRootsUnavailable", -1200)
@@ -214,16 +216,16 @@ extension LoadError.Reason {
 
     /// More redirects than the configuration allows.
     public static let tooManyRedirects = Self("tooManyRedirects", -1007)
-    /// The Location of a redirect is no URL.
+    /// The Location of a redirect is not a valid URL.
     public static let badRedirect = Self("badRedirect", -1010)
     /// A redirect to a scheme that redirects may not lead to.
     public static let redirectRefused = Self("redirectRefused", -1010)
 
     // MARK: Messages
 
-    /// What answered does not speak HTTP.
+    /// The peer does not speak HTTP.
     public static let notHTTP = Self("notHTTP", -1011)
-    /// The message ended early.
+    /// The message ended before it was complete.
     public static let truncated = Self("truncated", -1005)
     /// The content coding is damaged.
     public static let contentDecodingFailed = Self("contentDecodingFailed", -1016)

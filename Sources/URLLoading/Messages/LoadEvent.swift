@@ -1,4 +1,4 @@
-/// Something that happened to a load. In which order is legal, ``LoadEventOrder`` says.
+/// An event of a load. ``LoadEventOrder`` defines the legal order.
 ///
 /// ```swift
 /// let task = session.dataTask(request)
@@ -11,44 +11,43 @@
 public enum LoadEvent: Sendable {
     /// A handler brought the request into its canonical form (``ProtocolHandler/canonical(_:)``).
     case canonicalized(Request)
-    /// A piece of the request's body was handed to the system. Counted anew for each request sent.
+    /// A piece of the request's body was handed to the system. The total restarts with each request sent.
     case bodySent(TransferProgress)
-    /// An interim (1xx) response came (RFC 9110 §15.2).
+    /// An interim (1xx) response was received (RFC 9110 §15.2).
     case informational(HTTPHead)
-    /// A try of the request failed, or was answered with a status that may pass, and another follows:
-    /// ``RetryPolicy``. Nothing is told of a request that is sent again at once because the peer had closed an
-    /// idle connection.
+    /// An attempt failed, or was answered with a status that may be temporary, and is retried: ``RetryPolicy``. Not
+    /// emitted when a request is sent again at once because the peer had closed an idle connection.
     case retrying(Retry)
-    /// There is no network the load may use, and it waits for one: ``Configuration/waitsForConnectivity``. Once
-    /// for each wait.
+    /// The load waits for a network that it may use: ``Configuration/waitsForConnectivity``. Emitted once for each
+    /// wait.
     case waitingForConnectivity
-    /// Somebody wants to know who we are, or shows who he is, and a decision is asked (``Decisions/challenge``): for a
-    /// connection before anything is sent on it, for a request after its refusal.
+    /// A server or proxy requires authentication, or presents its certificate, and a decision is called
+    /// (``Decisions/challenge``): for a connection before a request is sent on it, for a request after its refusal.
     case challenged(Challenge)
-    /// A redirect is followed: what comes next belongs to its request.
+    /// A redirect is followed: the events that follow belong to its request.
     case redirected(Redirect)
     /// The response is known, and the caller's decision has allowed it.
     case responded(Response)
-    /// The caller's decision made a download of the load. Whoever held the data task hears nothing more;
-    /// what follows, the task that this brings gives.
+    /// The caller's decision turned the load into a download. It is the last event for the handle of the data task; the
+    /// events that follow are those of the download task in this event.
     case becameDownload(LoadTask<DownloadedFile>)
-    /// The caller's decision made a stream of the load's connection. Whoever held the data task hears
-    /// nothing more.
+    /// The caller's decision turned the load's connection into a stream. It is the last event for the handle of the
+    /// data task.
     case becameStream(StreamTask)
-    /// A download goes on at this offset; at 0 if what was held could not be used, and all of it is loaded.
+    /// A download continues at this offset; 0 if the partial file could not be used and the whole file is loaded.
     case resumed(offset: Int64, expected: Int64?)
-    /// A piece of the body was received, and decoded; of a download: was written to its file. The total of
-    /// a resumed one counts from the beginning of the file.
+    /// A piece of the body was received and decoded; for a download, it was written to the file. The total of a resumed
+    /// download counts from the beginning of the file.
     case received(TransferProgress)
-    /// What was loaded is in the cache now, whole, and will answer again or be asked about. Not told of what was
-    /// there before.
+    /// The response is completely stored in the cache, and may be reused or revalidated. Not emitted for a response
+    /// that was stored before.
     case stored
-    /// What was loaded may be stored, and the cache cannot keep it: ``ResponseCache/problem`` is this from now on,
-    /// unless it was another before.
+    /// The response may be stored, but the cache cannot store it: ``ResponseCache/problem`` says so from now on, unless
+    /// it named another problem already.
     case notStored(ResponseCache.Problem)
-    /// What the load did with its time and bytes: the last but one event of every load, exactly once.
+    /// The durations and byte counts of the load: the last but one event of every load, exactly once.
     case metrics(LoadMetrics)
-    /// The load is over; `nil` if nothing went wrong. The last event of every load, exactly once.
+    /// The load has ended; `nil` if it succeeded. The last event of every load, exactly once.
     case completed(LoadError?)
 }
 

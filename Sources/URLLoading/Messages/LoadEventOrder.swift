@@ -1,18 +1,18 @@
-// The legal order of a load's events (checklist 45), as a machine without a load: debug builds put
-// every event of every load through one, and tests can do the same with what they saw.
+// The legal order of a load's events as a state machine. Debug builds check every event of every load with one, and
+// tests can check the events they received.
 
-/// Says whether events come in a legal order.
+/// Checks that the events of a load come in a legal order.
 ///
 /// ```
 /// canonicalized* (request (redirected | retrying))* request responded
 ///     (becameStream | becameDownload? resumed? received*) (stored | notStored)? metrics completed
 ///     where request = (waitingForConnectivity | challenged)* bodySent* informational* challenged*
 /// ```
-/// A server that answers while it still reads has `bodySent` among those that follow `responded`. A download that goes
-/// on over another connection has there what comes before a response, and `resumed` once more.
+/// If a server answers before it has read the whole request, `bodySent` also follows `responded`. If a download
+/// continues over another connection, the events of that request and another `resumed` follow there.
 ///
-/// `metrics` may come at any point, once, and nothing after it but `completed`, which ends every load. Totals only
-/// grow; those of the body sent begin anew with each request.
+/// `metrics` may come at any point, once, and only `completed`, which ends every load, may follow it. Totals only grow;
+/// those of the request's body restart with each request.
 ///
 /// ```swift
 /// var order = LoadEventOrder()
@@ -31,25 +31,25 @@ public struct LoadEventOrder: Sendable, CustomStringConvertible {
     private var sent: Int64 = 0
     private var hasStored = false
     private var received: Int64 = 0
-    /// A word per event; counts of bytes that follow each other are one.
+    /// A word per event; consecutive progress events share one.
     private var words: [String] = []
 
     public init() {}
 
-    /// Whether the load's last event was among those accepted.
+    /// True if the load's last event has been accepted.
     public var isComplete: Bool { stage == .completed }
 
-    /// Takes the next event. Returns false if it may not come now; the machine then stays as it was.
+    /// Accepts the next event. Returns false if it is not legal now; the state is then unchanged.
     public mutating func accept(_ event: LoadEvent) -> Bool {
         if case .completed = event { return move(event, if: stage == .measured, to: .completed) }
         guard stage < .measured else { return note(event, false) }
         switch event {
         case .canonicalized:
-            // Each request of a chain of redirects may be brought into form, and each of an upload in several.
+            // Each request of a chain of redirects may be canonicalized, and so may each request of a resumable upload.
             sent = 0
             return move(event, if: stage <= .sending, to: stage)
         case .bodySent(let bytes):
-            // Sent again on a fresh connection, a body begins anew.
+            // The body restarts if it is sent again on a fresh connection.
             let grows = bytes.total == sent + Int64(bytes.count) || bytes.total == Int64(bytes.count)
             sent = bytes.total
             return move(event, if: bytes.count > 0 && grows, to: max(stage, .sending))
@@ -77,7 +77,7 @@ public struct LoadEventOrder: Sendable, CustomStringConvertible {
             let isBody = stage == .responded || stage == .receiving
             return move(event, if: isBody && bytes.count > 0 && grows, to: .receiving)
         case .stored, .notStored:
-            // Of a redirect, too, that was not followed to its end.
+            // Also for a redirect response that was not followed.
             let isFirst = !hasStored
             hasStored = true
             return move(event, if: isFirst, to: stage)

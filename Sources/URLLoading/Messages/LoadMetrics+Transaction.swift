@@ -2,35 +2,35 @@ import URLLoadingIO
 public import URLLoadingWire
 
 extension LoadMetrics {
-    /// One request and what came of it.
+    /// One request of a load and its response.
     ///
-    /// What has not happened is `nil`: there is no look-up for an address or a connection that was kept, no
+    /// Stages that did not happen are `nil`: there is no look-up for an IP address or a reused connection, and no
     /// ``responseEnd`` for a body that was not read to its end.
     public struct Transaction: Sendable {
         let record: TransactionRecord
         let origin: Moment.Origin
 
-        /// What was asked for, after redirects, handlers and observers.
+        /// The request, after redirects, handlers and observers.
         public var request: Request { record.request }
         /// The fields as they were sent: those of the request, the session's, and those the library writes. For
         /// ``FetchType/local``, those of the request.
         public var requestHeaders: Headers { record.sentHeaders }
-        /// What was answered, before its body; `nil` if nothing was.
+        /// The response, without its body; `nil` if there was none.
         public var response: Response? { record.response }
-        /// Why it failed, or why the load it was the last of did.
+        /// The error that ended this transaction; for the last transaction, the error of the load.
         public var error: LoadError? { record.error }
 
-        /// Where an answer comes from.
+        /// The source of a response.
         public enum FetchType: String, Sendable, Hashable {
             /// A server.
             case network
             /// This process or its machine: `file` and `data` URLs, and answers of handlers.
             case local
-            /// A stored response (``Configuration/cache``). If its server was asked whether it still holds, that is a
-            /// transaction of its own before it.
+            /// A stored response (``Configuration/cache``). If it was revalidated, the validation is a transaction of
+            /// its own before this one.
             case cache
         }
-        /// Where the answer came from.
+        /// The source of the response.
         public var fetchType: FetchType { record.fetchType }
 
         // MARK: The connection
@@ -39,18 +39,18 @@ extension LoadMetrics {
         public var protocolName: String? { record.protocolName }
         /// A number for the connection, unique in this process; `nil` if there was none.
         public var connectionID: Int? { record.facts?.identifier }
-        /// Whether the connection had carried another request before.
+        /// True if the connection had carried another request before.
         public var isReusedConnection: Bool { record.isReused }
-        /// Whether it led to a proxy, be it through a tunnel to the origin: addresses below are then the proxy's, and
-        /// so is the time to look up a name.
+        /// True if the connection leads to a proxy, even as a tunnel to the origin: the addresses below, and the time
+        /// of the look-up, are then the proxy's.
         public var isProxyConnection: Bool { record.usesProxy }
-        /// Our end of the connection: `192.0.2.7`, `2001:db8::7`.
+        /// The local address of the connection: `192.0.2.7`, `2001:db8::7`.
         public var localAddress: String? { record.facts?.local?.host }
-        /// Our port.
+        /// The local port.
         public var localPort: Int? { record.facts?.local?.portNumber }
-        /// The server's end.
+        /// The remote address: the server's or the proxy's.
         public var remoteAddress: String? { record.facts?.remote?.host }
-        /// The server's port.
+        /// The remote port.
         public var remotePort: Int? { record.facts?.remote?.portNumber }
         /// The version of TLS; `nil` without.
         public var tlsVersion: Configuration.TLS.Version? { record.facts?.tlsVersion }
@@ -65,11 +65,11 @@ extension LoadMetrics {
         public var requestHeadBytes: Int64 { record.traffic.sentHead }
         /// Bytes of the request's body that were sent, with their framing.
         public var requestBodyBytes: Int64 { record.traffic.sentBody }
-        /// The same without the framing, as the caller gave them.
+        /// Bytes of the request's body that were sent, without framing.
         public var requestContentBytes: Int64 { record.traffic.content }
         /// Bytes of the response's head, and of informational ones before it.
         public var responseHeadBytes: Int64 { record.traffic.receivedHead }
-        /// Bytes of the response's body that were received and looked at, with their framing and coding.
+        /// Bytes of the response's body that were received and parsed, with their framing and content coding.
         public var responseBodyBytes: Int64 {
             record.fetchType == .local ? record.decoded : record.traffic.receivedBody
         }
@@ -81,29 +81,29 @@ extension LoadMetrics {
 extension LoadMetrics.Transaction {
     // MARK: Time, in the order of events
 
-    /// When it was begun: from here it may have waited for a connection.
+    /// The start of the transaction. It may wait for a connection first.
     public var fetchStart: LoadMetrics.Moment { .init(origin, at: record[.fetchStart]) }
-    /// When the host's addresses were asked for.
+    /// The start of the look-up of the host's addresses.
     public var lookupStart: LoadMetrics.Moment? { moment(.lookupStart) }
-    /// When they were known.
+    /// The end of the look-up.
     public var lookupEnd: LoadMetrics.Moment? { moment(.lookupEnd) }
-    /// When the first address was tried.
+    /// The start of the first connection attempt.
     public var connectStart: LoadMetrics.Moment? { moment(.connectStart) }
-    /// When the TLS handshake began.
+    /// The start of the TLS handshake.
     public var secureStart: LoadMetrics.Moment? { moment(.secureStart) }
-    /// When it had ended well.
+    /// The successful end of the TLS handshake.
     public var secureEnd: LoadMetrics.Moment? { moment(.secureEnd) }
-    /// When the connection was ready, its TLS included.
+    /// The moment the connection was ready, TLS included.
     public var connectEnd: LoadMetrics.Moment? { moment(.connectEnd) }
-    /// When the request began to be sent.
+    /// The moment the first byte of the request was sent.
     public var requestStart: LoadMetrics.Moment? { moment(.requestStart) }
-    /// When all of it had gone out. After ``responseStart`` if the server answered while it read.
+    /// The moment the last byte of the request was sent. Later than ``responseStart`` if the server answered early.
     public var requestEnd: LoadMetrics.Moment? { moment(.requestEnd) }
-    /// When the first byte of the response was there; of informational ones, none counts.
+    /// The moment the first byte of the final response arrived; interim (1xx) responses do not count.
     public var responseStart: LoadMetrics.Moment? { moment(.responseStart) }
-    /// When the end of its body was there.
+    /// The moment the end of the response's body arrived.
     public var responseEnd: LoadMetrics.Moment? { moment(.responseEnd) }
-    /// When the transaction was over, in whichever way.
+    /// The end of the transaction, successful or not.
     public var end: LoadMetrics.Moment { .init(origin, at: record[.end]) }
 
     /// From ``fetchStart`` to ``end``.

@@ -1,9 +1,10 @@
 public import FoundationEssentials
 
-/// What a load did with its time and bytes: one ``Transaction`` for each request it made.
+/// The durations and byte counts of a load: one ``Transaction`` for each request it made.
 ///
-/// Given as ``LoadEvent/metrics(_:)`` to whoever hears the load's events, directly before the last, and by
-/// ``LoadTask/metrics``. A verb in a session without ``Configuration/observers`` collects none.
+/// Delivered as ``LoadEvent/metrics(_:)`` to the observers of the load's events, directly before the last event, and by
+/// ``LoadTask/metrics``. A load without a handle, such as ``Session/data(for:decisions:)``, in a session without
+/// ``Configuration/observers`` collects none.
 ///
 /// ```swift
 /// let metrics = try await task.metrics
@@ -11,17 +12,17 @@ public import FoundationEssentials
 ///     print(transaction.request.url, transaction.isReusedConnection, transaction.duration)
 /// }
 /// ```
-/// Moments are taken from one monotonic clock, so that their differences add up whatever happens to the
-/// time of day; their dates count from one look at the time of day, when the load was made.
+/// Moments are read from one monotonic clock, so that their differences are consistent even if the time of day is
+/// changed; their dates are computed from one reading of the time of day, when the load was created.
 public struct LoadMetrics: Sendable {
-    /// When the load was made: for a handle, before it was resumed.
+    /// The moment the load was created: for a handle, before it was resumed.
     public let start: Moment
-    /// When it was over.
+    /// The end of the load.
     public let end: Moment
-    /// How many redirects were followed.
+    /// The number of redirects that were followed.
     public let redirectCount: Int
-    /// A transaction for each request that was made, redirects and repeated tries included, in the order in
-    /// which they began. Empty for a load that ended before.
+    /// A transaction for each request that was made, redirects and retries included, in the order of their starts.
+    /// Empty for a load that ended before its first request.
     public let transactions: [Transaction]
 
     /// From ``start`` to ``end``.
@@ -34,9 +35,9 @@ public struct LoadMetrics: Sendable {
         self.transactions = transactions
     }
 
-    /// A point in the time of one load. Those of another load do not compare: take their ``date``.
+    /// A point in the time of one load. Moments of different loads are not comparable: compare their ``date``.
     public struct Moment: Sendable, Hashable, Comparable, CustomStringConvertible {
-        /// Where the time of a load begins, on both clocks.
+        /// The zero of a load's time, on both clocks.
         struct Origin: Sendable, Hashable {
             let nanoseconds: Int64
             let date: Date
@@ -49,9 +50,9 @@ public struct LoadMetrics: Sendable {
             nanoseconds = moment - origin.nanoseconds
         }
 
-        /// Since the load was made.
+        /// The time since the load was created.
         public var offset: Duration { .nanoseconds(nanoseconds) }
-        /// The same by the time of day.
+        /// The moment by the time of day.
         public var date: Date { origin.addingTimeInterval(Double(nanoseconds) / 1e9) }
 
         public static func < (a: Moment, b: Moment) -> Bool { a.nanoseconds < b.nanoseconds }

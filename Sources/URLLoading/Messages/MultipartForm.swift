@@ -10,7 +10,7 @@ import URLLoadingWire
 /// form.append(name: "picture", file: URL(filePath: "/home/ada/engine.png"))
 /// let request = Request(url: url, method: .post, body: try .multipart(form))
 /// ```
-/// A value: it opens nothing and checks nothing. ``RequestBody/multipart(_:)`` refuses what cannot be sent.
+/// A value: appending opens and checks nothing. ``RequestBody/multipart(_:)`` throws for fields that cannot be sent.
 public struct MultipartForm: Sendable {
     struct Field: Sendable {
         var name: String
@@ -26,20 +26,20 @@ public struct MultipartForm: Sendable {
     /// The number of fields, files among them.
     public var count: Int { fields.count }
 
-    /// Adds a field with a text, which is sent as UTF-8.
+    /// Adds a text field, which is sent as UTF-8.
     /// - Parameters:
-    ///   - name: any text without control characters but line breaks. Servers take several of one name.
+    ///   - name: any text without control characters other than line breaks. Several fields may have one name.
     ///   - value: any text.
     public mutating func append(name: String, value: String) {
         fields.append(Field(name: name, content: .data(Data(value.utf8))))
     }
 
-    /// Adds bytes, as a file if they have a name.
+    /// Adds bytes, as a file if they have a file name.
     /// - Parameters:
-    ///   - name: of the field; see ``append(name:value:)``.
-    ///   - data: the bytes, none of which has a special meaning.
-    ///   - fileName: what the server is told the file is called; `nil` makes it a plain field.
-    ///   - contentType: a media type; `nil` takes it from the file's name, and without one
+    ///   - name: the name of the field; see ``append(name:value:)``.
+    ///   - data: the bytes.
+    ///   - fileName: the file name that the server is given; `nil` makes it a plain field.
+    ///   - contentType: a media type; `nil` derives it from the file name, and without one uses
     ///     `application/octet-stream`.
     public mutating func append(name: String, data: Data, fileName: String? = nil, contentType: String? = nil) {
         fields.append(
@@ -48,15 +48,14 @@ public struct MultipartForm: Sendable {
                 content: .data(data)))
     }
 
-    /// Adds a file, which is read as the peer takes it and never held in memory.
+    /// Adds a file, which is streamed at the peer's pace and never held in memory.
     ///
-    /// It is opened and measured when the request is sent: see ``RequestBody/file(_:range:)`` for what must
-    /// be true then.
+    /// It is opened and measured when the request is sent; see ``RequestBody/file(_:range:)`` for the conditions.
     /// - Parameters:
-    ///   - name: of the field; see ``append(name:value:)``.
+    ///   - name: the name of the field; see ``append(name:value:)``.
     ///   - file: a `file` URL of a regular file.
-    ///   - fileName: what the server is told it is called; `nil` for its name without the folders.
-    ///   - contentType: a media type; `nil` takes it from the file's name.
+    ///   - fileName: the file name that the server is given; `nil` uses the last path component.
+    ///   - contentType: a media type; `nil` derives it from the file name.
     public mutating func append(name: String, file: URL, fileName: String? = nil, contentType: String? = nil) {
         let fileName = fileName ?? file.lastPathComponent
         fields.append(
@@ -71,17 +70,17 @@ public struct MultipartForm: Sendable {
 }
 
 extension RequestBody {
-    /// A form with files, as `multipart/form-data` (RFC 7578). Its length is known, so that it is not chunked.
+    /// A form with files, as `multipart/form-data` (RFC 7578). Its length is known, so it is not sent chunked.
     ///
-    /// What separates the fields is 128 bits of the system's randomness, made anew by each call: whoever
-    /// wrote a value or a file cannot know it, and so cannot add fields of his own. Line breaks and quotes
-    /// in names are escaped as browsers do it.
+    /// The boundary is 128 bits of the system's randomness, generated anew by each call. The author of a value or a
+    /// file cannot predict it, and so cannot inject fields. Line breaks and quotes in names are escaped as browsers do
+    /// it.
     ///
     /// ```swift
     /// request.body = try .multipart(form)
     /// ```
-    /// - Throws: ``LoadError/Reason/malformedFieldValue`` if a content type is none, or a name holds a
-    ///   control character; ``LoadError/Reason/badRequest`` if the system has no randomness to give.
+    /// - Throws: ``LoadError/Reason/malformedFieldValue`` if a content type is invalid, or a name holds a control
+    ///   character; ``LoadError/Reason/badRequest`` if the system provides no randomness.
     public static func multipart(_ form: MultipartForm) throws(LoadError) -> RequestBody {
         guard let random = secureRandomBytes(16) else {
             throw LoadError(.badRequest, phase: .preparing, party: .system, detail: "no randomness for a boundary")
@@ -95,7 +94,8 @@ extension RequestBody {
         }
     }
 
-    /// What stands between two files is one piece of data, but large values stay as they are: not copied.
+    /// Joins the framing and the small values between two files into one piece. Large values stay separate and are not
+    /// copied.
     private static func parts(of form: MultipartForm, _ writer: inout MultipartWriter) throws(WireViolation) -> [Part] {
         var parts: [Part] = []
         var framing: [UInt8] = []

@@ -28,7 +28,7 @@ extension OutgoingBody {
         return running.finish()
     }
 
-    /// The hash of a sequence made for this purpose; nil if the sequence fails or the load is stopped.
+    /// Returns the hash of a sequence that `make` creates for it; nil if the sequence fails or the load is stopped.
     static func hash(of make: @escaping @Sendable () -> AnyChunkIterator, _ kind: DigestHash, _ load: LoadHandle) async
         -> String?
     {
@@ -45,7 +45,7 @@ extension OutgoingBody {
     }
 }
 
-/// A hash of pieces, for one task at a time.
+/// An incremental hash of the pieces of a body, used by one task at a time.
 final class BodyHash {
     private var running: DigestHash.Running
 

@@ -1,5 +1,5 @@
-// A body made ready for one request: files are open and measured, so that its length can be said in the
-// head. Opened anew for each request it is sent with.
+// A body prepared for one request: its files are open and measured, so that the head can state its length. It is opened
+// anew for each request that sends it.
 
 import FoundationEssentials
 import URLLoadingIO
@@ -30,7 +30,7 @@ enum OutgoingBody: Sendable {
         }
     }
 
-    /// Opens the body of a request; a demanded one has been asked for before.
+    /// Opens the body of a request. A body of `bodyProvider` has been resolved before.
     static func open(_ body: RequestBody, _ token: StopToken) async throws(LoadError) -> OutgoingBody {
         switch body.content {
         case .data(let data): return .data(data)
@@ -47,7 +47,7 @@ enum OutgoingBody: Sendable {
             }
             return .parts(opened)
         case .provided:
-            // What a decision answers is not asked for again.
+            // The body that `bodyProvider` returns must not refer to the provider again.
             throw LoadError(.badRequest, phase: .preparing, party: .local, detail: "bodyProvider demands a body itself")
         }
     }
@@ -86,7 +86,7 @@ enum OutgoingBody: Sendable {
 }
 
 extension LoadError {
-    /// Says which of the files of a request it is about.
+    /// Returns the error with the path of the request's file in its detail.
     fileprivate func naming(_ path: String) -> LoadError {
         LoadError(reason, phase: phase, party: party, url: url, detail: detail.map { "\(path): \($0)" } ?? path)
     }

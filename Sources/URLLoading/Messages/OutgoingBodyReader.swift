@@ -1,18 +1,18 @@
-// A request's body on its way out, read in order. HTTP/1.1, HTTP/2 and ftp frame its bytes and write them; where the
-// bytes come from (memory, files, a sequence of the caller's) is known here alone.
+// Reads a request's body in order while it is sent. It alone knows the source of the bytes (memory, files, a sequence
+// of the caller's); HTTP/1.1, HTTP/2 and FTP frame and write them.
 
 import FoundationEssentials
 import URLLoadingIO
 import URLLoadingWire
 
 struct OutgoingBodyReader {
-    /// What comes next.
+    /// The next part of the body.
     enum Front {
-        /// So many bytes are in memory: `withBytes` or `chunk` reads them, `advance` goes on behind them.
+        /// This many bytes are in memory: `withBytes` or `chunk` reads them, `advance` moves behind them.
         case bytes(Int)
-        /// Bytes of a file: the transport sends them itself, or `loadNow` or `read` brings them into memory.
+        /// Bytes of a file: the transport sends them itself, or `loadNow` or `read` loads them into memory.
         case file(FileReader, offset: Int64, count: Int64)
-        /// The sequence has not given its next piece. Its arrival wakes the sender.
+        /// The sequence has not delivered its next piece. Its arrival wakes the sender.
         case pending
         /// The trailers, if the body is a sequence without a length.
         case end(Headers)
@@ -20,18 +20,18 @@ struct OutgoingBodyReader {
 
     private let body: OutgoingBody
     private var part = 0
-    /// Bytes of the part that were taken.
+    /// The number of bytes taken from the current part.
     private var offset: Int64 = 0
     /// A piece of the sequence or of a file, in memory.
     private var piece: Chunk?
     private var pieceTaken = 0
     private var pull: PiecePull?
-    /// Bytes that the sequence has given.
+    /// The number of bytes that the sequence has delivered.
     private var streamed: Int64 = 0
 
     init(_ body: OutgoingBody) { self.body = body }
 
-    /// - Parameter makePull: asks the sequence for its next piece.
+    /// - Parameter makePull: requests the next piece of the sequence.
     mutating func front(
         for token: StopToken, _ makePull: (AnyChunkIterator) -> PiecePull
     ) throws(LoadError) -> Front {
@@ -53,7 +53,8 @@ struct OutgoingBodyReader {
                 self.pull = pull
                 guard let pulled = pull.take() else { return .pending }
                 self.pull = nil
-                // A sequence that notices the cancellation before the load does reports it in its own words.
+                // A cancelled sequence may throw before the load notices its own cancellation; the load's stop reason
+                // takes precedence.
                 if case .failure = pulled, let reason = token.stopReason { throw LoadError(reason, phase: .sending) }
                 guard let next = try accept(pulled, length) else {
                     return .end(length == nil ? trailers?() ?? Headers() : Headers())
@@ -65,7 +66,7 @@ struct OutgoingBodyReader {
         }
     }
 
-    /// Whether no byte is left, known without asking a sequence.
+    /// True if no byte is left, as far as that is known without asking a sequence.
     var isAtEnd: Bool {
         switch body {
         case .data(let data): offset == data.count
@@ -88,13 +89,13 @@ struct OutgoingBodyReader {
 
     // MARK: Bytes in memory
 
-    /// Calls `use` with the bytes at the front. After `front` has returned `.bytes` only.
+    /// Calls `use` with the bytes at the front. Call only after `front` has returned `.bytes`.
     func withBytes<Result>(_ use: (UnsafeRawBufferPointer) -> Result) -> Result {
         if let piece { return use(piece.storage.bytes(piece.range.lowerBound + pieceTaken..<piece.range.upperBound)) }
         return data.withUnsafeBytes { use(UnsafeRawBufferPointer(rebasing: $0[Int(offset)...])) }
     }
 
-    /// The bytes at the front; those of a sequence or a file are not copied.
+    /// Returns the bytes at the front; those of a sequence or a file are not copied.
     func chunk(atMost most: Int) -> Chunk {
         guard let piece else {
             return withBytes { Chunk(copying: UnsafeRawBufferPointer(rebasing: $0.prefix(most))) }
@@ -111,7 +112,7 @@ struct OutgoingBodyReader {
         }
     }
 
-    /// The bytes at the front, of memory or of a file, were taken.
+    /// Moves behind `count` bytes at the front, of memory or of a file.
     mutating func advance(_ count: Int) {
         guard let piece else {
             offset += Int64(count)
@@ -123,7 +124,7 @@ struct OutgoingBodyReader {
 
     // MARK: Files
 
-    /// Brings bytes of the file at the front into memory. Returns false if that would block.
+    /// Loads bytes of the file at the front into memory. Returns false if that would block.
     mutating func loadNow(_ reader: FileReader, _ offset: Int64, count: Int) throws(LoadError) -> Bool {
         let storage = ChunkStorage(capacity: count)
         let read: Int?
@@ -135,12 +136,12 @@ struct OutgoingBodyReader {
         return true
     }
 
-    /// Reads bytes of a file on a thread that may block, for `loaded`.
+    /// Reads bytes of a file on a thread that may block. Pass the result to `loaded`.
     static func read(
         _ reader: FileReader, _ offset: Int64, count: Int, for token: StopToken
     ) async throws(LoadError) -> Chunk {
         let storage = ChunkStorage(capacity: count)
-        // The thread keeps reader and storage alive, whether the load still waits or not.
+        // The closure keeps the reader and the storage alive, even if the load stops waiting.
         let read = await BlockingThreads.files.call(token) { () -> Result<Int, IOFailure> in
             Result { () throws(IOFailure) in try reader.read(into: storage.room(from: 0), at: offset) }
         }
@@ -150,30 +151,31 @@ struct OutgoingBodyReader {
         }
     }
 
-    /// Puts bytes of the file at the front into its place.
+    /// Replaces the file's bytes at the front by `chunk`, which holds them in memory.
     mutating func loaded(_ chunk: Chunk) throws(LoadError) {
         guard chunk.count > 0 else { throw fileChanged }
         offset += Int64(chunk.count)
         (piece, pieceTaken) = (chunk, 0)
     }
 
-    /// The file at the front has become shorter since it was opened.
+    /// The error for a file that has become shorter since it was opened.
     var fileChanged: LoadError {
         guard case .parts(let parts) = body, part < parts.count else { return OutgoingBody.fileChanged(0) }
         return OutgoingBody.fileChanged(parts[part].length - offset)
     }
 
-    /// No more of the body is sent: a piece that is on its way is not waited for.
+    /// Stops the body: a pull in progress is not awaited.
     func abandon() { pull?.abandon() }
 }
 
-/// The next piece of a caller's sequence, asked for in a task of its own: a sequence that never answers holds no load up.
+/// The pull of the next piece of a caller's sequence, in a task of its own, so that a sequence that never answers does
+/// not block the load.
 final class PiecePull: Sendable {
     private let race: Race<Result<Chunk?, any Error>>
     private let task: Task<Void, Never>
 
-    /// - Parameter slot: woken when the piece has arrived. The slot may have another user by then, who looks again and
-    ///   waits on.
+    /// - Parameter slot: woken when the piece has arrived. The slot may have another user by then, which checks its own
+    ///   condition and waits again.
     convenience init(_ pieces: AnyChunkIterator, _ abandoned: LeakCount, _ slot: PollSlot) {
         self.init(pieces, abandoned) { slot.wake() }
     }
@@ -189,7 +191,7 @@ final class PiecePull: Sendable {
         }
     }
 
-    /// Nil before the piece has arrived.
+    /// Returns the piece; nil before it has arrived.
     func take() -> Result<Chunk?, any Error>? { race.takeAnswer() }
 
     func abandon() {

@@ -1,5 +1,5 @@
-// What has come of a multipart body and was not taken yet: a chunk as it came, or, where a delimiter or
-// the fields of a part are spread over several, a buffer in which they lie behind each other.
+// The received and unparsed bytes of a multipart body: a chunk as it was received, or a buffer that joins several
+// chunks, if a delimiter or the fields of a part extend over them.
 
 import URLLoadingWire
 
@@ -7,10 +7,10 @@ struct PartInput {
     private var storage: ChunkStorage?
     private var start = 0
     private var end = 0
-    /// The buffer is ours, and nobody knows what lies behind `end`.
+    /// True if the buffer belongs to this input, so that bytes may be appended behind `end`.
     private var isOwn = false
 
-    /// Room for small pieces that follow, so that fields which come byte by byte are not copied each time.
+    /// Spare capacity for small pieces, so that fields that arrive byte by byte are not copied each time.
     private static let room = 4096
 
     mutating func add(_ chunk: Chunk) {
@@ -24,7 +24,7 @@ struct PartInput {
         end += chunk.count
     }
 
-    /// Twice as much as is kept: a buffer is filled by as many bytes as were copied to make it.
+    /// Copies into a buffer of twice the size, so that the cost of copying is amortised.
     private mutating func gather(_ old: ChunkStorage, _ count: Int) {
         let kept = old.bytes(start..<end)
         let own = ChunkStorage(capacity: 2 * kept.count + count + Self.room)
@@ -32,7 +32,7 @@ struct PartInput {
         (storage, start, end, isOwn) = (own, 0, kept.count, true)
     }
 
-    /// The next event of what is here; its range counts from ``chunk(_:)``'s own beginning.
+    /// Returns the next event of the buffered bytes. Its range is relative to the storage of ``chunk(_:)``.
     mutating func next(_ reader: inout MultipartReader) throws(LoadError) -> MultipartEvent? {
         let bytes = storage?.bytes(start..<end) ?? UnsafeRawBufferPointer(start: nil, count: 0)
         var consumed = 0
@@ -45,9 +45,9 @@ struct PartInput {
         return .data(start + range.lowerBound..<start + range.upperBound)
     }
 
-    /// The bytes of a range that the last event named. Not copied: nothing is written there again.
+    /// Returns the bytes of the last event's range. Not copied, because these bytes are never overwritten.
     mutating func chunk(_ range: Range<Int>) -> Chunk {
-        // What is used up is the connection's again once the chunk has gone.
+        // Without this reference the connection may reuse a consumed buffer as soon as its chunks are released.
         defer { if start == end { storage = nil } }
         return Chunk(storage: storage ?? ChunkStorage(capacity: 1), range: range)
     }

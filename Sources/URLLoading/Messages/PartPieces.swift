@@ -4,7 +4,7 @@ public import FoundationEssentials
 import URLLoadingIO
 import URLLoadingWire
 
-/// Parts in pieces, for whoever is no socket.
+/// Iterates the pieces of a body's parts, for consumers other than a socket.
 struct PartPieces: AsyncSequence, Sendable {
     let parts: [RequestBody.Part]
     func makeAsyncIterator() -> Iterator { Iterator(rest: parts[...]) }
@@ -39,10 +39,10 @@ struct PartPieces: AsyncSequence, Sendable {
 }
 
 extension RequestBody {
-    /// The bytes that would be sent: for handlers and tests, which answer in a server's place. A body of a
-    /// sequence is asked for anew; a demanded one cannot be known.
-    /// - Parameter limit: the most bytes to collect, at least 0; ``LoadError/Reason/bodyTooLarge`` beyond.
-    /// - Throws: what the sequence throws; ``LoadError`` if a file cannot be read.
+    /// Collects the bytes that would be sent: for handlers and tests that answer in a server's place. A sequence is
+    /// created anew; a body of ``Decisions/bodyProvider`` is not known here.
+    /// - Parameter limit: the maximum number of bytes to collect, at least 0; ``LoadError/Reason/bodyTooLarge`` beyond.
+    /// - Throws: the error of the sequence; ``LoadError`` if a file cannot be read.
     public func collect(upTo limit: Int) async throws -> Data {
         var data = Data()
         switch content {

@@ -1,4 +1,5 @@
-// A body taken apart, for one reader at a time: who asks for the next part moves on from the one before.
+// Splits a multipart body into parts, for one reader at a time. Requesting the next part skips the rest of the current
+// one.
 
 import FoundationEssentials
 import Synchronization
@@ -14,13 +15,13 @@ final class PartReader: @unchecked Sendable {
     private let source: any BodySource
     private let response: Response
     private let isReplacing: Bool
-    /// Whoever has set it may touch what follows.
+    /// The guard of the properties below: the caller that sets it may access them.
     private let isBusy = Atomic<Bool>(false)
     private var reader: MultipartReader
     private var input = PartInput()
-    /// The part that was begun last, from 1.
+    /// The number of the current part, from 1.
     private var current = 0
-    /// Its content has not ended.
+    /// True while the content of the current part has not ended.
     private var isInside = false
     private var hasEnded = false
     private var failure: LoadError?
@@ -32,13 +33,13 @@ final class PartReader: @unchecked Sendable {
         reader = MultipartReader(boundary: boundary, limits: MultipartLimits(source.limits, isReplacing: isReplacing))
     }
 
-    /// Type and subtype, whatever follows: senders of boundaries are not careful with the rest.
+    /// Returns the lower-case type and subtype without parameters, because many senders write malformed parameters.
     static func essence(_ contentType: String) -> String {
         let type = contentType.prefix { $0 != ";" }
         return String(type.drop { $0 == " " || $0 == "\t" }.prefix { $0 != " " && $0 != "\t" }).lowercased()
     }
 
-    // MARK: The two who read
+    // MARK: Readers of parts and of their content
 
     func nextPart() async throws(LoadError) -> ResponsePart? {
         try enter()
@@ -50,7 +51,7 @@ final class PartReader: @unchecked Sendable {
         return nil
     }
 
-    /// The next piece of a part; `nil` at its end.
+    /// Returns the next piece of a part; `nil` at its end.
     func nextChunk(of part: Int) async throws(LoadError) -> Chunk? {
         try enter()
         defer { leave() }
@@ -67,7 +68,7 @@ final class PartReader: @unchecked Sendable {
 
     private func leave() { isBusy.store(false, ordering: .releasing) }
 
-    // MARK: The body
+    // MARK: Parsing
 
     private func next() async throws(LoadError) -> Event? {
         if let failure { throw failure }
@@ -85,7 +86,7 @@ final class PartReader: @unchecked Sendable {
         }
     }
 
-    /// What is here already.
+    /// Returns the next event of the bytes received so far; `nil` if more are required.
     private func step() throws(LoadError) -> Event? {
         switch try input.next(&reader) {
         case .part(let headers)?:
@@ -97,8 +98,9 @@ final class PartReader: @unchecked Sendable {
             isInside = false
             return .partEnd
         case .end?:
-            // The epilogue is read: with it the load is complete, and its connection serves others. But who
-            // has replaced the last picture may leave it at that for ever.
+            // The epilogue is read, so that the load completes and its connection can be reused. A sender of
+            // `multipart/x-mixed-replace` may keep the connection open after its last part, so there the end is not
+            // awaited.
             hasEnded = isReplacing
             return isReplacing ? nil : try step()
         case nil: return nil

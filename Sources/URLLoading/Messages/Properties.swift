@@ -1,4 +1,4 @@
-/// The name of something a caller or a handler attaches to a request or a response, and its type.
+/// The key and the type of a value that a caller or a handler attaches to a request or a response.
 ///
 /// ```swift
 /// enum Tenant: PropertyKey { typealias Value = String }
@@ -8,7 +8,7 @@ public protocol PropertyKey {
     associatedtype Value: Sendable
 }
 
-/// What is attached to a request or a response, for whoever knows the key. It is never sent.
+/// The values attached to a request or a response, by key. They are never sent.
 public struct Properties: Sendable {
     private var values: [ObjectIdentifier: any Sendable]?
 

@@ -1,9 +1,8 @@
-// What a debugger, a log or `dump` shows of values that hold a URL or a password: none of the caller's secrets
-// (security 81). Userinfo, query and fragment are left out, and so are the values of a request's fields: which of them are
-// secret their sender knows alone.
+// The mirrors of values that hold a URL or a password, as debuggers, logs and `dump` show them. Userinfo, query and
+// fragment are left out, and so are the values of a request's fields, because only the caller knows which are secret.
 
 extension Request: CustomReflectable {
-    /// Without userinfo and query of its URL, and with the names of its fields alone.
+    /// The URL without userinfo and query, and the names of the fields without their values.
     public var customMirror: Mirror {
         let names = headers.map(\.name.description)
         return Mirror(
@@ -12,7 +11,7 @@ extension Request: CustomReflectable {
 }
 
 extension Response: CustomReflectable {
-    /// Without userinfo and query of its URL.
+    /// The URL without userinfo and query, the status and the media type.
     public var customMirror: Mirror {
         Mirror(
             self, children: ["url": url.withoutSecrets, "status": http?.status as Any, "mediaType": mediaType as Any])
@@ -20,7 +19,7 @@ extension Response: CustomReflectable {
 }
 
 extension LoadError: CustomReflectable {
-    /// Without userinfo and query of its URL.
+    /// The error, with its URL without userinfo and query.
     public var customMirror: Mirror {
         Mirror(
             self,
@@ -33,7 +32,7 @@ extension LoadError: CustomReflectable {
 }
 
 extension LoadMetrics.Transaction: CustomReflectable {
-    /// What was asked for and what was answered, each as its own reflection shows it.
+    /// The request and the response, each as its own mirror shows it.
     public var customMirror: Mirror {
         Mirror(
             self,
@@ -44,16 +43,16 @@ extension LoadMetrics.Transaction: CustomReflectable {
 }
 
 extension ResumeToken: CustomReflectable {
-    /// Without userinfo and query of its URL.
+    /// The description, whose URL has no userinfo and query.
     public var customMirror: Mirror { Mirror(self, children: ["token": description]) }
 }
 
 extension Configuration.FTP: CustomReflectable {
-    /// Without the account, which is a second password.
+    /// The security mode only: the account is a second password.
     public var customMirror: Mirror { Mirror(self, children: ["security": security]) }
 }
 
-// What sessions and tasks lead to, in a mirror that follows every reference.
+// Sessions and tasks refer to these objects, and a mirror that follows every reference would reach their secrets.
 
 extension Core: CustomReflectable {
     var customMirror: Mirror { Mirror(self, children: ["connections": pool.description]) }

@@ -1,7 +1,7 @@
 public import FoundationEssentials
 import URLLoadingWire
 
-/// What to load, and how: a value. A load works on its own copy; later changes do not reach it.
+/// A request to load: a value. A load works on its own copy; later changes do not affect it.
 ///
 /// ```swift
 /// var request = Request(url: url, method: .post)
@@ -9,9 +9,9 @@ import URLLoadingWire
 /// request.body = .data(json)
 /// let (data, response) = try await session.data(for: request)
 /// ```
-/// A request that is used often is best kept: its URL is taken apart once.
+/// Keep a request that is used often: its URL is parsed once.
 public struct Request: Sendable {
-    /// The absolute URL. Whether it can be loaded is decided when it is.
+    /// The absolute URL. It is validated when the request is loaded.
     public var url: URL {
         get { storage.url }
         set { mutable.url = newValue }
@@ -21,14 +21,14 @@ public struct Request: Sendable {
         get { storage.method }
         set { mutable.method = newValue }
     }
-    /// Fields to send. Host, Content-Length and Transfer-Encoding are written by the library; a
-    /// Content-Length given here must be right. Proxy-Authorization goes to the last proxy on the way, if that
-    /// speaks HTTP, in place of the credentials it has, and to nobody else; Proxy-Connection goes nowhere.
+    /// The fields to send. Host, Content-Length and Transfer-Encoding are written by the library; a Content-Length
+    /// given here must be right. Proxy-Authorization is sent only to the last proxy of the route, if it is an HTTP
+    /// proxy, in place of its configured credentials. Proxy-Connection is never sent.
     public var headers: Headers {
         _read { yield storage.headers }
         _modify { yield &mutable.headers }
     }
-    /// What to send after the head.
+    /// The body to send.
     public var body: RequestBody? {
         get { storage.body }
         set { mutable.body = newValue }
@@ -68,7 +68,7 @@ public struct Request: Sendable {
         get { storage.trafficClass }
         set { mutable.trafficClass = newValue }
     }
-    /// Overrides ``Configuration/retryPolicy``; ``RetryPolicy/never`` for one try.
+    /// Overrides ``Configuration/retryPolicy``; ``RetryPolicy/never`` disables retries.
     public var retryPolicy: RetryPolicy? {
         get { storage.retryPolicy?.value }
         set { mutable.retryPolicy = newValue.map { Boxed($0) } }
@@ -79,15 +79,16 @@ public struct Request: Sendable {
         get { storage.waitsForConnectivity }
         set { mutable.waitsForConnectivity = newValue }
     }
-    /// Whether cookies of the session's store go with it, and those of its answer there; true by default. A Cookie field in
-    /// ``headers`` is sent as it is, and then nothing of the store.
+    /// Whether cookies of the session's store are sent, and those of the response stored; true by default. If
+    /// ``headers`` has a Cookie field, that field is sent unchanged and the store's cookies are not.
     public var handlesCookies: Bool {
         get { storage.handlesCookies }
         set { mutable.handlesCookies = newValue }
     }
-    /// On whose behalf it is made: the page, say, that an image belongs to. `nil`, the default, for one that is made for
-    /// itself. If it is of another site (scheme and registrable domain), cookies stay at home that are not
-    /// ``Cookie/SameSite/none``, and ``CookieStore/AcceptPolicy/onlyFromMainDocument`` takes none. Nothing of it is sent.
+    /// The document that the request is made for, such as the page of an image; `nil`, the default, for a request of
+    /// its own. If the document is of another site (scheme and registrable domain), only cookies with
+    /// ``Cookie/SameSite/none`` are sent, and ``CookieStore/AcceptPolicy/onlyFromMainDocument`` stores none. The URL
+    /// itself is never sent.
     public var mainDocumentURL: URL? {
         get { storage.mainDocumentURL }
         set { mutable.mainDocumentURL = newValue }
@@ -98,24 +99,24 @@ public struct Request: Sendable {
         set { mutable.cachePolicy = newValue }
     }
 
-    /// What becomes of the content coding (RFC 9110 §8.4) of the response.
+    /// The treatment of the response's content coding (RFC 9110 §8.4).
     package enum ContentDecoding: Sendable, Hashable {
-        /// It is undone if the session's own Accept-Encoding was sent.
+        /// Decode if the session's own Accept-Encoding was sent.
         case ifOffered
-        /// A known coding is undone, whatever was asked for. A 206 that answers a Range is part of the coded
-        /// representation, and stays as it is.
+        /// Decode every known coding, whatever the Accept-Encoding was. A 206 response to a Range request is part of
+        /// the coded representation, and is never decoded.
         case always
-        /// The body stays as it was sent.
+        /// Deliver the body as it was sent.
         case never
     }
 
-    /// What becomes of the content coding of the response.
+    /// The treatment of the response's content coding.
     package var contentDecoding: ContentDecoding {
         get { storage.contentDecoding }
         set { mutable.contentDecoding = newValue }
     }
 
-    /// What the caller or a handler attached to it. Kept when a redirect leads to another request.
+    /// The values that the caller or a handler attached. Redirected requests keep them.
     public var properties: Properties {
         get { storage.properties }
         set { mutable.properties = newValue }
@@ -125,33 +126,35 @@ public struct Request: Sendable {
         storage = Storage(url: url, method: method, headers: headers, body: body)
     }
 
-    /// Whether a stored response may answer a request. Only answers to GET and HEAD over http and https are stored;
-    /// what a request asks for besides, by Cache-Control, holds as well (RFC 9111 §5.2.1).
+    /// The use of stored responses for a request. Only responses to GET and HEAD over http and https are stored. The
+    /// Cache-Control directives of the request apply in addition (RFC 9111 §5.2.1).
     ///
     /// ```swift
     /// request.cachePolicy = .cacheElseLoad
     /// ```
     public enum CachePolicy: Sendable, Hashable {
-        /// As HTTP says (RFC 9111): what is fresh answers, what is stale is asked about, what is missing is loaded.
+        /// The rules of HTTP (RFC 9111): a fresh response is reused, a stale one revalidated, a missing one loaded.
         case useProtocol
-        /// Never a stored response. What is loaded is stored.
+        /// Never reuses a stored response. The new response is stored.
         case reload
-        /// The same, and caches on the way are told not to answer either (`Cache-Control: no-cache`).
+        /// Never reuses a stored response, and tells intermediate caches the same (`Cache-Control: no-cache`). The new
+        /// response is stored.
         case reloadIgnoringCaches
-        /// A stored response only after its server has said that it still holds. What its server has declared
-        /// `immutable` is not asked about while it is fresh (RFC 8246). Caches on the way are told the same, by
-        /// `Cache-Control: max-age=0` unless the request has a field of its own (RFC 9111 §5.2.1.1).
+        /// Reuses a stored response only after revalidation. A response that its server declared `immutable` is not
+        /// revalidated while it is fresh (RFC 8246). Intermediate caches are told to revalidate, too, by
+        /// `Cache-Control: max-age=0`, unless the request has a Cache-Control field of its own (RFC 9111 §5.2.1.1).
         case revalidate
-        /// A stored response whatever its age; the network if there is none.
+        /// Reuses a stored response whatever its age; loads from the network if there is none.
         case cacheElseLoad
-        /// A stored response whatever its age, or ``LoadError/Reason/notInCache``: no traffic.
+        /// Reuses a stored response whatever its age, or throws ``LoadError/Reason/notInCache``; causes no network
+        /// traffic.
         case onlyIfCached
     }
 
     // MARK: Storage
 
-    /// One reference, so that a load passes its request around at the cost of one count. Copied when
-    /// written while shared; a reader never sees a change.
+    /// One reference, so that passing a request costs one retain. Copied on write while shared; a reader never sees a
+    /// change.
     private var storage: Storage
 
     private var mutable: Storage {
@@ -179,7 +182,7 @@ public struct Request: Sendable {
         var allowsCellular: Bool?
         var allowsExpensive: Bool?
         var allowsConstrained: Bool?
-        /// Large, and mostly not there.
+        /// Boxed, because it is large and rarely set.
         var retryPolicy: Boxed<RetryPolicy>?
         var waitsForConnectivity: Bool?
         var trafficClass: TrafficClass?
@@ -225,10 +228,10 @@ public struct Request: Sendable {
         }
     }
 
-    /// The URL as the wire and the pool want it, worked out once per URL.
+    /// The parsed URL in the form that the wire format and the connection pool need; computed once per URL.
     var destination: Result<Destination, WireViolation> { storage.destination }
 
-    /// Whether it goes to the same origin as another.
+    /// Returns whether both requests have the same origin.
     func goes(where other: Request) -> Bool {
         guard case .success(let own) = destination, case .success(let its) = other.destination else {
             guard let own = try? FTPTarget(url.absoluteString), let its = try? FTPTarget(other.url.absoluteString)
@@ -239,7 +242,7 @@ public struct Request: Sendable {
     }
 }
 
-/// Where a request goes.
+/// The parsed destination of a request.
 final class Destination: Sendable {
     let target: Target
 

@@ -2,7 +2,7 @@ public import FoundationEssentials
 import URLLoadingIO
 public import URLLoadingWire
 
-/// What a request sends after its head.
+/// The body of a request.
 ///
 /// ```swift
 /// request.body = .file(URL(filePath: "/var/log/syslog"))
@@ -10,13 +10,13 @@ public import URLLoadingWire
 /// request.body = .form([("name", "Ada"), ("born", "1815")])
 /// request.body = .stream { lines.map { Array(($0 + "\n").utf8) } }
 /// ```
-/// Content-Length is computed wherever the length is known; otherwise the body is chunked (RFC 9112 §7.1).
-/// A Content-Type is sent if the body brings one and the request has none. A body is made anew for every
-/// request it is sent with: a redirect, a challenge, a connection that turned out to be stale.
+/// Content-Length is computed if the length is known; otherwise the body is chunked (RFC 9112 §7.1). A Content-Type is
+/// sent if the body has one and the request has none. The body is opened anew for every request that sends it: after a
+/// redirect, after an authentication challenge, after a stale connection.
 public struct RequestBody: Sendable {
     enum Content: Sendable {
         case data(Data)
-        /// One after the other.
+        /// Parts that are sent one after the other.
         case parts([Part])
         case stream(length: Int64?, trailers: (@Sendable () -> Headers)?, @Sendable () -> AnyChunkIterator)
         case provided
@@ -26,10 +26,10 @@ public struct RequestBody: Sendable {
         case file(path: String, range: Range<Int64>?)
     }
     let content: Content
-    /// Sent as Content-Type unless the request has one.
+    /// The Content-Type to send unless the request has one.
     public var contentType: String?
 
-    /// Bytes that are given, and none.
+    /// True for a body of given bytes that is empty.
     package var isEmptyData: Bool { if case .data(let data) = content { data.isEmpty } else { false } }
 
     init(_ content: Content, contentType: String?) {
@@ -37,16 +37,16 @@ public struct RequestBody: Sendable {
         self.contentType = contentType
     }
 
-    /// These bytes, as `application/octet-stream`.
+    /// The given bytes, as `application/octet-stream`.
     public static func data(_ data: Data) -> RequestBody {
         RequestBody(.data(data), contentType: "application/octet-stream")
     }
 
-    /// A file, read as the peer takes it and never held in memory; its type by its name. On a connection
-    /// without TLS its bytes do not pass through this process at all.
+    /// A file, streamed at the peer's pace and never held in memory; its Content-Type follows from its name. On a
+    /// connection without TLS the kernel sends the bytes, and they do not pass through this process.
     ///
-    /// The file is opened when the request is sent, and its length is that of this moment; if it becomes
-    /// shorter while it is sent, the load ends with ``LoadError/Reason/requestBodyFailed``.
+    /// The file is opened and measured when the request is sent; if it becomes shorter while it is sent, the load ends
+    /// with ``LoadError/Reason/requestBodyFailed``.
     /// - Parameters:
     ///   - url: a `file` URL of a regular file.
     ///   - range: the offsets of the bytes to send, within the file; `nil` sends all.
@@ -58,7 +58,7 @@ public struct RequestBody: Sendable {
     }
 
     /// A value as JSON (RFC 8259).
-    /// - Throws: what the encoder throws.
+    /// - Throws: the error of the encoder.
     public static func json(_ value: some Encodable, encoder: JSONEncoder = JSONEncoder()) throws -> RequestBody {
         RequestBody(.data(try encoder.encode(value)), contentType: "application/json")
     }
@@ -70,14 +70,14 @@ public struct RequestBody: Sendable {
         return RequestBody(.data(Data(text.utf8)), contentType: "application/x-www-form-urlencoded")
     }
 
-    /// A sequence of pieces, asked for when the body is sent, and again if it must be sent again, or hashed before it
-    /// is (Digest with auth-int): all must give the same bytes. Pulled no
-    /// faster than the peer takes the bytes.
+    /// A sequence of pieces. It is created when the body is sent, and again if the body must be sent again or hashed
+    /// before (Digest with auth-int): all sequences must yield the same bytes. It is pulled no faster than the peer
+    /// accepts the bytes.
     /// - Parameters:
     ///   - length: the exact number of bytes; `nil` sends the body chunked.
-    ///   - trailers: the fields after a chunked body (RFC 9110 §6.5), asked for when the sequence has ended.
-    ///     With a length there are none. Announce them in a Trailer field if the server wants that.
-    ///   - make: makes a fresh sequence each time.
+    ///   - trailers: returns the trailer fields (RFC 9110 §6.5); called when the sequence has ended. Not called if
+    ///     `length` is given. Announce them in a Trailer field if the server requires that.
+    ///   - make: creates a fresh sequence each time.
     public static func stream<S: AsyncSequence & Sendable>(
         length: Int64? = nil, trailers: (@Sendable () -> Headers)? = nil, _ make: @escaping @Sendable () -> S
     ) -> RequestBody where S.Element: ContiguousBytes {
@@ -86,10 +86,10 @@ public struct RequestBody: Sendable {
             contentType: nil)
     }
 
-    /// A body that ``Decisions/bodyProvider`` is asked for each time one is needed.
+    /// A body that ``Decisions/bodyProvider`` supplies each time one is needed.
     public static let provided = RequestBody(.provided, contentType: nil)
 
-    /// The number of bytes, if that is known before files are opened.
+    /// The number of bytes, if it is known before files are opened.
     var length: Int64? {
         switch content {
         case .data(let data): Int64(data.count)
@@ -105,7 +105,7 @@ public struct RequestBody: Sendable {
 }
 
 extension RequestBody.Part {
-    /// The same for a file as it is now.
+    /// The length of the part in bytes; that of a file is its length at this moment.
     var currentLength: Int64? {
         if let length { return length }
         guard case .file(let path, _) = self else { return nil }
@@ -120,7 +120,7 @@ extension RequestBody.Part {
     }
 }
 
-/// The iterator of a body sequence whose type nobody needs to know. Used by one task.
+/// The iterator of a body's sequence, type-erased. Used by one task at a time.
 final class AnyChunkIterator: @unchecked Sendable {
     private let pull: () async throws -> Chunk?
 
@@ -132,6 +132,6 @@ final class AnyChunkIterator: @unchecked Sendable {
         }
     }
 
-    /// The next piece; nil at the end. For tasks that run the caller's code anyway.
+    /// Returns the next piece; nil at the end. Runs the caller's code, so call it only in tasks that may.
     func next() async throws -> Chunk? { try await pull() }
 }

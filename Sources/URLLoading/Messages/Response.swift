@@ -1,15 +1,14 @@
 public import FoundationEssentials
 public import URLLoadingWire
 
-/// What was answered, before its body: for every scheme the same shape.
+/// The response without its body, in one shape for every URL scheme.
 public struct Response: Sendable, CustomStringConvertible {
-    /// Where it came from: after redirects, the last URL.
+    /// The URL of the response: after redirects, the final one.
     public let url: URL
-    /// The media type of the body, if one was stated. Parsed at each call.
+    /// The media type of the body, if one was declared. Parsed at each call.
     public var mediaType: MediaType? { statedMediaType ?? http?.headers[.contentType].flatMap { MediaType($0) } }
     private let statedMediaType: MediaType?
-    /// The number of body bytes the caller will get, if known. Unknown for chunked and for
-    /// compressed bodies.
+    /// The number of body bytes that the caller will receive, if known. Unknown for chunked and for compressed bodies.
     public let expectedLength: Int64?
     /// Status and fields, for http and https.
     public let http: HTTPHead?
@@ -25,14 +24,15 @@ public struct Response: Sendable, CustomStringConvertible {
     /// The name of the text encoding, from the media type's charset.
     public var textEncodingName: String? { mediaType?.charset }
 
-    /// What a handler attached to it.
+    /// The values that a handler attached.
     public var properties = Properties()
-    /// Whether a cache may keep what a handler answers, as far as HTTP lets it (RFC 9111 §3): answers to GET of http and
-    /// https. `nil`, the default, keeps nothing. What a session gets from servers it keeps before handlers see it. A handler
-    /// is asked before the cache: it looks for itself (``ResponseCache/cachedResponse(for:)``) if what is kept shall answer.
+    /// Whether the session's cache may store a handler's response, within the rules of HTTP (RFC 9111 §3): only
+    /// responses to GET over http and https are stored. `nil`, the default, does not store. Responses of servers are
+    /// stored before handlers see them. A handler is called before the cache: to reuse a stored response it must look
+    /// it up itself (``ResponseCache/cachedResponse(for:)``).
     public var storagePolicy: StoragePolicy?
 
-    /// What a cache may do with a response, whatever the protocol says.
+    /// The permission to store a response, on top of the protocol's rules.
     public enum StoragePolicy: Sendable, Hashable {
         case allowed
         /// In memory, never in a file.
@@ -40,12 +40,12 @@ public struct Response: Sendable, CustomStringConvertible {
         case notAllowed
     }
 
-    /// For handlers: sessions make the responses of servers.
+    /// Creates a response, for handlers: sessions create the responses of servers.
     /// - Parameters:
-    ///   - url: where it came from.
-    ///   - mediaType: of the body; `nil` takes it from the Content-Type of `http`.
-    ///   - expectedLength: bytes of the body, at least 0; `nil` if nobody knows.
-    ///   - http: status and fields, if there are any.
+    ///   - url: the URL of the response.
+    ///   - mediaType: the media type of the body; `nil` uses the Content-Type of `http`.
+    ///   - expectedLength: the number of body bytes, at least 0; `nil` if unknown.
+    ///   - http: the status and the fields, if there are any.
     public init(url: URL, mediaType: MediaType? = nil, expectedLength: Int64? = nil, http: HTTPHead? = nil) {
         self.url = url
         statedMediaType = mediaType
@@ -65,11 +65,11 @@ public struct Response: Sendable, CustomStringConvertible {
 /// Status and fields of an HTTP response (RFC 9110 §15, §5).
 public struct HTTPHead: Sendable {
     public let status: Status
-    /// The version the peer stated.
+    /// The HTTP version of the response.
     public let version: HTTPVersion
     public let headers: Headers
 
-    /// For responses that do not come from a server: stubs, handlers, tests.
+    /// Creates a head for responses that do not come from a server: stubs, handlers, tests.
     public init(status: Status, version: HTTPVersion = .http11, headers: Headers = Headers()) {
         self.status = status
         self.version = version

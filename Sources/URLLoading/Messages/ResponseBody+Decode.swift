@@ -1,7 +1,7 @@
 public import FoundationEssentials
 
 extension ResponseBody {
-    /// Collects the body and decodes it.
+    /// Collects the body and decodes it, by default as JSON.
     ///
     /// ```swift
     /// let user = try await session.load(request) { response, body in
@@ -9,14 +9,14 @@ extension ResponseBody {
     ///     return try await body.decode(User.self)
     /// }
     /// ```
-    /// Whatever the status and the content type are: see ``Response/requireSuccess()``.
+    /// The status and the content type are not checked: see ``Response/requireSuccess()``.
     /// - Parameters:
-    ///   - type: what to make of it.
-    ///   - decoder: how.
-    ///   - limit: the most bytes to collect, at least 0; 16 MiB by default, for a value may be many times
-    ///     larger than its text.
-    /// - Throws: what ``collect(upTo:)`` throws; ``LoadError/Reason/undecodableBody`` if the bytes are not
-    ///   such a value. Cancellation ends the reading, not the decoding.
+    ///   - type: the type to decode.
+    ///   - decoder: the decoder to use.
+    ///   - limit: the maximum number of bytes to collect, at least 0; 16 MiB by default, because a decoded value may be
+    ///     many times larger than its text.
+    /// - Throws: the errors of ``collect(upTo:)``; ``LoadError/Reason/undecodableBody`` if the bytes do not decode as
+    ///   `type`. Cancellation ends the reading, not the decoding.
     @concurrent public func decode<T: Decodable & Sendable>(
         _ type: T.Type, decoder: JSONDecoder = JSONDecoder(), upTo limit: Int = 16 << 20
     ) async throws(LoadError) -> T {
@@ -27,7 +27,7 @@ extension ResponseBody {
 }
 
 extension Data {
-    /// Decodes a body that was collected before, with an error like those of loads.
+    /// Decodes a body that was collected before, with errors like those of loads.
     ///
     /// ```swift
     /// let (data, response) = try await session.data(for: request)
@@ -35,10 +35,10 @@ extension Data {
     /// let user = try data.decode(User.self)
     /// ```
     /// - Parameters:
-    ///   - type: what to make of it.
-    ///   - decoder: how.
-    ///   - response: what the body came with: its URL is that of the error.
-    ///   - limit: the most bytes to decode, at least 0; 16 MiB by default.
+    ///   - type: the type to decode.
+    ///   - decoder: the decoder to use.
+    ///   - response: the response of the body; its URL becomes that of the error.
+    ///   - limit: the maximum number of bytes to decode, at least 0; 16 MiB by default.
     /// - Throws: ``LoadError/Reason/undecodableBody`` with the decoder's error, and with the type and the key path in
     ///   its detail; or ``LoadError/Reason/bodyTooLarge``.
     public func decode<T: Decodable>(
@@ -54,7 +54,7 @@ extension Data {
         }
     }
 
-    /// What a decoder has against a body, without a value of the body: errors end up in logs.
+    /// Describes a decoder's error without any value of the body, because errors get into logs.
     private static func words(_ error: any Error) -> String {
         guard let error = error as? DecodingError else { return "" }
         switch error {
@@ -68,14 +68,15 @@ extension Data {
         }
     }
 
-    /// JSON's own words for its containers.
+    /// Returns the JSON name of a container type.
     private static func name(_ type: any Any.Type) -> String {
         if type == [Any].self { return "an array" }
         if type == [String: Any].self { return "an object" }
         return "\(type)"
     }
 
-    /// `order.items[2].price`. Keys may be the server's choice: control characters are left out, and long paths are cut.
+    /// Returns a path like `order.items[2].price`. The server may choose keys: control characters are left out, and
+    /// long paths are cut.
     private static func path(_ keys: [any CodingKey]) -> String {
         guard !keys.isEmpty else { return "the whole" }
         var text = ""

@@ -1,20 +1,18 @@
 extension ResponseBody {
-    /// The body as lines of UTF-8 text, each without its end: LF, CRLF or CR. Empty lines count; what is no
-    /// UTF-8 is repaired. Takes the body, as iterating it would.
+    /// The body as lines of UTF-8 text, each without its line ending: LF, CRLF or CR. Empty lines count; invalid UTF-8
+    /// is repaired. The sequence claims the body, as iterating the body does.
     ///
     /// ```swift
     /// for try await line in body.lines { print(line) }
     /// ```
-    /// A line longer than 1 MiB throws ``LoadError/Reason/bodyTooLarge``; ``lines(upTo:)`` sets
-    /// another limit.
+    /// A line longer than 1 MiB throws ``LoadError/Reason/bodyTooLarge``; ``lines(upTo:)`` sets another limit.
     public var lines: Lines { lines(upTo: 1 << 20) }
 
-    /// The same with another limit.
-    /// - Parameter limit: the most bytes of one line, at least 0.
+    /// The body as lines of UTF-8 text; see ``lines``.
+    /// - Parameter limit: the maximum number of bytes of one line, at least 0.
     public func lines(upTo limit: Int) -> Lines { Lines(body: self, limit: limit) }
 
-    /// Single bytes: convenient for small bodies, slow for large ones. Chunks and ``lines`` are the fast
-    /// ways.
+    /// The body as single bytes: convenient for small bodies, slow for large ones. Chunks and ``lines`` are faster.
     public var bytes: Bytes { Bytes(body: self) }
 
     /// The lines of a body.
@@ -79,15 +77,14 @@ extension ResponseBody {
     }
 }
 
-/// Cuts chunks into lines. A line that ends with its chunk is given at once: whoever waits for it need
-/// not wait for the next.
+/// Splits chunks into lines. A line whose ending is in the current chunk is returned at once, without the next chunk.
 struct LineSplitter: Sendable {
     let limit: Int
     private var chunk: Chunk?
     private var position = 0
-    /// The beginning of a line whose end is yet to come.
+    /// The beginning of a line whose ending was not received yet.
     private var beginning: [UInt8] = []
-    /// The last line ended with CR: an LF behind it belongs to it.
+    /// True if the last line ended with CR, so that a following LF belongs to that line ending.
     private var skipsLF = false
 
     private static let lf = UInt8(ascii: "\n"), cr = UInt8(ascii: "\r")
@@ -99,7 +96,7 @@ struct LineSplitter: Sendable {
         position = 0
     }
 
-    /// The next line that has ended; `nil` if more is wanted.
+    /// Returns the next complete line; `nil` if more chunks are required.
     mutating func next() throws(LoadError) -> String? {
         guard let chunk else { return nil }
         let bytes = UnsafeRawBufferPointer(chunk.storage.bytes(chunk.range))
@@ -123,7 +120,7 @@ struct LineSplitter: Sendable {
         return String(decoding: beginning + line, as: UTF8.self)
     }
 
-    /// What was left without an end, if anything was.
+    /// Returns the last line if the body ended without a line ending.
     mutating func end() -> String? {
         guard !beginning.isEmpty else { return nil }
         defer { beginning = [] }

@@ -1,9 +1,9 @@
 public import URLLoadingWire
 
 extension ResponseBody {
-    /// The parts of a multipart body, each as it comes (RFC 2046 §5.1): `multipart/x-mixed-replace` of
-    /// cameras, `multipart/byteranges` (RFC 9110 §14.6), `multipart/mixed`, `multipart/form-data`. Takes the
-    /// body, as iterating it would.
+    /// The parts of a multipart body as they arrive (RFC 2046 §5.1): `multipart/x-mixed-replace` of cameras,
+    /// `multipart/byteranges` (RFC 9110 §14.6), `multipart/mixed`, `multipart/form-data`. The sequence claims the body,
+    /// as iterating the body does.
     ///
     /// ```swift
     /// try await session.load(request) { response, body in
@@ -13,16 +13,16 @@ extension ResponseBody {
     ///     }
     /// }
     /// ```
-    /// One part after the other: what was not read of a part is skipped when the next is asked for, and
-    /// nothing is read that nobody asked for. A part ends where the next begins, so the end of a frame is
-    /// known when the next one starts.
+    /// Parts are read in order: the unread rest of a part is skipped when the next part is requested, and bytes are
+    /// read only on request. A part ends where the next begins, so the end of a frame is known when the next one
+    /// starts.
     ///
-    /// A body that ends without its closing delimiter throws ``LoadError/Reason/truncatedMultipart``, but for
-    /// `multipart/x-mixed-replace`, which is commonly ended by closing: there the last part just ends, and
-    /// may not be whole.
-    /// - Parameter response: the one this body belongs to.
+    /// A body that ends without its closing delimiter throws ``LoadError/Reason/truncatedMultipart``. Bodies of
+    /// `multipart/x-mixed-replace` are exempt, because senders commonly end them by closing the connection: there the
+    /// last part just ends, and may be incomplete.
+    /// - Parameter response: the response that this body belongs to.
     /// - Throws: ``LoadError/Reason/unacceptableContentType`` if the response is not multipart,
-    ///   ``LoadError/Reason/malformedBoundary`` if it does not say how its parts are told apart.
+    ///   ``LoadError/Reason/malformedBoundary`` if its media type has no valid boundary.
     public func parts(of response: Response) throws(LoadError) -> Parts {
         let type = response.http?.headers[.contentType] ?? response.mediaType.map { "\($0)" } ?? ""
         let essence = PartReader.essence(type)
@@ -57,8 +57,8 @@ extension ResponseBody {
         public struct Iterator: AsyncIteratorProtocol {
             let reader: PartReader?
 
-            /// The next part; `nil` after the last.
-            /// - Throws: ``LoadError`` of the load, of a body that breaks its form, or of one that exceeds
+            /// Returns the next part; `nil` after the last.
+            /// - Throws: ``LoadError`` of the load, of a malformed body, or of a body that exceeds
             ///   ``Configuration/Limits``. Cancellation ends the load with ``LoadError/Reason/cancelled``.
             public mutating func next(isolation actor: isolated (any Actor)?) async throws(LoadError) -> ResponsePart? {
                 guard let reader else { throw .bodyUnavailable }
@@ -82,10 +82,10 @@ extension ResponseBody {
 
 /// One part of a multipart body; see ``ResponseBody/parts(of:)``.
 public struct ResponsePart: Sendable {
-    /// The fields of this part alone. There may be none.
+    /// The fields of this part. There may be none.
     public let headers: Headers
-    /// The content, as it comes: all that a ``ResponseBody`` can do. Once the next part was asked for, what
-    /// is left throws ``LoadError/Reason/bodyUnavailable``.
+    /// The content of the part as it arrives. Once the next part was requested, reading the rest throws
+    /// ``LoadError/Reason/bodyUnavailable``.
     public let body: ResponseBody
     private let whole: Response
 
@@ -95,8 +95,8 @@ public struct ResponsePart: Sendable {
         self.whole = whole
     }
 
-    /// The part as a response: URL, status and version of the whole, and its fields as far as they say
-    /// nothing of its body, with those of the part in their place. Made anew at each call.
+    /// The part as a response: URL, status, version and fields of the whole response, with the fields about the body
+    /// replaced by the part's own. Created anew at each call.
     public var response: Response { Self.response(with: headers, of: whole) }
 
     package static func response(with headers: Headers, of whole: Response) -> Response {
@@ -124,7 +124,7 @@ public struct ResponsePart: Sendable {
 }
 
 private enum ByteLength {
-    /// Digits and nothing else, up to 2^63 - 1.
+    /// Parses digits only, up to 2^63 - 1.
     static func parse(_ text: String) -> Int64? {
         guard !text.isEmpty, text.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
         return Int64(text)

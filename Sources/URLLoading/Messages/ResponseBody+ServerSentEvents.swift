@@ -1,9 +1,9 @@
 public import URLLoadingWire
 
 extension ResponseBody {
-    /// The body as server-sent events (WHATWG HTML 9.2), whatever its content type says. Takes the body, as
-    /// iterating it would, and does not connect again at its end: ``Session/serverSentEvents(for:decisions:reconnection:)``
-    /// does.
+    /// The body as server-sent events (WHATWG HTML 9.2), whatever its content type. The sequence claims the body, as
+    /// iterating the body does. It does not reconnect at the end of the body, as
+    /// ``Session/serverSentEvents(for:decisions:reconnection:)`` does.
     ///
     /// ```swift
     /// try await session.load(request) { response, body in
@@ -11,7 +11,7 @@ extension ResponseBody {
     ///     for try await event in body.serverSentEvents { print(event.data) }
     /// }
     /// ```
-    /// An event without the empty line after it is discarded, as it may be half.
+    /// An event without the empty line after it is discarded, because it may be incomplete.
     public var serverSentEvents: Events { Events(body: self) }
 
     /// The server-sent events of one body.
@@ -49,15 +49,15 @@ extension ResponseBody {
     }
 }
 
-/// Events out of the chunks of one body, for whoever has claimed it.
+/// Parses events from the chunks of one body. Its owner has claimed the body.
 struct EventReader: Sendable {
     private let source: any BodySource
     private var parser: EventStreamParser
     private var chunk: Chunk?
     private var position = 0
-    /// Something has come, be it a comment.
+    /// True once any byte was received, even of a comment.
     private(set) var hasReceived = false
-    /// How long to wait before connecting again, if the server has said so.
+    /// The server's reconnection time, if it has sent one.
     private(set) var retry: Duration?
 
     init(_ source: any BodySource, lastEventID: String = "") {
@@ -82,7 +82,7 @@ struct EventReader: Sendable {
         }
     }
 
-    /// Off the caller's actor.
+    /// Returns the next event, parsed off the caller's actor.
     @concurrent mutating func nextElsewhere() async throws(LoadError) -> ServerSentEvent? { try await next() }
 
     private mutating func step(_ chunk: Chunk) throws(LoadError) -> EventStreamItem? {

@@ -3,20 +3,19 @@ import Synchronization
 import URLLoadingIO
 public import URLLoadingWire
 
-/// The body of a response, as it comes: a sequence of chunks, pulled by whoever iterates.
+/// The body of a response: a sequence of chunks, read as it is iterated.
 ///
-/// Nothing is read from the socket that was not asked for, so a slow consumer slows the peer and
-/// memory stays bounded. One consumer takes the body, once; a second gets
-/// ``LoadError/Reason/bodyUnavailable``. A body that a closure received is valid inside that closure;
-/// one of a ``LoadTask``, as long as the load goes on.
+/// The socket is read only on demand, so a slow consumer slows the peer and memory stays bounded. One consumer takes
+/// the body, once; a second gets ``LoadError/Reason/bodyUnavailable``. A body passed to a closure is valid inside that
+/// closure; the body of a ``LoadTask`` is valid as long as the load runs.
 ///
 /// ```swift
 /// for try await chunk in body {
 ///     file.write(Data(chunk))
 /// }
 /// ```
-/// ``lines`` gives lines of text, ``bytes`` single bytes. Cancelling the load, or the task that
-/// iterates, ends the iteration and the load with ``LoadError/Reason/cancelled``.
+/// ``lines`` yields lines of text, ``bytes`` single bytes. Cancelling the load, or the task that iterates, ends the
+/// iteration and the load with ``LoadError/Reason/cancelled``.
 public struct ResponseBody: AsyncSequence, Sendable {
     public typealias Element = Chunk
     public typealias Failure = LoadError
@@ -27,14 +26,15 @@ public struct ResponseBody: AsyncSequence, Sendable {
 
     public func makeAsyncIterator() -> Iterator { Iterator(source: source.claim() ? source : nil) }
 
-    /// The pieces of one body.
+    /// Iterates the chunks of one body.
     public struct Iterator: AsyncIteratorProtocol {
         let source: (any BodySource)?
 
         /// The next piece, never empty; `nil` at the end.
         public mutating func next(isolation actor: isolated (any Actor)?) async throws(LoadError) -> Chunk? {
             guard let source else { throw .bodyUnavailable }
-            // In place where nobody is disturbed; off the actor where decoding would hold it up.
+            // Without an actor the read runs in place; on an actor, decoding would occupy it, so the read runs
+            // elsewhere.
             if actor == nil { return try await source.next() }
             return try await Self.nextElsewhere(source)
         }
@@ -50,8 +50,8 @@ public struct ResponseBody: AsyncSequence, Sendable {
         }
     }
 
-    /// Collects what is left of the body.
-    /// - Parameter limit: the most bytes to collect, at least 0. A longer body throws
+    /// Collects the rest of the body.
+    /// - Parameter limit: the maximum number of bytes to collect, at least 0. A longer body throws
     ///   ``LoadError/Reason/bodyTooLarge``.
     @concurrent public func collect(upTo limit: Int) async throws(LoadError) -> Data {
         guard source.claim() else { throw .bodyUnavailable }
@@ -63,20 +63,20 @@ public struct ResponseBody: AsyncSequence, Sendable {
         return data
     }
 
-    /// The fields after a chunked body (RFC 9112 §7.1.2); empty until the body has been read to its end.
+    /// The trailer fields of a chunked body (RFC 9112 §7.1.2); empty until the body has been read to its end.
     public var trailers: Headers { source.trailers }
 }
 
-/// Where the chunks of a body come from, for one consumer.
+/// The source of a body's chunks, for one consumer.
 protocol BodySource: AnyObject, Sendable {
-    /// Returns true once.
+    /// Claims the body. Returns true only for the first call.
     func claim() -> Bool
     /// The next piece; `nil` at the end.
     func next() async throws(LoadError) -> Chunk?
     var trailers: Headers { get }
-    /// What its parts and events may cost.
+    /// The limits of the body's parts and events.
     var limits: Configuration.Limits { get }
-    /// What was loaded; `nil` for a body by itself.
+    /// The URL of the load; `nil` for a body without a load.
     var url: URL? { get }
 }
 

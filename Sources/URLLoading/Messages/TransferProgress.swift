@@ -1,12 +1,12 @@
-// How far the body of a request or of a response has come.
+// Progress of the body of a request or of a response.
 
-/// How many bytes one event is about, and how many there were up to now.
+/// The number of bytes of one progress event, and the total so far.
 public struct TransferProgress: Sendable, Hashable, CustomStringConvertible {
-    /// Since the last such event, at least 1.
+    /// Bytes since the last progress event, at least 1.
     public let count: Int
-    /// Since the beginning.
+    /// Bytes since the beginning of the body.
     public let total: Int64
-    /// How many there will be, if that is known.
+    /// The expected total in bytes; `nil` if unknown.
     public let expected: Int64?
 
     public init(count: Int, total: Int64, expected: Int64?) {

@@ -1,19 +1,19 @@
 import Synchronization
 import URLLoadingIO
 
-/// The events of one ``LoadTask``, from the moment the sequence was asked for to
-/// ``LoadEvent/completed(_:)``, its last element, or to the one that hands it over to another task.
+/// The events of one ``LoadTask``, from the moment the sequence was requested to its last element:
+/// ``LoadEvent/completed(_:)``, or the event that hands the load over to another task.
 ///
-/// Each sequence is its own; nobody who reads slowly, or not at all, holds up the load or another
-/// reader: what waits to be read is bounded, for counts of bytes that follow each other become one, and
-/// beyond 256 events the oldest are dropped. Asked for when the load is over, it has the last two events only.
+/// Each sequence has a queue of its own, so a slow or idle reader delays neither the load nor other readers. The queue
+/// is bounded: consecutive progress events are merged, and beyond 256 events the oldest are dropped. A sequence that is
+/// requested after the load has ended yields the last two events only.
 ///
 /// ```swift
 /// let events = task.events
 /// task.resume()
 /// for await case .received(let bytes) in events { print(bytes.total) }
 /// ```
-/// Cancelling the task that iterates ends the iteration, and nothing else.
+/// Cancelling the task that iterates ends the iteration; the load continues.
 public struct LoadEvents: AsyncSequence, Sendable {
     public typealias Element = LoadEvent
     public typealias Failure = Never
@@ -36,7 +36,7 @@ public struct LoadEvents: AsyncSequence, Sendable {
     }
 }
 
-/// A place among the readers of a load's events, given up with the last reference to it.
+/// The registration of one reader for a load's events. Releasing the last reference removes the registration.
 private final class EventListening: Sendable {
     let queue: EventQueue
     private weak let load: TaskDriver?
@@ -49,7 +49,7 @@ private final class EventListening: Sendable {
     deinit { load?.forget(queue) }
 }
 
-/// Events on their way to one reader.
+/// The queue of undelivered events of one reader.
 final class EventQueue: Sendable {
     fileprivate struct State: Sendable {
         var events: [LoadEvent] = []
@@ -64,7 +64,7 @@ final class EventQueue: Sendable {
             state.add(event, most: Self.most)
             return state.reader
         }
-        // What comes right after it wakes the reader for both.
+        // The completion event follows the metrics at once, and one wake-up delivers both.
         if case .metrics = event { return }
         reader?.wake()
     }
@@ -90,7 +90,7 @@ final class EventQueue: Sendable {
 }
 
 extension EventQueue.State {
-    /// An event, or the end.
+    /// The result of taking from a queue: the next event, or nil for the end of the sequence.
     struct Ready: Sendable {
         let event: LoadEvent?
     }
@@ -115,7 +115,7 @@ extension EventQueue.State {
 }
 
 extension LoadEvent {
-    /// Counts of bytes that follow each other say as much as one.
+    /// Merges two consecutive progress events of one kind into one.
     fileprivate func joined(with next: LoadEvent) -> LoadEvent? {
         switch (self, next) {
         case (.received(let first), .received(let second)): .received(first.joined(with: second))

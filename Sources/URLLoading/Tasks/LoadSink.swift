@@ -1,6 +1,6 @@
 // The classic layer as the consumer of a load.
 
-/// The classic task behind a load. One load calls it from one task at a time.
+/// The classic task that consumes a load. A load calls its sink from one task at a time.
 package protocol LoadSink: DecisionCaller {
     /// Receives the events in order; must not wait.
     func emit(_ event: LoadEvent)

@@ -1,8 +1,8 @@
 import URLLoadingIO
 
 extension LoadTask {
-    /// What the load did with its time and bytes, once it is over, well or not. Waits for ever if nobody resumes
-    /// or cancels the task.
+    /// The durations and byte counts of the load, available once it has ended, successfully or not. Waits until then,
+    /// which is forever if the task is neither resumed nor cancelled.
     ///
     /// ```swift
     /// let data = try await task.value

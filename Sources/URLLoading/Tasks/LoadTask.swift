@@ -3,10 +3,10 @@ import Synchronization
 import URLLoadingIO
 import URLLoadingWire
 
-/// A load that one holds: made at once, suspended, and controlled from any thread.
+/// A load with a handle: created suspended, and controlled from any thread.
 ///
-/// Get one from ``Session/dataTask(_:decisions:)``. Verbs such as ``Session/data(for:decisions:)`` are the
-/// simpler way for whoever only waits for the result: there the load is the caller's own task.
+/// Get one from ``Session/dataTask(_:decisions:)``. For callers that only wait for the result, functions such as
+/// ``Session/data(for:decisions:)`` are simpler: they run the load in the caller's own task.
 ///
 /// ```swift
 /// let task = session.dataTask(Request(url: url))
@@ -14,23 +14,23 @@ import URLLoadingWire
 /// let response = try await task.response
 /// for try await line in try await task.body.lines { print(line) }
 /// ```
-/// After ``resume()`` the load runs by itself, with the priority and the task-local values of whoever
-/// called it, to the head of its answer and at most ``Configuration/readAhead`` bytes further. Then it
-/// waits for somebody to take the body: as ``body``, or as ``value``. Nothing more is read from the
-/// socket before, and the connection stays with the task.
+/// After ``resume()`` the load runs by itself, with the priority and the task-local values of the task that called
+/// ``resume()``. It receives the head of the response and at most ``Configuration/readAhead`` bytes of the body. Then
+/// it waits for a consumer to take the body as ``body`` or as ``value``; until then it reads nothing more from the
+/// socket and keeps the connection.
 ///
-/// Waiting for a task does not own it: cancelling the waiting task ends the waiting. The load is ended by
+/// Waiting for a task does not own it: cancelling the waiting task ends only the wait. The load is ended by
 /// ``cancel()``, by its timeouts, by its session, and by the cancellation of the task that iterates ``body``.
 ///
-/// It is also ended when its last handle is gone, whatever the kind of task and however far it has come: a request
-/// that waits for a connection is not sent, an upload breaks off, a partial download is removed. A call of
-/// ``response``, ``value`` or ``body`` holds the handle while it waits, and so does a body while there is a reference
-/// to it. While ``events`` are read and no handle is left, the load goes on as far as it can without one: a download
-/// with a ``DownloadOptions/destination`` to its end, other downloads not at all, a data task or an upload until more
-/// of the answer has come than ``Configuration/readAhead`` allows.
+/// Releasing the last handle also ends the load, whatever its kind and progress: a request that waits for a connection
+/// is not sent, an upload is aborted, a partial download is removed. A call of ``response``, ``value`` or ``body``
+/// holds the handle while it waits, and a body holds it while the body is referenced. While ``events`` are read without
+/// a handle, the load continues as far as it can: a download with a ``DownloadOptions/destination`` completes, other
+/// downloads end at once, and a data task or an upload continues until more of the response has arrived than
+/// ``Configuration/readAhead`` allows.
 public final class LoadTask<Output: Sendable>: Sendable, Identifiable, CustomStringConvertible {
     let load: TaskDriver
-    /// Its session: the holder of a task that was not resumed yet keeps it alive.
+    /// The session. A task that was not resumed yet keeps its session alive through this reference.
     private let owner: (any Sendable)?
 
     init(_ load: TaskDriver, _ owner: (any Sendable)?) {
@@ -41,51 +41,51 @@ public final class LoadTask<Output: Sendable>: Sendable, Identifiable, CustomStr
 
     deinit { load.removeHandle() }
 
-    /// What was this task's is another's: it became a download.
+    /// True if this data task became a download, which now owns the load's state.
     private var isOver: Bool { Output.self != DownloadedFile.self && load.state.withLock { $0.hasBecomeDownload } }
 
     /// Unique in this process.
     public var id: UInt64 { load.context.emitter?.identity.id ?? 0 }
-    /// What was asked for.
+    /// The request as the task was created with it.
     public var request: Request { load.original }
 
     // MARK: Controls
 
-    /// Begins the load, or lets it go on. Resuming a running or completed task does nothing.
+    /// Starts or resumes the load. Resuming a running or completed task does nothing.
     public func resume() { if !isOver { load.resume() } }
 
-    /// Others decide than those it was made with. Before it begins, by whoever is about to begin it.
+    /// Replaces the decisions that the task was created with. Call it before the load begins, from the thread that is
+    /// about to begin it.
     package func decide(by decisions: Decisions) { load.context.decide(by: decisions) }
 
-    /// The same; if the load begins with this, it does so with that priority.
+    /// Starts or resumes the load. If this call starts it, the load runs with `priority`.
     package func resume(priority: TaskPriority?) { load.resume(priority) }
 
-    /// Makes the load more or less urgent. Over HTTP/2 the server is told, if it understands PRIORITY_UPDATE
-    /// (RFC 9218 §7.1); what the load does here keeps the priority it was resumed with. Does nothing before
-    /// ``resume()``.
+    /// Changes the urgency of the load. On HTTP/2 it is sent to servers that support PRIORITY_UPDATE (RFC 9218 §7.1);
+    /// the load's own Swift task keeps the priority that it was resumed with. Does nothing before ``resume()``.
     ///
     /// ```swift
     /// if image.isVisible { task.prioritize(.high) }
     /// ```
     public func prioritize(_ priority: TaskPriority) { if !isOver { load.prioritize(priority) } }
 
-    /// Holds the load up: from now on no byte is read or written, and the idle timeout stands still; the
-    /// resource timeout does not. One ``resume()`` undoes any number of these.
+    /// Suspends the load: no byte is read or written, and the idle timeout stops; the resource timeout runs on. One
+    /// ``resume()`` undoes any number of these calls.
     public func suspend() { if !isOver { load.suspend() } }
 
-    /// Ends the load with ``LoadError/Reason/cancelled``, resumed or not. A completed task stays as it is.
-    /// Returns at once; the load has let go of its connection when ``value`` or ``events`` end.
+    /// Ends the load with ``LoadError/Reason/cancelled``, whether or not it was resumed. A completed task is unchanged.
+    /// Returns at once; the load has released its connection when ``value`` throws or ``events`` ends.
     public func cancel() { if !isOver { load.stop(.cancelled) } }
 
-    // MARK: What it gives
+    // MARK: Results
 
-    /// State and counts, of one moment.
+    /// The state and the byte counts at this moment.
     public var snapshot: LoadSnapshot { LoadSnapshot(load, isOver: isOver) }
 
-    /// The response, as soon as it is known; after redirects, the last. Waits for ever if nobody resumes
-    /// the task.
-    /// - Throws: ``LoadError`` of the load if it failed before. ``LoadError/Reason/cancelled`` also if the
-    ///   calling task is cancelled, which leaves the load as it is.
+    /// The response, as soon as it is known; after redirects, the final one. Waits forever if the task is never
+    /// resumed.
+    /// - Throws: ``LoadError`` of the load if it failed before it had a response. ``LoadError/Reason/cancelled`` also
+    ///   if the calling task is cancelled, which does not affect the load.
     public var response: Response {
         get async throws(LoadError) {
             defer { withExtendedLifetime(self) {} }
@@ -93,20 +93,20 @@ public final class LoadTask<Output: Sendable>: Sendable, Identifiable, CustomStr
         }
     }
 
-    /// What happens to the load from now on. Each call gives a sequence of its own.
+    /// The events of the load from now on. Each call returns an independent sequence.
     public var events: LoadEvents { LoadEvents(load.listen(), load) }
 
-    /// One line: `task 7 running 2048/4096 https://example.org/`.
+    /// The task on one line: `task 7 running 2048/4096 https://example.org/`.
     public var description: String { "task \(id) \(snapshot) \(request.url.withoutSecrets)" }
 }
 
 extension LoadTask where Output == Data {
-    /// The whole result, once the load is complete. May be awaited by any number of tasks, at any time.
-    /// Whoever asks takes the body: ``body`` has none then.
+    /// The whole body, once the load is complete. Any number of tasks may await it, at any time. The first access
+    /// claims the body: ``body`` has no bytes afterwards.
     /// - Throws: ``LoadError`` of the load; ``LoadError/Reason/bodyTooLarge`` beyond
-    ///   ``Configuration/Limits/collectedBodySize``; ``LoadError/Reason/bodyUnavailable`` if the body was
-    ///   taken as a sequence; ``LoadError/Reason/cancelled`` also if the calling task is cancelled, which
-    ///   leaves the load as it is.
+    ///   ``Configuration/Limits/collectedBodySize``; ``LoadError/Reason/bodyUnavailable`` if the body was taken as a
+    ///   sequence; ``LoadError/Reason/cancelled`` also if the calling task is cancelled, which does not affect the
+    ///   load.
     public var value: Data {
         get async throws(LoadError) {
             defer { withExtendedLifetime(self) {} }
@@ -114,9 +114,8 @@ extension LoadTask where Output == Data {
         }
     }
 
-    /// The body, for one consumer, as soon as the response is known. Waits for ever if nobody resumes the
-    /// task.
-    /// - Throws: what ``response`` throws.
+    /// The body, for one consumer, as soon as the response is known. Waits forever if the task is never resumed.
+    /// - Throws: the errors of ``response``.
     public var body: ResponseBody {
         get async throws(LoadError) {
             _ = try await load.response()
@@ -125,7 +124,7 @@ extension LoadTask where Output == Data {
     }
 }
 
-/// The body of a handle: as long as somebody has it, the handle is held.
+/// The body of a task. It holds the task's handle as long as it is referenced.
 private final class TaskBody: BodySource {
     private let task: LoadTask<Data>
 
@@ -142,15 +141,15 @@ private final class TaskBody: BodySource {
     var url: URL? { task.load.state.withLock { $0.response?.url } ?? task.request.url }
 }
 
-/// A ``LoadTask`` at one moment.
+/// The state of a ``LoadTask`` at one moment.
 public struct LoadSnapshot: Sendable, CustomStringConvertible {
     public enum State: Sendable {
-        /// Not begun, or held up.
+        /// Not started, or suspended.
         case suspended
         case running
-        /// A cancellation or a timeout is on its way through it.
+        /// Cancelled or timed out; the load has not ended yet.
         case canceling
-        /// Over; `nil` if nothing went wrong.
+        /// Ended; `nil` if the load succeeded.
         case completed(LoadError?)
     }
     public let state: State
@@ -158,11 +157,12 @@ public struct LoadSnapshot: Sendable, CustomStringConvertible {
     public let sent: Int64
     /// Bytes of the response's body received, decoded.
     public let received: Int64
-    /// The length of the request's body; 0 if it has none, `nil` if nobody knows.
+    /// The length of the request's body in bytes; 0 without a body, `nil` if unknown.
     public let expectedToSend: Int64?
-    /// The length of the response's body; `nil` if nobody knows, or not yet.
+    /// The length of the response's body in bytes; `nil` if unknown, or not known yet.
     public let expectedToReceive: Int64?
-    /// The priority of the task that resumed it, or what ``LoadTask/prioritize(_:)`` made of it; `nil` before.
+    /// The priority of the task that resumed the load, or the last argument of ``LoadTask/prioritize(_:)``; `nil`
+    /// before ``LoadTask/resume()``.
     public let priority: TaskPriority?
 
     init(_ load: TaskDriver, isOver: Bool) {

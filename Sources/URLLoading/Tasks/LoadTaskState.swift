@@ -1,9 +1,9 @@
-// What a handle is at a moment, as a value: who owns its exchange, what was read ahead, how it ended.
-// Every transition is one method, called under the lock of `TaskDriver`; what follows from it is done
-// after the lock, by whoever the returned value says.
+// The state of a load task as a value: the owner of its exchange, the bytes read ahead, the outcome. Each transition is
+// one method, called under the lock of `TaskDriver`; its consequences (wake, end) are returned and carried out after
+// the lock is released.
 //
-// Rule 1: an exchange has one owner. Only the owner reads, and only the owner emits events.
-// Rule 2: whoever finds a load stopped and ownerless ends it on the spot.
+// Rule 1: an exchange has one owner. Only the owner reads from it, and only the owner emits events.
+// Rule 2: the caller that finds a stopped load without an owner ends the load.
 
 import FoundationEssentials
 import URLLoadingIO
@@ -11,13 +11,13 @@ import URLLoadingWire
 
 struct LoadTaskState: Sendable {
     enum Owner: Sendable {
-        /// Not begun, or waiting for a reader.
+        /// No owner: not started, or waiting for a reader.
         case nobody
-        /// The task that `resume` made.
+        /// The task that `resume` started.
         case driver
-        /// Whoever iterates the body.
+        /// The task that iterates the body.
         case reader
-        /// Nobody any more: the load is being ended.
+        /// Final: the load is being ended and gets no further owner.
         case ending
     }
     private(set) var owner = Owner.nobody
@@ -25,22 +25,22 @@ struct LoadTaskState: Sendable {
     private(set) var isSuspended = true
     private(set) var response: Response?
     private(set) var outcome: Outcome?
-    /// Kept while nobody owns it.
+    /// The exchange while it has no owner.
     private var exchange: (any Exchange)?
-    /// Read, and not yet taken: copied together, for a chunk of a few bytes would hold on to the
-    /// connection's whole buffer.
+    /// Bytes that were read before a consumer asked for them. They are copied into one buffer, because a chunk of a few
+    /// bytes would keep the connection's whole buffer alive.
     private var ahead: ChunkStorage?
     private var aheadCount = 0
-    /// Somebody has taken the body as a sequence.
+    /// True once a consumer has taken the body as a sequence.
     private var isClaimed = false
-    /// Somebody waits for the whole.
+    /// True once a consumer waits for the whole body.
     private var isWhole = false
-    /// The driver waits to send the rest of the request.
+    /// True while the driver waits to send the rest of the request.
     private(set) var isSending = false
     private var whole: Data?
-    /// How many handles there are. A data task that becomes a download has two.
+    /// The number of handles. A data task that becomes a download has two.
     private var handles = 0
-    /// A download goes on with what a data task began: whoever held that has nothing to say any more.
+    /// True once a download has taken over the load of a data task; the data task's controls have no effect then.
     private(set) var hasBecomeDownload = false
     private(set) var trailers = Headers()
     private var waiting = Waiting()
@@ -62,9 +62,9 @@ struct LoadTaskState: Sendable {
         var expectedToReceive: Int64?
     }
 
-    // MARK: The controls
+    // MARK: Controls
 
-    /// Returns true if the load begins with this.
+    /// Returns true if this call starts the load.
     mutating func resume(_ priority: TaskPriority) -> Bool {
         isSuspended = false
         guard !isBegun, outcome == nil, owner == .nobody else { return false }
@@ -78,26 +78,26 @@ struct LoadTaskState: Sendable {
 
     // MARK: The driver
 
-    /// The head has come.
+    /// Records the response and returns the waiters for it.
     mutating func respond(_ response: Response) -> Waiting {
         self.response = response
         return waiting.take { $0 == .response }
     }
 
     enum Demand: Sendable {
-        /// Read at most so many bytes; 0: only look for the end.
+        /// Read at most this many bytes; 0 only checks for the end of the body.
         case read(Int)
-        /// A reader is there, or nobody may be any more.
+        /// Stop reading: a reader has taken the body, or none can come any more.
         case leave
     }
 
-    /// What the driver is to do next.
+    /// Returns the driver's next step.
     func demand(upTo limit: Int) -> Demand {
         if isWhole { return .read(.max) }
         return isClaimed ? .leave : .read(max(0, limit - aheadCount))
     }
 
-    /// The driver waits to send, not to read. Returns false if somebody has asked for the body meanwhile.
+    /// Notes that the driver waits to send, not to read. Returns false if a consumer has asked for the body meanwhile.
     mutating func beginSending() -> Bool {
         isSending = !isWhole && !isClaimed
         return isSending
@@ -105,10 +105,10 @@ struct LoadTaskState: Sendable {
 
     mutating func endSending() { isSending = false }
 
-    /// A chunk for whoever comes.
+    /// Keeps a chunk for a later consumer.
     /// - Parameters:
-    ///   - readAhead: how much may come before anybody asks.
-    ///   - limit: how much the whole may be.
+    ///   - readAhead: the maximum number of bytes kept before a consumer asks for the body.
+    ///   - limit: the maximum length of the whole body, in bytes.
     mutating func keep(_ chunk: Chunk, readAhead: Int, limit: Int) throws(LoadError) -> Waiting {
         guard isWhole else {
             append(chunk, readAhead)
@@ -138,7 +138,7 @@ struct LoadTaskState: Sendable {
         aheadCount = needed
     }
 
-    /// What was read ahead becomes the beginning of the whole.
+    /// Moves the bytes read ahead to the beginning of the whole body.
     private mutating func gather() {
         guard whole == nil else { return }
         var data = Data()
@@ -155,13 +155,13 @@ struct LoadTaskState: Sendable {
 
     enum Leaving: Sendable {
         case left
-        /// There is more to read after all.
+        /// The driver must read on.
         case stay
-        /// Nobody will ever read the rest.
+        /// The rest of the body can have no reader any more.
         case pointless
     }
 
-    /// The driver wants to leave the exchange to a reader.
+    /// Offers the exchange to a reader, on behalf of the driver.
     mutating func leave(_ exchange: any Exchange) -> Leaving {
         if isWhole { return .stay }
         if handles == 0 { return .pointless }
@@ -172,7 +172,8 @@ struct LoadTaskState: Sendable {
 
     // MARK: The reader
 
-    /// Takes the body as a sequence. Returns true once, and only if nobody has asked for the whole.
+    /// Takes the body as a sequence. Returns true only for the first call, and only if no consumer waits for the whole
+    /// body.
     mutating func claim() -> Bool {
         guard !isClaimed, !isWhole, !hasBecomeDownload else { return false }
         isClaimed = true
@@ -183,7 +184,7 @@ struct LoadTaskState: Sendable {
         case chunk(Chunk)
         case end
         case failed(LoadError)
-        /// Yours until `putBack`.
+        /// The caller owns the exchange until `putBack`.
         case pull(any Exchange)
         case wait
     }
@@ -201,14 +202,14 @@ struct LoadTaskState: Sendable {
             owner = .reader
             return .pull(exchange)
         }
-        // The one reader is inside already.
+        // A body has one reader, and that reader is reading.
         if owner == .reader { return .failed(.bodyUnavailable) }
         waiting.add(.chunk, slot)
         return .wait
     }
 
-    /// The reader has its chunk. Returns false if the load was stopped meanwhile by somebody who found
-    /// it owned: the reader ends it.
+    /// Returns the exchange after the reader has got its chunk. Returns false if the load was stopped meanwhile: a stop
+    /// leaves an owned exchange to its owner, so the reader must end the load.
     mutating func putBack(_ exchange: any Exchange, isStopped: Bool) -> Bool {
         guard !isStopped else {
             owner = .ending
@@ -219,9 +220,9 @@ struct LoadTaskState: Sendable {
         return true
     }
 
-    // MARK: Those who wait for the whole
+    // MARK: Consumers of the whole body
 
-    /// Somebody will wait for the whole. Returns whether the driver must be told.
+    /// Registers a consumer of the whole body. Returns whether the driver must be woken.
     mutating func wantWhole() -> Bool {
         if !isClaimed { isWhole = true }
         return isSending
@@ -230,7 +231,7 @@ struct LoadTaskState: Sendable {
     enum Whole: Sendable {
         case data(Data)
         case failed(LoadError)
-        /// A driver must read on.
+        /// The caller must start a driver that reads on.
         case drive(any Exchange)
         case wait
     }
@@ -255,7 +256,7 @@ struct LoadTaskState: Sendable {
 
     // MARK: The end
 
-    /// Takes an ownerless load to end it; `nil` if its owner will, or it has ended.
+    /// Takes a load without an owner in order to end it; `nil` if its owner will end it, or it has ended.
     mutating func seize() -> Seized? {
         guard owner == .nobody, outcome == nil else { return nil }
         owner = .ending
@@ -267,7 +268,7 @@ struct LoadTaskState: Sendable {
         let exchange: (any Exchange)?
     }
 
-    /// Returns whom to wake.
+    /// Records the outcome and returns the waiters to wake.
     mutating func end(_ outcome: Outcome, _ trailers: Headers) -> Waiting {
         owner = .ending
         self.outcome = outcome
@@ -278,34 +279,35 @@ struct LoadTaskState: Sendable {
         return waiting.take { _ in true }
     }
 
-    /// Whether nothing can come of the load: there is no handle, and no reader of the events that it still has. A load
-    /// without an owner waits for a reader of its body, which needs a handle.
+    /// True if the load can have no consumer any more: it has no handle, and no reader of events that could still get
+    /// one. A load without an owner waits for a reader of its body, which needs a handle.
     private var isAbandoned: Bool { handles == 0 && outcome == nil && (owner == .nobody || listeners.isEmpty) }
 
     mutating func addHandle() { handles += 1 }
 
-    /// A handle is gone.
-    /// - Parameter needsHandle: readers of events are no reason to go on.
-    /// - Returns: whether the load has no reason to go on.
+    /// Removes a handle.
+    /// - Parameter needsHandle: true if readers of events alone do not keep the load running.
+    /// - Returns: whether the load has no reason to continue.
     mutating func removeHandle(needsHandle: Bool) -> Bool {
         handles -= 1
         return isAbandoned || (needsHandle && handles == 0)
     }
 
-    /// A reader of events is gone. Returns whether the load has no reason to go on.
+    /// Removes a reader of events. Returns whether the load has no reason to continue.
     mutating func forget(_ listener: EventQueue) -> Bool {
         listeners.removeAll { $0 === listener }
         return isAbandoned
     }
 
-    /// Returns whom to wake: nobody gets the body any more; `nil` if somebody has taken it as a sequence.
+    /// Hands the load over to a download and returns the waiters to wake, because the body is not available to them any
+    /// more; `nil` if a consumer has taken the body as a sequence.
     mutating func becomeDownload() -> Waiting? {
         guard !isClaimed else { return nil }
         hasBecomeDownload = true
         return waiting.take { $0 == .end }
     }
 
-    /// Returns false if somebody has asked for the body.
+    /// Claims the body for a stream task. Returns false if a consumer has asked for the body.
     mutating func becomeStream() -> Bool {
         guard !isClaimed, !isWhole else { return false }
         isClaimed = true
@@ -319,8 +321,8 @@ struct LoadTaskState: Sendable {
     mutating func takeReaders() -> Waiting { waiting.take { $0 == .chunk } }
     mutating func forget(_ slot: PollSlot) { waiting.forget(slot) }
 
-    /// Those who wait, and for what: a wake-up that brings nothing costs as much as one that does. One is
-    /// the rule.
+    /// The waiters, each with its event, because a wake-up without an event costs as much as one with it. One waiter is
+    /// the common case and needs no array.
     struct Waiting: Sendable {
         enum Kind: Sendable { case response, chunk, end }
         private var first: (kind: Kind, slot: PollSlot)?

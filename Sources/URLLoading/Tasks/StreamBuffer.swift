@@ -1,14 +1,14 @@
-// What a stream has received and nobody has taken. Chunks handed out refer to its buffers: nothing is
-// copied between the socket and the reader of `input`.
+// The bytes that a stream has received and its caller has not taken. Chunks refer to the buffers: nothing is copied
+// between the socket and the reader of `input`.
 
 import FoundationEssentials
 
 struct StreamBuffer {
-    /// Filled to their ends.
+    /// Buffers that are full.
     private var full: [Chunk] = []
     private var storage: ChunkStorage?
     private var unread = 0..<0
-    /// The next buffer's size: it grows while reads fill what they are given.
+    /// The size of the next buffer in bytes. It grows while reads fill their buffers.
     private var capacity = StreamBuffer.smallest
     private(set) var count = 0
 
@@ -23,14 +23,14 @@ struct StreamBuffer {
         count = received.count
     }
 
-    /// Where to read to; `moved` must follow if anything was read.
-    /// - Parameter most: at least 1.
+    /// Returns the free space to read into. The caller calls `moved` if bytes were read.
+    /// - Parameter most: the maximum number of bytes, at least 1.
     mutating func room(atMost most: Int) -> UnsafeMutableRawBufferPointer {
         let room = wholeRoom()
         return room.count > most ? UnsafeMutableRawBufferPointer(rebasing: room[..<most]) : room
     }
 
-    /// A buffer that a chunk still refers to is left to it.
+    /// Returns the free space of the current buffer, or of a new one if a chunk still refers to the current one.
     private mutating func wholeRoom() -> UnsafeMutableRawBufferPointer {
         if isKnownUniquelyReferenced(&storage), let storage {
             if unread.isEmpty, storage.capacity >= capacity { unread = 0..<0 }
@@ -43,14 +43,14 @@ struct StreamBuffer {
         return new.room(from: 0)
     }
 
-    /// So many bytes came into the room that was given.
+    /// Records that `moved` bytes were read into the free space.
     mutating func moved(_ moved: Int, into room: Int) {
         unread = unread.lowerBound..<unread.upperBound + moved
         count += moved
         if moved == room, room >= capacity { capacity = min(capacity * 4, Self.largest) }
     }
 
-    /// What is first in line, without a copy.
+    /// Removes and returns the first bytes, without a copy.
     mutating func takeChunk() -> Chunk? {
         guard count > 0 else { return nil }
         let chunk: Chunk
@@ -66,7 +66,7 @@ struct StreamBuffer {
         return chunk
     }
 
-    /// A copy of at most so many bytes.
+    /// Removes and returns a copy of at most `most` bytes.
     mutating func take(atMost most: Int) -> Data {
         var data = Data()
         data.reserveCapacity(min(most, count))

@@ -1,10 +1,10 @@
-// One read, write or close that has to wait: it ends with its stream, with its own time, or with the
-// task that made it, and then the stream goes on without it.
+// A read, write or close that has to wait. It ends with its stream, with its own timeout, or with the cancellation of
+// the calling task; in the last two cases the stream continues.
 
 import Synchronization
 import URLLoadingIO
 
-/// Stopped when the calling task is cancelled.
+/// The call is stopped when the calling task is cancelled.
 final class StreamCall: StopToken, @unchecked Sendable {
     let side: StreamState.Side
     let deadline: Int64
@@ -16,7 +16,7 @@ final class StreamCall: StopToken, @unchecked Sendable {
     }
 }
 
-/// How far an attempt came.
+/// The result of one attempt of a call.
 enum StreamStep {
     case done
     case blocked(PollSlot.Interest)
@@ -25,7 +25,7 @@ enum StreamStep {
 }
 
 extension StreamDriver {
-    /// Attempts until it is done. Most are at once.
+    /// Repeats the attempt until it is done. Most calls are done at the first attempt.
     func run(
         _ side: StreamState.Side, timeout limit: Duration?, _ attempt: () throws(LoadError) -> StreamStep
     ) async throws(LoadError) {
@@ -61,13 +61,13 @@ extension StreamDriver {
         }
     }
 
-    /// The stream has ended as it should: what was received before can still be taken.
+    /// Makes a last attempt after the stream has ended without an error: bytes received before can still be taken.
     private func conclude(_ call: StreamCall, _ attempt: () throws(LoadError) -> StreamStep) throws(LoadError) {
         guard case .done = try attempt() else { throw failure(.streamClosed, call.side) }
     }
 
-    /// Waits until the stream is connected and not suspended; `nil` if both of its directions came to be done
-    /// meanwhile.
+    /// Waits until the stream is connected and not suspended. Returns `nil` if both directions have been closed or
+    /// ended meanwhile.
     private func ready(_ call: StreamCall) async throws(LoadError) -> (any Transport)? {
         if let transport = state.withLock({ $0.readyTransport }) { return transport }
         let slot = Poller.shared.borrowSlot()
@@ -91,11 +91,11 @@ extension StreamDriver {
             }
             if let transport { return transport }
             if hasEnded {
-                // With an error, if it has one.
+                // Throws the stream's error, if it has one.
                 try check(call)
                 return nil
             }
-            // Between the check and the wait the stream may have ended, and woken all who waited then.
+            // Between the check and the wait the stream may have ended and woken its waiters, so check again.
             try check(call)
             await Poller.shared.park(slot, until: call)
         }

@@ -1,4 +1,4 @@
-// What the one reader and the one writer of a stream do, each inside on its side.
+// Reading and writing of a stream. Each side admits one call at a time.
 
 import FoundationEssentials
 import Synchronization
@@ -30,7 +30,7 @@ extension StreamDriver {
         if case .ended = state.withLock({ $0.input }) { true } else { false }
     }
 
-    /// Reads no more than the call asked for: the rest stays in the kernel, and slows the peer.
+    /// Reads no more than the call asked for: the rest stays in the kernel, and TCP flow control slows the peer.
     private func receive(_ least: Int, _ most: Int) throws(LoadError) -> StreamStep {
         let (input, outcome) = state.withLock { ($0.input, $0.outcome) }
         if case .closed = input { throw failure(.streamClosed, .input) }
@@ -75,14 +75,14 @@ extension StreamDriver {
         settle()
     }
 
-    /// Yields after each 4 MiB: a peer faster than its reader never makes it wait.
+    /// Yields after each 4 MiB, because a peer faster than its reader never makes the reader wait.
     private func giveWay() async throws(LoadError) {
         guard receivedInTurn > 4 << 20 else { return }
         receivedInTurn = 0
         await Task.yield()
     }
 
-    /// A call that reads at this moment is woken, and fails.
+    /// Closes the input. A read in progress is woken and fails.
     func closeRead() {
         let transport = state.withLock { state in
             switch state.input {
@@ -115,7 +115,7 @@ extension StreamDriver {
                         try bytes.attempt(from: sent) { (rest) throws(IOFailure) in try transport.write(rest) }
                     }
                     guard case .moved(let moved) = progress else {
-                        // A partly written TLS record does not tell how many of its bytes have gone out.
+                        // After a partial write of a TLS record the number of plaintext bytes sent is unknown.
                         isUnderWay = isUnderWay || transport is TLSTransport
                         return try blocked(progress)
                     }
@@ -172,7 +172,7 @@ extension StreamDriver {
         }
     }
 
-    /// What cannot be sent does not keep what was received from its reader.
+    /// Runs an attempt to write. Its failure ends the output only: received bytes remain readable.
     private func move(_ attempt: () throws(IOFailure) -> Progress) throws(LoadError) -> Progress {
         do throws(IOFailure) { return try attempt() } catch {
             let error = LoadError(stopReason, or: LoadError(error, .sending)).at(url)

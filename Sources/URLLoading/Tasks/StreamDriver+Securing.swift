@@ -1,7 +1,8 @@
 // TLS over a connection in use (STARTTLS and its kin).
 //
 // Bytes that arrive between the last plaintext answer and the handshake are not authenticated. Kept, they would be
-// read after the handshake as if they were (CVE-2011-0411); dropped, they might be missed. So they end the stream.
+// read after the handshake as if they were (CVE-2011-0411); dropped, legitimate bytes might be lost. So they end the
+// stream.
 
 import FoundationEssentials
 import Synchronization
@@ -56,7 +57,8 @@ extension StreamDriver {
         }
     }
 
-    /// Cancelling the calling task ends the stream: half a handshake is of no use.
+    /// Runs the TLS handshake. Cancelling the calling task ends the stream, because an incomplete handshake cannot be
+    /// resumed.
     private func handshake(over transport: any Transport, with origin: Origin) async throws(LoadError) -> any Transport
     {
         let result: Result<any Transport, LoadError> = await withTaskCancellationHandler {

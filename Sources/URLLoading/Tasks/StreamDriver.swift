@@ -15,24 +15,24 @@ final class StreamDriver: ConnectionClient, StopListener, @unchecked Sendable {
     let state: Lock<StreamState>
     private let wantsSecurity: Bool
 
-    // Each touched only by the call that has entered that side.
+    // The buffer and the timer of each side are accessed only by the call that has entered that side.
     var buffer: StreamBuffer
-    /// Received since the reader last had to wait.
+    /// The number of bytes received since the reader last had to wait.
     var receivedInTurn = 0
-    /// When the timer that was set last for that side is due.
+    /// The due time of the last timer set for the input; `.max` without one.
     private var inputTimer = Int64.max
     private var outputTimer = Int64.max
 
     let sentCount = Atomic<Int64>(0)
     let receivedCount = Atomic<Int64>(0)
-    /// The decisions of a classic task; nil for a stream that asks its session's alone.
+    /// The decisions of a classic task; nil for a stream that uses its session's decisions only.
     private let own = Lock<Decisions?>(nil)
     let asker: (any DecisionCaller)? = nil
     private let started = LoadMetrics.Moment.Origin(nanoseconds: Poller.now(), date: Date())
-    /// Of its connection.
+    /// The transaction record of the connection.
     private let record: TransactionRecord?
 
-    /// The number of sides that wait for the peer.
+    /// The number of sides, 0 to 2, that wait for the peer.
     private let waits = Lock(0)
 
     /// - Parameters:
@@ -73,12 +73,12 @@ final class StreamDriver: ConnectionClient, StopListener, @unchecked Sendable {
         return nil
     }
 
-    // MARK: The controls
+    // MARK: Controls
 
     func resume() {
         let beginning = state.withLock { state in
             let beginning = state.resume(Task.currentPriority)
-            // Under the lock: the last call of several threads is what holds.
+            // Under the lock, so that of calls by several threads the last one prevails.
             handle.setSuspended(false)
             return beginning
         }
@@ -121,7 +121,7 @@ final class StreamDriver: ConnectionClient, StopListener, @unchecked Sendable {
 
     // MARK: Opening
 
-    /// Of one that has ended.
+    /// The metrics of a stream that has ended.
     var metrics: LoadMetrics {
         guard let record else { return LoadMetrics(started, end: Poller.now(), redirectCount: 0, []) }
         record.end(sent: sentCount.load(ordering: .relaxed), received: receivedCount.load(ordering: .relaxed))
@@ -154,7 +154,7 @@ final class StreamDriver: ConnectionClient, StopListener, @unchecked Sendable {
         settle()
     }
 
-    // MARK: Going in and out
+    // MARK: Entering and leaving a side
 
     func enter(_ side: StreamState.Side) throws(LoadError) {
         guard state.withLock({ $0.enter(side) }) else { throw failure(.streamBusy, side) }
@@ -168,7 +168,7 @@ final class StreamDriver: ConnectionClient, StopListener, @unchecked Sendable {
         if mayEnd || stopReason != nil { settle() }
     }
 
-    /// Carries out the consequences of a change of the state: calls that wait for one are woken.
+    /// Carries out the consequences of a change of the state: wakes the calls that wait for one, closes the transport.
     func settle() {
         let stop = stopReason
         let settlement = state.withLock { $0.settle(stop, url) }
@@ -183,7 +183,8 @@ final class StreamDriver: ConnectionClient, StopListener, @unchecked Sendable {
         for slot in state.withLock({ $0.over() }) { slot.wake() }
     }
 
-    /// Returns the stream's error, if it has one, when its transport is closed and its session left.
+    /// Waits until the transport is closed and the stream has left its session. Returns the stream's error, if it has
+    /// one.
     func ended() async -> LoadError? {
         let slot = Poller.shared.borrowSlot()
         defer { Poller.shared.returnSlot(slot) }
@@ -199,13 +200,14 @@ final class StreamDriver: ConnectionClient, StopListener, @unchecked Sendable {
         }
     }
 
-    /// The error for a call that cannot go on: why the stream has ended, if it has.
+    /// Returns the error for a call that cannot continue: the stream's error or its stop; nil if the stream has not
+    /// ended.
     func ending(_ side: StreamState.Side) -> LoadError? {
         let (state, stop) = (state.withLock { $0 }, stopReason)
         // Each call reports a stop with its own phase.
         if let stop, state.isStopped { return LoadError(stop, phase: state.phase(side)).at(url) }
         if let outcome = state.outcome { return outcome.error }
-        // While it connects, the opener reports the stop, and soon.
+        // While the stream connects, the task that opens it reports the stop shortly.
         guard let stop, !state.isOpening else { return nil }
         return LoadError(stop, phase: state.phase(side)).at(url)
     }
@@ -220,8 +222,8 @@ final class StreamDriver: ConnectionClient, StopListener, @unchecked Sendable {
 
     // MARK: Waiting for the peer
 
-    /// The idle timeout runs while at least one side waits, and begins anew whenever bytes move in either direction:
-    /// a reader may wait for an answer while an upload of an hour goes on.
+    /// Starts the idle timeout, which runs while at least one side waits, and restarts whenever bytes move in either
+    /// direction: a reader may wait for an answer while an upload of an hour continues.
     func beginWaiting() {
         guard handle.idleLimit != .max else { return }
         waits.withLock { waits in
@@ -245,7 +247,8 @@ final class StreamDriver: ConnectionClient, StopListener, @unchecked Sendable {
         }
     }
 
-    /// One timer a side: one that is due too early only makes its call look again.
+    /// Sets the timer of the call's side. Each side has one timer; one that fires too early only makes its call check
+    /// again.
     func setTimer(_ call: StreamCall, _ slot: PollSlot) {
         guard call.deadline != .max else { return }
         let set = call.side == .input ? inputTimer : outputTimer

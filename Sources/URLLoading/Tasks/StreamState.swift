@@ -46,7 +46,7 @@ struct StreamState: Sendable {
         case ended
         /// Closed by this side.
         case closed
-        /// Nothing moves in this direction any more; the other may go on.
+        /// This direction has failed; the other may continue.
         case failed(LoadError)
     }
 
@@ -88,7 +88,7 @@ struct StreamState: Sendable {
         }
     }
 
-    /// The transport, if bytes may move.
+    /// The transport; nil while the stream is suspended, not connected, or ended.
     var readyTransport: (any Transport)? { isSuspended || outcome != nil ? nil : link?.transport }
 
     var isResumed: Bool {
@@ -178,7 +178,7 @@ struct StreamState: Sendable {
 
     // MARK: The end
 
-    /// How far the stream, or a call on one side of it, has come.
+    /// The phase of the stream, or of a call on one side of it, for error reports.
     func phase(_ side: Side) -> LoadError.Phase {
         switch connection {
         case .unopened: .preparing
@@ -188,22 +188,22 @@ struct StreamState: Sendable {
         }
     }
 
-    /// Only the first failure counts.
+    /// Records the failure. Only the first failure counts.
     mutating func fail(_ error: LoadError) {
         if case .none = end { end = .known(.failed(error), byStop: false) }
     }
 
     struct Settlement: Sendable {
-        /// The stream has ended: the caller closes `transport`, if there is one, and leaves the session.
+        /// True if the stream has ended: the caller closes `transport`, if there is one, and leaves the session.
         var ends = false
         var transport: (any Transport)?
-        /// Calls that must look at the state again.
+        /// The slots of calls that must check the state again.
         var waking: [PollSlot] = []
     }
 
-    /// Works out the consequences of a change.
-    /// - Parameter stop: the stream was stopped from outside. While it connects or secures, that call reports the stop:
-    ///   it knows the phase.
+    /// Returns the consequences of a change of the state.
+    /// - Parameter stop: the reason why the stream was stopped from outside, if it was. While the stream connects or
+    ///   secures, the call that does so reports the stop, because it knows the phase.
     mutating func settle(_ stop: StopReason?, _ url: URL?) -> Settlement {
         if case .none = end, stop == nil || !reportsStop {
             if let stop {
@@ -228,7 +228,7 @@ struct StreamState: Sendable {
         return settlement
     }
 
-    /// Whether a call inside reports a stop itself.
+    /// True if a call in progress reports a stop itself.
     private var reportsStop: Bool {
         if case .handshake = occupancy { true } else { isOpening }
     }
@@ -243,7 +243,7 @@ struct StreamState: Sendable {
         }
     }
 
-    /// The transport is closed and the session left.
+    /// Records that the transport is closed and the session left. Returns the waiters to wake.
     mutating func over() -> [PollSlot] {
         if case .closing(let outcome, let byStop) = end { end = .over(outcome, byStop: byStop) }
         return takeWaiting()

@@ -1,14 +1,15 @@
-// Whether the system would reach a stream's peer by another way now.
+// Notification that the system would now reach a stream's peer over another interface or address.
 
 import Synchronization
 import URLLoadingIO
 
 extension StreamTask {
-    /// Calls `found` whenever the networks have changed (links, addresses, default routes) and the system would, from then
-    /// on, reach the peer by another address of this machine than the stream's; once for each. The stream stays where it is:
-    /// its caller may make another. Returns when the stream has ended. One that is bound to an interface has no other way.
+    /// Calls `found` after a change of the networks (links, addresses, default routes) from which on the system would
+    /// reach the peer from another local address than the stream's; once per change. The stream keeps its connection;
+    /// the caller may open another. Returns when the stream has ended. A stream that is bound to an interface has no
+    /// other route.
     package func watchRoutes(_ found: @escaping @Sendable () -> Void) async {
-        // Nobody awaits it: it is cancelled with the scope.
+        // Not awaited: leaving the scope cancels it.
         async let _: Void = load.watchRoutes(found)
         _ = await load.ended()
     }
@@ -33,7 +34,7 @@ extension StreamDriver {
         }
     }
 
-    /// Our end, and what it would be now.
+    /// The stream's local address, and the local address that the system would choose now.
     private func addresses(_ source: any PathSource) -> (SocketAddress, SocketAddress)? {
         guard let transport = state.withLock({ $0.link?.transport }), let peer = transport.remoteAddress,
             let own = transport.localAddress?.withPort(0), let now = source.localAddress(towards: peer)?.withPort(0)

@@ -1,25 +1,24 @@
 public import FoundationEssentials
 
 extension StreamTask {
-    /// What the peer sends, as it comes. Pulled: each step reads once.
+    /// The bytes that the peer sends, in chunks as they arrive. Each step of the iteration reads once from the socket.
     ///
     /// ```swift
     /// for try await chunk in task.input { file.write(Data(chunk)) }
     /// ```
     public var input: StreamInput { StreamInput(task: self) }
 
-    /// Where bytes for the peer go, without the rest of the handle.
+    /// The writing side alone, for code that must not read from or control the stream.
     public var output: StreamOutput { StreamOutput(task: self) }
 }
 
-/// The bytes that the peer of a ``StreamTask`` sends, in chunks of whatever has come.
+/// The bytes that the peer of a ``StreamTask`` sends, in chunks as they arrive.
 ///
-/// Any number of iterators, and ``StreamTask/read(atLeast:atMost:timeout:)``, read from the same stream one
-/// after the other: each gets what the last has left. Two at a time get
-/// ``LoadError/Reason/streamBusy``. It holds the stream.
+/// Any number of iterators, and ``StreamTask/read(atLeast:atMost:timeout:)``, may read from the stream one after the
+/// other; each continues where the previous reader stopped. Two readers at the same time get
+/// ``LoadError/Reason/streamBusy``. The sequence keeps the stream alive.
 ///
-/// Cancelling the task that iterates ends the iteration with ``LoadError/Reason/cancelled``, and not the
-/// stream.
+/// Cancelling the task that iterates ends the iteration with ``LoadError/Reason/cancelled``; the stream continues.
 public struct StreamInput: AsyncSequence, Sendable {
     public typealias Element = Chunk
     public typealias Failure = LoadError
@@ -28,18 +27,19 @@ public struct StreamInput: AsyncSequence, Sendable {
 
     public func makeAsyncIterator() -> Iterator { Iterator(task: task) }
 
-    /// A reader of the stream.
+    /// Reads the stream chunk by chunk.
     public struct Iterator: AsyncIteratorProtocol {
         let task: StreamTask
 
-        /// The next bytes, at least one; `nil` when the peer has sent all.
+        /// Returns the next bytes, at least one; `nil` when the peer has sent all.
         public mutating func next(isolation actor: isolated (any Actor)?) async throws(LoadError) -> Chunk? {
-            // In place where nobody is disturbed; off the actor where deciphering would hold it up.
+            // Without an actor the read runs in place; on an actor, decryption would occupy it, so the read runs
+            // elsewhere.
             if actor == nil { return try await task.load.next() }
             return try await Self.nextElsewhere(task)
         }
 
-        /// The next bytes, at least one; `nil` when the peer has sent all.
+        /// Returns the next bytes, at least one; `nil` when the peer has sent all.
         public mutating func next() async throws(LoadError) -> Chunk? { try await Self.nextElsewhere(task) }
 
         @concurrent private static func nextElsewhere(_ task: StreamTask) async throws(LoadError) -> Chunk? {
@@ -48,7 +48,7 @@ public struct StreamInput: AsyncSequence, Sendable {
     }
 }
 
-/// Where bytes for the peer of a ``StreamTask`` go: for whoever only writes. It holds the stream.
+/// The writing side of a ``StreamTask``. It keeps the stream alive.
 ///
 /// ```swift
 /// let output = task.output

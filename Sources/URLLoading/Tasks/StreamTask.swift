@@ -3,11 +3,10 @@ import Synchronization
 import URLLoadingIO
 import URLLoadingWire
 
-/// A connection of bytes, both ways: raw TCP, with TLS from the beginning or from any moment on.
+/// A bidirectional byte stream: raw TCP, with TLS from the beginning or from a later moment.
 ///
-/// Get one from ``Session/streamTask(host:port:secure:)``. It uses the session's resolver, TLS settings
-/// and timeouts, and ends with its session; it does not count among the connections that
-/// ``Configuration/maximumConnectionsPerHost`` limits.
+/// Get one from ``Session/streamTask(host:port:secure:)``. It uses the session's resolver, TLS settings and timeouts,
+/// and ends with its session. ``Configuration/maximumConnectionsPerHost`` does not count it.
 ///
 /// ```swift
 /// let task = session.streamTask(host: "example.org", port: 7)
@@ -15,21 +14,19 @@ import URLLoadingWire
 /// try await task.write(Data("hello".utf8))
 /// let (answer, isEnd) = try await task.read(atLeast: 5, atMost: 5)
 /// ```
-/// One task may read while another writes. A second reader, or a second writer, gets
-/// ``LoadError/Reason/streamBusy`` at once. Whoever calls before ``resume()``, or while the connection is
-/// being made, waits for it. Nothing is read from the socket that nobody asked for.
+/// One task may read while another writes. A second reader, or a second writer, gets ``LoadError/Reason/streamBusy`` at
+/// once. A call before ``resume()``, or while the stream connects, waits for the connection. The stream reads from the
+/// socket only what a caller asked for.
 ///
-/// The stream ends when both directions are done (the peer's is done when its end was read, or with
-/// ``closeRead()``; ours with ``closeWrite()``), when the connection fails, with ``cancel()``, with its
-/// timeouts or its session, and when nobody holds the handle, its ``input`` or its ``output`` any more.
-/// Cancelling a task that reads or writes ends that call with ``LoadError/Reason/cancelled``, and not the
-/// stream.
+/// The stream ends when both directions are done, when the connection fails, with ``cancel()``, with its timeouts or
+/// its session, and when the handle, its ``input`` and its ``output`` are all released. The peer's direction is done
+/// when its end was read or after ``closeRead()``, the local one after ``closeWrite()``. Cancelling a task that reads
+/// or writes ends that call with ``LoadError/Reason/cancelled``; the stream continues.
 ///
-/// The idle timeout runs while a read or a write waits, and starts anew whenever bytes move in either
-/// direction.
+/// The idle timeout runs while a read or a write waits, and restarts whenever bytes move in either direction.
 public final class StreamTask: Sendable, CustomStringConvertible {
     let load: StreamDriver
-    /// Its session: the holder of a task that was not resumed yet keeps it alive.
+    /// The session. A task that was not resumed yet keeps its session alive through this reference.
     private let owner: (any Sendable)?
 
     init(_ load: StreamDriver, _ owner: (any Sendable)?) {
@@ -37,7 +34,7 @@ public final class StreamTask: Sendable, CustomStringConvertible {
         self.owner = owner
     }
 
-    /// A stream over the connection of a load that ends with this.
+    /// Creates a stream over the connection of a load, which ends.
     convenience init(adopting connection: SurrenderedConnection, inPlaceOf load: LoadContext) {
         let driver = StreamDriver(
             load.core, connection.origin, isSecure: connection.origin.isSecure, adopting: connection.transport,
@@ -49,14 +46,15 @@ public final class StreamTask: Sendable, CustomStringConvertible {
 
     // MARK: Controls
 
-    /// Begins to connect, or lets the stream go on. Resuming a running or completed stream does nothing.
+    /// Starts to connect, or resumes the stream. Resuming a running or completed stream does nothing.
     public func resume() { load.resume() }
 
-    /// Who decides about its peer, where the session has nobody. Before it begins, by whoever is about to begin it.
+    /// Sets the decisions for questions that the session's own decisions do not answer. Call it before the stream
+    /// begins, from the thread that is about to begin it.
     package func decide(by decisions: Decisions) { load.decide(by: decisions) }
 
-    /// Waits until it is connected, and is not suspended. Throws if it has ended; not if it may only be read any more. Counts
-    /// as a writer.
+    /// Waits until the stream is connected and not suspended. Counts as a writer. Throws if the stream has ended, but
+    /// not if only its output has.
     @concurrent
     package func connected() async throws(LoadError) {
         do throws(LoadError) { try await load.write(Data(), timeout: nil) } catch {
@@ -65,15 +63,15 @@ public final class StreamTask: Sendable, CustomStringConvertible {
         }
     }
 
-    /// Time and bytes of a stream that has ended; its one transaction is the connection.
+    /// The durations and byte counts of a stream that has ended; its one transaction is the connection.
     package var metrics: LoadMetrics { load.metrics }
 
-    /// Holds the stream up: from now on no byte is read or written, and the idle timeout stands still; the
-    /// resource timeout does not. One ``resume()`` undoes any number of these.
+    /// Suspends the stream: no byte is read or written, and the idle timeout stops; the resource timeout runs on. One
+    /// ``resume()`` undoes any number of these calls.
     public func suspend() { load.suspend() }
 
-    /// Ends the stream with ``LoadError/Reason/cancelled``, resumed or not. What was written and has not
-    /// arrived may never. Returns at once; ``ended()`` waits.
+    /// Ends the stream with ``LoadError/Reason/cancelled``, whether or not it was resumed. Bytes that were written and
+    /// have not arrived may be lost. Returns at once; ``ended()`` waits for the end.
     public func cancel() { load.stop(.cancelled) }
 
     /// Returns when the stream has ended and its socket is closed.
@@ -84,35 +82,34 @@ public final class StreamTask: Sendable, CustomStringConvertible {
     /// if let error = await task.ended() { print(error) }
     /// ```
     /// Cancelling the calling task does not shorten the wait: cancel the stream.
-    /// - Returns: why it ended; `nil` if both directions came to their ends.
+    /// - Returns: the error that ended the stream; `nil` if both directions were closed in order.
     public func ended() async -> LoadError? { await load.ended() }
 
-    /// State, bytes written and read, of one moment. How many there will be, nobody knows.
+    /// The state and the bytes written and read at this moment. The expected byte counts are always `nil`.
     public var snapshot: LoadSnapshot { LoadSnapshot(load) }
 
-    /// One line: `stream running 5/? tcp://example.org:7`.
+    /// The stream on one line: `stream running 5/? tcp://example.org:7`.
     public var description: String { "stream \(snapshot) \(load.url?.withoutSecrets ?? "nowhere")" }
 
     // MARK: Reading
 
-    /// Reads bytes. They come in order; what a call that failed has received is left to the next one.
+    /// Reads bytes in order. Bytes that a failed call has received are returned by the next one.
     ///
     /// ```swift
     /// let (head, _) = try await task.read(atLeast: 4, atMost: 4, timeout: .seconds(5))
     /// ```
     /// - Parameters:
-    ///   - least: waits for so many bytes, or the end; at least 0. With 0 it waits for nothing.
-    ///   - most: reads no more, also from the socket; at least 1, and at least `least`: a smaller number
-    ///     counts as that.
-    ///   - limit: how long the call may take, the wait for the connection included; more than zero, `nil`
-    ///     for as long as the timeouts of the session allow. After
-    ///     ``LoadError/Reason/streamCallTimeout`` the stream goes on.
-    /// - Returns: the bytes, and whether the peer has sent all and these are the last. Fewer than `least`
-    ///   come only at the end; after it, none.
+    ///   - least: the number of bytes to wait for, or the end; at least 0. With 0 the call does not wait.
+    ///   - most: the maximum number of bytes to read, also from the socket; at least 1. A value below `least` counts as
+    ///     `least`.
+    ///   - limit: the timeout of the call, the wait for the connection included; more than zero, `nil` for no timeout
+    ///     beyond those of the session. After ``LoadError/Reason/streamCallTimeout`` the stream continues.
+    /// - Returns: the bytes, and whether the peer has sent all and these are the last. Fewer than `least` bytes are
+    ///   returned only at the end; after it, none.
     /// - Throws: ``LoadError``: ``LoadError/Reason/streamBusy`` if another task reads,
-    ///   ``LoadError/Reason/streamClosed`` after ``closeRead()``, ``LoadError/Reason/truncated`` if TLS ends
-    ///   without saying so, why the connection was not made or was lost. Cancelling the calling task ends
-    ///   the call with ``LoadError/Reason/cancelled``.
+    ///   ``LoadError/Reason/streamClosed`` after ``closeRead()``, ``LoadError/Reason/truncated`` if the connection ends
+    ///   without a TLS close_notify, or the failure of the connection. Cancelling the calling task ends the call with
+    ///   ``LoadError/Reason/cancelled``.
     @concurrent
     public func read(
         atLeast least: Int = 1, atMost most: Int = 64 * 1024, timeout limit: Duration? = nil
@@ -120,27 +117,27 @@ public final class StreamTask: Sendable, CustomStringConvertible {
         try await load.read(atLeast: least, atMost: most, timeout: limit)
     }
 
-    /// Reads no more. A read that waits at this moment ends with ``LoadError/Reason/streamClosed``, as all
-    /// later ones do. The peer is not told: if it goes on sending, its bytes stay where they are, and when
-    /// the stream ends it gets a reset, which may cost it what it had not yet read of ours.
+    /// Closes the reading side. A read in progress ends with ``LoadError/Reason/streamClosed``, and so do all later
+    /// ones. The peer is not notified: bytes that it still sends stay unread, so the end of the stream resets the
+    /// connection, and the peer may lose bytes of this side that it had not read yet.
     public func closeRead() { load.closeRead() }
 
     // MARK: Writing
 
-    /// Writes bytes. Returns when the system has taken them all, which does not say that the peer has.
+    /// Writes bytes. Returns when the system has taken them all, which does not mean that the peer has received them.
     ///
     /// ```swift
     /// try await task.write(Data("EHLO example.org\r\n".utf8), timeout: .seconds(5))
     /// ```
     /// - Parameters:
     ///   - bytes: `Data`, `[UInt8]`, a ``Chunk`` or another buffer.
-    ///   - limit: how long the call may take, the wait for the connection included; more than zero, `nil`
-    ///     for as long as the timeouts of the session allow.
+    ///   - limit: the timeout of the call, the wait for the connection included; more than zero, `nil` for no timeout
+    ///     beyond those of the session.
     /// - Throws: ``LoadError``: ``LoadError/Reason/streamBusy`` if another task writes,
-    ///   ``LoadError/Reason/streamClosed`` after ``closeWrite()``, ``LoadError/Reason/streamCallTimeout``,
-    ///   why the connection was not made or was lost. Cancelling the calling task ends the call with
-    ///   ``LoadError/Reason/cancelled``. If a part of the bytes was on its way by then, nothing can follow
-    ///   it: later writes get ``LoadError/Reason/writeIncomplete``. Reading goes on in any case.
+    ///   ``LoadError/Reason/streamClosed`` after ``closeWrite()``, ``LoadError/Reason/streamCallTimeout``, or the
+    ///   failure of the connection. Cancelling the calling task ends the call with ``LoadError/Reason/cancelled``. If a
+    ///   part of the bytes was sent by then, later writes get ``LoadError/Reason/writeIncomplete``. Reading continues
+    ///   in any case.
     @concurrent
     public func write<Bytes: ContiguousBytes & Sendable>(
         _ bytes: Bytes, timeout limit: Duration? = nil
@@ -148,8 +145,8 @@ public final class StreamTask: Sendable, CustomStringConvertible {
         try await load.write(bytes, timeout: limit)
     }
 
-    /// Tells the peer that nothing more comes (FIN; close_notify under TLS), behind all that was written.
-    /// The other direction stays open. A second call does nothing.
+    /// Closes the writing side: sends FIN, or close_notify under TLS, behind all that was written. The reading side
+    /// stays open. A second call does nothing.
     ///
     /// Peers that speak TLS 1.2 may take it for the end of both directions (RFC 5246 §7.2.1).
     /// - Throws: ``LoadError``, as ``write(_:timeout:)``; it waits only for a socket that is full.
@@ -158,24 +155,23 @@ public final class StreamTask: Sendable, CustomStringConvertible {
 
     // MARK: Security
 
-    /// Speaks TLS from here on, over the same connection, by the session's settings; the certificate must
-    /// name the host the stream was made for. On a stream that is secure already it does nothing.
+    /// Starts TLS on the same connection, with the session's settings. The certificate must name the host of the
+    /// stream. On a stream that is already secure it does nothing.
     ///
     /// ```swift
     /// try await task.write(Data("STARTTLS\r\n".utf8))
     /// let (answer, _) = try await task.read(atLeast: 20, atMost: 20)   // "220 ready for TLS\r\n" and no more
     /// try await task.startSecureConnection()
     /// ```
-    /// Have read all of the answer, and nothing else, before: bytes that nobody has read when this is called
-    /// end the stream with ``LoadError/Reason/unexpectedPlaintext``, for whoever sits between could have
-    /// put them there. What a caller has read himself beyond the answer, he must refuse himself.
-    /// - Throws: ``LoadError``: ``LoadError/Reason/streamBusy`` if another task reads or writes, why the
-    ///   handshake failed. Whatever it throws once the handshake has begun ends the stream, cancelling the
-    ///   calling task included.
+    /// Read the whole plaintext answer before, and nothing beyond it: received bytes that are unread at this moment end
+    /// the stream with ``LoadError/Reason/unexpectedPlaintext``, because a machine-in-the-middle could have injected
+    /// them. A caller that has itself read bytes beyond the answer must refuse them.
+    /// - Throws: ``LoadError``: ``LoadError/Reason/streamBusy`` if another task reads or writes, or the failure of the
+    ///   handshake. Every failure after the handshake has begun ends the stream, cancelling the calling task included.
     @concurrent
     public func startSecureConnection() async throws(LoadError) { try await load.secure() }
 
-    /// Whether TLS is spoken.
+    /// True if the stream uses TLS.
     public var isSecure: Bool { load.state.withLock { $0.link?.isSecure ?? false } }
 }
 

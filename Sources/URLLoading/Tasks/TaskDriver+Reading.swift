@@ -1,11 +1,11 @@
-// How the body of a task gets to whoever wants it: read ahead by its driver, pulled by a reader, pushed into a sink.
+// The body of a task on its way to the consumer: read ahead by the driver, pulled by a reader, or pushed into a sink.
 
 import FoundationEssentials
 import Synchronization
 import URLLoadingIO
 
 extension TaskDriver {
-    /// Returns when the load is over.
+    /// Waits until the load has ended; throws its error.
     func finished() async throws(LoadError) {
         let outcome = await wait { state, slot -> LoadTaskState.Outcome? in
             if let outcome = state.outcome { return outcome }
@@ -16,7 +16,7 @@ extension TaskDriver {
         if let error = outcome.error { throw error }
     }
 
-    /// Reads as far as somebody wants, and leaves the rest to a reader.
+    /// Reads as far as there is demand, then leaves the exchange to a reader.
     @inline(never)
     func read(_ exchange: any Exchange) async throws(LoadError) {
         let readAhead = core.configuration.readAhead
@@ -43,7 +43,8 @@ extension TaskDriver {
         }
     }
 
-    /// Nobody has asked for more of the answer, but the request goes on: until it is out, or somebody asks.
+    /// Sends the rest of the request while there is no demand for more of the response. Returns when the request is
+    /// sent, or when a consumer asks for the body.
     @inline(never)
     func sendOn(_ exchange: any Exchange) async throws(LoadError) {
         guard state.withLock({ $0.beginSending() }) else { return }
@@ -61,7 +62,7 @@ extension TaskDriver {
         }.wake()
     }
 
-    /// Returns false if there is reason to stay.
+    /// Leaves the exchange to a reader. Returns false if the driver must read on.
     @inline(never)
     func leave(_ exchange: any Exchange) throws(LoadError) -> Bool {
         exchange.setResting(true)
@@ -73,7 +74,7 @@ extension TaskDriver {
             return false
         case .pointless: throw LoadError(.cancelled, phase: .receiving, party: .local)
         case .left:
-            // A stop that came before we left found an owner, and left the end to us.
+            // A stop that arrived before the exchange was left found it owned, so its owner must end the load here.
             if stopReason != nil { stopped() }
             return true
         }
@@ -102,7 +103,7 @@ extension TaskDriver {
 
     // MARK: The reader
 
-    /// The next chunk, for the one who claimed the body.
+    /// Returns the next chunk to the consumer that claimed the body.
     func next() async throws(LoadError) -> Chunk? {
         switch state.withLock({ $0.take(nil) }) {
         case .chunk(let chunk): return chunk
@@ -125,7 +126,7 @@ extension TaskDriver {
             guard state.withLock({ $0.putBack(exchange, isStopped: reason != nil) }) else {
                 throw exchange.failed(LoadError(reason ?? .cancelled, phase: .receiving))
             }
-            // A stop between the look and the word found an owner, and left the end to us.
+            // A stop that arrived before `putBack` found the exchange owned, so its owner must end the load here.
             if stopReason != nil { stopped() }
             return chunk
         } catch {
@@ -149,7 +150,7 @@ extension TaskDriver {
         }
     }
 
-    /// The whole body. The driver reads it; whoever waits may give up without ending the load.
+    /// Returns the whole body, read by the driver. Cancelling the calling task ends only the wait.
     func whole() async throws(LoadError) -> Data {
         if state.withLock({ $0.wantWhole() }) { context.handle.wake() }
         while true {
@@ -172,7 +173,7 @@ extension TaskDriver {
         do throws(LoadError) { try await read(exchange) } catch { complete(.failed(error)) }
     }
 
-    /// The response, as soon as it is known.
+    /// Waits for the response.
     func response() async throws(LoadError) -> Response {
         let result = await wait { state, slot -> Result<Response, LoadError>? in
             if let response = state.response { return .success(response) }
@@ -186,7 +187,7 @@ extension TaskDriver {
 
     // MARK: Waiting
 
-    /// Looks until there is something to see; `nil` if the calling task was cancelled before.
+    /// Repeats `look` until it returns a value; `nil` if the calling task was cancelled before.
     func wait<R: Sendable>(
         stoppingOnCancel: Bool = false,
         _ look: @Sendable (inout LoadTaskState, PollSlot) -> R?

@@ -4,7 +4,7 @@ import Synchronization
 import URLLoadingIO
 
 extension TaskDriver {
-    /// The file that the body goes to.
+    /// Opens the download's file for the response.
     @inline(never)
     func open(_ exchange: any Exchange, _ download: DownloadWork) async throws(LoadError) {
         do throws(LoadError) {
@@ -16,7 +16,7 @@ extension TaskDriver {
         }
     }
 
-    /// The whole body into the file.
+    /// Writes the whole body to the file, over several connections if the task was suspended meanwhile.
     @inline(never)
     func save(_ first: any Exchange, _ hop: Hop, _ download: DownloadWork) async throws(LoadError) {
         var exchange = first
@@ -41,14 +41,16 @@ extension TaskDriver {
             if let error = saved.error { throw error }
             if saved.isEnd { return }
             guard saved.count == 0 else { continue }
-            // Who is stopped takes nothing, and where something lies ready there is nothing to wait for.
+            // A stopped load writes nothing more. Without this check, an exchange with buffered bytes would not wait in
+            // `fill`, and the loop would spin.
             if let reason = stopReason { throw LoadError(reason, phase: .receiving) }
             try await exchange.fill(atMost: .max)
         }
     }
 
-    /// A server need not wait for who has suspended his download: resumed, it goes on over another connection,
-    /// by the rules of a token (checklist 51). `nil` if it cannot.
+    /// Continues a download after a server closed the connection while the task was suspended: requests the missing
+    /// range over another connection, with the validators of a resume token. Returns `nil` if the download cannot be
+    /// continued.
     @inline(never)
     func rest(after error: LoadError, _ hop: Hop, _ download: DownloadWork) async -> (any Exchange)? {
         var hop = hop
@@ -65,7 +67,7 @@ extension TaskDriver {
         return exchange
     }
 
-    /// Whoever held the data task hears nothing more.
+    /// Hands the load over to a download task; it is the last event for the handle of the data task.
     func handOver() {
         let task = LoadTask<DownloadedFile>(self, nil)
         context.emit(.becameDownload(task))

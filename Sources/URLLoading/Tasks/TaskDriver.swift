@@ -1,7 +1,7 @@
-// The driver behind a task's handle: it has a load, and says what becomes of its body. `resume` makes the one task that
-// drives the load to the head of the response and a little further; then the reader of the body pulls it in a task of
-// its own (`TaskDriver+Reading`). The classic layer has the whole body pushed into its sink instead, and a download has
-// it written to its file (`TaskDriver+Saving`).
+// The driver of a load task: it runs the load and decides where its body goes. `resume` starts the one Swift task that
+// drives the load to the head of the response and as far as the read-ahead limit; then the reader of the body pulls the
+// rest in its own task (`TaskDriver+Reading`). For a classic task the driver pushes the whole body into the sink, and
+// for a download it writes the body to the file (`TaskDriver+Saving`).
 
 import FoundationEssentials
 import Synchronization
@@ -18,19 +18,20 @@ final class TaskDriver: LoadListener, StopListener {
     /// The body of a resumable upload.
     private let upload: UploadWork?
     private let urgency = Lock(Urgency())
-    /// The fetch that other loads wait for; it fails for them when this task is suspended.
+    /// The shared fetch that this task leads for other loads. Suspending the task fails it for them.
     private let led = Lock<SharedFetch?>(nil)
-    /// True once the task was suspended, until a lost connection is replaced: bytes that came before are read first.
+    /// True after the task was suspended, until a lost connection has been replaced. Bytes received before are read
+    /// first.
     let hasRested = Atomic<Bool>(false)
 
     private struct Urgency: Sendable {
-        /// The stream whose peer is told of another priority.
+        /// The HTTP/2 stream that PRIORITY_UPDATE names.
         var stream: (connection: HTTP2Connection, stream: HTTP2Stream)?
         /// The priority that the task was given while it ran.
         var priority: TaskPriority?
     }
 
-    /// - Parameter holdsSession: whether a session that finishes its tasks waits for this one even if it was never
+    /// - Parameter holdsSession: true if a session that finishes its tasks waits for this one even if it was never
     ///   resumed.
     init(
         _ core: Core, _ request: Request, _ decisions: Decisions?, sink: (any LoadSink)? = nil,
@@ -47,7 +48,7 @@ final class TaskDriver: LoadListener, StopListener {
         if !core.registry.enter(context.handle) { refuse(.sessionInvalidated(request.url)) }
     }
 
-    /// Ends a task that cannot be loaded, whatever happens, before it begins.
+    /// Fails a task that cannot be loaded, before it begins.
     func refuse(_ error: LoadError) {
         if state.withLock({ $0.seize() }) != nil { complete(.failed(error)) }
     }
@@ -57,13 +58,13 @@ final class TaskDriver: LoadListener, StopListener {
     var stopReason: StopReason? { context.stopReason }
     func stop(_ reason: StopReason) { context.stop(reason) }
 
-    // MARK: The controls
+    // MARK: Controls
 
     /// - Parameter wanted: nil for the priority of the calling task.
     func resume(_ wanted: TaskPriority? = nil) {
         let begins = state.withLock { state in
             let begins = state.resume(wanted ?? Task.currentPriority)
-            // Under the lock: of calls by several threads the last one holds.
+            // Under the lock, so that of calls by several threads the last one prevails.
             context.handle.setSuspended(false)
             return begins
         }
@@ -73,8 +74,8 @@ final class TaskDriver: LoadListener, StopListener {
         core.registry.watch(context.handle)
         // A task that prefers the loop's executor has its loads driven there.
         let prefersLoop = withUnsafeCurrentTask { $0?.unownedTaskExecutor == Poller.shared.asUnownedTaskExecutor() }
-        // Immediate: work without a wait, such as sending on an idle connection, is done when this returns. Closures of
-        // the caller's run in tasks of their own.
+        // Immediate: work that need not wait, such as sending on an idle connection, is done when this returns. The
+        // caller's closures run in tasks of their own.
         Task.immediate(priority: wanted, executorPreference: prefersLoop ? Poller.shared : nil) { await self.drive() }
     }
 
@@ -102,7 +103,7 @@ final class TaskDriver: LoadListener, StopListener {
 
     func stopped() {
         guard let why = stopReason else { return }
-        // An idle timeout before the response may be forgiven; the sink is not waited for yet.
+        // An idle timeout before the response may lead to a retry, and the sink is not called before the response.
         if why != .idle || state.withLock({ $0.response != nil }) { sink?.stopped() }
         guard let seized = state.withLock({ $0.seize() }) else { return }
         seized.exchange?.release()
@@ -112,15 +113,16 @@ final class TaskDriver: LoadListener, StopListener {
 
     func addHandle() { state.withLock { $0.addHandle() } }
 
-    /// A handle is gone. With the last one the load ends, wherever it is, unless its events are read.
+    /// Removes a handle. Removing the last one ends the load in any phase, unless its events are read.
     func removeHandle() {
-        // A file without a name is deleted with its last reference: no reader of events can have it.
+        // A file without a destination is deleted with its last reference, and a reader of events cannot get that
+        // reference.
         let needsHandle = download.map { $0.options.destination == nil } ?? false
         let isAbandoned = state.withLock { $0.removeHandle(needsHandle: needsHandle) }
         if isAbandoned, sink == nil { stop(.cancelled) }
     }
 
-    /// A reader of events is gone.
+    /// Removes a reader of events.
     func forget(_ listener: EventQueue) {
         let isAbandoned = state.withLock { $0.forget(listener) }
         if isAbandoned, sink == nil { stop(.cancelled) }
@@ -128,8 +130,8 @@ final class TaskDriver: LoadListener, StopListener {
 
     // MARK: The driver
 
-    // Each handle has a task of its own, whose stack grows by about 1 KB at a time; a frame beyond that costs an
-    // allocation of its size. Hence the functions that are not inlined here.
+    // Each load task has a Swift task of its own, whose stack grows by about 1 KB at a time; a larger frame costs an
+    // allocation of its size. Hence the functions marked @inline(never).
 
     private func drive() async {
         do throws(LoadError) {
@@ -137,7 +139,7 @@ final class TaskDriver: LoadListener, StopListener {
             let exchange = result.exchange
             try become(result)
             context.emit(.responded(exchange.response))
-            // A caller that has the response can ask for a token.
+            // Opened first, because a caller that has the response can ask for a resume token.
             if let download { try await open(exchange, download) }
             state.withLock { $0.respond(exchange.response) }.wake()
             if let download { return try await save(exchange, result.hop, download) }
@@ -170,7 +172,7 @@ final class TaskDriver: LoadListener, StopListener {
 
     // MARK: Becoming another task
 
-    /// Makes a download or a stream of a data task, if the response decision says so.
+    /// Turns a data task into a download or a stream, if the response decision says so.
     private func become(_ result: Load.Result) throws(LoadError) {
         do throws(LoadError) {
             switch result.disposition {
@@ -201,7 +203,7 @@ final class TaskDriver: LoadListener, StopListener {
         guard download == nil, !exchange.isSending, state.withLock({ $0.becomeStream() }) else { throw .notAStream }
     }
 
-    /// Gives the connection to a stream.
+    /// Hands the connection over to a stream task.
     private func handOver(_ exchange: any Exchange) {
         guard let connection = exchange.network?.surrender() else { return }
         let task = StreamTask(adopting: connection, inPlaceOf: context)
@@ -214,7 +216,7 @@ final class TaskDriver: LoadListener, StopListener {
         var outcome = outcome
         if let download {
             if case .failed(let error) = outcome { outcome = .failed(error.with(download.resumeToken(after: error))) }
-            // An observer of the end may go on with the file at once.
+            // Released before the end is announced, because an observer of the end may use the file at once.
             download.leave()
         }
         context.end(outcome.error)
@@ -250,7 +252,7 @@ final class TaskDriver: LoadListener, StopListener {
             urgency.stream = stream.map { (connection, $0) }
             return urgency.priority
         }
-        // The task was given another priority before it had a stream.
+        // The priority was changed before the task had a stream.
         if let priority { connection.prioritize(stream, urgency: priority.urgency) }
     }
 
@@ -259,7 +261,7 @@ final class TaskDriver: LoadListener, StopListener {
         if context.isSuspended { led.withLock { $0.take() }?.settle(.failed) }
     }
 
-    /// A sequence of the events from now on; after the end, of the last two.
+    /// Returns a queue of the events from now on; after the end, of the last two events.
     func listen() -> EventQueue {
         let queue = EventQueue()
         let (outcome, metrics) = state.withLock { state in
@@ -274,7 +276,7 @@ final class TaskDriver: LoadListener, StopListener {
 }
 
 extension LoadEvent {
-    /// The events of a data task end when it becomes another task.
+    /// True for the last event of a data task that becomes another task.
     fileprivate var isHandOver: Bool {
         switch self {
         case .becameDownload, .becameStream: true

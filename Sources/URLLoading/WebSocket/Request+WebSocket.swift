@@ -1,10 +1,10 @@
-// From the URL of a WebSocket to the request that opens one (RFC 6455 §3, §4.1).
+// Derives the request that opens a WebSocket from the WebSocket's URL (RFC 6455 §3, §4.1).
 
 import FoundationEssentials
 import URLLoadingWire
 
 extension URL {
-    /// Where the handshake of a WebSocket goes: ws is http, wss is https. `nil` for other schemes.
+    /// The http or https URL of the handshake: ws is http, wss is https. `nil` for other schemes.
     var openingWebSocket: URL? {
         switch scheme?.lowercased() {
         case "ws", "wss": URL(string: "http" + absoluteString.dropFirst(2))
@@ -15,7 +15,7 @@ extension URL {
 }
 
 extension Request {
-    /// The request that asks for a WebSocket.
+    /// Returns the request that opens a WebSocket.
     func openingWebSocket(_ fields: Headers) throws(LoadError) -> Request {
         guard let http = url.openingWebSocket else {
             throw LoadError(
@@ -27,7 +27,7 @@ extension Request {
         }
         var request = self
         request.url = http
-        // What is stored answers no handshake.
+        // A stored response cannot answer a handshake.
         request.cachePolicy = .reload
         for name in Self.handshakeFields { request.headers.remove(name) }
         for field in fields { request.headers.append(field.name, field.value) }

@@ -3,7 +3,7 @@ import URLLoadingIO
 import URLLoadingWire
 
 extension Session {
-    /// Makes a WebSocket that is opened when it is resumed. Synchronous, from any thread.
+    /// Creates a WebSocket that opens when it is resumed. Synchronous; may be called from any thread.
     ///
     /// ```swift
     /// var request = Request(url: URL(string: "wss://example.org/chat")!)
@@ -13,12 +13,12 @@ extension Session {
     /// let opening = try await socket.opened
     /// ```
     /// - Parameters:
-    ///   - request: a GET of a URL with ws or wss; http and https are the same. The fields of the handshake are written
-    ///     by the library.
-    ///   - protocols: subprotocols to offer, best first; each a token, and once.
-    ///   - decisions: go before the session's own.
-    /// - Returns: a suspended socket. If the request or the subprotocols are none, or the session was invalidated, it is
-    ///   one that has failed.
+    ///   - request: a GET of a URL with ws or wss; http and https mean the same. The handshake's fields are written by
+    ///     the library.
+    ///   - protocols: subprotocols to offer, best first; each a token, without duplicates.
+    ///   - decisions: take precedence over the session's own.
+    /// - Returns: a suspended socket. If the request or a subprotocol is invalid, or the session was invalidated, the
+    ///   socket has already failed.
     public nonisolated func webSocketTask(
         _ request: Request, protocols: [String] = [], options: WebSocketOptions = WebSocketOptions(),
         decisions: Decisions? = nil
@@ -26,7 +26,7 @@ extension Session {
         WebSocketTask(WebSocketDriver(core, request, protocols, options, decisions), self)
     }
 
-    /// For the classic shape, which holds its session and hears of everything.
+    /// Creates a WebSocket for the classic API, whose sink holds the session and receives all events.
     package nonisolated func webSocketTask(
         _ request: Request, protocols: [String], options: WebSocketOptions, decisions: Decisions?,
         sink: any WebSocketSink
@@ -34,15 +34,16 @@ extension Session {
         WebSocketTask(WebSocketDriver(core, request, protocols, options, decisions, sink: sink), self)
     }
 
-    /// Makes a WebSocket to a URL; see ``webSocketTask(_:protocols:options:decisions:)-(Request,_,_,_)``.
+    /// Creates a WebSocket to a URL; see ``webSocketTask(_:protocols:options:decisions:)-(Request,_,_,_)``.
     public nonisolated func webSocketTask(
         _ url: URL, protocols: [String] = [], options: WebSocketOptions = WebSocketOptions()
     ) -> WebSocketTask {
         webSocketTask(Request(url: url), protocols: protocols, options: options)
     }
 
-    /// Opens a WebSocket for the length of a scope. When the closure returns, the socket is closed with 1000, and this
-    /// returns when that is done; when it throws, with 1001.
+    /// Opens a WebSocket for the duration of a closure. When the closure returns, the socket is closed with code 1000,
+    /// and the call returns when the closing handshake is done; when the closure throws, the socket is closed with
+    /// 1001.
     ///
     /// ```swift
     /// let answer = try await session.webSocket(Request(url: url)) { socket in
@@ -50,8 +51,8 @@ extension Session {
     ///     return try await socket.receive()
     /// }
     /// ```
-    /// - Throws: ``LoadError``, why it was not opened, or what the closure throws. Cancelling the calling task ends the
-    ///   socket, and what the closure waits for of it.
+    /// - Throws: ``LoadError`` if the socket was not opened, or the error of the closure. Cancelling the calling task
+    ///   ends the socket, and the closure's calls that wait for it.
     public nonisolated(nonsending) func webSocket<R>(
         _ request: Request, protocols: [String] = [], options: WebSocketOptions = WebSocketOptions(),
         decisions: Decisions? = nil, _ use: nonisolated(nonsending) (WebSocketTask) async throws -> R

@@ -1,11 +1,11 @@
-// One call that has to wait: it ends with its socket, with its own time, or with the task that made it, and then the
-// socket goes on without it.
+// A call that has to wait. It ends with its socket, with its own timeout, or with the cancellation of the calling task;
+// in the last two cases the socket continues.
 
 import URLLoadingIO
 
 final class WebSocketCall: StopToken, @unchecked Sendable {
     let deadline: Int64
-    /// Where it waits for others; lent for as long as it goes on.
+    /// The slot where the call waits for other calls; borrowed until the call has ended.
     let slot: PollSlot
 
     init(timeout limit: Duration?, _ clock: LoopClock) {

@@ -1,4 +1,4 @@
-// What goes between messages: pongs, pings, the close. Bounded, whatever the peer sends.
+// The control frames to send between messages: pongs, pings, the close. Bounded in size, whatever the peer sends.
 
 import URLLoadingIO
 import URLLoadingWire
@@ -16,20 +16,21 @@ struct WebSocketControl: Sendable {
         var answeredAt: Int64?
     }
 
-    /// Of several pings the latest is answered (RFC 6455 5.5.3).
+    /// The payload of the pong to send. Of several received pings only the latest is answered (RFC 6455 5.5.3).
     private var pong: [UInt8]?
-    /// Ours that somebody waits for.
+    /// The sent or queued pings whose callers wait for an answer.
     private var pings: [Ping] = []
     private var lastID: UInt64
     private var close: WebSocketClose?
     private var isCloseQueued = false
-    /// A close frame is on its way, or about to be.
+    /// True once a close frame is queued or sent.
     var hasSentClose: Bool { isCloseQueued }
     private var isCloseTaken = false
 
     static let mostPings = 64
 
-    /// Where the numbers of our pings begin: nobody can answer one he has not seen.
+    /// - Parameter firstID: the first number of this side's pings; random, so that a peer cannot answer a ping in
+    ///   advance.
     init(firstID: UInt64 = .random(in: .min ... .max)) { lastID = firstID }
 
     mutating func heardPing(_ payload: [UInt8]) { pong = payload }
@@ -39,7 +40,7 @@ struct WebSocketControl: Sendable {
         (isCloseQueued, self.close) = (true, close)
     }
 
-    /// - Returns: its number; `nil` if too many are unanswered.
+    /// - Returns: the number of the ping; `nil` if too many are unanswered.
     mutating func queuePing() -> UInt64? {
         guard pings.count < Self.mostPings else { return nil }
         lastID &+= 1
@@ -47,7 +48,7 @@ struct WebSocketControl: Sendable {
         return lastID
     }
 
-    /// A pong answers the pings before its own as well.
+    /// Records a pong, which also answers the pings sent before its own.
     mutating func heardPong(_ payload: [UInt8], _ now: Int64) {
         guard payload.count == 8 else { return }
         let id = payload.reduce(0) { $0 << 8 | UInt64($1) }
@@ -55,7 +56,7 @@ struct WebSocketControl: Sendable {
         for earlier in 0...index where pings[earlier].answeredAt == nil { pings[earlier].answeredAt = now }
     }
 
-    /// How long the answer took, in nanoseconds; `nil` if it has not come.
+    /// Returns the round-trip time in nanoseconds; `nil` if the answer has not arrived.
     func answer(to id: UInt64) -> Int64? {
         guard let ping = pings.first(where: { $0.id == id }), let sent = ping.sentAt, let answered = ping.answeredAt
         else { return nil }
@@ -66,7 +67,7 @@ struct WebSocketControl: Sendable {
 
     var isEmpty: Bool { pong == nil && !(isCloseQueued && !isCloseTaken) && !pings.contains { $0.sentAt == nil } }
 
-    /// The next frame to be sent; the close is the last.
+    /// Returns the next frame to send; the close frame is the last.
     mutating func next(_ now: Int64) -> Frame? {
         guard !isCloseTaken else { return nil }
         if let payload = pong {

@@ -1,6 +1,6 @@
-// Reading a WebSocket. The socket has no task of its own: the first call that waits for something reads for all, and
-// leaves the reading to another call when its own result has come. Nothing is read beyond what a call waits for, except
-// by the keeper.
+// Reading a WebSocket. The socket has no task of its own: the first waiting call reads for all, and leaves the reading
+// to another call when its own result has arrived. Calls read only what one of them waits for; beyond that, only the
+// keeper reads.
 
 import FoundationEssentials
 import Synchronization
@@ -8,7 +8,7 @@ import URLLoadingIO
 import URLLoadingWire
 
 extension WebSocketDriver {
-    /// Runs what has to wait; cancelling the calling task ends the call, and not the socket.
+    /// Runs a call that may have to wait. Cancelling the calling task ends the call; the socket continues.
     func calling<Value: Sendable>(
         timeout limit: Duration? = nil, _ body: (WebSocketCall) async throws(LoadError) -> Value
     ) async throws(LoadError) -> Value {
@@ -22,12 +22,12 @@ extension WebSocketDriver {
         return try result.get()
     }
 
-    /// The next message; `nil` once the socket was closed as sockets should be.
+    /// Returns the next message; `nil` after a regular close (code 1000, 1001 or none).
     func receive() async throws(LoadError) -> WebSocketMessage? {
         guard state.withLock({ $0.enterReceiving() }) else { throw failure(.webSocketBusy) }
         defer {
             state.withLock { $0.leaveReceiving() }
-            // A reader that waits for room can read on.
+            // Wakes a reader that waited for space for read-ahead messages.
             settle()
         }
         if receivedInTurn > Self.turn {
@@ -46,13 +46,15 @@ extension WebSocketDriver {
         }
     }
 
-    /// Bytes after which the reader yields: a peer faster than its reader never makes it wait.
+    /// The number of bytes after which the reader yields, because a peer faster than its reader never makes the reader
+    /// wait.
     private static let turn = 4 << 20
 
     // MARK: Waiting
 
-    /// Waits until `check`, which is called under the lock, returns a result, and reads meanwhile unless another call does.
-    /// - Parameter late: the reason of the error when the call's own time is over.
+    /// Waits until `check`, which is called under the lock, returns a result. Reads meanwhile, unless another call
+    /// does.
+    /// - Parameter late: the reason of the error when the call's timeout has expired.
     func wait<Value: Sendable>(
         _ call: WebSocketCall, reading: Bool = true, late: LoadError.Reason = .cancelled,
         _ check: (inout WebSocketState) -> Result<Value, LoadError>?
@@ -110,12 +112,12 @@ extension WebSocketDriver {
     // MARK: Reading
 
     enum ReadStep {
-        /// Something has changed, or others should get their turn.
+        /// The state has changed, or the reader should yield.
         case moved
         case blocked(PollSlot.Interest)
     }
 
-    /// Reads as far as that goes without a wait, and not beyond the next message. Called by the reader alone.
+    /// Reads what is available without a wait, at most up to the next message. Called by the reader alone.
     func read(from transport: any Transport, atMost most: Int = .max, looks: Int = 64) -> ReadStep {
         var looks = looks
         input?.setLimit(maximumMessageSize.load(ordering: .relaxed))
@@ -166,7 +168,7 @@ extension WebSocketDriver {
         }
     }
 
-    /// - Returns: whether to go on.
+    /// - Returns: whether to continue with the next event.
     private func hear(_ event: WebSocketInput.Event) -> Bool {
         switch event {
         case .message(let message):
@@ -189,10 +191,10 @@ extension WebSocketDriver {
         return true
     }
 
-    /// Of all the pings that came together the last is answered.
+    /// Answers the last of the received pings.
     private func answer() { if state.withLock({ !$0.control.isEmpty }) { _ = pump() } }
 
-    /// The connection has ended. Without a close frame that is a failure, whatever TLS says.
+    /// Handles the end of the connection. Without a close frame it is a failure, even after a TLS close_notify.
     func lost(_ failure: IOFailure?) {
         let tunnel = state.withLock { $0.transport as? HTTP2Tunnel }
         let error =
@@ -205,8 +207,8 @@ extension WebSocketDriver {
         settle()
     }
 
-    /// Both sides have sent their close frames: bytes before the end of the connection are dropped.
-    /// - Returns: false if none have arrived.
+    /// Drops bytes before the end of the connection, after both sides have sent their close frames.
+    /// - Returns: false if no bytes have arrived.
     private func discard(from transport: any Transport, _ looks: inout Int) -> Bool {
         let buffer = WebSocketBuffers.shared.take()
         defer { WebSocketBuffers.shared.giveBack(buffer) }
@@ -226,6 +228,6 @@ extension WebSocketDriver {
 }
 
 extension WebSocketClose? {
-    /// Whether the code is no failure: normal, going away, or none.
+    /// True for codes that are not failures: normal, going away, or none.
     var isUsual: Bool { self.map { $0.code == .normal || $0.code == .goingAway } ?? true }
 }

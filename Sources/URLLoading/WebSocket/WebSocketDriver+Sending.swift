@@ -1,5 +1,5 @@
-// Sending over a WebSocket: a call that sends a message has the turn until the message is out. One call writes at a
-// time, and writes the control frames that wait as well.
+// Sending over a WebSocket. A call that sends a message has the turn until the message is sent. One call writes at a
+// time, and it also writes the pending control frames.
 
 import FoundationEssentials
 import Synchronization
@@ -14,7 +14,7 @@ extension WebSocketDriver {
             defer { leaveTurn(call) }
             var sending = try prepare(message)
             do throws(LoadError) { try await push(call) { self.pump(&sending) } } catch {
-                // Nothing can follow half a message.
+                // Another message cannot follow a partial one.
                 if sending.isBegun, !sending.isWritten { abandon() }
                 throw error
             }
@@ -46,7 +46,7 @@ extension WebSocketDriver {
         LoadError(.webSocketClosed, phase: .sending, party: .local, url: url, detail: "by this side")
     }
 
-    /// Pumps until nothing is left to go out. Called by the call that has the turn.
+    /// Pumps until all is sent. Called by the call that has the turn.
     private func push(_ call: WebSocketCall, late: LoadError.Reason = .cancelled, _ pump: () -> Pumped)
         async throws(LoadError)
     {
@@ -106,7 +106,7 @@ extension WebSocketDriver {
     enum Pumped {
         case done
         case blocked(PollSlot.Interest)
-        /// Another call writes at this moment.
+        /// Another call is writing.
         case busy
         case failed(LoadError)
     }
@@ -128,7 +128,7 @@ extension WebSocketDriver {
         case nothing
     }
 
-    /// Writes what is to go out as far as it goes without a wait: what was begun, then control frames, then the
+    /// Writes as much as possible without a wait: first the rest of what was begun, then control frames, then the
     /// message, piece by piece.
     private func pump(_ message: inout WebSocketSending?, isWaiting: Bool) -> Pumped {
         guard let transport = state.withLock({ $0.beginWriting(isWaiting: isWaiting) }) else { return .busy }
@@ -136,7 +136,7 @@ extension WebSocketDriver {
             do throws(LoadError) {
                 if let interest = try flush(transport) {
                     stopWriting(transport)
-                    // No other call may be there to go on writing.
+                    // The keeper continues the writing, because there may be no other call to do so.
                     keep(within: Self.soon, hasLeftover: true)
                     return .blocked(interest)
                 }
@@ -147,14 +147,15 @@ extension WebSocketDriver {
                 }
             } catch {
                 stopWriting(transport)
-                // A failed write does not keep received messages from the reader: its next read finds the end.
+                // A failed write does not end the reading: received messages remain readable, and the next read finds
+                // the end.
                 keep(within: Self.soon)
                 return .failed(error)
             }
         }
     }
 
-    /// What to write next; after `.nothing` another call may write.
+    /// Returns what to write next; after `.nothing` another call may write.
     private func next(_ hasPiece: Bool, _ transport: any Transport) -> Next {
         if !hasPiece { output?.rest() }
         let now = clock.now()
@@ -174,7 +175,7 @@ extension WebSocketDriver {
         if isEnding { settle() }
     }
 
-    /// - Returns: what to wait for, if not all goes out.
+    /// - Returns: the event to wait for, if not all could be sent.
     private func flush(_ transport: any Transport) throws(LoadError) -> PollSlot.Interest? {
         do throws(IOFailure) {
             while let progress = try output?.write(to: transport) {
@@ -216,13 +217,13 @@ extension WebSocketDriver {
         }
     }
 
-    /// Takes leave, and returns when nothing is left of the socket.
+    /// Sends a close frame and waits for the closing handshake; returns when the socket has released all its resources.
     func close(_ close: WebSocketClose) async {
         let isOpen = state.withLock { $0.transport != nil || $0.isOver }
         if !isOpen { stop(.cancelled) }
         do throws(LoadError) {
             try await calling(timeout: options.closeTimeout) { (call) throws(LoadError) in
-                // Behind what is being sent; not at all if it has ended.
+                // The close frame follows the messages being sent; it is not sent if the socket has ended.
                 if (try? await turn(of: call)) != nil {
                     defer { leaveTurn(call) }
                     state.withLock { $0.control.queueClose(close) }
@@ -231,7 +232,7 @@ extension WebSocketDriver {
                 try await wait(call, late: .closeTimeout) { $0.isOver ? .success(()) : nil }
             }
         } catch {
-            // The peer's time to close is over, or the caller's.
+            // The peer's time to close is over, or the caller was cancelled.
             state.withLock { state in
                 state.fail(error)
                 state.stopLingering()
@@ -241,7 +242,7 @@ extension WebSocketDriver {
         await over()
     }
 
-    /// Returns when nothing is left of the socket.
+    /// Waits until the socket has released all its resources.
     func over() async {
         let slot = Poller.shared.borrowSlot()
         defer { Poller.shared.returnSlot(slot) }

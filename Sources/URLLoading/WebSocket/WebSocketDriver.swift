@@ -1,5 +1,5 @@
-// The driver behind a WebSocket: it has the load that opens it, and then its connection, the calls that use it, and its end.
-// Reading, sending and the keeper are extensions in files of their own.
+// The driver behind a WebSocket task: the load that opens the socket, then its connection, the calls that use it, and
+// its end. Reading, sending and the keeper are extensions in files of their own.
 
 import FoundationEssentials
 import Synchronization
@@ -8,29 +8,29 @@ import URLLoadingWire
 
 /// Receives a WebSocket's events for the classic layer.
 package protocol WebSocketSink: AnyObject, Sendable {
-    /// In order; must not wait.
+    /// Receives the events in order; must not wait.
     func emit(_ event: LoadEvent)
-    /// Comes before anything else of the open socket.
+    /// Called before any message of the open socket.
     func opened(_ opening: WebSocketOpening)
 }
 
 final class WebSocketDriver: LoadListener, StopListener, @unchecked Sendable {
     let context: LoadContext
     let options: WebSocketOptions
-    /// Of messages received. May change.
+    /// The maximum size of a received message in bytes. May change.
     let maximumMessageSize: Atomic<Int>
     private let sink: (any WebSocketSink)?
     let state: Lock<WebSocketState>
-    /// What was asked for, with the scheme it was asked for with.
+    /// The URL of the request, with its original scheme.
     let url: URL
     private let offer: WebSocketOffer
 
-    // Each touched only by the call that has the role.
+    // Each of these is accessed only by the call that has the role of reader or writer.
     var input: WebSocketInput?
     var output: WebSocketOutput?
     var deflater: MessageDeflater?
     private(set) var deflate: MessageDeflate?
-    /// Bytes received since the reader last had to wait.
+    /// The number of bytes received since the reader last had to wait.
     var receivedInTurn = 0
 
     let sentCount = Atomic<Int64>(0)
@@ -116,7 +116,7 @@ final class WebSocketDriver: LoadListener, StopListener, @unchecked Sendable {
         guard let connection = network.surrender() else {
             throw LoadError(.cancelled, phase: .waiting, party: .local)
         }
-        // The resource timeout was for the opening.
+        // The resource timeout covers the opening only.
         context.handle.deadline.store(.max, ordering: .relaxed)
         deflate = agreement.deflate
         input = WebSocketInput(
@@ -128,10 +128,10 @@ final class WebSocketDriver: LoadListener, StopListener, @unchecked Sendable {
         state.withLock { $0.opened(connection.transport, opening) }
     }
 
-    // MARK: Its end
+    // MARK: End
 
     func stopped() {
-        // The peer hears of it if that is possible at once.
+        // The peer is sent a close frame if that is possible without a wait.
         let isOpen = state.withLock { state in
             guard state.transport != nil, state.outcome == nil else { return false }
             state.control.queueClose(WebSocketClose(.goingAway))
@@ -141,7 +141,7 @@ final class WebSocketDriver: LoadListener, StopListener, @unchecked Sendable {
         settle()
     }
 
-    /// Carries out the consequences of a change of the state: calls that wait for one are woken.
+    /// Carries out the consequences of a change of the state: wakes the calls that wait for one, closes the transport.
     func settle() {
         let stop = stopReason
         let settlement = state.withLock { state in
@@ -160,7 +160,7 @@ final class WebSocketDriver: LoadListener, StopListener, @unchecked Sendable {
         LoadError(reason, phase: state.withLock { $0.phase }, party: party, url: url)
     }
 
-    /// What a caller hears whose socket has ended.
+    /// Returns the error for a call on a socket that has ended.
     func ended(_ outcome: WebSocketState.Outcome) -> LoadError {
         switch outcome {
         case .failed(let error): error
@@ -171,8 +171,8 @@ final class WebSocketDriver: LoadListener, StopListener, @unchecked Sendable {
         }
     }
 
-    /// By when a peer that has nothing more to say has to have closed its connection. We do it then.
-    /// Over a stream of a shared connection nothing is won by a wait: some servers never end theirs.
+    /// The time by which the peer must have closed its connection after the close frames; then this side closes it. On
+    /// a stream of a shared connection the wait is short, because some servers never end their streams.
     var closeDeadline: Int64 {
         let isTunnel = state.withLock { $0.transport is HTTP2Tunnel }
         return clock.now() &+ LoadHandle.nanoseconds(isTunnel ? tunnelPatience : closePatience)
@@ -180,8 +180,9 @@ final class WebSocketDriver: LoadListener, StopListener, @unchecked Sendable {
     private var closePatience: Duration { min(options.closeTimeout, .seconds(2)) }
     private var tunnelPatience: Duration { min(options.closeTimeout, .milliseconds(100)) }
 
-    /// Over a shared connection others write what was said last, when they get to it, and a reset that comes before takes
-    /// it away: that is waited for as long as for the end of a socket.
+    /// Returns whether the wait for the peer's end is over. On a shared connection the connection's writer may not yet
+    /// have sent the last frame, and a reset would discard it, so an unsent frame extends the wait to that of a
+    /// separate connection.
     /// - Parameter until: the `closeDeadline`.
     func isPatienceOver(_ transport: any Transport, _ until: Int64) -> Bool {
         let now = clock.now()

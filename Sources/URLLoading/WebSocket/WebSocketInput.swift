@@ -1,5 +1,5 @@
-// What was received and not consumed, and the message that it makes up. A socket at rest holds no buffer: one is
-// borrowed when there is something to read.
+// The received bytes that were not parsed, and the message that they form. An idle socket holds no buffer; it borrows
+// one when there is something to read.
 
 import FoundationEssentials
 import Synchronization
@@ -28,15 +28,15 @@ struct WebSocketInput {
         (storage, unread) = (received.storage, received.range)
     }
 
-    /// Of the messages from here on, and of what comes of this one.
+    /// Sets the maximum size of later messages, and of the rest of the current one.
     mutating func setLimit(_ limit: Int) { if reader.limit != limit { reader.limit = max(0, limit) } }
 
-    /// Bytes are here that have not been looked at: a part of a frame's head does not count.
+    /// True if there are bytes that were not parsed; an incomplete frame header does not count.
     private(set) var mayHoldMore = true
-    /// Bytes of the message that is being received.
+    /// The number of bytes of the message that is being received.
     var held: Int { message.count }
 
-    /// The next event in what is here; `nil` if more must be read.
+    /// Returns the next event in the received bytes; `nil` if more must be read.
     mutating func next() throws(WireViolation) -> Event? {
         while let event = try parse() {
             if let event { return event }
@@ -61,7 +61,7 @@ struct WebSocketInput {
             try reader.begin(kind, isCompressed: isCompressed)
             return .some(nil)
         case .data(let range):
-            // The length a peer announces is believed only so far.
+            // Reserves at most a fixed amount, because a peer may announce a length that it never sends.
             if message.isEmpty {
                 message.reserveCapacity(range.count + Int(clamping: min(codec.remaining, Self.believed)))
             }
@@ -96,13 +96,13 @@ struct WebSocketInput {
 
     // MARK: The buffer
 
-    /// Where to read to; `received` must follow if anything was.
+    /// Returns the free space to read into. The caller calls `received` if bytes were read.
     mutating func room(_ buffers: WebSocketBuffers) -> UnsafeMutableRawBufferPointer {
         if isKnownUniquelyReferenced(&storage), let storage {
             if unread.isEmpty { unread = 0..<0 }
             if storage.capacity - unread.upperBound >= Self.leastRoom { return storage.room(from: unread.upperBound) }
         }
-        // At most a head or a control frame.
+        // The unread rest is at most a frame header or a control frame.
         let new = buffers.take()
         if let storage, !unread.isEmpty {
             new.base.copyMemory(from: storage.base + unread.lowerBound, byteCount: unread.count)
@@ -119,13 +119,13 @@ struct WebSocketInput {
         mayHoldMore = true
     }
 
-    /// Nobody has found out whether there is more.
+    /// Notes that there may be more to parse, because the reader stopped early.
     mutating func leave() { mayHoldMore = true }
 
-    /// Nothing comes for now.
+    /// Releases the buffer of an idle socket.
     mutating func rest(_ buffers: WebSocketBuffers) {
         guard unread.isEmpty else {
-            // A part of a frame's head keeps no large buffer.
+            // An incomplete frame header does not keep a large buffer.
             guard unread.count <= 256, let old = storage, old.capacity > 256 else { return }
             let small = ChunkStorage(capacity: 256)
             small.base.copyMemory(from: old.base + unread.lowerBound, byteCount: unread.count)
@@ -137,7 +137,7 @@ struct WebSocketInput {
         unread = 0..<0
     }
 
-    /// Nothing of what was received is of use any more.
+    /// Discards all received bytes.
     mutating func drop(_ buffers: WebSocketBuffers) {
         message = Data()
         unread = 0..<0
@@ -151,7 +151,7 @@ struct WebSocketInput {
     }
 }
 
-/// Buffers that sockets borrow from each other.
+/// A pool of buffers that sockets share.
 final class WebSocketBuffers: Sendable {
     static let shared = WebSocketBuffers()
     private let spare = Lock<[ChunkStorage]>([])

@@ -1,6 +1,6 @@
-// While no call waits for a WebSocket, no task reads it. The poller's thread then looks at intervals, without waiting, so
-// that pings and close frames are answered and bytes that the kernel did not take at once go out. No task and no buffer
-// per socket.
+// The keeper serves a WebSocket while no call waits for it and so no task reads it. At intervals, the poller's thread
+// checks the socket without waiting: it answers pings and close frames, and sends bytes that the kernel did not take at
+// once. It costs no task and no buffer per socket.
 
 import Synchronization
 import URLLoadingIO
@@ -13,9 +13,9 @@ final class WebSocketKeeper: TimerTarget {
 
 extension WebSocketDriver {
     static let rest: Int64 = 1_000_000_000
-    /// While something is on its way out, or the peer is about to close.
+    /// The interval in nanoseconds while bytes are to be sent, or the peer is about to close.
     static let soon: Int64 = 20_000_000
-    /// At most so many reads in one look, and of so many bytes: the poller has other work.
+    /// The maximum number of reads per check, and of bytes per read, because the poller has other work.
     private static let looks = 4
     private static let lookSize = 16 * 1024
 
@@ -30,7 +30,7 @@ extension WebSocketDriver {
             WebSocketKeeper(self), at: clock.coarseNow() &+ (isLingering ? min(interval, Self.soon) : interval))
     }
 
-    /// On the poller's thread.
+    /// Called on the poller's thread.
     fileprivate func keep() {
         state.withLock { $0.keeperFired() }
         look()
@@ -51,7 +51,7 @@ extension WebSocketDriver {
         let lingersUntil = state.withLock { $0.lingersUntil }
         if let lingersUntil, isPatienceOver(transport, lingersUntil) { return lost(nil) }
         let isLingering = lingersUntil != nil
-        // A large message waits for its receiver with the rest of it in the kernel.
+        // While a large message waits for its receiver, the rest of it stays in the kernel.
         guard isLingering || (input?.held ?? 0) <= options.readAhead else { return }
         guard isLingering || input?.mayHoldMore == true || transport.hasPendingInput(askingKernel: clock.manual != nil)
         else { return }

@@ -1,19 +1,19 @@
 public import FoundationEssentials
 public import URLLoadingWire
 
-/// What goes over a WebSocket, whole.
+/// A complete message of a WebSocket.
 ///
 /// ```swift
 /// try await socket.send(.text("hello"))
 /// if case .data(let bytes) = try await socket.receive() { … }
 /// ```
 public enum WebSocketMessage: Sendable, Hashable {
-    /// UTF-8 on the wire.
+    /// A text message; UTF-8 on the wire.
     case text(String)
-    /// Bytes, whatever they mean.
+    /// A binary message.
     case data(Data)
 
-    /// Its bytes on the wire, uncompressed.
+    /// The number of bytes on the wire before compression.
     public var count: Int {
         switch self {
         case .text(let text): text.utf8.count
@@ -22,23 +22,23 @@ public enum WebSocketMessage: Sendable, Hashable {
     }
 }
 
-/// What client and server agreed upon when a WebSocket was opened.
+/// The parameters that client and server agreed on when a WebSocket was opened.
 public struct WebSocketOpening: Sendable {
-    /// The answer to the handshake: 101, after redirects the last one.
+    /// The response to the handshake: 101, after redirects the final one.
     public let response: Response
-    /// Which of the subprotocols that were offered the server chose; `nil` for none.
+    /// The subprotocol that the server chose among those offered; `nil` for none.
     public let subprotocol: String?
     /// Whether messages may be compressed (RFC 7692).
     public let isCompressed: Bool
 }
 
-/// How a WebSocket ended.
+/// The way a WebSocket ended.
 public struct WebSocketEnding: Sendable, CustomStringConvertible {
-    /// What the server's close frame said; ``WebSocketClose/Code/noStatus`` if it gave no reason, `nil` if none came.
+    /// The server's close frame; ``WebSocketClose/Code/noStatus`` if it had no code, `nil` if none was received.
     public let close: WebSocketClose?
-    /// Whether the server closed first.
+    /// True if the server closed first.
     public let isClosedByServer: Bool
-    /// What went wrong; `nil` if both sides took leave, whatever their reasons.
+    /// The error that ended the socket; `nil` if both sides sent close frames, whatever their codes.
     public let error: LoadError?
 
     public var description: String {

@@ -1,6 +1,6 @@
 extension WebSocketTask {
-    /// What the server sends, message by message. Pulled: each step reads one. It ends when the server closes with 1000,
-    /// 1001 or without a reason; another one is ``LoadError/Reason/webSocketClosed``.
+    /// The messages that the server sends. Each step of the iteration reads one. The sequence ends when the server
+    /// closes with 1000, 1001 or without a code; another code throws ``LoadError/Reason/webSocketClosed``.
     ///
     /// ```swift
     /// for try await message in socket.messages { print(message) }
@@ -8,10 +8,11 @@ extension WebSocketTask {
     public var messages: WebSocketMessages { WebSocketMessages(task: self) }
 }
 
-/// The messages of a ``WebSocketTask``. Any number of iterators, and ``WebSocketTask/receive()``, take from the same
-/// socket one after the other; two at a time get ``LoadError/Reason/webSocketBusy``. It holds the socket.
+/// The messages of a ``WebSocketTask``. Any number of iterators, and ``WebSocketTask/receive()``, may take messages
+/// from one socket one after the other; two at the same time get ``LoadError/Reason/webSocketBusy``. The sequence keeps
+/// the socket alive.
 ///
-/// Cancelling the task that iterates ends the iteration with ``LoadError/Reason/cancelled``, and not the socket.
+/// Cancelling the task that iterates ends the iteration with ``LoadError/Reason/cancelled``; the socket continues.
 public struct WebSocketMessages: AsyncSequence, Sendable {
     public typealias Element = WebSocketMessage
     public typealias Failure = LoadError
@@ -20,18 +21,19 @@ public struct WebSocketMessages: AsyncSequence, Sendable {
 
     public func makeAsyncIterator() -> Iterator { Iterator(task: task) }
 
-    /// A receiver of the socket.
+    /// Receives the messages of the socket.
     public struct Iterator: AsyncIteratorProtocol {
         let task: WebSocketTask
 
-        /// The next message; `nil` when the server has closed.
+        /// Returns the next message; `nil` when the server has closed.
         public mutating func next(isolation actor: isolated (any Actor)?) async throws(LoadError) -> WebSocketMessage? {
-            // In place where nobody is disturbed; off the actor where deciphering would hold it up.
+            // Without an actor the read runs in place; on an actor, decryption would occupy it, so the read runs
+            // elsewhere.
             if actor == nil { return try await task.load.receive() }
             return try await Self.nextElsewhere(task)
         }
 
-        /// The next message; `nil` when the server has closed.
+        /// Returns the next message; `nil` when the server has closed.
         public mutating func next() async throws(LoadError) -> WebSocketMessage? { try await Self.nextElsewhere(task) }
 
         @concurrent private static func nextElsewhere(_ task: WebSocketTask) async throws(LoadError)

@@ -1,4 +1,4 @@
-// What the opening of a WebSocket offers the server (RFC 6455 §4.1, RFC 8441 §5).
+// The handshake offer of a WebSocket to the server (RFC 6455 §4.1, RFC 8441 §5).
 
 import URLLoadingIO
 import URLLoadingWire
@@ -14,9 +14,9 @@ struct WebSocketOffer: Sendable {
         forgets = options.compression.forgets
     }
 
-    /// Completes a request that is about to be sent with what must be new each time: a key is used once (RFC 6455
-    /// §4.1); over HTTP/2 there is none, and nothing to upgrade (RFC 8441 §5).
-    /// - Returns: the opening that the response is checked against.
+    /// Adds the fields that must be fresh for each request: in HTTP/1.1 a key, which is used once (RFC 6455 §4.1);
+    /// HTTP/2 has no key and no Upgrade field (RFC 8441 §5).
+    /// - Returns: the handshake that the response is checked against.
     func complete(_ request: inout PreparedRequest, isHTTP2: Bool) throws(LoadError) -> WebSocketHandshake {
         if isHTTP2 {
             request.remove([.secWebSocketKey, .upgrade, .connection])

@@ -1,18 +1,18 @@
-// What is going out: frames, each written once and masked where it lies. A message goes in pieces, so that a pong can
-// go between.
+// The outgoing frames of a socket. Each is written once and masked in place. A message is sent in pieces, so that a
+// pong can be sent in between.
 
 import FoundationEssentials
 import Synchronization
 import URLLoadingIO
 import URLLoadingWire
 
-/// A message on its way.
+/// A message being sent.
 struct WebSocketSending {
     let kind: WebSocketCodec.Kind
     let bytes: Data
     let isCompressed: Bool
     fileprivate(set) var offset = 0
-    /// A frame of it was written.
+    /// True once a frame of the message was written.
     fileprivate(set) var isBegun = false
     fileprivate(set) var isWritten = false
 
@@ -27,16 +27,17 @@ struct WebSocketOutput {
     private var bytes: [UInt8] = []
     private var sent = 0
 
-    /// Large enough that its head costs nothing, small enough that nobody waits long behind it.
+    /// The size of a piece: large enough that the frame header costs nothing, small enough that control frames wait
+    /// briefly.
     private static let piece = 128 * 1024
-    /// What a socket at rest may keep.
+    /// The buffer capacity that an idle socket may keep.
     private static let kept = 2048
 
     init(allowsCompression: Bool) { codec = WebSocketCodec(role: .client, allowsCompression: allowsCompression) }
 
     var isEmpty: Bool { sent == bytes.count }
 
-    /// `nil` if there is nothing.
+    /// Writes as much as the transport takes; `nil` if there is nothing to write.
     func write(to transport: any Transport) throws(IOFailure) -> Progress? {
         guard !isEmpty else { return nil }
         return try bytes.withUnsafeBytes { all in
@@ -51,7 +52,7 @@ struct WebSocketOutput {
         sent = 0
     }
 
-    /// Nothing more goes out for now.
+    /// Releases a large buffer while there is nothing to send.
     mutating func rest() { if isEmpty, bytes.capacity > Self.kept { bytes = [] } }
 
     mutating func append(_ frame: WebSocketControl.Frame) throws(WireViolation) {
@@ -63,7 +64,7 @@ struct WebSocketOutput {
         }
     }
 
-    /// The next piece of a message, as a frame of its own.
+    /// Appends the next piece of a message, as a frame of its own.
     mutating func append(_ sending: inout WebSocketSending?) throws(WireViolation) {
         guard var message = sending else { return }
         defer { sending = message }
@@ -83,7 +84,7 @@ struct WebSocketOutput {
     }
 }
 
-/// Masks nobody can guess (RFC 6455 5.3, 10.3), of the system's own randomness, fetched for many frames at a time.
+/// Unpredictable masks (RFC 6455 5.3, 10.3) from the system's randomness, fetched for many frames at a time.
 struct WebSocketMasks {
     private static let stock = Lock<[UInt8]>([])
     private static let batch = 1024
@@ -96,7 +97,7 @@ struct WebSocketMasks {
             stock.removeLast(4)
             return bytes.reduce(0) { $0 << 8 | UInt32($1) }
         }
-        // Without one nothing may be sent.
+        // Without a mask a frame must not be sent.
         guard let mask else { throw WireViolation(.local, .illegalState, section: "RFC 6455 10.3") }
         return mask
     }

@@ -1,11 +1,11 @@
-// Asks a server now and then whether it is still there.
+// Pings the server at intervals to check that it is alive.
 
 import Synchronization
 import URLLoadingIO
 
 final class WebSocketPinger: TimerTarget {
     private let load: WebSocketDriver
-    /// The ping that has to be answered by now.
+    /// The ping that must have been answered by now.
     private let last: UInt64?
     init(_ load: WebSocketDriver, _ last: UInt64?) { (self.load, self.last) = (load, last) }
     func timerFired(now: Int64) { load.pingAgain(last) }
@@ -21,11 +21,11 @@ extension WebSocketDriver {
 
     fileprivate func pingAgain(_ last: UInt64?) {
         guard state.withLock({ $0.outcome == nil && $0.transport != nil }) else { return }
-        // The answer may lie unread.
+        // The answer may have arrived unread.
         look()
         let isAnswered = state.withLock { state in
             guard let last else { return true }
-            // What nobody receives holds its pong up: that is not the server's silence.
+            // Unreceived messages hold up the pong behind them, which is not the server's fault.
             guard state.control.answer(to: last) != nil || !state.mayRead else { return false }
             state.control.forgetPing(last)
             return true

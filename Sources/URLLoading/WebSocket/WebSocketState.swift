@@ -45,13 +45,13 @@ struct WebSocketState: Sendable {
     private enum Writing: Sendable {
         case idle
         case busy
-        /// Another call waits for its turn to write.
+        /// Another call waits to write.
         case busyAndAwaited
     }
 
     private var connection = Connection.unopened
     private var end = End.none
-    /// The handshake's result; nil before, and if the socket ended before.
+    /// The handshake's result; nil before it, and if the socket ended before it.
     private(set) var opening: WebSocketOpening?
     /// The priority of the task that resumed the socket.
     private(set) var priority: TaskPriority?
@@ -64,12 +64,12 @@ struct WebSocketState: Sendable {
     private var turns: [WebSocketCall] = []
     /// Slots of calls that wait for the next change of the state.
     private var waiting: [PollSlot] = []
-    /// A timer is set whose end reads and writes what needs no wait.
+    /// True while the keeper's timer is set; when it fires, it reads and writes what needs no wait.
     private(set) var isKeeperSet = false
 
     /// Messages read ahead of `receive`.
     private var ahead: [WebSocketMessage] = []
-    /// Their bytes, and the cost of each message beside them.
+    /// The number of bytes of the messages read ahead, including a fixed cost for each message.
     private var aheadSize = 0
     private let readAhead: Int
     var control = WebSocketControl()
@@ -89,14 +89,14 @@ struct WebSocketState: Sendable {
         }
     }
 
-    /// When the peer must have closed the connection; nil unless it is being given time to.
+    /// The time by which the peer must have closed the connection; nil unless the peer is given time to do so.
     var lingersUntil: Int64? { if case .known(_, let moment) = end { moment } else { nil } }
 
     var isOver: Bool { if case .over = end { true } else { false } }
 
-    // MARK: The beginning
+    // MARK: Opening
 
-    /// - Returns: whether the caller opens the socket.
+    /// - Returns: true if the caller must open the socket.
     mutating func resume(_ priority: TaskPriority) -> Bool {
         guard case .unopened = connection, case .none = end else { return false }
         (connection, self.priority) = (.opening, priority)
@@ -115,7 +115,7 @@ struct WebSocketState: Sendable {
 
     // MARK: Roles
 
-    /// Whether the reader may read: messages, or the end of the connection.
+    /// True if the reader may read: messages, or the end of the connection.
     var mayRead: Bool {
         guard transport != nil else { return false }
         return switch end {
@@ -125,7 +125,7 @@ struct WebSocketState: Sendable {
         }
     }
 
-    /// Whether messages are dropped: this side has sent its close frame and no call receives.
+    /// True if received messages are dropped: this side has sent its close frame and no call receives.
     var discards: Bool { control.hasSentClose && !isReceiving }
 
     mutating func beginReading() -> (any Transport)? {
@@ -147,7 +147,7 @@ struct WebSocketState: Sendable {
         return transport
     }
 
-    /// - Returns: whether another call waits to write.
+    /// - Returns: true if another call waits to write.
     mutating func endWriting() -> Bool {
         defer { writing = .idle }
         if case .busyAndAwaited = writing { return true }
@@ -195,10 +195,11 @@ struct WebSocketState: Sendable {
 
     // MARK: The end
 
-    /// Only the first outcome counts.
+    /// Ends the socket. Only the first outcome counts.
     mutating func fail(_ error: LoadError) { decide(.failed(error), lingersUntil: nil) }
 
-    /// The peer has violated the protocol: it is sent a close frame, and given time to read it.
+    /// Ends the socket after a protocol violation of the peer. The peer is sent a close frame, and given time to read
+    /// it.
     mutating func fail(_ error: LoadError, _ code: WebSocketClose.Code, until moment: Int64) {
         guard case .none = end else { return }
         decide(.failed(error), lingersUntil: moment)
@@ -208,7 +209,7 @@ struct WebSocketState: Sendable {
     mutating func receivedClose(_ close: WebSocketClose?, until moment: Int64) {
         guard case .none = end else { return }
         decide(.closed(close, byPeer: !control.hasSentClose), lingersUntil: moment)
-        // The same code back (RFC 6455 §5.5.1).
+        // Answers with the same code (RFC 6455 §5.5.1).
         control.queueClose(close.map { WebSocketClose($0.code) })
     }
 
@@ -216,20 +217,20 @@ struct WebSocketState: Sendable {
         if case .none = end { end = .known(outcome, lingersUntil: moment) }
     }
 
-    /// The peer's end of the connection is not waited for any more.
+    /// Ends the wait for the peer to close the connection.
     mutating func stopLingering() {
         if case .known(let outcome, _) = end { end = .known(outcome, lingersUntil: nil) }
     }
 
     struct Settlement: Sendable {
-        /// The socket has ended: the caller closes `transport`, if there is one, and leaves the session.
+        /// True if the socket has ended: the caller closes `transport`, if there is one, and leaves the session.
         var ends = false
         var transport: (any Transport)?
-        /// Calls that must look at the state again.
+        /// The slots of calls that must check the state again.
         var waking: [PollSlot] = []
     }
 
-    /// Works out the consequences of a change.
+    /// Returns the consequences of a change of the state.
     /// - Parameter stopped: the error of a stop from outside. While the socket opens, the opener reports it.
     mutating func settle(_ stopped: LoadError?) -> Settlement {
         if let stopped, !isOpening {
@@ -251,13 +252,13 @@ struct WebSocketState: Sendable {
         return settlement
     }
 
-    /// The transport is closed and the session left.
+    /// Records that the transport is closed and the session left. Returns the waiters to wake.
     mutating func over() -> [PollSlot] {
         if case .closing(let outcome) = end { end = .over(outcome) }
         return takeWaiting()
     }
 
-    /// How far the socket has come.
+    /// The phase of the socket, for error reports.
     var phase: LoadError.Phase { opening != nil ? .receiving : isResumed ? .waiting : .preparing }
 
     // MARK: Waiting for a change

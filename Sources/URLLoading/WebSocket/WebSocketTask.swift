@@ -3,11 +3,11 @@ import Synchronization
 import URLLoadingIO
 public import URLLoadingWire
 
-/// A WebSocket that one holds: made at once, opened when it is resumed, used from any thread (RFC 6455).
+/// A WebSocket with a handle: created suspended, opened when it is resumed, used from any thread (RFC 6455).
 ///
-/// Get one from ``Session/webSocketTask(_:protocols:options:decisions:)``. The way there is that of any load: redirects,
-/// challenges, proxies, trust decisions, timeouts and events are those of its request and its session. After it is open
-/// these timeouts hold no more: a silent server is no failure unless ``WebSocketOptions/pingInterval`` says so.
+/// Get one from ``Session/webSocketTask(_:protocols:options:decisions:)``. It is opened as any load is run: redirects,
+/// challenges, proxies, trust decisions, timeouts and events are those of its request and its session. Once it is open,
+/// these timeouts no longer apply: a silent server is not a failure unless ``WebSocketOptions/pingInterval`` is set.
 ///
 /// ```swift
 /// let socket = session.webSocketTask(URL(string: "wss://example.org/chat")!)
@@ -15,18 +15,17 @@ public import URLLoadingWire
 /// try await socket.send(.text("hello"))
 /// for try await message in socket.messages { print(message) }
 /// ```
-/// ``Session/webSocket(_:protocols:options:decisions:_:)`` is the simpler way where a scope is all it lives for.
+/// ``Session/webSocket(_:protocols:options:decisions:_:)`` is simpler if the socket is used within one closure.
 ///
-/// Nothing is read that nobody asked for, so a receiver who takes his time slows the server down. But for pings, which
-/// are answered, and a close: a socket that nobody receives on is looked after once a second, and at most
-/// ``WebSocketOptions/readAhead`` bytes of messages are taken ahead.
+/// Messages are read on demand, so a slow receiver slows the server down. Without a receiver the socket is checked once
+/// a second, to answer pings and a close, and at most ``WebSocketOptions/readAhead`` bytes of messages are read ahead.
 ///
-/// The socket ends when one side closes it, when the connection is lost, when the server breaks the protocol, with
-/// ``cancel()``, with its session, and when nobody holds the handle or its ``messages`` any more. Cancelling a task that
-/// waits for it ends that call with ``LoadError/Reason/cancelled``, and not the socket.
+/// The socket ends when one side closes it, when the connection is lost, when the server violates the protocol, with
+/// ``cancel()``, with its session, and when the handle and its ``messages`` are all released. Cancelling a task that
+/// waits for the socket ends that call with ``LoadError/Reason/cancelled``; the socket continues.
 public final class WebSocketTask: Sendable, CustomStringConvertible {
     let load: WebSocketDriver
-    /// Its session: the holder of a task that was not resumed yet keeps it alive.
+    /// The session. A task that was not resumed yet keeps its session alive through this reference.
     private let owner: (any Sendable)?
 
     init(_ load: WebSocketDriver, _ owner: (any Sendable)?) {
@@ -36,7 +35,7 @@ public final class WebSocketTask: Sendable, CustomStringConvertible {
 
     deinit { load.stop(.cancelled) }
 
-    /// What was asked for.
+    /// The URL of the request.
     package var url: URL { load.url }
 
     // MARK: Controls
@@ -44,16 +43,17 @@ public final class WebSocketTask: Sendable, CustomStringConvertible {
     /// Opens the socket. Resuming one that is open, or has ended, does nothing.
     public func resume() { load.resume() }
 
-    /// Others decide than those it was made with. Before it begins, by whoever is about to begin it.
+    /// Replaces the decisions that the task was created with. Call it before the socket begins, from the thread that is
+    /// about to begin it.
     package func decide(by decisions: Decisions) { load.context.decide(by: decisions) }
 
-    /// Ends the socket with ``LoadError/Reason/cancelled``, resumed or not. The server hears 1001 if that goes out at
-    /// once. Returns at once; ``ended()`` waits.
+    /// Ends the socket with ``LoadError/Reason/cancelled``, whether or not it was resumed. The server is sent code 1001
+    /// if that is possible without a wait. Returns at once; ``ended()`` waits.
     public func cancel() { load.stop(.cancelled) }
 
-    /// What was agreed upon, as soon as the socket is open. Waits for ever if nobody resumes it.
-    /// - Throws: ``LoadError``, why it was not opened: ``LoadError/Reason/webSocketRefused`` if the server answered
-    ///   anything else than 101, with ``LoadError/webSocketRefusal``. Cancelling the calling task ends the wait.
+    /// The result of the handshake, as soon as the socket is open. Waits forever if the task is never resumed.
+    /// - Throws: ``LoadError`` if the socket was not opened: ``LoadError/Reason/webSocketRefused`` if the server's
+    ///   status was not 101, with ``LoadError/webSocketRefusal``. Cancelling the calling task ends only the wait.
     public var opened: WebSocketOpening {
         get async throws(LoadError) {
             try await load.calling { (call) throws(LoadError) in
@@ -67,23 +67,24 @@ public final class WebSocketTask: Sendable, CustomStringConvertible {
 
     // MARK: Messages
 
-    /// Sends a message. Returns when the system has taken all of it, which does not say that the server has. Messages
-    /// that several tasks send at the same time go out whole, in the order of the calls.
+    /// Sends a message. Returns when the system has taken all of it, which does not mean that the server has received
+    /// it. Messages that several tasks send at the same time are sent whole, in the order of the calls.
     ///
     /// ```swift
     /// try await socket.send(.text(#"{"subscribe": "news"}"#))
     /// ```
-    /// - Throws: ``LoadError``: ``LoadError/Reason/webSocketClosed``, or why the socket has ended. Cancelling the calling
-    ///   task ends the call with ``LoadError/Reason/cancelled``; if a part of a long message is on its way by then,
-    ///   nothing can follow it, and the socket ends with ``LoadError/Reason/writeIncomplete``.
+    /// - Throws: ``LoadError``: ``LoadError/Reason/webSocketClosed``, or the error that ended the socket. Cancelling
+    ///   the calling task ends the call with ``LoadError/Reason/cancelled``; if a part of a long message was sent by
+    ///   then, the socket ends with ``LoadError/Reason/writeIncomplete``, because another message cannot follow.
     @concurrent
     public func send(_ message: WebSocketMessage) async throws(LoadError) { try await load.send(message) }
 
-    /// The next message. They come whole and in order; one that nobody waits for any more is left to the next call.
+    /// Receives the next message. Messages are whole and in order; a message whose call was cancelled is left to the
+    /// next call.
     ///
-    /// - Throws: ``LoadError``: ``LoadError/Reason/webSocketClosed`` with ``LoadError/webSocketClose`` once the server has
-    ///   closed, ``LoadError/Reason/webSocketBusy`` if another task receives, or why the socket has ended. Cancelling
-    ///   the calling task ends the call with ``LoadError/Reason/cancelled``; nothing is lost by it.
+    /// - Throws: ``LoadError``: ``LoadError/Reason/webSocketClosed`` with ``LoadError/webSocketClose`` once the server
+    ///   has closed, ``LoadError/Reason/webSocketBusy`` if another task receives, or the error that ended the socket.
+    ///   Cancelling the calling task ends the call with ``LoadError/Reason/cancelled``; no message is lost by it.
     @concurrent
     public func receive() async throws(LoadError) -> WebSocketMessage {
         if let message = try await load.receive() { return message }
@@ -92,10 +93,11 @@ public final class WebSocketTask: Sendable, CustomStringConvertible {
 
     // MARK: Pings
 
-    /// Asks the server whether it is there (RFC 6455 5.5.2), and returns how long the answer took. While more
-    /// than ``WebSocketOptions/readAhead`` bytes wait for a receiver, no answer can be heard.
-    /// - Parameter limit: how long to wait; more than zero.
-    /// - Throws: ``LoadError``: ``LoadError/Reason/pingTimeout``, after which the socket goes on, or why it has ended.
+    /// Pings the server (RFC 6455 5.5.2) and returns the round-trip time. While more than
+    /// ``WebSocketOptions/readAhead`` bytes of messages wait for a receiver, the answer cannot be read.
+    /// - Parameter limit: the timeout; more than zero.
+    /// - Throws: ``LoadError``: ``LoadError/Reason/pingTimeout``, after which the socket continues, or the error that
+    ///   ended it.
     @concurrent @discardableResult
     public func ping(timeout limit: Duration = .seconds(10)) async throws(LoadError) -> Duration {
         try await load.ping(timeout: limit)
@@ -103,42 +105,45 @@ public final class WebSocketTask: Sendable, CustomStringConvertible {
 
     // MARK: The end
 
-    /// Takes leave behind all that is being sent, waits for the server to do the same and to close the connection, at
-    /// most ``WebSocketOptions/closeTimeout``, and returns when nothing is left of the socket. Messages that come
-    /// meanwhile reach whoever receives; if nobody does, nobody.
+    /// Closes the socket in order: sends a close frame behind all messages being sent, waits for the server's close
+    /// frame and for the end of the connection, at most ``WebSocketOptions/closeTimeout``, and returns when the socket
+    /// has released all its resources. Messages that arrive meanwhile are delivered to a receiver, or dropped without
+    /// one.
     ///
     /// ```swift
     /// let ending = await socket.close(WebSocketClose(.normal, reason: "done for today"))
     /// ```
-    /// Cancelling the calling task gives the wait up, and the connection with it. On a socket that is not open yet it is
+    /// Cancelling the calling task ends the wait and the connection. On a socket that is not open yet this equals
     /// ``cancel()``.
-    /// - Parameter close: a code that may not be sent (``WebSocketClose/Code/isSendable``) goes without.
+    /// - Parameter close: the code and the reason. A code that may not be sent (``WebSocketClose/Code/isSendable``) is
+    ///   left out.
     @concurrent @discardableResult
     public func close(_ close: WebSocketClose = WebSocketClose(.normal)) async -> WebSocketEnding {
         await load.close(close)
         return load.ending
     }
 
-    /// Returns when nothing is left of the socket. Cancelling the calling task does not shorten the wait.
+    /// Waits until the socket has ended and released its resources. Cancelling the calling task does not shorten the
+    /// wait.
     @concurrent
     public func ended() async -> WebSocketEnding {
         await load.over()
         return load.ending
     }
 
-    /// How it ended; `nil` while nothing has ended it.
+    /// The ending of the socket; `nil` while it has not ended.
     package var endingSoFar: WebSocketEnding? { load.state.withLock { $0.outcome } == nil ? nil : load.ending }
 
-    /// The most bytes that a message received may have: from the next read on.
+    /// The maximum size of a received message in bytes, from the next read on.
     package var maximumMessageSize: Int {
         get { load.maximumMessageSize.load(ordering: .relaxed) }
         set { load.maximumMessageSize.store(newValue, ordering: .relaxed) }
     }
 
-    /// State, bytes written and read with their frames, of one moment.
+    /// The state and the bytes written and read, frame headers included, at this moment.
     public var snapshot: LoadSnapshot { LoadSnapshot(load) }
 
-    /// One line: `websocket running 5/? wss://example.org/chat`.
+    /// The socket on one line: `websocket running 5/? wss://example.org/chat`.
     public var description: String { "websocket \(snapshot) \(load.url.withoutSecrets)" }
 }
 
