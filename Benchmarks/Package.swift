@@ -1,13 +1,13 @@
 // swift-tools-version: 6.3
-// A package of its own, so that no one who uses the library ever resolves or builds a peer.
-// script/bench builds it; docs/benchmarks.md holds the page it prints.
+// A package of its own, so that users of the library never resolve or build the clients compared here.
+// script/bench builds it; docs/benchmarks.md contains its output.
 
 import PackageDescription
 
-/// Peers that cost a download are built only where they are asked for: `ahc`, `go` (built by script/bench).
+/// Clients that require a download are built only on request: `ahc`, `go` (built by script/bench).
 let peers = Set((Context.environment["URLLOADING_BENCH_PEERS"] ?? "").split(separator: ",").map(String.init))
 let withAHC = peers.contains("ahc")
-/// `URLLOADING_BENCH_OURS=0` measures the peers alone, also from a library that does not build.
+/// `URLLOADING_BENCH_OURS=0` measures the other clients only, even if the library does not build.
 let withOurs = Context.environment["URLLOADING_BENCH_OURS"] != "0"
 
 let strict: [SwiftSetting] = [
@@ -16,7 +16,7 @@ let strict: [SwiftSetting] = [
     .enableUpcomingFeature("InternalImportsByDefault"),
     .enableUpcomingFeature("MemberImportVisibility"),
 ]
-/// In the manifest and not in the sources: a header that Swift sees must not define it.
+/// Defined in the manifest instead of the sources: a header imported by Swift must not define it.
 let gnu: [CSetting] = [.define("_GNU_SOURCE")]
 
 let package = Package(
@@ -28,9 +28,9 @@ let package = Package(
         + (withAHC
             ? [.package(url: "https://github.com/swift-server/async-http-client.git", exact: "1.37.0")] : []),
     targets: [
-        // What every contender shares: the command line and the measured region.
+        // Shared by all contenders: the command line and the measured region.
         .target(name: "BenchMeasure", cSettings: gnu),
-        // Preloaded in a round of its own to count allocations.
+        // Preloaded in a separate round to count allocations.
         .target(name: "malloccount", cSettings: gnu),
 
         // Contenders.
@@ -64,7 +64,7 @@ let package = Package(
                     dependencies: ["BenchMeasure", .product(name: "AsyncHTTPClient", package: "async-http-client")],
                     swiftSettings: [.swiftLanguageMode(.v6)])
             ] : []) + [
-            // The holding server for `inflight`, the proxy for tunnels, and the driver.
+            // The server that holds connections open for `inflight`, the proxy for tunnels, and the driver.
             .executableTarget(name: "hold", cSettings: gnu),
             .executableTarget(name: "sockets", cSettings: gnu, linkerSettings: [.linkedLibrary("crypto")]),
             .executableTarget(name: "connect", cSettings: gnu),

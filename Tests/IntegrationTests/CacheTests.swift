@@ -20,7 +20,7 @@ struct CacheTests {
     }
 
     @Test(
-        "checklist 96, 97: ETag and Last-Modified of real servers, coded and not",
+        "ETag and Last-Modified of real servers, coded and not (checklist 96, 97)",
         arguments: [
             ("NGINX", "/1k.txt"), ("NGINX", "/1m.bin"), ("APACHE", "/1k.txt"), ("APACHE", "/1m.txt"),
         ])
@@ -68,7 +68,7 @@ struct CacheTests {
         }
     }
 
-    @Test("checklist 92: redirects that are for good, from a real server")
+    @Test("redirects that are for good, from a real server (checklist 92)")
     func redirect() async throws {
         var configuration = Servers.configuration
         configuration.cachesInMemory = true

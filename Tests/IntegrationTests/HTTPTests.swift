@@ -4,7 +4,7 @@ import URLLoading
 
 @Suite(.enabled(if: Servers.areHere, Servers.areMissing), .timeLimit(.minutes(4)))
 struct HTTPTests {
-    @Test("checklist 119: http", arguments: ["NGINX", "APACHE"])
+    @Test("http (checklist 119)", arguments: ["NGINX", "APACHE"])
     func get(_ server: String) async throws {
         try await withSession(Servers.configuration) { session in
             let (data, response) = try await session.data(from: Servers.url(server, "/1k.txt"))
@@ -28,7 +28,7 @@ struct HTTPTests {
     }
 
     @Test(
-        "checklist 160: 4xx and 5xx arrive like any response",
+        "4xx and 5xx arrive like any response (checklist 160)",
         arguments: [("/nope", 404), ("/500", 500), ("/204", 204), ("/empty.bin", 200)])
     func anyStatusIsSuccess(_ path: String, _ code: Int) async throws {
         try await withSession(Servers.configuration) { session in

@@ -58,7 +58,7 @@ struct NTLMTests {
     }
 
     /// Over TLS the proxy wants the proof bound to its certificate.
-    @Test(arguments: ["NTLM_PROXY", "NTLM_PROXY_TLS"]) func `checklist 88: a proxy`(_ server: String) async throws {
+    @Test(arguments: ["NTLM_PROXY", "NTLM_PROXY_TLS"]) func `a proxy (checklist 88)`(_ server: String) async throws {
         let address = try Proxy(Servers.text(server, ""))
         var configuration = Servers.configuration
         configuration.proxyPolicy = .fixed([address])

@@ -13,7 +13,7 @@ struct RememberingTests {
     }
 
     @Test(
-        "checklist 3: an ephemeral session opens no file for writing, whatever it is told to remember",
+        "an ephemeral session opens no file for writing, whatever it is told to remember (checklist 3)",
         .enabled(if: strace != nil, "strace is not installed"))
     func ephemeral() async throws {
         let strace = try #require(Self.strace)

@@ -4,7 +4,7 @@ import URLLoading
 
 @Suite(.enabled(if: Servers.areHere, Servers.areMissing), .timeLimit(.minutes(4)))
 struct TLSTests {
-    @Test("checklist 119: https", arguments: ["NGINX_TLS", "NGINX_TLS13", "APACHE_TLS"])
+    @Test("https (checklist 119)", arguments: ["NGINX_TLS", "NGINX_TLS13", "APACHE_TLS"])
     func aPrivateIssuerIsTrustedWhenNamed(_ server: String) async throws {
         try await withSession(Servers.configuration) { session in
             for _ in 0..<2 {

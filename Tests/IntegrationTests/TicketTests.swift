@@ -25,7 +25,7 @@ struct TicketTests {
         try Servers.text(server, path).replacing("127.0.0.1", with: "localhost")
     }
 
-    @Test(arguments: ["APACHE", "APACHE_TLS", "APACHE_H2"]) func `checklist 70: a ticket is used, and nobody asked`(
+    @Test(arguments: ["APACHE", "APACHE_TLS", "APACHE_H2"]) func `a ticket is used, and nobody asked (checklist 70)`(
         _ server: String
     ) async throws {
         let target = try Self.named(server, "/ticket/1k.txt")
@@ -70,7 +70,7 @@ struct TicketTests {
         #expect(result.text.contains("HTTP/1.1 200"), "\(result.text.prefix(300)) \(result.errors)")
     }
 
-    @Test func `security 85: nothing is delegated`() async throws {
+    @Test func `nothing is delegated (security 85)`() async throws {
         let folder = try TemporaryFolder()
         try FileManager.default.copyItem(atPath: try Servers.text("TICKETS", "/alice"), toPath: folder.path + "/cache")
         let trace = folder.path + "/trace"
@@ -88,7 +88,7 @@ struct TicketTests {
 
     // MARK: Passwords, bindings, proxies
 
-    @Test func `checklist 66: without a ticket a password gets one, and is said to the KDC alone`() async throws {
+    @Test func `without a ticket a password gets one, and is said to the KDC alone (checklist 66)`() async throws {
         let target = try Self.named("APACHE", "/ticket/1k.txt")
         let right = try await load("none", ["-v", "-i", "--negotiate", "-u", "alice@TEST.LOCAL:pw", target, target])
         #expect(
@@ -113,7 +113,7 @@ struct TicketTests {
     }
 
     @Test(arguments: ["SQUID_TICKETS", "TICKETS_TLS"])
-    func `checklist 88: a proxy that takes tickets, for requests and for tunnels`(_ proxy: String) async throws {
+    func `a proxy that takes tickets, for requests and for tunnels (checklist 88)`(_ proxy: String) async throws {
         let way = ["-i", "-x", try Servers.text(proxy, "")]
         for origin in ["NGINX", "NGINX_TLS"] {
             let target = try ProxyTests.renamed(origin, "/1k.txt").absoluteString

@@ -15,7 +15,7 @@ struct TrustTests {
             ) { "sesame" }
     }
 
-    @Test("checklist 80: nginx and s_server learn who we are", arguments: [true, false])
+    @Test("nginx and s_server learn who we are (checklist 80)", arguments: [true, false])
     func clients(_ packed: Bool) async throws {
         var configuration = Servers.configuration
         configuration.tls.clientIdentities = [try .init("localhost", try await identity(packed: packed))]
@@ -41,7 +41,7 @@ struct TrustTests {
         }
     }
 
-    @Test("checklist 66: asked at the handshake, by servers that say whom they believe")
+    @Test("asked at the handshake, by servers that say whom they believe (checklist 66)")
     func asked() async throws {
         let identity = try await identity(packed: false)
         var decisions = Decisions()
@@ -108,7 +108,7 @@ struct TrustTests {
         #expect(asked.withLock { $0 } >= 2)
     }
 
-    @Test("security 38: stapled statuses of OpenSSL's making")
+    @Test("stapled statuses of OpenSSL's making (security 38)")
     func staples() async throws {
         var configuration = Servers.configuration
         configuration.tls.ocspStapling = .required

@@ -1,4 +1,4 @@
-// The examples of docs/guides/classic.md, compiled and run. Whoever changes one of them changes it here too.
+// The examples of docs/guides/classic.md, compiled and run. A change of an example must be made in both places.
 
 import Foundation
 import Testing
@@ -98,7 +98,7 @@ struct ClassicGuideTests {
         }
     }
 
-    @Test("guide: an async form of a delegate's method; bytes, lines")
+    @Test("guide: a delegate method in its async form; bytes, lines")
     func asyncForms() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("one\n\ntwo\n") }
@@ -118,7 +118,7 @@ struct ClassicGuideTests {
         }
     }
 
-    /// Gives what follows of a film.
+    /// Provides the rest of a film.
     final class Reel: NSObject, URLSessionTaskDelegate, Sendable {
         let film: Data
         init(_ film: Data) { self.film = film }
@@ -133,7 +133,7 @@ struct ClassicGuideTests {
         }
     }
 
-    @Test("guide: an upload goes on after an interruption")
+    @Test("guide: an upload resumes after an interruption")
     func interruption() async throws {
         try await withHTTPTestServer { origin in
             let server = ResumableUploadServer()
@@ -195,7 +195,7 @@ struct ClassicGuideTests {
         }
     }
 
-    @Test("guide: a stream becomes secure")
+    @Test("guide: a stream starts TLS")
     func streams() async throws {
         let identity = try TestCertificateAuthority(commonName: "Nobody's").issue(.init(names: ["127.0.0.1"]))
         let context = try TLSServerContext(
@@ -227,7 +227,7 @@ struct ClassicGuideTests {
     }
 }
 
-/// What a session remembers, and protocols: their examples.
+/// The examples about caches, cookies and protocols.
 extension ClassicGuideTests {
     final class Choosy: NSObject, URLSessionDataDelegate {
         let done = Counter()
@@ -244,7 +244,7 @@ extension ClassicGuideTests {
         }
     }
 
-    @Test("guide: what is kept, and how a delegate says so")
+    @Test("guide: a delegate decides which response is stored")
     func keeping() async throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("ClassicGuide-\(UUID().uuidString)")
         defer { try? FileManager.default.removeItem(at: folder) }

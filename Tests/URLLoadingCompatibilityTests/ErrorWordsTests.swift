@@ -5,7 +5,7 @@ import URLLoadingTesting
 
 @testable import URLLoadingCompatibility
 
-/// What a program shows to people of an error, and what it writes into its log.
+/// The error texts that a program shows to users and writes to its log.
 @Suite(.timeLimit(.minutes(2)))
 struct ErrorWordsTests {
     private func error(_ reason: LoadError.Reason) -> NSError {
@@ -16,7 +16,8 @@ struct ErrorWordsTests {
             as NSError
     }
 
-    /// A sentence: it begins with a capital, ends with a full stop, and has nothing of the library's own names.
+    /// Returns whether a text is a sentence: it begins with a capital letter, ends with a full stop, and contains none
+    /// of the library's own names.
     private func isSentence(_ text: String) -> Bool {
         text.first?.isUppercase == true && text.last == "." && !text.contains("errno") && !text.contains("(")
             && !text.contains(":")
@@ -24,7 +25,7 @@ struct ErrorWordsTests {
     }
 
     @Test(
-        "the localized description is a sentence, the diagnostic lies beneath it",
+        "the localized description is a sentence; the diagnostic is in the underlying error",
         arguments: [
             LoadError.Reason.connectionLost, .idleTimeout, .hostNotFound, .certificateExpired, .cancelled,
             .fileNotFound, .notHTTP,
@@ -40,7 +41,7 @@ struct ErrorWordsTests {
     }
 
     @Test(
-        "every error that the layer makes has a sentence",
+        "every error of the classic API has a sentence",
         arguments: [
             -1, -999, -1000, -1001, -1002, -1003, -1004, -1005, -1006, -1007, -1008, -1009, -1010, -1011, -1012, -1013,
             -1014, -1015,
@@ -54,7 +55,7 @@ struct ErrorWordsTests {
     }
 
     @Test(
-        "a request without a URL, or with one that has no scheme, fails as unsupported",
+        "a request without a URL, or with a URL without scheme, fails as unsupported",
         arguments: [nil, "nothing", "//host/path"])
     func nowhere(_ text: String?) async throws {
         var request = URLRequest(url: try url("http://a.example/"))

@@ -5,12 +5,12 @@ import URLLoadingTesting
 
 @testable import URLLoadingCompatibility
 
-/// Values as programs know them that were written for Apple's classes or for FoundationNetworking.
+/// Values as used by programs written for Apple's classes or for FoundationNetworking.
 @Suite(.timeLimit(.minutes(2)))
 struct LegacyValueTests {
     // MARK: Requests
 
-    @Test("a request that is made of a relative URL has the absolute one")
+    @Test("a request created from a relative URL has the absolute URL")
     func relative() throws {
         let base = try url("http://a.example/dir/")
         let relative = try #require(URL(string: "page?x=1", relativeTo: base))
@@ -21,7 +21,7 @@ struct LegacyValueTests {
             NSURLRequest(url: relative).url?.baseURL == nil && NSMutableURLRequest(url: relative).url?.baseURL == nil)
     }
 
-    @Test("a field that is set again keeps the spelling of its name; names of HTTP have the usual one")
+    @Test("a field that is set again keeps the spelling of its name; standard fields get their usual spelling")
     func names() throws {
         var request = URLRequest(url: try url("http://a.example/"))
         request.setValue("1", forHTTPHeaderField: "Accept")
@@ -44,7 +44,7 @@ struct LegacyValueTests {
         #expect(mutable.allHTTPHeaderFields == ["Accept": "2"])
     }
 
-    @Test("a POST with an empty body says no Content-Type; one with bytes is a form", arguments: [0, 1])
+    @Test("a POST with an empty body gets no Content-Type; one with bytes is declared as a form", arguments: [0, 1])
     func emptyBody(_ count: Int) async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { .ok("\($0.headers["Content-Type"] ?? "-") \($0.headers["Content-Length"] ?? "-")") }
@@ -64,7 +64,7 @@ struct LegacyValueTests {
     // MARK: Media types
 
     @Test(
-        "a parameter that is none leaves type and charset as they are",
+        "an invalid media type parameter leaves type and charset unchanged",
         arguments: [
             ("text/html; charset", "text/html", nil), ("text/html;charset=utf-8;foo", "text/html", "utf-8"),
             ("text/html; =x; charset=Latin1", "text/html", "latin1"),
@@ -79,7 +79,9 @@ struct LegacyValueTests {
         #expect(response.mimeType == type && response.textEncodingName == charset)
     }
 
-    @Test("so it does in a data URL", arguments: ["data:text/html;charset,hi", "data:text/html;charset;base64,aGk="])
+    @Test(
+        "an invalid media type parameter of a data URL leaves type and charset unchanged",
+        arguments: ["data:text/html;charset,hi", "data:text/html;charset;base64,aGk="])
     func dataURL(_ text: String) async throws {
         let session = URLSession(configuration: .ephemeral)
         let result = await session.result(URLRequest(url: try url(text)))
@@ -96,7 +98,7 @@ struct LegacyValueTests {
     }
 
     @Test(
-        "a response comes back equal to what was stored, with a length and without",
+        "a stored response is returned equal to the original, with and without a stated length",
         arguments: [
             [:], ["Content-Type": "text/plain"], ["Content-Length": "4"], ["Content-Length": "9"],
         ])
@@ -115,14 +117,14 @@ struct LegacyValueTests {
         }
     }
 
-    @Test("what a removed response had replaced does not come back with its removal")
+    @Test("removing a stored response does not restore the response that it had replaced")
     func replaced() throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("replaced-\(UUID().uuidString)")
         defer { try? FileManager.default.removeItem(at: folder) }
         let request = URLRequest(url: try url("http://a.example/x"))
         let cache = URLCache(memoryCapacity: 1 << 20, diskCapacity: 16 << 20, directory: folder)
         cache.storeCachedResponse(try entry(try url("http://a.example/x"), [:], "old"), for: request)
-        // It is in its row.
+        // Waits until the write is done.
         _ = cache.currentDiskUsage
         cache.core.flush()
         let between = Date()
@@ -135,7 +137,7 @@ struct LegacyValueTests {
 
     // MARK: Cookies
 
-    @Test("the properties of a cookie may be parts of strings")
+    @Test("the properties of a cookie may be substrings")
     func substrings() throws {
         let parts = "theme=dark=example.org=/=TRUE=60=1".split(separator: "=")
         let cookie = try #require(
@@ -158,7 +160,7 @@ struct LegacyValueTests {
     }
 
     @Test(
-        "Set-Cookie fields are told apart, whatever follows the comma that joins them",
+        "joined Set-Cookie fields are split, whatever follows the comma",
         arguments: [
             "a=1; Path=/x,b=2", "a=1; Path=/x, b=2", "a=1; Path=/x,\nb=2", "a=1; Path=/x,\n\tb=2",
             "a=1; Path=/x,\r\nb=2",

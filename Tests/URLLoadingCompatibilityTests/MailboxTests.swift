@@ -4,7 +4,7 @@ import URLLoading
 
 @testable import URLLoadingCompatibility
 
-/// The machine behind a delegate's calls, without a load.
+/// The state machine behind a delegate's calls, without a load.
 struct MailboxTests {
     private static let response = URLResponse(
         url: URL(filePath: "/"), mimeType: nil, expectedContentLength: -1, textEncodingName: nil)
@@ -32,7 +32,7 @@ struct MailboxTests {
 
     private static let failure = LoadError(.cancelled, phase: .deciding, party: .local)
 
-    @Test("counts of a body sent are put together, and begin anew when it is sent again")
+    @Test("byte counts of a sent body are merged, and restart when the body is sent again")
     func sent() {
         var mailbox = Mailbox(.delegate)
         mailbox.put(sent: TransferProgress(count: 10, total: 10, expected: 20))
@@ -43,7 +43,7 @@ struct MailboxTests {
         #expect(Self.words(&mailbox) == ["+5 5/20"])
     }
 
-    @Test("nothing follows a response before the answer; the lane is told once for all that gathers")
+    @Test("no call follows a response before its answer; the lane is notified once for all calls that gather")
     func held() {
         var mailbox = Mailbox(.delegate)
         mailbox.put(Self.response, isHeard: true)
@@ -60,7 +60,7 @@ struct MailboxTests {
         #expect(!late && Self.words(&mailbox) == [])
     }
 
-    @Test("what fails is heard of no more but its end, also if the load had succeeded", arguments: [false, true])
+    @Test("a failed task makes no call but its last, even if the load had succeeded", arguments: [false, true])
     func failed(_ hasEnded: Bool) {
         var mailbox = Mailbox(.delegate)
         mailbox.put(sent: TransferProgress(count: 1, total: 1, expected: 1))
@@ -72,7 +72,7 @@ struct MailboxTests {
         #expect(Self.words(&mailbox) == ["finished cancelled"])
     }
 
-    @Test("after a failure nothing becomes due, and the first error is the task's")
+    @Test("after a failure no call becomes due, and the task has the first error")
     func nothingAfterFailure() {
         var mailbox = Mailbox(.delegate)
         _ = mailbox.fail(Self.failure)
@@ -87,7 +87,7 @@ struct MailboxTests {
         #expect(mailbox.error?.reason == .cancelled)
     }
 
-    @Test("a response that arrives before the answer to the one before it waits for that answer")
+    @Test("a response that arrives before the previous one was answered waits for that answer")
     func secondResponse() {
         var mailbox = Mailbox(.delegate)
         mailbox.put(Self.response, isHeard: true)
@@ -101,7 +101,7 @@ struct MailboxTests {
         #expect(Self.words(&mailbox) == ["finished "])
     }
 
-    @Test("a connection that was given away is the last call; how its load ends is known later")
+    @Test("a captured connection is the last call; the end of its load is recorded later")
     func handedOver() {
         var mailbox = Mailbox(.delegate)
         mailbox.put(said: .betterRoute)
@@ -113,7 +113,7 @@ struct MailboxTests {
         #expect(mailbox.hasEnded && mailbox.error?.reason == .cancelled && Self.words(&mailbox) == [])
     }
 
-    @Test("a turn that was put into the queue before a cancellation makes no call; the next one does")
+    @Test("an operation queued before a cancellation makes no call; the next operation does")
     func overtaken() {
         var mailbox = Mailbox(.delegate)
         mailbox.put(Self.response, isHeard: true)
@@ -125,7 +125,7 @@ struct MailboxTests {
         #expect(!first && second && Self.words(&mailbox) == ["finished cancelled"])
     }
 
-    @Test("a turn that ends after one call says whether there are more")
+    @Test("an operation that ends after one call reports whether calls are left")
     func turns() {
         var mailbox = Mailbox(.delegate)
         mailbox.put(Self.response, isHeard: true)
@@ -143,7 +143,7 @@ struct MailboxTests {
         #expect(isScheduledAgain && !isScheduledTwice && isOver)
     }
 
-    @Test("the last call waits for handlers that must be called before it")
+    @Test("the last call waits for the handlers that precede it")
     func handlers() {
         var mailbox = Mailbox(.delegate)
         mailbox.awaitHandler()
@@ -156,7 +156,7 @@ struct MailboxTests {
         #expect(Self.words(&mailbox) == ["finished cancelled"])
     }
 
-    @Test("a load that was stopped before it waits does not wait, and what came is heard")
+    @Test("a load stopped before it waits does not wait, and received events are delivered")
     func stopped() async {
         var mailbox = Mailbox(.delegate)
         mailbox.put(Self.response, isHeard: true)

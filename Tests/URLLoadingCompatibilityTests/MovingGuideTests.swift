@@ -1,5 +1,5 @@
-// The examples of docs/guides/moving.md that mix old and new code, compiled and run. Whoever changes one of them changes it
-// here too. The ways to move are in Tests/IntegrationTests/Classic.
+// The examples of docs/guides/moving.md that mix the classic and the new API, compiled and run. A change of an example
+// must be made in both places. The ways to migrate are in Tests/IntegrationTests/Classic.
 
 import Foundation
 import Testing
@@ -66,7 +66,7 @@ struct MovingGuideTests {
         }
     }
 
-    /// The old code behind it, which expects the main queue.
+    /// The classic code in the example, which expects the main queue.
     final class Screen: LoaderDelegate, @unchecked Sendable {
         let shown = Box<String>(), changed = Counter()
         func loader(_ loader: Loader, didLoad data: Data) { show(String(decoding: data, as: UTF8.self)) }
@@ -79,7 +79,7 @@ struct MovingGuideTests {
         }
     }
 
-    @Test("guide: an async session behind a classic delegate, which is called on the queue it was promised")
+    @Test("guide: an async session behind a classic delegate, which is called on the promised queue")
     func behindDelegate() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("hello") }

@@ -4,7 +4,7 @@ import URLLoadingCompatibility
 
 /// Checklist 163 to 165.
 struct PercentEscapesTests {
-    @Test("checklist 163: the reserved characters stay unless they are to be escaped; # [ ] and % never stay")
+    @Test("reserved characters stay unless they are named; # [ ] and % are always escaped (checklist 163)")
     func reserved() {
         let reserved = String.reservedURLCharacters
         #expect(reserved == ":/?#[]@!$&'()*+,;=")
@@ -16,7 +16,7 @@ struct PercentEscapesTests {
         #expect("a%20b#c".addingPercentEscapes(using: .utf8, leaving: "%#") == "a%20b#c")
     }
 
-    @Test("checklist 164: in an encoding; a character that it does not have")
+    @Test("escapes use the given encoding; a character outside of it gives nil (checklist 164)")
     func encodings() {
         #expect("é ü".addingPercentEscapes(using: .utf8) == "%C3%A9%20%C3%BC")
         #expect("é ü".addingPercentEscapes(using: .isoLatin1) == "%E9%20%FC")
@@ -26,7 +26,7 @@ struct PercentEscapesTests {
                 && "%E9".replacingPercentEscapes(using: .utf8) == nil)
     }
 
-    @Test("checklist 165: what is escaped and replaced is what it was; some escapes may stay")
+    @Test("unescaping reverses escaping; named escapes may be kept (checklist 165)")
     func back() {
         let texts = ["", "plain", "rock & roll/1?a=b#c", "100 %", "%41", "é漢👩‍👩‍👧 \n\r\n\u{0}e\u{301}"]
         for text in texts {

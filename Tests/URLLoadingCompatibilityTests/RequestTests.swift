@@ -2,7 +2,7 @@ import Foundation
 import Testing
 import URLLoadingCompatibility
 
-/// NSURLRequest and its kin: casts, copies, archives.
+/// NSURLRequest and related types: casts, copies, archives.
 struct RequestTests {
     private var request: URLRequest {
         get throws {
@@ -19,7 +19,7 @@ struct RequestTests {
         }
     }
 
-    @Test("a value and an object are cast into each other")
+    @Test("URLRequest and NSURLRequest are cast into each other")
     func casts() throws {
         let request = try request
         let object = request as NSURLRequest
@@ -30,7 +30,7 @@ struct RequestTests {
         #expect(any as? URLRequest == request)
     }
 
-    @Test("checklist 31: a copy of a mutable request does not change with it")
+    @Test("a copy of a mutable request does not change with it (checklist 31)")
     func copies() throws {
         let mutable = NSMutableURLRequest(url: try url("http://example.org/"))
         mutable.setValue("1", forHTTPHeaderField: "X")
@@ -48,7 +48,7 @@ struct RequestTests {
         #expect(copy != mutable)
     }
 
-    @Test("an archive has all but a stream")
+    @Test("an archive contains everything but a body stream")
     func archives() throws {
         let object = try request as NSURLRequest
         let data = try NSKeyedArchiver.archivedData(withRootObject: object, requiringSecureCoding: true)
@@ -56,7 +56,7 @@ struct RequestTests {
         #expect(back == object)
     }
 
-    @Test("a stream and bytes put each other away; requests with different streams differ")
+    @Test("setting a body stream removes the body data and vice versa; requests with different streams differ")
     func streams() throws {
         var request = try request
         request.httpBodyStream = InputStream(data: Data("x".utf8))
@@ -66,7 +66,7 @@ struct RequestTests {
         #expect(request.httpBodyStream == nil && copy.httpBodyStream != nil && copy != request)
     }
 
-    @Test("credentials and spaces: equality, archives, and no password in words")
+    @Test("credentials and protection spaces have equality and archives, and no password in their descriptions")
     func credentials() throws {
         let credential = URLCredential(user: "ada", password: "secret", persistence: .forSession)
         #expect(credential == URLCredential(user: "ada", password: "secret", persistence: .forSession))

@@ -5,7 +5,7 @@ import Testing
 
 /// Requests, responses, configurations: values without a load.
 struct ValueTests {
-    @Test("a request is a value; names of fields have no case")
+    @Test("a request is a value; names of fields are case-insensitive")
     func request() throws {
         var request = URLRequest(url: try url("http://a.example/"))
         #expect(request.httpMethod == "GET" && request.timeoutInterval == 60 && request.allHTTPHeaderFields == nil)
@@ -40,7 +40,7 @@ struct ValueTests {
     }
 
     @Test(
-        "a suggested name is a name, never a path",
+        "a suggested file name is never a path",
         arguments: [
             ("http://a.example/dir/file.txt?x=1", nil, "file.txt"),
             ("http://a.example/", nil, "Unknown"),
@@ -62,7 +62,7 @@ struct ValueTests {
         #expect(response?.suggestedFilename == name)
     }
 
-    @Test("a name is no longer than a file system takes")
+    @Test("a suggested file name fits the limit of file systems")
     func longName() throws {
         let response = URLResponse(
             url: try url("http://a.example/" + String(repeating: "%C3%A4", count: 300)), mimeType: nil,
@@ -70,7 +70,7 @@ struct ValueTests {
         #expect(response.suggestedFilename?.utf8.count == 254)
     }
 
-    @Test("responses are made, compared, copied and archived")
+    @Test("responses are created, compared, copied and archived")
     func responses() throws {
         let made = try #require(
             HTTPURLResponse(
@@ -89,7 +89,7 @@ struct ValueTests {
     }
 
     @Test(
-        "statuses in words",
+        "status codes have phrases",
         arguments: [
             (200, "no error"), (404, "not found"), (299, "success"), (599, "server error"), (7, "server error"),
         ])
@@ -97,7 +97,9 @@ struct ValueTests {
         #expect(HTTPURLResponse.localizedString(forStatusCode: status) == words)
     }
 
-    @Test("a limit of time that is none", arguments: [0, -1, .infinity, .nan, 1e300, .leastNonzeroMagnitude])
+    @Test(
+        "a zero, negative or infinite timeout means no limit",
+        arguments: [0, -1, .infinity, .nan, 1e300, .leastNonzeroMagnitude])
     func times(_ seconds: TimeInterval) {
         #expect(Duration(timeout: seconds) == (seconds == .leastNonzeroMagnitude ? .nanoseconds(1) : nil))
     }

@@ -1,4 +1,4 @@
-// AsyncHTTPClient: its async interface, a task for each connection.
+// AsyncHTTPClient: its async API, with one task for each connection.
 
 import AsyncHTTPClient
 import BenchMeasure
@@ -27,7 +27,7 @@ final class Countdown: Sendable {
     func next() -> Bool { left.subtract(1, ordering: .relaxed).newValue >= 0 }
 }
 
-/// One phase: `requests` spread over as many tasks as there are connections.
+/// Runs one phase: `requests` distributed over as many tasks as there are connections.
 func run(_ url: String, _ requests: Int, _ connections: Int, discard: Bool) async throws -> Int64 {
     let countdown = Countdown(requests)
     return try await withThrowingTaskGroup(of: Int64.self) { group in

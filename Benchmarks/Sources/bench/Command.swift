@@ -1,9 +1,9 @@
 import Foundation
 
-/// Runs a program to its end, in a process group of its own, and says what it cost.
+/// The result of a program that was run to its end in a process group of its own, with the resources it used.
 struct Finished {
     var output: String
-    /// Negative: the signal that ended it.
+    /// The exit status; if negative, the number of the signal that ended the program.
     var status: Int32
     var usage: rusage
     var wall: Double
@@ -14,7 +14,7 @@ struct Failure: Error, CustomStringConvertible {
     init(_ description: String) { self.description = description }
 }
 
-/// The pid, and the read end of its standard output.
+/// Starts a program. Returns its pid and the read end of its standard output.
 func spawn(_ arguments: [String], environment: [String: String] = [:]) throws -> (pid: pid_t, output: Int32) {
     var ends: [Int32] = [0, 0]
     guard pipe(&ends) == 0 else { throw Failure("pipe: errno \(errno)") }
@@ -67,7 +67,7 @@ func run(_ arguments: [String], environment: [String: String] = [:], timeout: Do
         output: String(decoding: bytes, as: UTF8.self), status: status, usage: usage, wall: monotonic() - began)
 }
 
-/// What a program says, standard error included; empty if it is not there.
+/// Returns the output of a command, including standard error; empty if the command does not exist.
 func says(_ command: String) -> String {
     let text = (try? run(["sh", "-c", "\(command) 2>&1"]))?.output ?? ""
     return text.trimmingCharacters(in: .whitespacesAndNewlines)

@@ -1,22 +1,22 @@
 import Foundation
 
-/// An executable that keeps to the command line of `BenchMeasure`.
+/// An executable that implements the command line of `BenchMeasure`.
 struct Contender {
     var name: String
     var executable: String
     var environment: [String: String] = [:]
-    /// How many requests it gets, relative to the bare sockets.
+    /// The number of requests relative to the bare sockets.
     var weight = 1.0
 
-    /// A program of somebody else's: nothing inside it can be counted.
+    /// Whether the program is a third-party tool, whose allocations cannot be counted.
     var isForeign: Bool { executable == "h2peer" }
 
-    /// Over HTTP/2 the floor is h2load: with as many connections as requests at a time, and with one.
+    /// The lower bound over HTTP/2 is h2load: with one connection for each concurrent request, and with a single one.
     static let http2: [Contender] = [
         Contender(name: "h2load", executable: "h2peer"),
         Contender(name: "h2load-1", executable: "h2peer", environment: ["H2LOAD_STREAMS": "1"]),
     ]
-    /// What another road costs, beside the same request without it.
+    /// The cost of other transports, compared with the same request without them.
     static let roads: [Contender] = [
         Contender(name: "ours-http1", executable: "ours", environment: ["OURS_HTTP1": "1"]),
         Contender(name: "ours-proxy", executable: "ours", environment: ["OURS_PROXY": "1"]),
@@ -26,7 +26,7 @@ struct Contender {
     static let sockets: [Contender] = ["echo", "messages", "rest"].map {
         Contender(name: "ws-" + $0, executable: "ours", environment: ["OURS_SHAPE": $0])
     }
-    /// Chosen by name alone: the floor on two cores, and what it costs that somebody decides about each server.
+    /// Contenders that run only when named: the lower bound on two cores, and the cost of a decision about each server.
     static let byName: [Contender] = [
         Contender(name: "rawc-2", executable: "rawc", environment: ["RAWC_TWICE": "1"]),
         Contender(name: "ours-decides", executable: "ours", environment: ["OURS_DECIDES": "1"]),
@@ -36,7 +36,7 @@ struct Contender {
 
     var isFoundation: Bool { name == "fnet" }
 
-    /// The first is what the ratios are to.
+    /// All contenders. Ratios are relative to the first one.
     static let all: [Contender] = [
         Contender(name: "rawc", executable: "rawc"),
         Contender(name: "ours", executable: "ours"),
@@ -47,14 +47,14 @@ struct Contender {
         Contender(name: "fnet", executable: "fnet", weight: 0.06),
     ]
 
-    /// Our own ways to make the same request, to compare with the verb.
+    /// The library's APIs for the same request, compared with the async function `data(for:)`.
     static let shapes: [Contender] =
         [Contender(name: "rawc", executable: "rawc")]
         + ["verb", "hop", "task", "body", "events", "decision", "observer", "cookies"].map {
             Contender(name: $0, executable: "ours", environment: ["OURS_SHAPE": $0])
         }
 
-    /// What a cache costs, beside the same session without one.
+    /// The cost of a cache, compared with the same session without one.
     static let caches: [Contender] =
         [
             Contender(name: "rawc", executable: "rawc"), Contender(name: "none", executable: "ours"),

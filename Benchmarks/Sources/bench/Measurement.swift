@@ -1,6 +1,6 @@
 import Foundation
 
-/// The line a contender prints.
+/// The line of output of a contender.
 struct Line: Decodable {
     var requests: Int
     var bytes: Int
@@ -12,24 +12,24 @@ struct Line: Decodable {
     var rss: Int
 }
 
-/// Everything learned about one contender in one scenario; nil is a dash on the page.
+/// The results of one contender in one scenario; nil is printed as a dash.
 struct Result {
     var contender: Contender
-    /// Seconds of CPU for each unit, by round; nil where the round failed.
+    /// CPU seconds for each unit, by round; nil if the round failed.
     var cpu: [Double?] = []
-    /// Seconds of wall time for each unit.
+    /// Wall-clock seconds for each unit.
     var wall: [Double] = []
     var switches: [Double] = []
     var maxRSS: [Double] = []
     var rssEach: [Double] = []
     var allocations: Double?
     var syscalls: Double?
-    /// Why there are no numbers, or what is wrong with them.
+    /// The reason why there are no numbers, or a caveat about them.
     var remark: String?
     var unsupported = false
 }
 
-/// Rounds over all contenders of a scenario; each round begins with another one.
+/// Rounds over all contenders of a scenario; each round begins with a different contender.
 struct Measurement {
     let servers: Servers
     let rounds: Int
@@ -77,7 +77,7 @@ struct Measurement {
         }
     }
 
-    /// The whole process: what the kernel counted until it was reaped, on average over a few.
+    /// Measures the whole process with the kernel's counters, as the average of several runs.
     private func measureStart(_ scenario: Scenario, _ result: inout Result) throws {
         let times = scale < 1 ? 3 : 10
         var cpu = 0.0
@@ -101,7 +101,8 @@ struct Measurement {
         result.maxRSS.append(Double(rss))
     }
 
-    /// A number without its condition is worse than none: full handshakes must be full, resumed ones resumed.
+    /// Verifies the type of handshakes, because a number without its condition is misleading: full handshakes must be
+    /// full, resumed ones resumed.
     private func checkHandshakes(_ scenario: Scenario, from before: Int, _ result: inout Result) {
         guard Scenario.Kind.handshakes.contains(scenario.kind) else { return }
         let seen = servers.handshakes().dropFirst(before + scenario.warm)
@@ -113,7 +114,7 @@ struct Measurement {
         }
     }
 
-    /// Nil: the contender does not do that.
+    /// Returns nil if the contender does not support the scenario.
     private func launch(
         _ scenario: Scenario, _ contender: Contender, requests: Int, prefix: [String] = [],
         environment: [String: String] = [:]
@@ -164,7 +165,7 @@ struct Measurement {
             let runs = counted.syscallRuns(of: contender)
             let short = runs.short == 0 ? 0 : try syscalls(counted, contender, runs.short)
             let long = try syscalls(counted, contender, runs.long)
-            // A busy machine can make the short run the longer one: then there is no number.
+            // On a busy machine the short run may take longer than the long one; then there is no result.
             guard long > short else { return }
             result.syscalls = perUnit * Double(long - short) / Double(runs.long - runs.short)
         } catch {
@@ -172,7 +173,7 @@ struct Measurement {
         }
     }
 
-    /// Of the whole process; what it does but once falls out between a short and a long run.
+    /// Counts the system calls of the whole process; the difference of a short and a long run removes those made once.
     private func syscalls(_ scenario: Scenario, _ contender: Contender, _ requests: Int) throws -> Int {
         let table = "\(servers.directory)/strace"
         _ = try launch(scenario, contender, requests: requests, prefix: ["strace", "-f", "-qq", "-c", "-o", table])

@@ -1,6 +1,6 @@
 import Foundation
 
-/// The page of text: a header of facts without a date, a table for each scenario.
+/// The text output: a header of facts without a date, and a table for each scenario.
 struct Page {
     var command: String
     var load: String
@@ -50,7 +50,7 @@ struct Page {
     private func cells(_ scenario: Scenario, _ result: Result, _ floor: Result?) -> [String] {
         let cpu = result.cpu.compactMap { $0 }
         let factor = scenario.unit == .request ? 1e6 : 1e3
-        // The ratio is taken within each round, where both met the same machine.
+        // The ratio is computed within each round, in which both programs ran under the same conditions.
         let ratios = zip(result.cpu, floor?.cpu ?? []).compactMap { mine, raw in
             mine.flatMap { mine in raw.map { mine / $0 } }
         }

@@ -1,4 +1,4 @@
-// What is measured. A contender knows some kinds; a scenario is a kind with numbers and a server.
+// A measurement: a kind of request with its numbers and its server. A contender supports some kinds.
 
 struct Scenario {
     enum Kind: String {
@@ -18,20 +18,20 @@ struct Scenario {
     var server: Server
     var path: String
     var connections: Int
-    /// For a contender of weight 1.
+    /// The number of requests of a contender of weight 1.
     var requests: Int
     var bytesEach: Int
     var unit = Unit.request
-    /// Syscalls are counted between a short and a long run; where that means nothing there is a dash.
+    /// Whether system calls are counted as the difference of a short and a long run; otherwise a dash is printed.
     var countsSyscalls = true
-    /// Compares our own shapes instead of the clients.
+    /// Whether the scenario compares the library's APIs instead of clients.
     var comparesShapes = false
-    /// Compares what a session remembers.
+    /// Whether the scenario compares caches.
     var comparesCaches = false
-    /// A connection opened before, through a proxy that knows nothing of what it carries.
+    /// Whether the connection is tunnelled through a proxy and opened before the measurement.
     var isTunnelled = false
 
-    /// Who takes part, of those who were chosen.
+    /// Returns the chosen contenders that support the scenario.
     func contenders(_ chosen: [Contender]) -> [Contender] {
         func only(_ executables: String..., and others: [Contender] = []) -> [Contender] {
             (chosen.filter { executables.contains($0.executable) } + others).filter(\.isBuilt)
@@ -50,13 +50,13 @@ struct Scenario {
         return Contender.http2.filter(\.isBuilt) + (server == .http2 ? only("ours") : only("ours", "ahc"))
     }
 
-    /// One request at a time: client and server take turns, on one core, or the numbers jump between
-    /// two modes with the scheduler.
+    /// Whether client and server share a core. With one request at a time they alternate; on two cores the results jump
+    /// between two modes of the scheduler.
     var sharesCore: Bool { kind == .get && connections == 1 }
 
     static let gibibyte = 1 << 30
 
-    /// Strace makes a GiB too slow: its system calls are counted on pieces of it.
+    /// The scenario used to count system calls: strace makes a GiB too slow, so smaller bodies are counted.
     var counted: (scenario: Scenario, perUnit: Double) {
         guard kind == .bulk else { return (self, 1) }
         var part = self
@@ -171,7 +171,7 @@ struct Scenario {
             bytesEach: 1024)
     }
 
-    /// Fewer requests from slow contenders, so that a round takes each of them about as long.
+    /// Returns the number of requests: fewer for slow contenders, so that rounds take about the same time.
     func requests(of contender: Contender, scale: Double) -> Int {
         switch kind {
         case .start: return 1
@@ -183,7 +183,7 @@ struct Scenario {
         }
     }
 
-    /// The short and the long run between which syscalls are counted.
+    /// Returns the lengths of the short and the long run between which system calls are counted.
     func syscallRuns(of contender: Contender) -> (short: Int, long: Int) {
         switch kind {
         case .start: return (0, 1)

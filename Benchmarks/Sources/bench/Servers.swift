@@ -1,15 +1,15 @@
 import Foundation
 
-/// nginx and the holding server on loopback, with certificates made for the run. Both end with us.
+/// nginx and the holding server on loopback, with certificates created for the run. Both end with this process.
 final class Servers {
     let directory: String
     private var pids: [pid_t] = []
     private var ports: [Scenario.Server: UInt16] = [:]
     private var ownsDirectory = false
-    /// Carries connections without a look at them.
+    /// The address of the proxy, which forwards bytes without inspecting them.
     private(set) var proxy = ""
 
-    /// Where downloads go: to memory if possible, since a disk has moods of its own.
+    /// The folder for downloads: in memory if possible, because disk times vary.
     var target: String {
         let memory = "/dev/shm"
         return (access(memory, W_OK) == 0 ? memory : directory) + "/bench-\(getpid())"
@@ -26,7 +26,7 @@ final class Servers {
             directory = String(cString: made)
             ownsDirectory = true
         }
-        chmod(directory, 0o755)  // nginx's worker is somebody else when we are root
+        chmod(directory, 0o755)  // nginx's worker runs as another user when started by root
         try makeCertificates()
         try makeFiles()
         try startNginx()
@@ -64,21 +64,21 @@ final class Servers {
         return "\(scheme)://127.0.0.1:\(ports[scenario.server]!)"
     }
 
-    /// Puts nginx's worker on the first core, or lets it go where it likes.
+    /// Pins nginx's worker to the first core, or removes the pinning.
     func pinWorker(_ pinned: Bool) {
         let worker = says("cat /proc/\(pids[0])/task/\(pids[0])/children")
         _ = says("taskset -pc \(pinned ? "0" : "0-1023") \(worker)")
     }
 
-    /// One character for each handshake so far: `r` resumed, `.` full.
+    /// Returns one character for each handshake so far: `r` for resumed, `.` for full.
     func handshakes() -> [UInt8] {
         usleep(50_000)  // the line is written after the answer
         let log = FileManager.default.contents(atPath: handshakeLog) ?? Data()
         return log.filter { $0 != UInt8(ascii: "\n") }
     }
 
-    /// FoundationNetworking takes its roots from the system's bundle only: in a mount namespace of
-    /// its own, the contender finds ours among them.
+    /// FoundationNetworking reads its roots from the system's bundle only: in a mount namespace of its own, the
+    /// contender finds a bundle that contains the test root.
     var trusting: [String] {
         let mount = "mount --bind '\(directory)/bundle.pem' \(Self.systemBundle) && exec \"$@\""
         return ["unshare"] + (geteuid() == 0 ? [] : ["-r"]) + [
@@ -105,7 +105,7 @@ final class Servers {
             """)
     }
 
-    /// Sparse, and read once so that the page cache holds them.
+    /// Creates the files, sparse, and reads them once so that they are in the page cache.
     private func makeFiles() throws {
         try shell(
             "mkdir www; truncate -s 1G www/1g; truncate -s 64M www/64m; truncate -s 16M www/16m; cat www/* >/dev/null; chmod -R a+rX www"
@@ -116,8 +116,8 @@ final class Servers {
         let free = try freePorts(6)
         (ports[.http2], ports[.http2TLS]) = (free[4], free[5])
         (ports[.plain], ports[.tls], ports[.tlsResuming], ports[.tlsFull]) = (free[0], free[1], free[2], free[3])
-        // The answer of 1 KB comes from memory in one write: a sent file is a second segment, and the
-        // client would be measured for waking up twice. The handshake servers close after each answer.
+        // The response of 1 KB is sent from memory in one write: a response from a file takes a second segment, and the
+        // client would be measured for waking up twice. The handshake servers close the connection after each response.
         try write(
             """
             daemon off;
@@ -173,7 +173,7 @@ final class Servers {
         proxy = "http://127.0.0.1:\(try start("connect"))"
     }
 
-    /// One of our own, which writes the port it listens on.
+    /// Starts a server of this package, which prints the port it listens on.
     private func start(_ executable: String) throws -> UInt16 {
         let (pid, output) = try spawn(["setpriv", "--pdeathsig", "TERM", "\(Contender.directory)/\(executable)"])
         pids.append(pid)

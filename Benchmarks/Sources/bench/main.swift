@@ -1,4 +1,4 @@
-// The driver: servers, rounds, page. What a scenario is: Scenario.swift. How it is measured: Measurement.swift.
+// The driver: servers, rounds, output. Scenarios are in Scenario.swift, the measurement is in Measurement.swift.
 
 import Foundation
 
@@ -28,7 +28,7 @@ let introduction = """
 
 func show(_ text: String) {
     print(text)
-    fflush(nil)  // also into a pipe, table by table
+    fflush(nil)  // flushes, because output into a pipe is buffered
 }
 
 do {

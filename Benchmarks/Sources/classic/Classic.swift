@@ -1,5 +1,6 @@
-// The classic shape: data tasks with a completion handler or a delegate, a chain for each connection.
-// CLASSIC_SHAPE chooses; CLASSIC_REMEMBERS keeps cache and cookies, every answer stored anew; `queuehop` is an async handle and an empty operation awaited, `queuehop2` two.
+// The classic API: data tasks with a completion handler or a delegate, one chain of requests for each connection.
+// CLASSIC_SHAPE selects the API; CLASSIC_REMEMBERS enables cache and cookies, and every response is stored anew;
+// `queuehop` awaits an async handle and an empty operation, `queuehop2` two.
 
 import BenchMeasure
 import Foundation
@@ -20,7 +21,7 @@ enum Classic {
         case "handler", "delegate":
             let configuration = URLSessionConfiguration.ephemeral
             configuration.httpMaximumConnectionsPerHost = connections
-            // As `fnet`, unless what it remembers by default is to be measured too.
+            // Configured as `fnet`, unless the cost of the default cache and cookies is measured as well.
             if ProcessInfo.processInfo.environment["CLASSIC_REMEMBERS"] == nil {
                 configuration.urlCache = nil
                 configuration.httpCookieStorage = nil
@@ -40,7 +41,7 @@ enum Classic {
     }
 }
 
-/// Chains of requests: each is begun by the end of the one before it.
+/// Chains of requests: the end of a request begins the next one.
 final class Chains: NSObject, URLSessionDataDelegate, @unchecked Sendable {
     private struct State {
         var toBegin = 0
@@ -111,7 +112,7 @@ final class Chains: NSObject, URLSessionDataDelegate, @unchecked Sendable {
     }
 }
 
-/// Async handles, and empty operations awaited.
+/// Async handles, each followed by an awaited empty operation.
 final class Hops: Sendable {
     private let session: Session
     private let connections: Int

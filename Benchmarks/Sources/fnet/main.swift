@@ -1,5 +1,5 @@
-// FoundationNetworking: data tasks with a completion handler, a chain for each connection; large
-// bodies go to a delegate that counts and discards.
+// FoundationNetworking: data tasks with a completion handler, one chain of requests for each connection; large bodies
+// go to a delegate that counts and discards them.
 
 import BenchMeasure
 import Foundation
@@ -9,7 +9,7 @@ import Synchronization
 let options = bench_parse(CommandLine.argc, CommandLine.unsafeArgv, "FoundationNetworking")
 let scenario = String(cString: options.scenario)
 if scenario == "handshake-resumed" { bench_unsupported() }  // it keeps no TLS session
-// It offers no way to name a CA file; the driver puts ours into the bundle it reads.
+// There is no option for a CA file; the driver adds the test root to the bundle that is read.
 
 let configuration = URLSessionConfiguration.ephemeral
 configuration.httpMaximumConnectionsPerHost = options.connections
@@ -17,7 +17,7 @@ configuration.urlCache = nil
 configuration.httpCookieStorage = nil
 configuration.requestCachePolicy = .reloadIgnoringLocalCacheData
 
-/// One phase: `requests` spread over as many chains as there are connections.
+/// One phase: `requests` distributed over as many chains as there are connections.
 final class Chains: NSObject, URLSessionDataDelegate, @unchecked Sendable {
     private struct State {
         var toBegin: Int
@@ -30,7 +30,7 @@ final class Chains: NSObject, URLSessionDataDelegate, @unchecked Sendable {
     private let usesDelegate: Bool
     private let done = DispatchSemaphore(value: 0)
 
-    /// - Parameter session: `nil` for one with a delegate.
+    /// - Parameter session: the session; `nil` creates one with a delegate.
     init(_ session: URLSession?, _ url: URL, _ requests: Int) {
         self.session = session ?? .shared
         self.url = url
@@ -90,7 +90,7 @@ final class Chains: NSObject, URLSessionDataDelegate, @unchecked Sendable {
     }
 }
 
-/// Counts what arrives and drops it.
+/// Counts the received bytes and drops them.
 final class Discard: NSObject, URLSessionDataDelegate {
     private let bytes = Mutex<Int64>(0)
     private let done = DispatchSemaphore(value: 0)
@@ -122,7 +122,7 @@ if scenario == "bulk" {
     bench_start()
     for _ in 0..<options.requests { bytes += discard.run(session, url) }
 } else {
-    // The session with a delegate is another for the warm-up: one connection more, of thousands of requests.
+    // With a delegate, the warm-up uses another session: one additional connection in thousands of requests.
     let session = getenv("FNET_DELEGATE") == nil ? URLSession(configuration: configuration) : nil
     if options.warm > 0 { _ = Chains(session, warmURL, options.warm).run(options.connections) }
     bench_start()

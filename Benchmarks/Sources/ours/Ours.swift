@@ -1,7 +1,8 @@
-// URLLoading: its async verbs, a task for each connection. OURS_EXECUTOR=1 runs the same code on
-// the loop's executor, entered once. OURS_SHAPE chooses another shape than the verb.
-// BENCH_HTTP2=1 speaks HTTP/2: one connection, as many streams as there would be connections. OURS_HTTP1 keeps to
-// HTTP/1.1, OURS_DECIDES asks a decision about each server, BENCH_BUNDLE loads the system's roots too, OURS_PROXY goes through BENCH_PROXY.
+// URLLoading: its async functions, one task for each connection. OURS_EXECUTOR=1 runs the same code on the executor of
+// the event loop, entered once. OURS_SHAPE selects another API.
+// BENCH_HTTP2=1 uses HTTP/2: one connection, with as many streams as there would be connections. OURS_HTTP1 restricts
+// to HTTP/1.1, OURS_DECIDES calls a decision about each server, BENCH_BUNDLE loads the system's roots as well,
+// OURS_PROXY uses the proxy BENCH_PROXY.
 
 import BenchMeasure
 import FoundationEssentials
@@ -18,14 +19,15 @@ struct Ours {
     let caching: Caching?
     let cache: ResponseCache?
 
-    /// What a cache costs.
+    /// The cache case that is measured.
     enum Caching: String {
-        /// The answer is in memory, or in a row on disk.
+        /// The response is stored in memory or on disk.
         case hit
         case diskHit = "disk-hit"
-        /// Looked for in vain; the answer may not be stored.
+        /// The lookup fails, and the response may not be stored.
         case miss
-        /// Looked for in vain; the answer is stored, each under a key of its own. The same URLs without a cache are `each`.
+        /// The lookup fails, and the response is stored under a key of its own. The same URLs without a cache are
+        /// `each`.
         case store
         case diskStore = "disk-store"
         case each
@@ -35,7 +37,7 @@ struct Ours {
 
         func cache(_ folder: URL?) -> ResponseCache? {
             if self == .each { return nil }
-            // A copy in memory would answer in the disk's place, and be one more to store.
+            // A memory cache would answer in place of the disk, and store each response a second time.
             return ResponseCache(
                 memoryCapacity: folder == nil ? 16 << 20 : 0, diskCapacity: 256 << 20, directory: folder)
         }
@@ -50,26 +52,26 @@ struct Ours {
         case uploadFile = "upload-file"
         case uploadMemory = "upload-memory"
         case download
-        /// Any other: a small answer.
+        /// All other scenarios: a small response.
         case get
     }
 
-    /// How one request is made, in the scenarios that compare the ways.
+    /// The API used for a request, in the scenarios that compare APIs.
     enum Shape: String {
         case verb
-        /// The verb, and an empty task awaited: what one hop costs.
+        /// The async function, followed by an awaited empty task: the cost of one hop.
         case hop
-        /// A handle, resumed and awaited.
+        /// A handle that is resumed and awaited.
         case task
-        /// A handle whose events are read.
+        /// A handle whose events are iterated.
         case events
         /// A handle whose body is iterated.
         case body
-        /// The verb with a decision upon the response.
+        /// The async function with a decision about the response.
         case decision
-        /// The verb in a session with an observer.
+        /// The async function in a session with an observer.
         case observer
-        /// The verb in a session with 3,000 cookies of 500 servers, six of which go with each request.
+        /// The async function in a session with 3,000 cookies of 500 servers, six of which are sent with each request.
         case cookies
         /// See `Sockets`.
         case echo, messages, rest
@@ -83,14 +85,14 @@ struct Ours {
 
         var configuration = Configuration.ephemeral
         configuration.maximumConnectionsPerHost = options.connections
-        // Its peers have no cache.
+        // The compared configurations have no cache.
         let caching = getenv("OURS_CACHE").flatMap { Caching(rawValue: String(cString: $0)) }
         let folder = caching?.isOnDisk == true ? Self.folder() : nil
         defer { folder.map { try? FileManager.default.removeItem(at: $0) } }
         configuration.cache = caching?.cache(folder)
         configuration.cachesInMemory = false
         if caching?.hits == true { configuration.cachePolicy = .cacheElseLoad }
-        // The server of the HTTP/2 scenarios speaks nothing else; all requests share one connection.
+        // The server of the HTTP/2 scenarios supports no other version; all requests share one connection.
         if Self.variable("BENCH_HTTP2") == "1", !url.hasPrefix("https:") {
             configuration.httpVersions = .http2PriorKnowledge
         }
@@ -98,7 +100,7 @@ struct Ours {
         if getenv("OURS_PROXY") != nil { configuration.proxyPolicy = .fixed([try Proxy(Self.variable("BENCH_PROXY"))]) }
         if let cafile = options.cafile {
             let path = String(cString: cafile)
-            // The system's roots too, as in `rawc`.
+            // Loads the system's roots as well, as `rawc` does.
             configuration.tls.trustRoots =
                 getenv("BENCH_BUNDLE") == nil
                 ? .file(URL(filePath: path)) : .systemAnd(pem: try String(contentsOfFile: path, encoding: .utf8))
@@ -134,16 +136,16 @@ struct Ours {
     func measure(_ url: String, _ requests: Int, _ warmURL: String, _ warm: Int) async throws {
         if [.echo, .messages, .rest].contains(shape) { return try await converse(url, requests, warm) }
         if warm > 0 { _ = try await run(warmURL, warm, from: 1 << 30) }
-        // What was stored while warming up is on its way to the disk, and would be found in memory.
+        // Responses stored during the warm-up may not be written to the disk yet, and would be found in memory.
         if caching?.isOnDisk == true { await Task.detached { [cache] in cache?.flush() }.value }
         bench_start()
         let bytes = try await run(url, requests)
-        // What is written behind counts too.
+        // Writes that are still pending are part of the measurement.
         if caching == .diskStore { await Task.detached { [cache] in cache?.flush() }.value }
         bench_stop(requests, bytes)
     }
 
-    /// One phase: `requests` spread over as many tasks as there are connections.
+    /// Runs one phase: `requests` distributed over as many tasks as there are connections.
     func run(_ url: String, _ requests: Int, from base: Int = 0) async throws -> Int64 {
         let countdown = Countdown(requests)
         let request = request(url)
@@ -159,7 +161,7 @@ struct Ours {
         }
     }
 
-    /// Under a key of its own where each answer is to be stored.
+    /// Returns the request with a cache key of its own if every response is to be stored.
     func numbered(_ request: Request, _ number: Int) -> Request {
         switch caching {
         case .store, .diskStore, .each: Request(url: URL(string: "\(request.url.absoluteString)?\(number)")!)

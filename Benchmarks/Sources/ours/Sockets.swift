@@ -1,5 +1,6 @@
-// WebSockets, to be compared with GETs of the same bytes: OURS_SHAPE=echo says a message of 1 KiB and waits for it,
-// OURS_SHAPE=messages has messages of 16 MiB sent, OURS_SHAPE=rest keeps sockets open that hear one message a second.
+// WebSockets, compared with GETs of the same bytes: OURS_SHAPE=echo sends a message of 1 KiB and awaits its echo,
+// OURS_SHAPE=messages receives messages of 16 MiB, OURS_SHAPE=rest keeps sockets open that receive one message a
+// second.
 
 import BenchMeasure
 import FoundationEssentials
@@ -9,13 +10,13 @@ import URLLoading
 extension Ours {
     static let kilobyte = Data(repeating: 1, count: 1024)
 
-    /// One phase: as many sockets as there are connections, each opened outside of what is measured if it can be.
+    /// Runs one phase: as many sockets as connections, each opened outside of the measured region if possible.
     func converse(_ url: String, _ requests: Int, _ warm: Int) async throws {
         var options = WebSocketOptions()
         options.maximumMessageSize = 64 << 20
         let sockets = (0..<connections).map { _ in session.webSocketTask(URL(string: url)!, options: options) }
         if shape == .rest { bench_start() }
-        // Not all handshakes at once: the server's queue has an end.
+        // Handshakes are limited, because the server's accept queue is finite.
         for socket in sockets {
             socket.resume()
             _ = try await socket.opened
@@ -45,7 +46,7 @@ extension Ours {
         }
     }
 
-    /// Each socket has somebody who receives. So many seconds long one message a second goes to each and comes back.
+    /// Keeps one receiver on each socket; for this many seconds one message a second is sent to each socket and echoed.
     private static let seconds = 10
 
     private func rest(_ sockets: [WebSocketTask]) async throws {
@@ -64,7 +65,7 @@ extension Ours {
         let message = WebSocketMessage.data(Self.kilobyte)
         let clock = ContinuousClock()
         let began = clock.now
-        // In groups, a hundred times a second.
+        // Sends to groups of sockets, a hundred times a second.
         let group = max(1, sockets.count / 100)
         for tick in 0..<Self.seconds * 100 {
             try await clock.sleep(until: began + .milliseconds(tick * 10))

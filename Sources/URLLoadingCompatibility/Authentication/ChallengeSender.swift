@@ -1,5 +1,5 @@
-// The sender that delegates get: its answers are those of the completion handler beside it, and whichever comes first
-// counts.
+// The challenge's sender that delegates receive. It shares one answer with the completion handler of the same
+// challenge; the first answer counts.
 
 import Foundation
 import URLLoading

@@ -1,21 +1,21 @@
 public import Foundation
 import URLLoading
 
-/// Takes the answer to a challenge, where there is no completion handler for it: in ``URLProtocol`` and the older
-/// classes. Each answer counts once; later ones have no effect.
+/// Receives the answer to a challenge in APIs without a completion handler: ``URLProtocol``, ``NSURLConnection`` and
+/// ``NSURLDownload``. The first answer to a challenge counts; later ones have no effect.
 public protocol URLAuthenticationChallengeSender: NSObjectProtocol, Sendable {
     func use(_ credential: URLCredential, for challenge: URLAuthenticationChallenge)
-    /// Goes on without one: the response that asked is the result.
+    /// Continues without a credential: the response that carried the challenge becomes the result.
     func continueWithoutCredential(for challenge: URLAuthenticationChallenge)
     /// Ends the load with `URLError.cancelled`.
     func cancel(_ challenge: URLAuthenticationChallenge)
-    /// As if nobody had been asked.
+    /// Answers as a session without a delegate would.
     func performDefaultHandling(for challenge: URLAuthenticationChallenge)
-    /// Another of the methods that the server offers is asked for next, if there is one.
+    /// Rejects this protection space: the next authentication scheme that the server offers is tried, if there is one.
     func rejectProtectionSpaceAndContinue(with challenge: URLAuthenticationChallenge)
 }
 
-/// A server or a proxy wants to know who asks, or shows who it is.
+/// A challenge: a server or a proxy requests a credential, or presents a certificate to be trusted.
 open class URLAuthenticationChallenge: NSObject, @unchecked Sendable {
     private let space: URLProtectionSpace
     private let proposed: URLCredential?
@@ -37,7 +37,7 @@ open class URLAuthenticationChallenge: NSObject, @unchecked Sendable {
         answers = sender
     }
 
-    /// The same challenge, answered to somebody else.
+    /// Creates a copy of a challenge whose answers go to another sender.
     public init(
         authenticationChallenge challenge: URLAuthenticationChallenge, sender: any URLAuthenticationChallengeSender
     ) {
@@ -60,16 +60,16 @@ open class URLAuthenticationChallenge: NSObject, @unchecked Sendable {
             error: challenge.error.map { URLError($0) }, sender: sender)
     }
 
-    /// Who asks, and how.
+    /// The server or proxy, the realm and the authentication method of the challenge.
     open var protectionSpace: URLProtectionSpace { space }
-    /// What would be used by default: what is stored, what the URL holds, or what was refused just now.
+    /// The credential used by default: the stored one, the one in the URL, or the one that the server refused last.
     open var proposedCredential: URLCredential? { proposed }
-    /// How many credentials this space has refused in this load; 0 at first.
+    /// How many credentials this protection space has refused in this load; 0 at first.
     open var previousFailureCount: Int { failures }
-    /// The response that asked; `nil` if it was no response that did.
+    /// The response that carried the challenge; `nil` for a challenge of the TLS handshake.
     open var failureResponse: URLResponse? { response }
-    /// Why the last try failed, if it was no response that said so.
+    /// The error of the previous attempt, if it failed without a response.
     open var error: (any Error)? { failure }
-    /// Takes the answer.
+    /// The object that receives the answer.
     open var sender: (any URLAuthenticationChallengeSender)? { answers }
 }

@@ -1,22 +1,22 @@
 public import Foundation
 public import URLLoading
 
-/// What proves who somebody is: a user's password, a client's certificate, or the word that a server is to be trusted.
+/// The answer to a challenge: a user and password, a client certificate, or the decision to trust a server.
 ///
 /// ```swift
 /// completionHandler(.useCredential, URLCredential(user: "ada", password: "secret", persistence: .forSession))
 /// ```
-/// It has no archive that shows the password to anybody: archived, it is readable by whoever has the archive.
+/// An archive holds the password in plain form: every reader of the archive can read it.
 open class URLCredential: NSObject, NSSecureCoding, NSCopying, @unchecked Sendable {
-    /// How long it is kept once it was used.
+    /// How long a ``URLCredentialStorage`` keeps a credential.
     public enum Persistence: UInt, Sendable {
-        /// Not at all.
+        /// The credential is not stored.
         case none = 0
-        /// As long as the process lives.
+        /// The credential is stored until the process ends.
         case forSession = 1
-        /// In the file of ``URLCredentialStorage``.
+        /// The credential is stored in the file of ``URLCredentialStorage``.
         case permanent = 2
-        /// As ``permanent``: nothing is shared with other machines.
+        /// Same effect as ``permanent``: credentials are not synchronized with other machines.
         @available(*, deprecated, message: "The same as permanent: nothing is shared with other machines")
         case synchronizable = 3
     }
@@ -27,7 +27,7 @@ open class URLCredential: NSObject, NSSecureCoding, NSCopying, @unchecked Sendab
         case identity(ClientIdentity)
     }
     private let kind: Kind
-    /// How long it is kept once it was used.
+    /// How long a storage keeps the credential.
     open var persistence: Persistence { keeps }
     private let keeps: Persistence
 
@@ -36,17 +36,18 @@ open class URLCredential: NSObject, NSSecureCoding, NSCopying, @unchecked Sendab
         keeps = persistence
     }
 
-    /// Accepts a server: the answer to a challenge of `NSURLAuthenticationMethodServerTrust`.
+    /// Creates a credential that accepts a server: the answer to a challenge of `NSURLAuthenticationMethodServerTrust`.
     ///
-    /// Apple's takes a `SecTrust`; here it is what ``URLProtectionSpace/serverTrust`` gives.
+    /// Apple's initialiser takes a `SecTrust`; this one takes the value of ``URLProtectionSpace/serverTrust``.
     public init(trust: ServerTrust) {
         kind = .trust(trust)
         keeps = .none
     }
 
-    /// A certificate and its key: the answer to a challenge of `NSURLAuthenticationMethodClientCertificate`.
+    /// Creates a credential from a client certificate and its key: the answer to a challenge of
+    /// `NSURLAuthenticationMethodClientCertificate`.
     ///
-    /// Apple's takes a `SecIdentity` and certificates; here the identity brings its chain.
+    /// Apple's initialiser takes a `SecIdentity` and certificates; here the identity contains its chain.
     public init(identity: ClientIdentity, persistence: URLCredential.Persistence = .forSession) {
         kind = .identity(identity)
         keeps = persistence
@@ -57,7 +58,7 @@ open class URLCredential: NSObject, NSSecureCoding, NSCopying, @unchecked Sendab
             user: credential.user, password: credential.password, persistence: Persistence(credential.persistence))
     }
 
-    /// The user's name; `nil` if it is no password.
+    /// The user name; `nil` if the credential is no password.
     open var user: String? {
         if case .password(let user, _) = kind { user } else { nil }
     }
@@ -65,12 +66,12 @@ open class URLCredential: NSObject, NSSecureCoding, NSCopying, @unchecked Sendab
         if case .password(_, let password) = kind { password } else { nil }
     }
     open var hasPassword: Bool { password != nil }
-    /// The certificate and key, if it has them.
+    /// The client certificate and its key; `nil` for other credentials.
     public final var identity: ClientIdentity? {
         if case .identity(let identity) = kind { identity } else { nil }
     }
 
-    /// What it answers to a challenge.
+    /// The core's decision that corresponds to this credential.
     final var decision: ChallengeDecision {
         switch kind {
         case .password(let user, let password):
@@ -80,20 +81,20 @@ open class URLCredential: NSObject, NSSecureCoding, NSCopying, @unchecked Sendab
         }
     }
 
-    /// For a store; `nil` if it is no password.
+    /// The form that a credential store holds; `nil` if the credential is no password.
     final var stored: Credential? {
         guard case .password(let user, let password) = kind else { return nil }
         return Credential(user: user, password: password, persistence: Credential.Persistence(keeps))
     }
 
-    /// Whose it is, and never the password.
+    /// The user name or the kind of the credential, without the password.
     open override var description: String { "<URLCredential \(user ?? (identity == nil ? "trust" : "identity"))>" }
 
     // MARK: Copying, comparing, archiving
 
-    /// The same object: a credential does not change.
+    /// Returns the same object: a credential is immutable.
     open override func copy() -> Any { self }
-    /// The same object: a credential does not change.
+    /// Returns the same object: a credential is immutable.
     open func copy(with zone: NSZone? = nil) -> Any { self }
 
     open override func isEqual(_ object: Any?) -> Bool {
@@ -110,7 +111,7 @@ open class URLCredential: NSObject, NSSecureCoding, NSCopying, @unchecked Sendab
 
     public static var supportsSecureCoding: Bool { true }
 
-    /// Passwords alone can be archived.
+    /// Decodes a password credential; other kinds cannot be archived.
     public required init?(coder aDecoder: NSCoder) {
         guard let user = aDecoder.decodeObject(of: NSString.self, forKey: "user"),
             let password = aDecoder.decodeObject(of: NSString.self, forKey: "password"),

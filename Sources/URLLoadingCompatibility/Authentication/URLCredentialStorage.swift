@@ -3,16 +3,16 @@ import Synchronization
 import URLLoading
 import URLLoadingIO
 
-/// The option of ``URLCredentialStorage/remove(_:for:options:)``; it changes nothing here.
+/// An option of ``URLCredentialStorage/remove(_:for:options:)``, without effect here.
 public let NSURLCredentialStorageRemoveSynchronizableCredentials =
     "NSURLCredentialStorageRemoveSynchronizableCredentials"
 
 extension NSNotification.Name {
-    /// What a ``URLCredentialStorage`` holds was changed through itself; it is the object.
+    /// Posted when a ``URLCredentialStorage`` was changed through its own methods; the object is the storage.
     public static let NSURLCredentialStorageChanged = NSNotification.Name("NSURLCredentialStorageChangedNotification")
 }
 
-/// Credentials by protection space; those that are permanent in a file of this user (0600).
+/// Credentials by protection space; permanent ones are kept in a file of this user (mode 0600).
 ///
 /// ```swift
 /// let space = URLProtectionSpace(host: "example.org", port: 443, protocol: "https", realm: "staff",
@@ -20,29 +20,29 @@ extension NSNotification.Name {
 /// URLCredentialStorage.shared.setDefaultCredential(
 ///     URLCredential(user: "ada", password: "secret", persistence: .permanent), for: space)
 /// ```
-/// A view of the core's `CredentialStore`, which says who looks for what.
+/// A view of the core's `CredentialStore`, which documents how credentials are looked up.
 open class URLCredentialStorage: NSObject, @unchecked Sendable {
     private static let standard = URLCredentialStorage(.shared)
-    /// The user's, with a file.
+    /// The storage of this user, backed by a file.
     open class var shared: URLCredentialStorage { standard }
 
     final let store: CredentialStore
     private enum Default: Sendable, Equatable {
         case user(String)
-        /// There was one, and it was removed: another credential of the space does not take its place.
+        /// The default was removed: no other credential of the space takes its place.
         case removed
     }
-    /// Of the spaces of which a default was set.
+    /// The default credentials, for the spaces for which a default was set.
     private let defaults = Lock<[ProtectionSpace: Default]>([:])
 
-    /// One in memory alone.
+    /// Creates a storage in memory, without a file.
     public override init() { store = CredentialStore() }
 
     init(_ store: CredentialStore) { self.store = store }
 
     // MARK: Reading
 
-    /// All for exactly this space, by user; `nil` if there are none.
+    /// Returns the credentials stored for exactly this space, by user name; `nil` if there are none.
     open func credentials(for space: URLProtectionSpace) -> [String: URLCredential]? {
         let found = store.credentials(for: space.core)
         return found.isEmpty ? nil : Self.byUser(found)
@@ -54,8 +54,8 @@ open class URLCredentialStorage: NSObject, @unchecked Sendable {
         return all
     }
 
-    /// What was made the default of a space, `nil` once it was removed; of a space that never had a default what was set
-    /// last.
+    /// Returns the default credential of a space, `nil` once it was removed. For a space without a default, the
+    /// credential stored last.
     open func defaultCredential(for space: URLProtectionSpace) -> URLCredential? {
         let space = space.core
         switch defaults.withLock({ $0[space] }) {
@@ -72,14 +72,14 @@ open class URLCredentialStorage: NSObject, @unchecked Sendable {
 
     // MARK: Changing
 
-    /// Keeps a credential in place of one of the same user; not one with ``URLCredential/Persistence/none``, and
-    /// nothing but passwords.
+    /// Stores a credential, replacing one of the same user. Only passwords are stored, and none with
+    /// ``URLCredential/Persistence/none``.
     open func set(_ credential: URLCredential, for space: URLProtectionSpace) {
         guard let stored = credential.stored, stored.persistence != .none else { return }
         let space = space.core
         let present = store.credentials(for: space)
         store.set(stored, for: space)
-        // What is set last is proposed first: the default stays what it is.
+        // The core proposes the credential stored last, so the default is stored again after every other one.
         if case .user(let user)? = defaults.withLock({ $0[space] }), user != stored.user,
             let standard = present.first(where: { $0.user == user })
         {
@@ -101,7 +101,7 @@ open class URLCredentialStorage: NSObject, @unchecked Sendable {
         remove(credential, for: space, options: nil)
     }
 
-    /// - Parameter options: without effect: nothing is shared with other machines.
+    /// - Parameter options: without effect, because nothing is synchronized with other machines.
     open func remove(_ credential: URLCredential, for space: URLProtectionSpace, options: [String: AnyObject]? = [:]) {
         guard let stored = credential.stored else { return }
         let space = space.core

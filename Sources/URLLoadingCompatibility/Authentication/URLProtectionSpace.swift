@@ -11,9 +11,9 @@ public let NSURLProtectionSpaceHTTPSProxy = "NSURLProtectionSpaceHTTPSProxy"
 public let NSURLProtectionSpaceFTPProxy = "NSURLProtectionSpaceFTPProxy"
 public let NSURLProtectionSpaceSOCKSProxy = "NSURLProtectionSpaceSOCKSProxy"
 
-/// Whatever the protocol takes: a credential for any method.
+/// The default method of the protocol: matches a credential for any method.
 public let NSURLAuthenticationMethodDefault = "NSURLAuthenticationMethodDefault"
-/// A form of a page. No load asks for it.
+/// An HTML form. No load sends a challenge with this method.
 public let NSURLAuthenticationMethodHTMLForm = "NSURLAuthenticationMethodHTMLForm"
 public let NSURLAuthenticationMethodHTTPBasic = "NSURLAuthenticationMethodHTTPBasic"
 public let NSURLAuthenticationMethodHTTPDigest = "NSURLAuthenticationMethodHTTPDigest"
@@ -22,7 +22,7 @@ public let NSURLAuthenticationMethodNegotiate = "NSURLAuthenticationMethodNegoti
 public let NSURLAuthenticationMethodClientCertificate = "NSURLAuthenticationMethodClientCertificate"
 public let NSURLAuthenticationMethodServerTrust = "NSURLAuthenticationMethodServerTrust"
 
-/// What a credential is for: a server or a proxy, its realm and its way to ask.
+/// The area in which a credential is valid: a server or proxy, its realm and its authentication method.
 open class URLProtectionSpace: NSObject, NSCopying, @unchecked Sendable {
     private let space: Space
     private let trust: ServerTrust?
@@ -38,7 +38,7 @@ open class URLProtectionSpace: NSObject, NSCopying, @unchecked Sendable {
         var isProxy: Bool
     }
 
-    /// A server's.
+    /// Creates the protection space of a server.
     /// - Parameters:
     ///   - host: a name or an address; compared without regard to case.
     ///   - protocol: `http`, `https` or `ftp`.
@@ -50,7 +50,7 @@ open class URLProtectionSpace: NSObject, NSCopying, @unchecked Sendable {
         (trust, issuers) = (nil, nil)
     }
 
-    /// A proxy's.
+    /// Creates the protection space of a proxy.
     /// - Parameter type: one of the constants, such as `NSURLProtectionSpaceHTTPProxy`.
     public init(proxyHost host: String, port: Int, type: String?, realm: String?, authenticationMethod: String?) {
         space = Space(
@@ -70,7 +70,7 @@ open class URLProtectionSpace: NSObject, NSCopying, @unchecked Sendable {
     open var host: String { space.host }
     open var port: Int { space.port }
     open var realm: String? { space.realm }
-    /// One of the constants, or what a server called it.
+    /// One of the `NSURLAuthenticationMethod…` constants, or the name of an unknown scheme as the server sent it.
     open var authenticationMethod: String { space.method }
     /// The scheme of a server; `nil` for a proxy.
     open var `protocol`: String? { space.isProxy ? nil : space.name }
@@ -78,8 +78,8 @@ open class URLProtectionSpace: NSObject, NSCopying, @unchecked Sendable {
     open var proxyType: String? { space.isProxy ? space.name : nil }
     open override func isProxy() -> Bool { space.isProxy }
 
-    /// Whether a credential can be given without others being able to read or use it: over TLS, or by a method that does
-    /// not show it.
+    /// Whether a credential is protected from eavesdroppers: sent over TLS, or by a method that does not transmit the
+    /// password.
     open var receivesCredentialSecurely: Bool {
         switch space.name {
         case "https", NSURLProtectionSpaceHTTPS, "ftps", NSURLProtectionSpaceHTTPSProxy: return true
@@ -93,10 +93,11 @@ open class URLProtectionSpace: NSObject, NSCopying, @unchecked Sendable {
         }
     }
 
-    /// The server's certificates and what was found of them, where those are in question.
+    /// The server's certificate chain and the verification result; `nil` for other challenges.
     public final var serverTrust: ServerTrust? { trust }
 
-    /// Whose certificates a server takes, where one is in question: names in DER. Empty if it did not say.
+    /// The issuers that the server accepts for a client certificate, as distinguished names in DER. Empty if the server
+    /// listed none; `nil` for other challenges.
     public var distinguishedNames: [Data]? { issuers }
 
     /// One line: `<URLProtectionSpace https://example.org:443 "staff" NSURLAuthenticationMethodHTTPDigest>`.
@@ -106,9 +107,9 @@ open class URLProtectionSpace: NSObject, NSCopying, @unchecked Sendable {
 
     // MARK: Copying, comparing
 
-    /// The same object: a space does not change.
+    /// Returns the same object: a protection space is immutable.
     open override func copy() -> Any { self }
-    /// The same object: a space does not change.
+    /// Returns the same object: a protection space is immutable.
     open func copy(with zone: NSZone? = nil) -> Any { self }
 
     open override func isEqual(_ object: Any?) -> Bool {

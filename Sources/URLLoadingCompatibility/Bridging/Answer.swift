@@ -1,11 +1,11 @@
-// The completion handlers that delegates get. Each is to be called once; one that is dropped without a
-// call, or called again, is reported (checklist 55), and a load that waits for it never hangs.
+// The completion handlers that delegates receive. Each must be called exactly once. A handler that is dropped without a
+// call, or called twice, is reported (checklist 55), and the load that waits for it is never left hanging.
 
 import Synchronization
 import URLLoading
 
-/// What a completion handler given to a delegate holds on to: when the last copy of the handler goes, so
-/// does this.
+/// Captured by the completion handler given to a delegate: it is deinitialized with the last copy of the handler, which
+/// reveals that the handler was dropped.
 final class Answer<Value: Sendable>: Sendable {
     enum Fate: Sendable {
         case given(Value)

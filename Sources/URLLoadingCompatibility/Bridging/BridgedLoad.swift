@@ -1,7 +1,7 @@
 import Foundation
 import URLLoading
 
-/// The load behind a task, whatever comes of it.
+/// The core's load behind a task, for every kind of task.
 enum BridgedLoad: Sendable {
     case data(LoadTask<Data>)
     case download(LoadTask<DownloadedFile>)
@@ -17,7 +17,7 @@ enum BridgedLoad: Sendable {
         }
     }
 
-    /// Before it begins.
+    /// Sets the load's decisions. To be called before the load begins.
     func decide(by decisions: Decisions) {
         switch self {
         case .data(let load): load.decide(by: decisions)
@@ -39,7 +39,7 @@ enum BridgedLoad: Sendable {
         switch self {
         case .data(let load): load.suspend()
         case .download(let load): load.suspend()
-        // An open one reads nothing that nobody wants.
+        // An open WebSocket reads only on request, so there is nothing to suspend.
         case .socket: break
         case .stream(let stream): stream.suspend()
         }

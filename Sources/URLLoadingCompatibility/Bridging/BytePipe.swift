@@ -1,5 +1,5 @@
-// Between a load and whoever reads its body byte by byte. The load waits while enough is here; the reader waits while
-// nothing is. Neither goes over the delegate queue.
+// Connects a load and the reader of `AsyncBytes`. The load waits while the buffer is full; the reader waits while it is
+// empty. Neither side uses the delegate queue.
 
 import Foundation
 import Synchronization
@@ -11,18 +11,18 @@ final class BytePipe: Sendable {
         var response: URLResponse?
         var pieces: [[UInt8]] = []
         var size = 0
-        /// It has ended; the error, if there was one.
+        /// Set when the load has ended; the inner value is its error, `nil` on success.
         var outcome: (any Error)??
-        /// Nothing more is taken.
+        /// Set when the load was stopped: further pieces are dropped.
         var isReleased = false
         var headReader: UnsafeContinuation<URLResponse, any Error>?
         var reader: UnsafeContinuation<Void, Never>?
         var writer: UnsafeContinuation<Void, Never>?
     }
     private let state = Lock(State())
-    /// Bytes that may wait for the reader.
+    /// Bytes buffered before the load waits.
     private static let capacity = 256 * 1024
-    /// Pieces that wait are put together up to this size: there are never many.
+    /// Consecutive pieces are merged up to this size, which bounds their number.
     private static let joined = 8 * 1024
 
     // MARK: From the load
@@ -59,7 +59,7 @@ final class BytePipe: Sendable {
         }
     }
 
-    /// The load is stopped: what has come by now is not read any more.
+    /// Stops the load's side: the load does not wait any more, and buffered pieces are dropped.
     func release() {
         let writer = state.withLock { state in
             (state.isReleased, state.pieces, state.size) = (true, [], 0)
@@ -82,7 +82,7 @@ final class BytePipe: Sendable {
 
     func response(_ begin: () -> Void) async throws -> URLResponse {
         try await withUnsafeThrowingContinuation { continuation in
-            // A task that was cancelled while it was made may be over by now.
+            // A task cancelled during its creation may already have ended.
             let known = state.withLock { state -> Result<URLResponse, any Error>? in
                 if let outcome = state.outcome { return .failure(outcome ?? URLError.described(.badServerResponse)) }
                 state.headReader = continuation
@@ -92,7 +92,7 @@ final class BytePipe: Sendable {
         }
     }
 
-    /// What comes next; `nil` at the end.
+    /// Returns the next piece of the body; `nil` at the end.
     func next() async throws -> [UInt8]? {
         while true {
             let (piece, outcome, writer) = state.withLock {

@@ -1,4 +1,5 @@
-// Calls that are made at any time and carried out in their order: reads after reads, writes after writes.
+// Runs asynchronous calls of a stream task in the order in which they were made: reads one after another, writes one
+// after another.
 
 import Synchronization
 import URLLoadingIO
@@ -9,8 +10,8 @@ final class CallChain: Sendable {
     private struct Last: Sendable { var input: Task<Void, Never>?, output: Task<Void, Never>? }
     private let last = Lock(Last())
 
-    /// Carries a call out when all before it on its side are over.
-    /// - Returns: cancelling it ends the call.
+    /// Runs a call after all earlier calls on the same side have finished.
+    /// - Returns: the call's task; cancelling it ends the call.
     @discardableResult
     func append(_ side: Side, _ call: @escaping @Sendable () async -> Void) -> Task<Void, Never> {
         last.withLock { last in

@@ -1,13 +1,13 @@
-// The streams of Foundation over a connection: reading and writing block the calling thread, as that interface wants it.
-// The work runs on the poller's thread, so it needs no other thread of the pool.
+// Foundation's streams over a connection: reads and writes block the calling thread, as `InputStream` and
+// `OutputStream` require. The asynchronous work runs on the poller's thread, so it needs no free thread of the pool.
 
 import Foundation
 import Synchronization
 import URLLoading
 import URLLoadingIO
 
-// Unchecked: Foundation's streams are not `Sendable`. Both are made here, and given to the delegate alone.
-/// What a delegate gets of a stream task.
+// Unchecked: Foundation's streams are not `Sendable`. Both are created here and handed to the delegate only.
+/// The pair of streams that a delegate receives for a stream task.
 struct CapturedStreams: @unchecked Sendable {
     let input: InputStream, output: OutputStream
 
@@ -17,7 +17,7 @@ struct CapturedStreams: @unchecked Sendable {
     }
 }
 
-/// Waits on a thread for what is done elsewhere.
+/// Blocks the calling thread until an asynchronous call has returned.
 private func blocking<Value: Sendable>(_ body: @escaping @Sendable () async -> Value) -> Value? {
     let result = Lock<Value?>(nil)
     let done = DispatchSemaphore(value: 0)
@@ -58,7 +58,7 @@ private final class CapturedInput: InputStream {
         case .atEnd: return 0
         default: return -1
         }
-        // There is no room, not even for one byte.
+        // The caller's buffer has no room for a byte.
         guard maxLength > 0 else { return 0 }
         let source = source
         let result = blocking { () -> Result<(Data, Bool), LoadError> in
@@ -92,7 +92,7 @@ private final class CapturedOutput: OutputStream {
         super.init(toMemory: ())
     }
 
-    /// Of no stream: one that leads nowhere.
+    /// Required by `OutputStream`; creates a stream without a connection.
     required init(toMemory: ()) {
         sink = nil
         super.init(toMemory: ())

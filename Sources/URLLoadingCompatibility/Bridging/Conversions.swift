@@ -1,11 +1,11 @@
-// Between the values of the classic shape and those of the core.
+// Conversions between values of the classic API and values of the core.
 
 import Foundation
 import URLLoading
 import URLLoadingWire
 
 extension Request {
-    /// - Parameter policy: of the session, for requests that have none of their own.
+    /// - Parameter policy: the session's cache policy, for requests without one of their own.
     static func make(
         _ request: URLRequest, _ policy: URLRequest.CachePolicy = .useProtocolCachePolicy
     ) -> Result<Request, LoadError> {
@@ -43,13 +43,14 @@ extension Request {
 }
 
 extension Request {
-    /// A POST that does not say what it sends sends a form, as this shape always did; others, and empty bodies, say nothing.
+    /// Sets the body and the default Content-Type: a non-empty POST body without Content-Type is declared as a form, as
+    /// URLSession does; other requests get none.
     mutating func setBody(_ body: RequestBody) {
         var body = body
         body.contentType = nil
         self.body = body
         if body.isEmptyData { return }
-        // The stream is chunked, or as long as this says: either is the core's to write.
+        // Only a non-empty body gets a Content-Type; the core writes Content-Length or chunked framing.
         if method == .post, !headers.contains(.contentType) {
             headers[.contentType] = "application/x-www-form-urlencoded"
         }
@@ -71,7 +72,7 @@ extension Request.CachePolicy {
 }
 
 extension URLRequest {
-    /// What a redirect makes of a request. A body, where there still is one, is the same.
+    /// Creates the classic request of a redirect. If the redirect keeps the body, it keeps the body of `other`.
     init(_ request: Request, like other: URLRequest) {
         self = other
         url = request.url
@@ -85,7 +86,7 @@ extension URLRequest {
 }
 
 extension URLRequest {
-    /// Nobody has put another body into its place, or a method that has none.
+    /// Returns whether the request still has the body of `other`: neither the body nor the method was changed.
     func hasBody(of other: URLRequest) -> Bool {
         httpMethod == other.httpMethod && httpBody == other.httpBody && httpBodyStream === other.httpBodyStream
     }
@@ -141,14 +142,14 @@ extension TrafficClass {
             case .responsiveAV: .interactive
             case .video: .video
             case .voice: .voice
-            // VoIP's control, not its sound.
+            // `.voip` marks call control, not audio.
             case .voip, .networkServiceTypeCallSignaling: .signaling
             }
     }
 }
 
 extension Duration {
-    /// `nil` for no limit.
+    /// Creates a duration from a classic timeout; `nil` means no limit.
     init?(timeout: TimeInterval) {
         guard timeout > 0, timeout < 1e9 else { return nil }
         self = .nanoseconds(Int64((timeout * 1e9).rounded(.up)))
@@ -156,16 +157,16 @@ extension Duration {
 }
 
 extension TaskPriority {
-    /// `nil` for the priority of the task that resumes the load.
+    /// Creates a task priority; `nil` for the default, which is the priority of the task that resumes the load.
     init?(_ priority: Float) {
         if priority == URLSessionTask.defaultPriority { return nil }
         self = priority < URLSessionTask.defaultPriority ? .utility : .high
     }
 }
 
-/// What protocols have attached to a request, on its way through the core.
+/// Carries the properties that `URLProtocol` classes attach to a request through the core.
 enum AttachedProperties: PropertyKey {
-    // Unchecked: the values are any that the program has attached; the library passes them on and reads none.
+    // Unchecked: the values are arbitrary objects of the program; the library passes them on without reading them.
     struct Value: @unchecked Sendable {
         let values: [String: Any]
         init(_ values: [String: Any]) { self.values = values }
@@ -173,26 +174,27 @@ enum AttachedProperties: PropertyKey {
 }
 
 extension LoadError {
-    /// As the program hears it: what a protocol of its own failed with, as that is.
-    /// - Parameter ticket: with what an upload goes on.
+    /// Returns the error as the program receives it: the error of a `URLProtocol` of the program unchanged, any other
+    /// as `URLError`.
+    /// - Parameter ticket: the state from which a failed upload can be resumed.
     func classic(_ ticket: UploadTicket? = nil) -> any Error {
         (underlying as? ProtocolFailure)?.error ?? URLError(self, ticket)
     }
 }
 
 extension URLError {
-    /// The number of the reason in `NSURLErrorDomain`, a sentence for people, the diagnostic for logs, and the `LoadError`
-    /// beneath it. Resume data is made when it is read from the error, and no file is kept before: a partial download goes
-    /// with the last copy of its error.
+    /// Creates a `URLError`: code of `NSURLErrorDomain`, localized description, diagnostic for logs, and the
+    /// `LoadError` as underlying error. Resume data is created when it is read from the error. Until then the partial
+    /// download is a temporary file that is deleted with the last copy of the error.
     init(_ error: LoadError, _ ticket: UploadTicket? = nil) {
         var information: [String: Any] = [
             NSUnderlyingErrorKey: error, NSLocalizedDescriptionKey: ErrorSentences.sentence(for: error.code),
             NSDebugDescriptionErrorKey: error.description,
         ]
-        // What is printed of an error has no password; the request has it still.
+        // The printed URL of an error has no password; the request keeps it.
         if let url = error.url?.withoutUserinfo {
             information[NSURLErrorFailingURLErrorKey] = url
-            // NSURLErrorFailingURLStringErrorKey: deprecated, and read by old programs.
+            // NSURLErrorFailingURLStringErrorKey: deprecated, but older programs read it.
             information["NSErrorFailingURLStringKey"] = url.absoluteString
         }
         if let token = error.resumeToken { information[URLSessionDownloadTaskResumeData] = LazyData { token.data } }

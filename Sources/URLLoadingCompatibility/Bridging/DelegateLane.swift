@@ -1,13 +1,13 @@
-// From loads, which run anywhere, to the one queue on which delegates and handlers are called.
+// The path from loads, which run on any thread, to the delegate queue, on which delegates and handlers are called.
 //
-// An operation costs 2 µs in a burst and 21 µs awaited, so one operation runs all that has gathered.
-// There is never more than one of a lane's in the queue: whatever runs on a lane runs one after the
-// other, also on a queue that runs several operations at a time.
+// An operation costs 2 µs in a burst and 21 µs awaited, so one operation runs all calls that are due. At most one
+// operation of a lane is in the queue, so the calls of a lane never overlap, even on a queue that runs several
+// operations at a time.
 //
-// A program that gives the session its queue puts work of its own there, too, and on the dispatch queue
-// beneath it. No call may overtake what the program put there before the call was due, and the program's
-// work cannot be seen from here. So on such a queue an operation runs what was due when the operation was
-// put there, and what has become due since waits for the next one.
+// A queue that the program supplied also contains the program's own operations, as does the dispatch queue beneath it.
+// No call may overtake an operation that the program added before the call became due, and the lane cannot see those
+// operations. Therefore, on such a queue an operation runs only the calls that were due when it was added; calls that
+// became due later wait for the next operation.
 
 import Foundation
 import Synchronization
@@ -20,27 +20,28 @@ final class DelegateLane: TaskExecutor {
         case call(@Sendable () -> Void)
     }
     private struct State: Sendable {
-        /// What the operation in the queue runs.
+        /// The items that the queued operation runs.
         var due: [Item] = []
-        /// What has become due since that operation was put there; of a queue of the program's alone.
+        /// The items that became due after the queued operation was added. Used only for a queue that the program
+        /// supplied.
         var late: [Item] = []
-        /// An operation is in the queue, or runs.
+        /// Whether an operation of the lane is queued or running.
         var isRunning = false
-        /// The room of a turn that is over.
+        /// The emptied array of the previous operation, reused for its capacity.
         var spare: [Item] = []
     }
     private let state = Lock(State())
     let queue: OperationQueue
-    /// The program made the queue.
+    /// Whether the program supplied the queue.
     let isOfProgram: Bool
 
     init(_ queue: OperationQueue, isOfProgram: Bool) { (self.queue, self.isOfProgram) = (queue, isOfProgram) }
 
-    /// How many calls of one task an operation makes before the other tasks of the session have their turn; on a queue of
-    /// the program's each call is an operation, as on Apple's platforms.
+    /// How many calls of one task an operation makes before it serves other tasks of the session. On a queue that the
+    /// program supplied each call is an operation of its own, as on Apple's platforms.
     var callsPerTurn: Int { isOfProgram ? 1 : 16 }
 
-    /// Whether what several lanes put into the queue runs one after the other, too.
+    /// Whether the queue is serial, so that the operations of several lanes do not overlap either.
     var isSerial: Bool { queue.maxConcurrentOperationCount == 1 }
 
     func append(_ item: Item) {
@@ -52,13 +53,13 @@ final class DelegateLane: TaskExecutor {
         if !isRunning { queue.addOperation(Turn(self)) }
     }
 
-    /// A step of an async form of a delegate's method: it comes where the method was called.
+    /// Enqueues a job of an async delegate method, so that the method runs on the delegate queue.
     func enqueue(_ job: consuming ExecutorJob) {
         let job = UnownedJob(job)
         append(.call { [self] in job.runSynchronously(on: asUnownedTaskExecutor()) })
     }
 
-    /// How often one operation on a queue of the session's own looks for more.
+    /// How often one operation on the session's own queue checks for further items before it ends.
     private static let roundsPerTurn = 8
 
     private func takeTurn() {
@@ -72,7 +73,7 @@ final class DelegateLane: TaskExecutor {
                 case .call(let call): call()
                 }
             }
-            // Letting go of an item may run code of the program's: not under the lock.
+            // Releasing an item may run code of the program, so it happens outside of the lock.
             items.removeAll(keepingCapacity: true)
             let isDone = state.withLock { state in
                 if isOfProgram { swap(&state.due, &state.late) }
@@ -87,8 +88,9 @@ final class DelegateLane: TaskExecutor {
         queue.addOperation(Turn(self))
     }
 
-    // Unchecked, as any subclass of `Operation` must be; its one property never changes.
-    /// Cannot be cancelled: a program that cancels all operations of the queue still gets the calls that are due.
+    // Unchecked, as any subclass of `Operation` must be; its only property is immutable.
+    /// The operation of a lane. It cannot be cancelled: a program that cancels all operations of the queue still gets
+    /// the calls that are due.
     private final class Turn: Operation, @unchecked Sendable {
         private let lane: DelegateLane
         init(_ lane: DelegateLane) { self.lane = lane }

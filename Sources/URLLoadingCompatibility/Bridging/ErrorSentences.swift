@@ -1,9 +1,9 @@
-// What programs show to people of an error: `localizedDescription`.
+// The user-facing description of errors: `localizedDescription`.
 
 import Foundation
 
 enum ErrorSentences {
-    /// A sentence for a number of `NSURLErrorDomain`, without technical terms.
+    /// Returns a sentence without technical terms for a code of `NSURLErrorDomain`.
     static func sentence(for code: Int) -> String { sentences[code] ?? "The load has failed." }
 
     private static let sentences: [Int: String] = [
@@ -55,7 +55,7 @@ enum ErrorSentences {
 }
 
 extension URLError {
-    /// An error that no load of the core has caused, with its sentence.
+    /// Creates an error that did not come from a load of the core, with its description.
     static func described(_ code: Code, _ information: [String: Any] = [:]) -> URLError {
         let sentence = ErrorSentences.sentence(for: code.rawValue)
         return URLError(code, userInfo: information.merging([NSLocalizedDescriptionKey: sentence]) { own, _ in own })

@@ -1,23 +1,24 @@
-// A question of a load to its delegate, whose answer the load waits for. It is put on the lane, in order among the calls.
+// A load's question to its delegate. The load waits for the answer; the question is put on the lane, in order with the
+// other calls.
 
 import Synchronization
 import URLLoading
 import URLLoadingIO
 
-/// A question as the mailbox keeps it.
+/// The type-erased form of `Inquiry` that the mailbox stores.
 protocol Question: AnyObject, Sendable {
-    /// On the lane.
+    /// Puts the question to the delegate. Called on the lane.
     func put(to session: URLSession, _ task: URLSessionTask)
-    /// The load has ended and does not wait for an answer.
+    /// Withdraws the question: the load has ended and does not wait for the answer.
     func withdraw()
-    /// Asked when all of the body was delivered.
+    /// Whether the question is put only after the whole body was delivered.
     var comesLast: Bool { get }
 }
 
 final class Inquiry<Reply: Sendable>: Question {
     enum Outcome: Sendable {
         case reply(Reply)
-        /// The handler was dropped.
+        /// The delegate dropped the completion handler without calling it.
         case dropped
         case withdrawn
     }
@@ -39,13 +40,14 @@ final class Inquiry<Reply: Sendable>: Question {
         self.ask = ask
     }
 
-    /// - Parameter put: gives it to the mailbox; `false` if there will be no answer.
+    /// - Parameter put: adds the question to the mailbox; returns `false` if it will not be answered.
     func outcome(_ put: (Inquiry) -> Bool) async -> Outcome {
         let outcome = await withUnsafeContinuation { continuation in
             stage.withLock { $0 = .waiting(continuation) }
             if !put(self) { withdraw() }
         }
-        // The sanitizer does not see what a continuation orders that was resumed before it was waited for.
+        // A continuation may be resumed before its task suspends; the thread sanitizer does not see that ordering.
+        // Taking the lock makes it visible.
         stage.withLock { _ in }
         return outcome
     }
@@ -65,7 +67,7 @@ final class Inquiry<Reply: Sendable>: Question {
 
     func withdraw() { settle(.withdrawn) }
 
-    /// Returns whether the load has waited for it.
+    /// Resumes the waiting load. Returns false if the load was not waiting any more.
     @discardableResult
     private func settle(_ outcome: Outcome) -> Bool {
         let continuation = stage.withLock { stage -> UnsafeContinuation<Outcome, Never>? in
@@ -85,7 +87,7 @@ extension URLSessionTask {
 }
 
 extension TaskBridge {
-    /// Asks on the lane and waits for the answer.
+    /// Puts a question on the lane and waits for the answer.
     func inquire<Reply: Sendable>(
         _ method: String, comesLast: Bool = false, _ ask: @escaping Inquiry<Reply>.Ask
     ) async -> Inquiry<Reply>.Outcome {

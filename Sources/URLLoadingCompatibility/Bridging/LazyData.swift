@@ -1,15 +1,15 @@
-// Resume data in the `userInfo` of an error. Most programs never look at it, so it is made when it is read: what a
-// download has loaded stays on the disk only then, and what an upload was sending is copied only then.
+// Resume data in the `userInfo` of an error, created when it is read. Most programs never read it; until then no file
+// of a download is preserved and no bytes of an upload are copied.
 
 import Foundation
 import Synchronization
 import URLLoadingIO
 
-/// Bytes that are made when they are first asked for. `as? Data` asks.
+/// Data whose bytes are created at the first access. A cast with `as? Data` is an access.
 final class LazyData: NSData {
     private let make: @Sendable () -> Data
     private struct Made: Sendable {
-        // `NSData` is not `Sendable`; this one is never changed.
+        // `NSData` is not `Sendable`; this instance is immutable.
         nonisolated(unsafe) let data: NSData
     }
     private let made = Lock<Made?>(nil)
@@ -19,10 +19,11 @@ final class LazyData: NSData {
         super.init()
     }
 
-    /// Read back it is data as any other.
+    /// Not supported: an archive decodes as ordinary `NSData`.
     required init?(coder: NSCoder) { nil }
 
-    /// Kept: `bytes` must stay where they are. One may be made in vain, but none under the lock.
+    /// The created data, kept because the pointer of `bytes` must stay valid. Two threads may create it at once; it is
+    /// not created under the lock.
     private var content: NSData {
         if let made = made.withLock({ $0 }) { return made.data }
         let new = Made(data: make().withUnsafeBytes { NSData(bytes: $0.baseAddress, length: $0.count) })
@@ -39,7 +40,7 @@ final class LazyData: NSData {
     override func mutableCopy(with zone: NSZone? = nil) -> Any { content.mutableCopy(with: zone) }
     override func encode(with coder: NSCoder) { content.encode(with: coder) }
     override var classForCoder: AnyClass { NSData.self }
-    /// A printed error does not resume the load, so no bytes are made for it.
+    /// A fixed text: printing an error must not create the resume data.
     override var description: String { "resume data" }
     override var debugDescription: String { description }
 }

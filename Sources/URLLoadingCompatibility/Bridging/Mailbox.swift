@@ -1,21 +1,21 @@
-// The calls that a task's delegate or completion handler is due, as a value. The order of the calls is fixed (checklist
-// 45), so each kind has one place, and what arrives while another call is due is merged into it. Every transition is one
-// method, called under the lock of `TaskBridge`.
+// The calls due to a task's delegate or completion handler, as a value. The order of the calls is fixed (checklist 45),
+// so each kind has one slot, and an event that arrives while a call of its kind is due is merged into that call. Every
+// transition is one method, called under the lock of `TaskBridge`.
 //
-// Rule 1: the answer to `response` comes before any piece of the body; see `Gate`.
-// Rule 2: `finished` is the last call, and made once.
+// Rule 1: the answer to `response` precedes every piece of the body; see `Gate`. Rule 2: `finished` is the last call
+// and is made once.
 
 import Foundation
 import URLLoading
 
 struct Mailbox: Sendable {
-    /// Whether the lane makes the calls, or will.
+    /// Whether the lane is making the calls of this task, or is about to.
     private enum Turn: Sendable {
         case none
-        /// An operation is in the queue for the calls that were due when it was put there.
+        /// An operation is queued, for the calls that were due when it was added.
         case queued
-        /// The same, but the program has changed since which calls are due: the new calls are not for that operation, which
-        /// may stand before work that the program put into the queue before it made the change.
+        /// An operation is queued, but the program has since changed which calls are due. The new calls must not run in
+        /// it, because it may stand before operations that the program added before that change.
         case overtaken
         case running
     }
@@ -23,26 +23,26 @@ struct Mailbox: Sendable {
     /// Whether pieces of the body may be delivered.
     private enum Gate: Sendable {
         case open
-        /// The delegate is to be asked about this response.
+        /// The delegate is still to be asked about this response.
         case due(URLResponse)
-        /// The delegate has been asked, and has not answered yet. A load that was stopped may have brought another response
-        /// meanwhile.
+        /// The delegate was asked and has not answered yet. A load that was stopped may have received another response
+        /// since.
         case held(next: URLResponse?)
     }
 
-    /// Where the body goes.
+    /// The destination of the body.
     private enum BodyUse: Sendable {
-        /// To a completion handler, whole, at the end; no other call is made before.
+        /// The completion handler, with the whole body at the end; no other call precedes it.
         case collected
-        /// To the delegate, piece by piece.
+        /// The delegate, piece by piece.
         case pieces
-        /// To a file, which the delegate is still to be shown.
+        /// A file, of which the delegate is still to be notified.
         case file
-        /// Nowhere: the delegate has no method for it, or has been shown the file.
+        /// The body is dropped: the delegate does not implement the method, or was already given the file.
         case discarded
     }
 
-    /// Bytes of the body that may wait for the delegate.
+    /// Bytes of the body buffered before the load waits for the delegate.
     static let capacity = 1 << 20
 
     private var course = Course.running
@@ -53,16 +53,17 @@ struct Mailbox: Sendable {
     private var body = Data()
     /// Bytes of the body that have not arrived; `nil` if the length is unknown.
     private var missing: Int64?
-    /// Questions that the delegate has not been asked. Mostly one: a class of ``URLProtocol`` may ask while its load does.
+    /// Questions not yet put to the delegate. Usually at most one; a ``URLProtocol`` class may ask at the same time as
+    /// its load.
     private var questions: [any Question] = []
-    /// Questions that the delegate has been asked.
+    /// Questions that were put to the delegate and are not answered.
     private var asked: [any Question] = []
     private var metrics: LoadMetrics?
-    /// Handlers that must have been called before the last call is made.
+    /// Handlers that must return before the last call is made.
     private var handlersToCome = 0
     private var waiter: UnsafeContinuation<Void, Never>?
 
-    /// What the task gives its load to.
+    /// The receiver of a task's result.
     enum Receiver: Sendable {
         /// A completion handler.
         case handler
@@ -83,16 +84,16 @@ struct Mailbox: Sendable {
 
     // MARK: State
 
-    /// The delegate was asked about the response and has not answered yet.
+    /// Whether the delegate was asked about the response and has not answered yet.
     var isHeld: Bool { if case .held = gate { true } else { false } }
 
-    /// The load has ended.
+    /// Whether the load has ended.
     var hasEnded: Bool { course.hasEnded }
 
-    /// The last call is made.
+    /// Whether the last call was made.
     var isOver: Bool { course.isOver }
 
-    /// The error that ended the task; `nil` before its end, and if it succeeded.
+    /// The error that ended the task; `nil` until the task is over, and after success.
     var error: LoadError? { if case .over(let error) = course { error } else { nil } }
 
     var collectedCount: Int { use == .collected ? body.count : 0 }
@@ -101,7 +102,7 @@ struct Mailbox: Sendable {
 
     mutating func putWaiting() { due.isWaiting = course.isOpen }
 
-    /// The connection limits how many informational responses a server may send.
+    /// Adds an informational (1xx) response. The connection limits how many of these a server may send.
     mutating func put(informational response: HTTPURLResponse) {
         if course.isOpen { due.informational.append(response) }
     }
@@ -128,16 +129,18 @@ struct Mailbox: Sendable {
 
     mutating func put(_ metrics: LoadMetrics) { self.metrics = metrics }
 
-    /// Returns false if the question will not be answered: the load has ended, was stopped, or has failed.
+    /// Adds a question. Returns false if it will not be answered because the load has ended, was stopped, or has
+    /// failed.
     mutating func put(_ question: any Question) -> Bool {
         guard case .running = course else { return false }
         questions.append(question)
         return true
     }
 
-    /// Takes a response; what follows of the body belongs to it.
-    /// - Parameter isHeard: the delegate has a method for it, or the body is kept for the handler.
-    /// - Parameter isAsked: the delegate is still to be asked about it.
+    /// Adds a response; subsequent pieces of the body belong to it.
+    /// - Parameter isHeard: whether the delegate implements the method for pieces, or the body is collected for the
+    ///   handler.
+    /// - Parameter isAsked: whether the delegate is still to be asked about the response.
     mutating func put(_ response: URLResponse, isHeard: Bool, isAsked: Bool = true) {
         asked = []
         guard course.isOpen else { return }
@@ -147,7 +150,7 @@ struct Mailbox: Sendable {
         if isHeld { gate = .held(next: response) } else { gate = .due(response) }
     }
 
-    /// Takes a piece of the body. Returns false if the load should wait until the piece was delivered.
+    /// Adds a piece of the body. Returns false if the load must wait until the piece was delivered.
     mutating func put(_ chunk: Chunk) -> Bool {
         guard use != .discarded, course.isOpen else { return true }
         missing? -= Int64(chunk.count)
@@ -156,12 +159,12 @@ struct Mailbox: Sendable {
         }
         if body.isEmpty, missing ?? 0 <= 0 { body = Data(chunk) } else { body.append(chunk) }
         if use == .collected || missing == 0 { return true }
-        // One piece is taken before the answer: it may be the whole body.
+        // One piece is accepted before the delegate's answer, because it may be the whole body.
         guard case .open = gate else { return body.count == chunk.count }
         return body.count + chunk.count <= Self.capacity
     }
 
-    /// The same for a piece of a part of the body, which is delivered before the next part.
+    /// Adds a piece of a body part, which is delivered before the next part. Returns false if the load must wait.
     mutating func put(_ data: Data) -> Bool {
         guard use != .discarded, course.isOpen else { return true }
         body.append(data)
@@ -169,10 +172,10 @@ struct Mailbox: Sendable {
         return body.count <= Self.capacity
     }
 
-    /// The load has ended. The error of a task that has failed already outweighs this one.
+    /// Records the end of the load. If the task has already failed, its first error stays.
     mutating func finish(_ error: LoadError?) { course.finish(error) }
 
-    /// Ends the task for its caller: calls that are due are dropped, but for the last ones. The first failure counts.
+    /// Ends the task for its caller: calls that are due are dropped, except the last ones. The first error counts.
     mutating func fail(_ error: LoadError) -> Released {
         guard !isOver else { return Released() }
         course.fail(error)
@@ -183,7 +186,7 @@ struct Mailbox: Sendable {
 
     // MARK: Waiters
 
-    /// Returns false if there is no reason to wait.
+    /// Stores the continuation of a waiting load. Returns false if there is no reason to wait.
     mutating func wait(_ continuation: UnsafeContinuation<Void, Never>) -> Bool {
         guard case .running = course else { return false }
         if case .open = gate, body.isEmpty { return false }
@@ -191,7 +194,7 @@ struct Mailbox: Sendable {
         return true
     }
 
-    /// The load is stopped, and waits for the delegate no more. What has arrived is delivered all the same.
+    /// Stops the load: it does not wait for the delegate any more. Events that have arrived are still delivered.
     mutating func stop() -> Released {
         course.stop()
         return release()
@@ -204,37 +207,38 @@ struct Mailbox: Sendable {
 
     // MARK: Answers and handlers
 
-    /// The delegate has answered what it was asked about the response.
+    /// Records the delegate's answer about the response.
     mutating func answered() {
         guard case .held(let next) = gate else { return }
         overtake()
         gate = next.map { .due($0) } ?? .open
     }
 
-    /// The last call waits for one more handler.
+    /// Makes the last call wait for one more handler.
     mutating func awaitHandler() { handlersToCome += 1 }
-    /// A handler that the last call waits for has returned.
+    /// Records that a handler has returned for which the last call waits.
     mutating func handlerReturned() { handlersToCome -= 1 }
 
-    /// Holds the body back, as if the delegate had been asked and had not answered yet.
+    /// Holds back the body as if the delegate had been asked about the response and had not answered.
     mutating func hold() {
         guard course.isOpen else { return }
         if case .due(let response) = gate { gate = .held(next: response) } else { gate = .held(next: nil) }
     }
 
-    /// The task is a download from here on, and the body goes into its file. Held until it is answered again.
+    /// Turns the task into a download: the body goes into a file from now on. Delivery is held until `answered()` is
+    /// called.
     mutating func turn(_ call: Call) {
         due.turned = call
         use = .file
     }
 
-    /// The part of the body that has arrived, and the waiter to resume when it is written.
+    /// Returns the buffered bytes of the body, and the waiter to resume once they are written.
     mutating func takeBody() -> (Data, UnsafeContinuation<Void, Never>?) {
         defer { (body, waiter) = (Data(), nil) }
         return (body, waiter)
     }
 
-    /// The whole body, for the handler.
+    /// Returns the whole body for the completion handler.
     mutating func takeCollected() -> Data {
         defer { body = Data() }
         return body
@@ -251,7 +255,7 @@ extension Mailbox {
         return true
     }
 
-    /// The lane's turn for these calls has come. Returns whether calls may be made in it.
+    /// Begins an operation's turn on the lane. Returns whether calls may be made in it.
     mutating func beginTurn() -> Bool {
         if case .overtaken = turn {
             turn = .queued
@@ -261,7 +265,7 @@ extension Mailbox {
         return true
     }
 
-    /// Returns whether calls are due for another turn.
+    /// Ends an operation's turn. Returns whether calls are due for another operation.
     mutating func endTurn() -> Bool {
         var rest = self
         let hasMore = rest.nextCall() != nil
@@ -271,7 +275,7 @@ extension Mailbox {
 
     private mutating func overtake() { if case .queued = turn { turn = .overtaken } }
 
-    /// The next call, and the waiter to resume when it is made; `nil` if no call is due now.
+    /// Returns the next call, and the waiter to resume when it was made; `nil` if no call is due now.
     mutating func next() -> (call: Call, waiter: UnsafeContinuation<Void, Never>?)? {
         guard let call = nextCall() else {
             turn = .none
@@ -282,7 +286,7 @@ extension Mailbox {
         return (call, waiter)
     }
 
-    /// The waiter to resume when no call is due: the load waited for an answer with no data behind it.
+    /// Returns the waiter to resume when no call is due: the load waited for an answer without any data buffered.
     mutating func takeIdle() -> UnsafeContinuation<Void, Never>? {
         guard case .open = gate, body.isEmpty else { return nil }
         defer { waiter = nil }
@@ -308,7 +312,7 @@ extension Mailbox {
         }
     }
 
-    /// The next call that waits for the answer to the response.
+    /// Returns the next call that waits for the answer to the response.
     private mutating func nextUnheld() -> Call? {
         if let (offset, expected) = due.resumed.take() { return .resumed(offset: offset, expected: expected) }
         if let written = due.written.take() { return .written(written) }
@@ -343,7 +347,7 @@ extension Mailbox {
         return call
     }
 
-    /// The calls of a load that has ended: the file, the metrics, the end.
+    /// Returns the next call after the end of a load: the file, the metrics, the end.
     private mutating func last(_ error: LoadError?) -> Call {
         if use == .file, error == nil {
             use = .discarded
@@ -351,7 +355,7 @@ extension Mailbox {
         }
         if let metrics = metrics.take() { return .metrics(metrics) }
         course = .over(error)
-        // They refer to their task.
+        // Questions retain their task; releasing them breaks the cycle.
         asked = []
         return .finished(error)
     }

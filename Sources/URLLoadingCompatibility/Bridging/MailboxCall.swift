@@ -2,34 +2,34 @@ import Foundation
 import URLLoading
 
 extension Mailbox {
-    /// A call to the delegate or to the completion handler of a task.
+    /// A call to the delegate or the completion handler of a task.
     enum Call: Sendable {
         case waiting
         case informational(HTTPURLResponse)
         case sent(TransferProgress)
         case question(any Question)
         case response(URLResponse)
-        /// A data task is a download from here on.
+        /// A data task has become a download task.
         case becameDownload(URLSessionDataTask, URLSessionDownloadTask)
-        /// The last call of a data task whose connection is a stream now.
+        /// The last call of a data task whose connection has become a stream task.
         case becameStream(URLSessionStreamTask)
         case resumed(offset: Int64, expected: Int64?)
         case data(Data)
         case written(TransferProgress)
-        /// The file is complete.
+        /// The downloaded file is complete.
         case saved
         case opened(String?)
         case closed(URLSessionWebSocketTask.CloseCode, Data?)
         case readClosed
         case writeClosed
         case betterRoute
-        /// The last call of a stream whose connection was given away.
+        /// The last call of a stream task whose connection was captured.
         case captured(CapturedStreams)
         case metrics(LoadMetrics)
         case finished(LoadError?)
     }
 
-    /// Calls that are due. The latest of a kind stands for those before it.
+    /// Calls that are due. The latest call of a kind replaces earlier ones.
     struct Due: Sendable {
         var isWaiting = false
         var informational: [HTTPURLResponse] = []
@@ -37,11 +37,11 @@ extension Mailbox {
         var turned: Call?
         var resumed: (offset: Int64, expected: Int64?)?
         var written: TransferProgress?
-        /// Calls of WebSockets and streams, in their order.
+        /// Calls of WebSockets and streams, in order.
         var said: [Call] = []
     }
 
-    /// Waiters and questions that the mailbox has let go; settled outside of the lock.
+    /// Waiters and questions removed from the mailbox, to be settled outside of the lock.
     struct Released: Sendable {
         var waiter: UnsafeContinuation<Void, Never>?
         var questions: [any Question] = []

@@ -1,4 +1,4 @@
-// How far a load and the calls about it have come.
+// The phase of a load and of the calls about it.
 //
 //              finish            last call
 //   running ──────────▶ ended ──────────────▶ over
@@ -13,20 +13,21 @@ import URLLoading
 extension Mailbox {
     enum Course: Sendable {
         case running
-        /// The load was stopped and waits for the delegate no more. What has arrived is delivered all the same.
+        /// The load was stopped and does not wait for the delegate any more. Events that have arrived are still
+        /// delivered.
         case stopped
-        /// The task is over for its caller, with this error; its load has not ended yet.
+        /// The task has failed with this error; its load has not ended yet.
         case failed(LoadError)
-        /// The load has ended; calls remain.
+        /// The load has ended; calls are still due.
         case ended(LoadError?)
-        /// The load has ended, and the task was ended with this error: only the last calls remain.
+        /// The load has ended and the task had failed with this error: only the last calls are due.
         case endedFailed(LoadError)
-        /// The last call is made, and the load has ended.
+        /// The last call was made and the load has ended.
         case over(LoadError?)
-        /// The last call is made: the connection was given away.
+        /// The last call was made: the connection was captured.
         case handedOver
 
-        /// The load has ended.
+        /// Whether the load has ended.
         var hasEnded: Bool {
             switch self {
             case .ended, .endedFailed, .over: true
@@ -34,7 +35,7 @@ extension Mailbox {
             }
         }
 
-        /// The last call is made.
+        /// Whether the last call was made.
         var isOver: Bool {
             switch self {
             case .over, .handedOver: true
@@ -42,7 +43,7 @@ extension Mailbox {
             }
         }
 
-        /// Calls may still become due: the task has neither failed nor made its last call.
+        /// Whether further calls may become due: the task has neither failed nor made its last call.
         var isOpen: Bool {
             switch self {
             case .running, .stopped, .ended: true
@@ -50,10 +51,10 @@ extension Mailbox {
             }
         }
 
-        /// The load is stopped.
+        /// Stops a running load.
         mutating func stop() { if case .running = self { self = .stopped } }
 
-        /// The load has ended. The error of a task that has failed already outweighs this one.
+        /// Records the end of the load. If the task has already failed, its first error stays.
         mutating func finish(_ error: LoadError?) {
             switch self {
             case .running, .stopped: self = .ended(error)
@@ -63,7 +64,7 @@ extension Mailbox {
             }
         }
 
-        /// The task is over for its caller. The first error counts.
+        /// Ends the task for its caller. The first error counts.
         mutating func fail(_ error: LoadError) {
             switch self {
             case .running, .stopped: self = .failed(error)
@@ -72,7 +73,7 @@ extension Mailbox {
             }
         }
 
-        /// The last call is made of a task whose connection was given away.
+        /// Records the last call of a task whose connection was captured.
         mutating func handOver() {
             if case .ended(let error) = self { self = .over(error) } else { self = .handedOver }
         }

@@ -1,5 +1,5 @@
-// A response in which each part takes the place of the one before, as cameras send it (multipart/x-mixed-replace): after the
-// response that says so the delegate gets one for each part, with the part's content behind it (checklist 51).
+// A response of type multipart/x-mixed-replace, as cameras send it: each part replaces the previous one. After the
+// response itself the delegate receives one response for each part, followed by the part's content (checklist 51).
 
 import Foundation
 import Synchronization
@@ -7,7 +7,7 @@ import URLLoading
 import URLLoadingIO
 import URLLoadingWire
 
-/// The parts, taken out of a body as it arrives. An object, so that tasks without parts are no larger for it.
+/// Splits a body into parts as it arrives. A class, so that tasks without parts do not grow by its size.
 final class MixedParts: Sendable {
     enum Event: Sendable {
         case part(Response)
@@ -15,15 +15,14 @@ final class MixedParts: Sendable {
     }
     fileprivate struct State: Sendable {
         var reader: MultipartReader
-        /// Bytes that were not taken yet: at most the fields of a part, or what may be the beginning of a delimiter.
+        /// Bytes that were not consumed yet: at most the fields of a part, or the possible beginning of a delimiter.
         var rest: [UInt8] = []
         var hasBegun = false
     }
     private let whole: Response
     private let state: Lock<State>
 
-    /// `nil` for any other response, and for one that does not say how its parts are told apart: its body is delivered
-    /// unchanged.
+    /// Fails for any other media type and without a boundary parameter: such a body is delivered unchanged.
     init?(_ response: Response) {
         guard response.mediaType?.essence == "multipart/x-mixed-replace",
             let type = response.http?.headers[.contentType],
@@ -35,7 +34,7 @@ final class MixedParts: Sendable {
         state = Lock(State(reader: MultipartReader(boundary: boundary, limits: limits)))
     }
 
-    /// A part was found.
+    /// Whether a part was found.
     var hasBegun: Bool { state.withLock { $0.hasBegun } }
 
     func receive(_ chunk: Chunk) -> Result<[Event], LoadError> {
@@ -49,11 +48,11 @@ final class MixedParts: Sendable {
 }
 
 extension MixedParts.State {
-    /// Takes as many parts and pieces of parts as have arrived.
+    /// Returns as many parts and pieces of parts as have arrived.
     fileprivate mutating func take(of whole: Response) throws(WireViolation) -> [MixedParts.Event] {
         var events: [MixedParts.Event] = []
         var start = 0
-        // Taken out, so that the reader can be changed while its input is looked at.
+        // Moved out of the state, so that the reader can be mutated while it reads its input.
         var all: [UInt8] = []
         swap(&all, &rest)
         defer {
@@ -81,7 +80,7 @@ extension MixedParts.State {
 }
 
 extension TaskBridge {
-    /// One part after the other: the delegate is told of the next when all of the one before was delivered.
+    /// Delivers the parts in order: the delegate is notified of a part after all of the previous one was delivered.
     func receiveParts(_ chunk: Chunk) async {
         switch state.withLock({ state -> Result<[MixedParts.Event], LoadError>? in
             if case .parts(let parts)? = state.active?.body { parts.receive(chunk) } else { nil }

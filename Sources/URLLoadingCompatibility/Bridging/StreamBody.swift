@@ -1,10 +1,10 @@
-// The body of a request that is an `InputStream`. Its reads may block, so they run on threads that may.
+// A request body read from an `InputStream`. Its reads may block, so they run on blocking threads.
 
 import Foundation
 import URLLoading
 import URLLoadingIO
 
-/// The bytes of a stream, once.
+/// The bytes of a stream; can be iterated once.
 struct StreamPieces: AsyncSequence, Sendable {
     nonisolated(unsafe) let stream: InputStream
     private static let most = 64 * 1024
@@ -21,7 +21,7 @@ struct StreamPieces: AsyncSequence, Sendable {
         }
     }
 
-    // Unchecked: used by one task, one read after the other.
+    // Unchecked: used by one task, which makes one read at a time.
     fileprivate final class Reader: @unchecked Sendable {
         private let stream: InputStream
         private var isOpen = false
@@ -44,7 +44,7 @@ struct StreamPieces: AsyncSequence, Sendable {
 }
 
 extension RequestBody {
-    /// - Parameter length: what the request's Content-Length says; `nil` sends it chunked.
+    /// - Parameter length: the value of the request's Content-Length; `nil` sends the body chunked.
     static func stream(_ stream: InputStream, length: Int64?) -> RequestBody {
         let pieces = StreamPieces(stream: stream)
         return .stream(length: length) { pieces }
@@ -52,6 +52,6 @@ extension RequestBody {
 }
 
 extension BlockingThreads {
-    /// Apart from files: a stream may wait for its writer as long as that wants.
+    /// Threads for streams only, separate from those for files: a stream may block for as long as its writer takes.
     fileprivate static let streams = BlockingThreads(limit: 256)
 }

@@ -1,4 +1,4 @@
-// What is stored of a response: the delegate is asked, and a cache of the program's own class is given it.
+// Storing responses: the delegate's `willCacheResponse`, and caches that subclass ``URLCache``.
 
 import Foundation
 import Synchronization
@@ -6,12 +6,13 @@ import URLLoading
 import URLLoadingIO
 
 extension TaskBridge {
-    /// One for all tasks.
+    /// The decision shared by all tasks.
     static let cacheDecision = Decision<CachedResponse, CacheDecision> { entry in
         try await TaskBridge.current?.decide(entry) ?? .store
     }
 
-    /// Collecting a body for a question is not free: delegates that are known to have no method for it are not asked.
+    /// Whether the delegate may have to be asked. The body must be collected for that, so delegates known not to
+    /// implement the method are not asked.
     var decidesWhatIsKept: Bool {
         let session = state.withLock { $0.session }
         return session?.ownCache != nil || asksWhatIsKept
@@ -36,7 +37,7 @@ extension TaskBridge {
         return kept === proposed ? .store : .instead(kept.core(for: entry.response.url))
     }
 
-    /// What a protocol of the program's, or a server, has answered, as the delegate wants it kept.
+    /// Asks the delegate how to store a response that a ``URLProtocol`` or a server has given.
     func kept(_ proposed: CachedURLResponse) async throws -> CachedURLResponse? {
         guard asksWhatIsKept else { return proposed }
         let outcome: Inquiry<CachedURLResponse?>.Outcome = await inquire("willCacheResponse", comesLast: true) {
@@ -54,7 +55,7 @@ extension TaskBridge {
     }
 }
 
-/// Kinds of delegates that have no `willCacheResponse` of their own: their default has been called.
+/// Delegate types without a `willCacheResponse` of their own, recorded when the default implementation was called.
 enum IndifferentDelegates {
     private static let kinds = Lock(Set<ObjectIdentifier>())
 
@@ -67,7 +68,7 @@ enum IndifferentDelegates {
     }
 }
 
-/// A subclass of ``URLCache`` as the core asks it.
+/// Presents a subclass of ``URLCache`` to the core.
 final class AskedCache: ForeignCache {
     private let cache: URLCache
 
@@ -105,7 +106,7 @@ final class AskedCache: ForeignCache {
 
     func remove(for request: Request) { cache.removeCachedResponse(for: classic(request).0) }
 
-    /// The request of the program's, and its task if that is one for data.
+    /// Returns the program's request, and its task if that is a data task.
     private func classic(_ request: Request) -> (URLRequest, URLSessionDataTask?) {
         guard let bridge = request.properties[ClassicTask.self]?.bridge else {
             return (URLRequest(url: request.url), nil)
@@ -115,7 +116,7 @@ final class AskedCache: ForeignCache {
     }
 }
 
-/// The task that a request of the core belongs to, for code that must ask the program about it.
+/// Attaches its task to a request of the core, for code that has to call the program about that request.
 enum ClassicTask: PropertyKey {
     struct Value: Sendable {
         weak var bridge: TaskBridge?

@@ -6,7 +6,7 @@ import URLLoading
 import URLLoadingIO
 
 extension TaskBridge {
-    /// Called on the lane.
+    /// Makes the calls that are due. Called on the lane.
     func makeCalls() {
         guard state.withLock({ $0.mailbox.beginTurn() }) else { return lane.append(.bridge(self)) }
         for _ in 0..<lane.callsPerTurn {
@@ -53,7 +53,7 @@ extension TaskBridge {
                 totalBytesExpectedToWrite: bytes.expected ?? -1)
         case .saved:
             guard let task = task as? URLSessionDownloadTask else { return }
-            // Removed when the task is over, unless the program moves it.
+            // The file is removed when the task is over, unless the program moves it.
             if let file = savedFile {
                 downloadDelegate?.urlSession(session, downloadTask: task, didFinishDownloadingTo: file.url)
             }
@@ -76,7 +76,7 @@ extension TaskBridge {
         }
     }
 
-    /// Known from the moment on at which the task is over, before the delegate is told.
+    /// The task's error; available as soon as the task is over, before the delegate is notified.
     var error: (any Error)? {
         let (error, ticket) = state.withLock { ($0.mailbox.error, $0.remainder.ticket) }
         return error.map { $0.classic(ticket) }
@@ -87,7 +87,7 @@ extension TaskBridge {
             (state.remainder.ticket, state.active?.handler.take(), state.response, state.mailbox.takeCollected())
         }
         let failure = error.map { $0.classic(ticket) }
-        // Removed when this returns, unless the program moves it.
+        // The file is removed when the handler returns, unless the program moves it.
         let file = error == nil ? savedFile : nil
         switch handler {
         case .data(let handler)?: handler(error == nil ? body : nil, response, failure)
@@ -99,7 +99,7 @@ extension TaskBridge {
         leave(session, task)
     }
 
-    /// The last call was made.
+    /// Releases the task's references after its last call.
     func leave(_ session: URLSession, _ task: URLSessionTask) {
         let active = state.withLock { $0.leave() }
         withExtendedLifetime(active) {}

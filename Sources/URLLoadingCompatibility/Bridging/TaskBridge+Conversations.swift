@@ -1,4 +1,4 @@
-// WebSockets and streams: what their delegates are told.
+// WebSockets and streams: the calls to their delegates.
 
 import Foundation
 import Synchronization
@@ -16,7 +16,7 @@ extension TaskBridge: WebSocketSink {
         return stream
     }
 
-    /// Tells the delegate of something, in order.
+    /// Adds a call to the delegate, in order.
     func hear(_ call: Mailbox.Call) {
         state.withLock { $0.mailbox.put(said: call) }
         schedule()
@@ -51,13 +51,13 @@ extension TaskBridge: WebSocketSink {
 
     func opened(_ opening: WebSocketOpening) { hear(.opened(opening.subprotocol)) }
 
-    /// What the server has said in leaving.
+    /// The close code and reason that the server sent.
     var closing: (code: URLSessionWebSocketTask.CloseCode, reason: Data?)? {
         guard case .closing(let code, let reason) = state.withLock({ $0.remainder }) else { return nil }
         return (code, reason)
     }
 
-    /// Before the end is told.
+    /// Stores the server's close code and reason before the task ends.
     func noteClosing() {
         guard let close = socket?.endingSoFar?.close else { return }
         let code = URLSessionWebSocketTask.CloseCode(rawValue: Int(close.code.rawValue)) ?? .invalid
@@ -68,7 +68,7 @@ extension TaskBridge: WebSocketSink {
 
     // MARK: Streams
 
-    /// The end of a stream is that of its task.
+    /// Reports the events of a stream; the end of the stream is the end of its task.
     func follow(_ stream: StreamTask) {
         Task {
             let error = await stream.ended()
@@ -80,7 +80,7 @@ extension TaskBridge: WebSocketSink {
         }
     }
 
-    /// Costs a socket of the kernel's, so only where there is a delegate for it.
+    /// Watches for better routes. This needs a netlink socket, so it happens only if there is a delegate for it.
     func watchRoutes(of stream: StreamTask) {
         guard streamDelegate != nil else { return }
         Task { await stream.watchRoutes { self.hear(.betterRoute) } }

@@ -1,4 +1,5 @@
-// Tasks that are not to begin before a date. The date comes, the delegate is asked what to send, the load begins.
+// Tasks with an `earliestBeginDate`: when the date has come, the delegate is asked which request to send, and the load
+// begins.
 
 import Foundation
 import Synchronization
@@ -6,7 +7,7 @@ import URLLoading
 import URLLoadingIO
 
 extension TaskBridge {
-    /// The task was resumed; its date, or the delegate's answer what to send, is still to come.
+    /// Whether the task was resumed and waits for its date or for the delegate's answer.
     var isWaitingToBegin: Bool {
         state.withLock { if case .waiting = $0.beginning { !$0.isHeldUp } else { false } }
     }
@@ -30,7 +31,7 @@ extension TaskBridge {
         if begins { begin(priority) }
     }
 
-    /// The task is over: it does not wait for its date any more.
+    /// Stops waiting for the date, because the task is over.
     func stopWaiting() {
         let waiting = state.withLock { state -> Task<Void, Never>? in
             guard case .waiting(let task, _) = state.beginning else { return nil }
@@ -79,13 +80,13 @@ extension TaskBridge {
         let request: URLRequest?
     }
 
-    /// Puts another request in the place of the one that was not sent yet. The body of an upload stays.
+    /// Replaces a request that was not sent yet. The body of an upload stays.
     func replace(_ request: URLRequest) {
         let (session, task, old) = state.withLock { ($0.session, $0.task, $0.load) }
         guard let session, let task, let old else { return }
         switch old {
         case .data, .download: break
-        // What is no HTTP any more keeps its request.
+        // WebSockets and streams keep their request.
         case .socket, .stream: return
         }
         let made = session.makeLoad(request, self, like: task, old)
@@ -94,7 +95,7 @@ extension TaskBridge {
             state.active?.stream = request.httpBodyStream
             state.current = request
         }
-        // It never began, so it ends at once, and the task is not told.
+        // The replaced load never began, so it ends at once, without events for the task.
         old.cancel()
         let stopped = state.withLock { state -> BridgedLoad? in
             let work = Work(made)

@@ -5,13 +5,13 @@ import Synchronization
 import URLLoadingIO
 
 extension TaskBridge {
-    /// The task's own delegate, or that of the session.
+    /// The task's own delegate, or the session's if the task has none.
     var taskDelegate: (any URLSessionTaskDelegate)? {
         let (session, task) = state.withLock { ($0.session, $0.task) }
         return task?.ownDelegate ?? session?.delegates.task
     }
 
-    /// The session's delegate, which is asked about connections.
+    /// The session's delegate, which receives connection-level challenges.
     var sessionDelegate: (any URLSessionDelegate)? { state.withLock { $0.session }?.delegates.session }
 
     var downloadDelegate: (any URLSessionDownloadDelegate)? {

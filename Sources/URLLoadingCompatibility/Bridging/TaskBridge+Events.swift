@@ -1,4 +1,4 @@
-// What a load tells its task: events and pieces of the body, as they arrive.
+// Receives the events of a load and the pieces of its body for the task.
 
 import Foundation
 import Synchronization
@@ -49,7 +49,7 @@ extension TaskBridge: LoadSink {
         }
     }
 
-    /// Delivered with what comes next: mostly the body is already here.
+    /// Adds a response. It is delivered with the next event, because usually the body has already arrived.
     private func respond(_ response: Response) {
         let isHeard = kind == .data && (hasHandler || dataDelegate != nil)
         let (method, judged) = state.withLock { ($0.current.httpMethod, $0.active?.judgement.response) }
@@ -71,11 +71,11 @@ extension TaskBridge: LoadSink {
         pipe?.respond(known)
     }
 
-    /// What was done with a piece of the body.
+    /// How a piece of the body was handled.
     private enum Reception: Sendable {
-        /// It goes into this file.
+        /// The piece goes into this file.
         case file(Spool)
-        /// It is taken apart.
+        /// The body is a multipart body, to be split into parts.
         case parts
         case taken(goesOn: Bool, collected: Int)
     }
@@ -99,7 +99,7 @@ extension TaskBridge: LoadSink {
         }
     }
 
-    /// Waits until what has arrived was delivered.
+    /// Waits until everything that has arrived was delivered.
     func untilHeard() async {
         schedule()
         await withUnsafeContinuation { continuation in
@@ -110,7 +110,7 @@ extension TaskBridge: LoadSink {
     func pause() { schedule() }
 
     func stopped() {
-        // The load that gives way: questions of the other stay.
+        // A load that was replaced must not withdraw the questions of its replacement.
         if state.withLock({ $0.isDeaf }) { return }
         state.withLock { $0.mailbox.stop() }.settle()
         pipe?.release()

@@ -1,5 +1,5 @@
-// What a load waits for its delegate to answer. Most are decisions of the core, which waits for the answer; a response
-// is held back in the mailbox, so that one that is simply allowed costs no wait.
+// The questions of a load to its delegate. Most are decisions of the core, which waits for the answer. A response is
+// held back in the mailbox instead, so that allowing it costs no wait.
 
 import Foundation
 import Synchronization
@@ -7,7 +7,7 @@ import URLLoading
 import URLLoadingIO
 
 extension TaskBridge {
-    /// The task whose load a decision of the session is about.
+    /// The task whose load a decision of the session concerns.
     @TaskLocal static var current: TaskBridge?
 
     /// The decisions of this load.
@@ -18,7 +18,7 @@ extension TaskBridge {
             return decisions
         }
         var decisions = Decisions()
-        // A stream may outlive its task, and asks about nothing else.
+        // A stream may outlive its task; a challenge is its only decision.
         if kind == .stream {
             decisions.challenge = challengeDecision()
             return decisions
@@ -31,8 +31,8 @@ extension TaskBridge {
         return decisions
     }
 
-    /// Shared by all data tasks: these decisions find their task in `current`. Some tasks have a challenge decision of their
-    /// own.
+    /// Decisions shared by all data tasks, which find their task in `current`. Some tasks have a challenge decision of
+    /// their own.
     private static let ofDataTasks: Decisions = {
         var decisions = Decisions()
         decisions.redirect = Decision { redirect in try await TaskBridge.current?.decide(redirect) ?? .follow }
@@ -65,7 +65,7 @@ extension TaskBridge {
         case .reply(let other?):
             if other == proposed { return .follow }
             var request = try Request.make(other).get()
-            // That of an upload is not in the classic request.
+            // The classic request does not contain the body of an upload.
             if other.hasBody(of: proposed), let body = redirect.request.body { request.setBody(body) }
             if redirect.request.properties[ClassicTask.self] != nil { mark(&request) }
             state.withLock { $0.next = other }
@@ -75,7 +75,7 @@ extension TaskBridge {
 
     // MARK: Bodies
 
-    /// The request's own stream is good for one sending.
+    /// Provides the body for another sending: the `httpBodyStream` of the request can be read only once.
     private func makeBody(_ demand: BodyProviderContext) async throws -> RequestBody {
         if let offset = UploadWork.offset(of: demand.request) { return try await makeBody(demand, from: offset) }
         let request = state.withLock { $0.current }
@@ -93,7 +93,7 @@ extension TaskBridge {
         return try Self.stream(of: outcome)
     }
 
-    /// What follows of an upload that is gone on with.
+    /// Provides the rest of the body for a resumed upload.
     private func makeBody(_ demand: BodyProviderContext, from offset: Int64) async throws -> RequestBody {
         let outcome: Inquiry<GivenStream>.Outcome = await inquire("needNewBodyStreamFrom") {
             [self] session, task, answer in
@@ -119,7 +119,7 @@ extension TaskBridge {
 
     // MARK: Challenges
 
-    /// By the order of checklist 66 to 69.
+    /// Asks the delegates in the order of checklist 66 to 69.
     func decide(_ challenge: Challenge) async throws -> ChallengeDecision {
         guard sessionDelegate != nil || taskDelegate != nil else { return .performDefaultHandling }
         let request = state.withLock { $0.current }
@@ -133,7 +133,7 @@ extension TaskBridge {
         }
     }
 
-    /// The delegate's answer to a challenge of a protocol's; `nil` if there will be none.
+    /// Returns the delegate's answer to a challenge from a ``URLProtocol``; `nil` if there will be none.
     func verdict(_ challenge: URLAuthenticationChallenge) async -> Verdict? {
         let unasked = Verdict(disposition: .performDefaultHandling, credential: nil)
         guard sessionDelegate != nil || taskDelegate != nil else { return unasked }
@@ -189,7 +189,8 @@ extension TaskBridge {
         delegate.urlSession(session, dataTask: task, didReceive: response) { answer.give($0) }
     }
 
-    /// What is several bodies is no file from its middle on.
+    /// Fails a multipart response that was to become a download: a single file cannot begin in the middle of several
+    /// bodies.
     private func refusePart(_ response: URLResponse) {
         cancel(
             LoadError(
@@ -212,7 +213,8 @@ struct Verdict: Sendable {
 
     var decision: ChallengeDecision {
         switch disposition {
-        // Without a credential the response that asked is the result, whatever else it offers (checklist 84).
+        // Without a credential the response that carried the challenge is the result, whichever other schemes it offers
+        // (checklist 84).
         case .useCredential: credential?.decision ?? .continueWithoutCredential
         case .performDefaultHandling: .performDefaultHandling
         case .cancelAuthenticationChallenge: .cancel
@@ -222,12 +224,13 @@ struct Verdict: Sendable {
 }
 
 extension Challenge.Method {
-    /// Asked of the session first (checklist 66).
+    /// Whether the challenge is connection-level: the session's delegate is asked first (checklist 66).
     fileprivate var isConnections: Bool { [.ntlm, .negotiate, .serverTrust, .clientCertificate].contains(self) }
 }
 
 extension URLAuthenticationChallenge {
-    /// The same for one that is no core's.
+    /// Whether a challenge from a ``URLProtocol`` is connection-level: the session's delegate is asked first (checklist
+    /// 66).
     fileprivate var isConnections: Bool {
         [
             NSURLAuthenticationMethodNTLM, NSURLAuthenticationMethodNegotiate, NSURLAuthenticationMethodServerTrust,
@@ -236,12 +239,12 @@ extension URLAuthenticationChallenge {
     }
 }
 
-/// A delegate has dropped a completion handler.
+/// The error of a load whose delegate dropped a completion handler.
 struct DroppedAnswer: Error, CustomStringConvertible {
     var description: String { "the delegate dropped the completion handler without calling it" }
 }
 
-/// A body must be sent again, and the delegate gave none.
+/// The error of a load whose body must be sent again, and whose delegate provided no stream.
 struct NoStream: Error, CustomStringConvertible {
     var description: String { "the delegate gave no new body stream" }
 }

@@ -1,7 +1,8 @@
-// A data task that becomes another kind of task when its response is known.
+// A data task that becomes a download or a stream task when its response is known.
 //
-// A download: pieces of the body may have come before the delegate said so, and the load may even be over; so the body
-// goes into a file from here. A stream: nothing of the body may have been read; so the delegate is asked by the core.
+// Download: pieces of the body may have arrived before the delegate answered, and the load may even have ended; so the
+// body is written into a file from here. Stream: no byte of the body may have been read, so the core asks the delegate
+// before it reads.
 
 import Foundation
 import Synchronization
@@ -30,7 +31,7 @@ final class Spool: Sendable {
 extension TaskBridge {
     var spool: Spool? { state.withLock { $0.active?.body.spool } }
 
-    /// What a download has loaded.
+    /// The file that a download task has loaded.
     var savedFile: DownloadedFile? {
         let (load, spool) = state.withLock { ($0.load, $0.active?.body.spool) }
         if let spool { return spool.file.result }
@@ -58,7 +59,7 @@ extension TaskBridge {
         schedule()
     }
 
-    /// What has come by now is written first.
+    /// Opens the file, and first writes the bytes that have already arrived.
     func openSpool() async {
         guard let spool else { return }
         await spool.calls.append(.output) { [self] in
@@ -69,18 +70,19 @@ extension TaskBridge {
             }
             if !body.isEmpty { await append(body, spool) }
             waiter?.resume()
-            // The load was over before.
+            // The load may have ended before the file was opened.
             if state.withLock({ $0.mailbox.hasEnded }) { try? await spool.file.finish() }
         }.value
         state.withLock { $0.mailbox.answered() }
         schedule()
     }
 
-    /// The load is over. What it has loaded is still to be made a file.
+    /// Completes the file after the end of the load.
     func complete(_ error: LoadError?) {
         let spool = state.withLock { state -> Spool? in
             if case .spooling(let spool)? = state.active?.body { return spool }
-            // In one step with the look at the file: the one that is opened later is then completed as it is opened.
+            // The end of the load and the state of the file are read under one lock: a file opened later is then
+            // completed when it is opened.
             if error == nil { state.mailbox.finish(nil) }
             return nil
         }
@@ -94,7 +96,7 @@ extension TaskBridge {
         }
     }
 
-    /// The load goes on when it is written.
+    /// Writes a piece of the body; the load continues when it is written.
     func write(_ data: Data, to spool: Spool) async {
         await spool.calls.append(.output) { [self] in await append(data, spool) }.value
         schedule()
@@ -113,10 +115,10 @@ extension TaskBridge {
 
     // MARK: Streams
 
-    /// A request for another protocol may get a stream.
+    /// Whether the request asks for another protocol, so that its response may become a stream.
     var mayBecomeStream: Bool { original.value(forHTTPHeaderField: "Upgrade") != nil }
 
-    /// Asks the delegate before anything of the body is read.
+    /// Asks the delegate before any byte of the body is read.
     func judge(_ response: Response) async throws -> URLLoading.ResponseDisposition {
         guard dataDelegate != nil, !hasHandler else { return .allow }
         let known = URLResponse.make(response, to: state.withLock { $0.current.httpMethod })
@@ -150,7 +152,7 @@ extension TaskBridge {
                 detail: "only a response to a request with the field Upgrade can become a stream"))
     }
 
-    /// The load has given its connection away, and has nothing more to say.
+    /// Records that the load handed over its connection and will report no further events.
     func becameStream(_ stream: StreamTask) {
         guard let session = state.withLock({ $0.session }) else { return }
         let task = session.makeTask(URLRequest(), .stream, nil, isSuccessor: true, { URLSessionStreamTask($0) }) {

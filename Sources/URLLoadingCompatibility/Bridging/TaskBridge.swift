@@ -1,5 +1,5 @@
-// Between a load and the task object of the classic shape. Events arrive on whatever thread drives the load and go into
-// the mailbox; calls go out on the lane. No lock is held while calling out, and no thread is blocked.
+// Connects a load and its `URLSessionTask`. Events arrive on the thread that drives the load and go into the mailbox;
+// calls go out on the lane. No lock is held during a call of the program, and no thread is blocked.
 
 import Foundation
 import Synchronization
@@ -9,7 +9,7 @@ import URLLoadingIO
 final class TaskBridge: Sendable {
     enum Kind: Sendable { case data, download, socket, stream }
 
-    /// What a task without delegate calls gives its result to.
+    /// The receiver of the result of a task without delegate calls.
     enum Handler: Sendable {
         case data(@Sendable (Data?, URLResponse?, (any Error)?) -> Void)
         case file(@Sendable (URL?, URLResponse?, (any Error)?) -> Void)
@@ -23,11 +23,11 @@ final class TaskBridge: Sendable {
     let hasHandler: Bool
     let pipe: BytePipe?
     let kind: Kind
-    /// Bytes that a handler gets at most.
+    /// The maximum number of bytes collected for a completion handler.
     let limit: Int
     let state: Lock<State>
 
-    /// The program has asked for the task's progress.
+    /// Whether the program has requested the task's progress.
     let hasProgress = Atomic<Bool>(false)
 
     init(_ session: URLSession, _ identifier: Int, _ request: URLRequest, _ handler: Handler?, _ kind: Kind) {
@@ -52,14 +52,14 @@ final class TaskBridge: Sendable {
             guard !state.mailbox.isOver else { return (nil, nil) }
             let work = Work(load)
             state.active?.work = work
-            // Invalidated while it was made.
+            // The session was invalidated while the task was being created.
             return state.isCanceled ? (work.load, work.error) : (nil, nil)
         }
         stopped?.cancel()
         if let error { finish(error) }
     }
 
-    /// The load begins, or goes on.
+    /// Begins the load, or resumes it.
     func begin(_ priority: Float) {
         let (isFirst, load) = state.withLock { state in
             if case .begun = state.beginning { return (false, state.load) }
@@ -71,8 +71,8 @@ final class TaskBridge: Sendable {
         if let error = obey(load, isHeldUp: false, priority) { finish(error) }
     }
 
-    /// Makes the load do what the last of several calls from several threads has said.
-    /// - Returns: why it cannot begin.
+    /// Applies the latest of several concurrent suspend and resume calls to the load.
+    /// - Returns: the reason why the load cannot begin.
     @discardableResult
     private func obey(_ load: BridgedLoad?, isHeldUp: Bool, _ priority: Float = URLSessionTask.defaultPriority)
         -> LoadError?
@@ -86,8 +86,8 @@ final class TaskBridge: Sendable {
         }
     }
 
-    /// Decisions of the session find the task they are about in `current`; a load that tells its sink of each question
-    /// (`asking`) need not carry it along.
+    /// Resumes a load with its task in `current`, where decisions of the session find it. A load that reports each
+    /// question to its sink (`asking`) need not carry it.
     private func resume(_ load: BridgedLoad?, _ priority: TaskPriority?) {
         guard kind == .socket || kind == .stream else {
             load?.resume(priority)
@@ -113,7 +113,7 @@ final class TaskBridge: Sendable {
 
     func cancel() { cancel(LoadError(.cancelled, phase: .deciding, party: .local, url: original.url)) }
 
-    /// Drops the calls that are due, but for those that tell of the end.
+    /// Cancels the task: drops the calls that are due, except those that report the end.
     func cancel(_ error: LoadError) {
         let (released, load, isImpossible, hasEnded) = state.withLock { state in
             state.isCanceled = true
@@ -125,7 +125,7 @@ final class TaskBridge: Sendable {
         stopWaiting()
         load?.cancel()
         if isImpossible { finish(error) }
-        // The load had ended and waited for an answer.
+        // The load had already ended and was waiting for an answer.
         if hasEnded { schedule() }
     }
 

@@ -1,5 +1,5 @@
-// What is known of a task, as a value under the lock of `TaskBridge`. Phases that exclude each other are enums with what
-// belongs to the phase: a task that is over has no load, a body has one place to go.
+// The state of a task, as a value under the lock of `TaskBridge`. Phases that exclude each other are enum cases with
+// the data of the phase: a task that is over has no load, a body has one destination.
 
 import Foundation
 import URLLoading
@@ -10,17 +10,17 @@ extension TaskBridge {
         var mailbox: Mailbox
         private var stage: Stage
         var beginning = Beginning.resting
-        /// The task is suspended.
+        /// Whether the task is suspended.
         var isHeldUp = false
         var isCanceled = false
         var current: URLRequest
-        /// The request after the redirect that is being followed, if the delegate or a class of ``URLProtocol`` chose it.
+        /// The next request of a redirect that is being followed, if the delegate or a ``URLProtocol`` class chose it.
         var next: URLRequest?
-        /// The latest response; of several parts in one body, the latest part's.
+        /// The latest response; for a multipart body, the response of the latest part.
         var response: URLResponse?
-        /// Known after the end of the task, too.
+        /// The data available after the end of the task.
         var remainder = Remainder.none
-        /// The delegate whose decision about servers the load's connections have; `nil` for that of the session.
+        /// The delegate that decides about server trust for the load's connections; `nil` for the session's delegate.
         var trustee: ObjectIdentifier?
 
         init(_ mailbox: Mailbox, _ request: URLRequest, _ active: Active) {
@@ -29,13 +29,13 @@ extension TaskBridge {
             stage = .active(active)
         }
 
-        /// What only a task has whose last call is still to be made; `nil` afterwards, and setting it changes nothing then.
+        /// The data of a task that has not made its last call; `nil` afterwards, when setting it has no effect.
         var active: Active? {
             get { if case .active(let active) = stage { active } else { nil } }
             set { if case .active = stage, let newValue { stage = .active(newValue) } }
         }
 
-        /// The last call is made. Returns what the task held, to be released outside of the lock.
+        /// Ends the task after its last call. Returns the released objects, to be destroyed outside of the lock.
         mutating func leave() -> Active? {
             let active = active
             if let active { stage = .over(active.work.load?.snapshot) }
@@ -46,7 +46,7 @@ extension TaskBridge {
         var task: URLSessionTask? { active?.task }
         var load: BridgedLoad? { active?.work.load }
 
-        /// How the load stands or, after the last call, how it stood then; `nil` without a load.
+        /// The state of the load, or its final state after the last call; `nil` without a load.
         var snapshot: LoadSnapshot? {
             switch stage {
             case .active(let active): active.work.load?.snapshot
@@ -54,7 +54,7 @@ extension TaskBridge {
             }
         }
 
-        /// What the load says is not for the task: another load has its place, or the task is over.
+        /// Whether events of the load are ignored, because another load has replaced it or the task is over.
         var isDeaf: Bool {
             switch stage {
             case .active(let active): if case .replaced = active.work { true } else { false }
@@ -65,24 +65,24 @@ extension TaskBridge {
 
     private enum Stage: Sendable {
         case active(Active)
-        /// The last call is made.
+        /// The last call was made.
         case over(LoadSnapshot?)
     }
 
-    /// A task that has its last call before it holds its session, its objects and its load.
+    /// The data of a task before its last call. It retains the session, the delegate's objects and the load.
     struct Active: Sendable {
         let session: URLSession
-        /// Set as soon as it is made.
+        /// The task, set right after it is created.
         var task: URLSessionTask?
-        /// Taken by the last call.
+        /// The receiver of the result, removed by the last call.
         var handler: Handler?
         var work = Work.unmade
         var origin = Origin.request
         var judgement = Judgement.none
         var body = BodyPath.mailbox
-        /// The latest response as the core has it.
+        /// The latest response in the core's form.
         var head: Response?
-        /// The body of the request as it was made; taken by the first sending.
+        /// The body stream of the original request, removed when the first request is sent.
         nonisolated(unsafe) var stream: InputStream?
     }
 
@@ -90,9 +90,9 @@ extension TaskBridge {
     enum Work: Sendable {
         case unmade
         case load(BridgedLoad)
-        /// The load gives way to another load, or to another task.
+        /// The load is being replaced by another load, or moved to another task.
         case replaced(BridgedLoad)
-        /// Why no load can be made.
+        /// The reason why no load can be created.
         case impossible(LoadError)
 
         init(_ made: Result<BridgedLoad, LoadError>) {
@@ -112,7 +112,7 @@ extension TaskBridge {
         var error: LoadError? { if case .impossible(let error) = self { error } else { nil } }
     }
 
-    /// What a task's load sends, or goes on with.
+    /// The source of a task's load: a request, or the state from which it is resumed.
     enum Origin: Sendable {
         case request
         case upload(UploadWork)
@@ -127,9 +127,9 @@ extension TaskBridge {
         }
     }
 
-    /// What the delegate of a data task said about the response before any of the body was read.
+    /// The answer of a data task's delegate about the response, given before any of the body was read.
     enum Judgement: Sendable {
-        /// It is asked when the response is delivered.
+        /// Not asked yet: the delegate is asked when the response is delivered.
         case none
         case allowed(URLResponse)
         case becomesDownload(URLResponse)
@@ -142,12 +142,12 @@ extension TaskBridge {
         }
     }
 
-    /// Where pieces of a response's body go.
+    /// The destination of the pieces of a response's body.
     enum BodyPath: Sendable {
         case mailbox
-        /// The body is several, each in the place of the one before.
+        /// A multipart body: each part replaces the previous one.
         case parts(MixedParts)
-        /// The data task became a download, whose file is not open yet: what arrives is kept in the mailbox.
+        /// The data task became a download whose file is not open yet: pieces are kept in the mailbox.
         case opening(Spool)
         case spooling(Spool)
 
@@ -158,27 +158,27 @@ extension TaskBridge {
             }
         }
 
-        /// A part was found.
+        /// Whether a part was found.
         var hasParts: Bool { if case .parts(let parts) = self { parts.hasBegun } else { false } }
     }
 
-    /// How far a task is on its way to its beginning.
+    /// The phase of a task before its load begins.
     enum Beginning: Sendable {
         case resting
-        /// Until its date, and its delegate's answer.
+        /// The task waits for its date and for its delegate's answer.
         case waiting(Task<Void, Never>, Float)
-        /// The load may be told to begin.
+        /// The load may be begun.
         case due
-        /// The load was told to begin.
+        /// The load was begun.
         case begun
     }
 
-    /// What a task's end leaves.
+    /// The data that remains after a task's end.
     enum Remainder: Sendable {
         case none
-        /// With what a failed or cancelled upload can go on.
+        /// The state from which a failed or cancelled upload can be resumed.
         case ticket(UploadTicket)
-        /// What a WebSocket's server has said in leaving.
+        /// The close code and reason that a WebSocket server sent.
         case closing(URLSessionWebSocketTask.CloseCode, reason: Data?)
 
         var ticket: UploadTicket? { if case .ticket(let ticket) = self { ticket } else { nil } }

@@ -1,5 +1,6 @@
-// Servers that a task's own delegate trusts, in a session that has no delegate: other tasks may not use the connections.
-// Loads with the same decision share connections (checklist 67), so each such delegate has a decision of its own.
+// Server trust decided by a task's own delegate, in a session without a delegate: other tasks may not use such
+// connections. Loads with the same decision share connections (checklist 67), so each such delegate has a decision of
+// its own.
 
 import Foundation
 import Synchronization
@@ -13,7 +14,7 @@ enum TrustGroups {
     }
     private struct State: Sendable {
         var entries: [ObjectIdentifier: Entry] = [:]
-        /// How many there may be before those are looked for whose delegate is gone.
+        /// The number of entries at which entries of deallocated delegates are removed.
         var limit = 64
     }
     private static let state = Lock(State())
@@ -21,7 +22,7 @@ enum TrustGroups {
     static func decision(of delegate: any URLSessionTaskDelegate) -> Decision<Challenge, ChallengeDecision> {
         let key = ObjectIdentifier(delegate)
         return state.withLock { state in
-            // Another may have had the same address.
+            // A deallocated delegate may have had the same address.
             if let entry = state.entries[key], entry.delegate === delegate { return entry.decision }
             if state.entries.count >= state.limit {
                 state.entries = state.entries.filter { $0.value.delegate != nil }
@@ -37,7 +38,7 @@ enum TrustGroups {
 }
 
 extension TaskBridge {
-    /// The delegate that alone is asked about servers; `nil` if the session's is asked, or none.
+    /// The task's delegate that alone decides about servers; `nil` if the session's delegate does, or none.
     private var trustee: (any URLSessionTaskDelegate)? {
         let (session, task) = state.withLock { ($0.session, $0.task) }
         guard session?.delegates.session == nil, let own = task?.ownDelegate ?? URLSession.awaitedDelegate else {
@@ -46,23 +47,23 @@ extension TaskBridge {
         return AsyncForm.isKnownMissing(own, .challenge) ? nil : own
     }
 
-    /// By it connections are shared.
+    /// Returns the challenge decision of the task; loads with the same decision share connections.
     func challengeDecision() -> Decision<Challenge, ChallengeDecision>? {
         let trustee = trustee
         state.withLock { $0.trustee = trustee.map { ObjectIdentifier($0) } }
         if let trustee { return TrustGroups.decision(of: trustee) }
-        // Without a delegate to ask there is no decision, so no load waits for one.
+        // Without a delegate there is no decision, so no load waits for one.
         return sessionDelegate == nil && taskDelegate == nil ? nil : URLSession.decisions.challenge
     }
 
-    /// Delegates that are known to have no method for it say nothing about servers.
+    /// Whether a delegate is asked about server trust. Delegates known not to implement the method are not.
     var judgesServers: Bool {
         if let session = sessionDelegate, !AsyncForm.isKnownMissing(session, .connectionChallenge) { return true }
         guard let task = taskDelegate else { return false }
         return !AsyncForm.isKnownMissing(task, .challenge)
     }
 
-    /// Before its load begins: whether that was made when the task had another delegate.
+    /// Whether the task's delegate was changed after its load was created and before the load begins.
     var hasOtherTrustee: Bool {
         let trustee = trustee.map { ObjectIdentifier($0) }
         return state.withLock { $0.active?.work.load != nil && !$0.isCanceled && $0.trustee != trustee }

@@ -2,7 +2,7 @@ public import Foundation
 import URLLoading
 import URLLoadingWire
 
-/// A response with its body, as a ``URLCache`` keeps it. It does not change.
+/// A response with its body, as stored by a ``URLCache``. Immutable.
 ///
 /// ```swift
 /// completionHandler(CachedURLResponse(
@@ -13,18 +13,18 @@ open class CachedURLResponse: NSObject, NSSecureCoding, NSCopying, @unchecked Se
     private let body: Data
     nonisolated(unsafe) private let information: [AnyHashable: Any]?
     final let policy: URLCache.StoragePolicy
-    /// The entry it is a view of.
+    /// The core's cache entry that this object presents, if there is one.
     private let entry: CachedResponse?
 
-    /// One that may be kept anywhere.
+    /// Creates a response that may be stored in memory and on disk.
     public init(response: URLResponse, data: Data) {
         (answered, body, information, policy, entry) = (response, data, nil, .allowed, nil)
     }
 
     /// - Parameters:
-    ///   - data: the whole body, its content coding undone.
-    ///   - userInfo: given back with it. What is no property list (names as keys; strings, numbers, dates, data, arrays,
-    ///     dictionaries) is not kept.
+    ///   - data: the whole body, content-decoded.
+    ///   - userInfo: returned with the stored response. Values that are no property list (strings as keys; strings,
+    ///     numbers, dates, data, arrays, dictionaries) are not stored.
     public init(
         response: URLResponse, data: Data, userInfo: [AnyHashable: Any]? = nil, storagePolicy: URLCache.StoragePolicy
     ) {
@@ -39,7 +39,7 @@ open class CachedURLResponse: NSObject, NSSecureCoding, NSCopying, @unchecked Se
         policy = URLCache.StoragePolicy(entry.storagePolicy)
     }
 
-    /// As the core keeps it.
+    /// Returns the core's form of the response.
     final func core(for url: URL) -> CachedResponse {
         if let entry { return entry }
         return CachedResponse(
@@ -54,9 +54,9 @@ open class CachedURLResponse: NSObject, NSSecureCoding, NSCopying, @unchecked Se
 
     // MARK: Copying, comparing, archiving
 
-    /// The same object.
+    /// Returns the same object: a cached response is immutable.
     open override func copy() -> Any { self }
-    /// The same object.
+    /// Returns the same object: a cached response is immutable.
     open func copy(with zone: NSZone? = nil) -> Any { self }
 
     open override func isEqual(_ value: Any?) -> Bool {
@@ -95,7 +95,8 @@ open class CachedURLResponse: NSObject, NSSecureCoding, NSCopying, @unchecked Se
     }
 }
 
-/// What of an entry the core does not know, as it keeps it: the program's own, and what a response that is none of HTTP says.
+/// The data of an entry that the core stores without interpreting it: the program's `userInfo`, and the properties of a
+/// response that is not HTTP.
 private struct Envelope {
     let userInfo: [AnyHashable: Any]?
     private let plain: [String: Any]?
@@ -145,8 +146,8 @@ private struct Envelope {
 }
 
 extension Response {
-    /// With the length that its fields state, as it had when it was stored: a cache knows that of every body. Content-Length
-    /// counts the bytes before a content coding is undone.
+    /// Returns the response with the content length that it stated when it was stored; the cache otherwise knows the
+    /// actual length of every body. Content-Length counts the bytes before content decoding.
     fileprivate var withStatedLength: Response {
         guard let http else { return self }
         let stated = http.headers.contains(.contentEncoding) ? nil : http.headers[.contentLength].flatMap { Int64($0) }
@@ -159,7 +160,7 @@ extension Response {
 }
 
 extension URLResponse {
-    /// As the core has it. What is none of HTTP counts as found.
+    /// Returns the core's form of the response. A response that is not HTTP counts as status 200.
     final func core(_ url: URL) -> Response {
         if let loaded { return loaded }
         let length = expectedContentLength >= 0 ? expectedContentLength : nil

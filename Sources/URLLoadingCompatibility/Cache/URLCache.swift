@@ -3,21 +3,21 @@ import Synchronization
 import URLLoading
 import URLLoadingIO
 
-/// Keeps responses, in memory and on disk, and answers from them.
+/// Stores responses in memory and on disk, and answers requests from them.
 ///
 /// ```swift
 /// let configuration = URLSessionConfiguration.default
 /// configuration.urlCache = URLCache(memoryCapacity: 16 << 20, diskCapacity: 256 << 20, diskPath: "/var/cache/images")
 /// let kept = configuration.urlCache?.cachedResponse(for: URLRequest(url: url))
 /// ```
-/// A view of the core's `ResponseCache`, which sessions use without a detour; what may be kept and what answers is HTTP's to
-/// say (RFC 9111). Of a subclass sessions ask the methods for data tasks, which ask those for requests: what it overrides is
-/// heard. All of it may be used from any thread; looking something up may wait for the disk.
+/// A view of the core's `ResponseCache`, which sessions use directly. RFC 9111 decides which responses may be stored
+/// and reused. For a subclass, sessions call the methods for data tasks, whose default implementations call those for
+/// requests, so every override takes effect. All members may be used from any thread; a lookup may wait for the disk.
 open class URLCache: NSObject, @unchecked Sendable {
-    /// Where a response may be kept.
+    /// The places where a response may be stored.
     public enum StoragePolicy: UInt, Sendable {
         case allowed = 0
-        /// Never in a file.
+        /// In memory, never in a file.
         case allowedInMemoryOnly = 1
         case notAllowed = 2
     }
@@ -25,8 +25,8 @@ open class URLCache: NSObject, @unchecked Sendable {
     private static let standard = Lock<URLCache>(URLCache(.shared))
     private static let isReplaced = Atomic<Bool>(false)
 
-    /// What ``URLSessionConfiguration/default`` has: the core's `ResponseCache.shared`, of this user and program, unless
-    /// another was set here. Sessions that are there already keep theirs.
+    /// The cache of ``URLSessionConfiguration/default``: the core's `ResponseCache.shared` of this user and program,
+    /// unless another cache was set. Setting it does not affect existing sessions.
     open class var shared: URLCache {
         get { standard.withLock { $0 } }
         set {
@@ -40,14 +40,15 @@ open class URLCache: NSObject, @unchecked Sendable {
     final let core: ResponseCache
 
     /// - Parameters:
-    ///   - memoryCapacity: bytes.
-    ///   - diskCapacity: bytes; 0 touches no file.
-    ///   - path: of a folder, made when it is needed; `nil` for that of this user and program, which all such caches share.
+    ///   - memoryCapacity: the memory capacity in bytes.
+    ///   - diskCapacity: the disk capacity in bytes; with 0 no file is used.
+    ///   - path: the path of a folder, created when it is needed; `nil` for the folder of this user and program, which
+    ///     all such caches share.
     public init(memoryCapacity: Int, diskCapacity: Int, diskPath path: String?) {
         core = Self.make(memoryCapacity, diskCapacity, path.map { URL(fileURLWithPath: $0, isDirectory: true) })
     }
 
-    /// The same for the URL of a folder.
+    /// Creates a cache in the folder with this URL; `nil` for the folder of this user and program.
     public init(memoryCapacity: Int, diskCapacity: Int, directory directoryURL: URL? = nil) {
         core = Self.make(memoryCapacity, diskCapacity, directoryURL)
     }
@@ -59,10 +60,10 @@ open class URLCache: NSObject, @unchecked Sendable {
         return ResponseCache(memoryCapacity: memory, diskCapacity: Int64(disk), directory: disk > 0 ? folder : nil)
     }
 
-    /// Nothing of it can be overridden.
+    /// Whether this is `URLCache` itself, so that no method is overridden.
     final var isPlain: Bool { type(of: self) == URLCache.self }
 
-    /// The most bytes of a body worth collecting: one is not to drive out all others.
+    /// The size in bytes up to which a body is collected for the cache: a single entry must not evict all others.
     final var largestEntry: Int {
         let capacity = max(memoryCapacity, diskCapacity)
         return min(capacity, max(capacity / 20, 64 << 10))
@@ -70,38 +71,38 @@ open class URLCache: NSObject, @unchecked Sendable {
 
     // MARK: By request
 
-    /// The whole response that is kept for a GET like this, whatever its age.
+    /// Returns the stored response to a GET of this URL, regardless of its age.
     open func cachedResponse(for request: URLRequest) -> CachedURLResponse? {
         guard case .success(let asked) = Request.make(request) else { return nil }
         return core.cachedResponse(for: asked, ofOthers: true).map { CachedURLResponse($0) }
     }
 
-    /// Keeps a response for GETs like this, in place of what was there. Only http and https are kept, what fits, and what
-    /// the ``CachedURLResponse/storagePolicy`` allows. It counts as having come now.
+    /// Stores a response for GETs like this one, replacing the stored one. Only responses to http and https are stored,
+    /// if they fit and ``CachedURLResponse/storagePolicy`` allows it. The response counts as received now.
     open func storeCachedResponse(_ cachedResponse: CachedURLResponse, for request: URLRequest) {
         guard case .success(let asked) = Request.make(request) else { return }
         core.store(cachedResponse.core(for: asked.url), for: asked)
     }
 
-    /// Removes all that is kept for the URL of a request.
+    /// Removes all responses stored for the URL of a request.
     open func removeCachedResponse(for request: URLRequest) {
         if case .success(let asked) = Request.make(request) { core.remove(for: asked) }
     }
 
     open func removeAllCachedResponses() { core.removeAll() }
 
-    /// Removes what came at this moment or later.
+    /// Removes the responses received at this date or later.
     open func removeCachedResponses(since date: Date) { core.removeAll(since: date) }
 
     // MARK: For a task
 
-    /// Keeps a response for the request of a task.
+    /// Stores a response for the request of a task.
     open func storeCachedResponse(_ cachedResponse: CachedURLResponse, for dataTask: URLSessionDataTask) {
         if let request = dataTask.currentRequest { storeCachedResponse(cachedResponse, for: request) }
     }
 
-    /// Gives what is kept for the request of a task.
-    /// - Parameter completionHandler: called once, before this returns; a subclass may call it later.
+    /// Passes the response stored for the request of a task to a closure.
+    /// - Parameter completionHandler: called once, before this method returns; a subclass may call it later.
     open func getCachedResponse(
         for dataTask: URLSessionDataTask, completionHandler: @escaping @Sendable (CachedURLResponse?) -> Void
     ) { completionHandler(dataTask.currentRequest.flatMap { cachedResponse(for: $0) }) }
@@ -112,13 +113,13 @@ open class URLCache: NSObject, @unchecked Sendable {
 
     // MARK: How much
 
-    /// Bytes it may hold in memory. A smaller one takes effect at once.
+    /// The memory capacity in bytes. A reduction takes effect at once.
     open var memoryCapacity: Int {
         get { core.memoryCapacity }
         set { core.memoryCapacity = newValue }
     }
 
-    /// Bytes it may hold on disk; without effect if it was made with 0.
+    /// The disk capacity in bytes; without effect if the cache was created with 0.
     open var diskCapacity: Int {
         get { core.directory == nil ? 0 : Int(clamping: core.diskCapacity) }
         set { core.diskCapacity = Int64(newValue) }

@@ -1,4 +1,4 @@
-// Files that hold one compressed file. That is not a content coding (RFC 9110 §8.4): nobody takes it off unasked.
+// Files compressed with gzip. That is not a content coding (RFC 9110 §8.4), so they are decompressed only on request.
 
 import Foundation
 import URLLoadingWire
@@ -8,16 +8,17 @@ enum CompressedFile {
         ["application/gzip", "application/x-gzip"].contains(type.lowercased())
     }
 
-    /// The name of what is in a file of this name.
+    /// Returns the name of the decompressed file.
     static func inner(_ name: String) -> String {
         let lower = name.lowercased()
         if lower.hasSuffix(".tgz"), name.count > 4 { return name.dropLast(4) + ".tar" }
         return lower.hasSuffix(".gz") && name.count > 3 ? String(name.dropLast(3)) : name
     }
 
-    /// Puts what is in a file in its place, readable by its owner alone. It takes the room of both meanwhile. What has not the
-    /// first bytes of gzip is left as it is: it was decompressed on its way.
-    /// - Throws: `URLError.cannotDecodeRawData` for what is no gzip (RFC 1952) or not whole; what the files throw.
+    /// Replaces a file by its decompressed content, readable by its owner only. Both files exist on the disk meanwhile.
+    /// A file that does not begin with the gzip signature is left unchanged: it was already decompressed in transit.
+    /// - Throws: `URLError.cannotDecodeRawData` for invalid or truncated gzip data (RFC 1952); errors of the file
+    ///   system.
     static func decompress(_ file: URL) throws {
         let target = file.appendingPathExtension("inner")
         let input = try FileHandle(forReadingFrom: file)

@@ -1,4 +1,4 @@
-// The delegate of a connection's session: it passes each call on to the connection's delegate, in the older form.
+// The session delegate behind an `NSURLConnection`: translates each call for the connection's delegate.
 
 import Foundation
 import Synchronization
@@ -19,7 +19,7 @@ final class ConnectionAdaptor: NSObject, URLSessionDataDelegate, URLSessionDownl
         connection.delegate as? any NSURLConnectionDownloadDelegate
     }
 
-    /// The request in its canonical form, or what the delegate makes of it.
+    /// Returns the canonical form of the request, or the request that the delegate chose instead.
     func first(_ request: URLRequest) -> URLRequest? {
         let request = request.canonical
         guard let delegate = dataDelegate else { return request }
@@ -107,7 +107,7 @@ final class ConnectionAdaptor: NSObject, URLSessionDataDelegate, URLSessionDownl
         _ session: URLSession, downloadTask: URLSessionDownloadTask, didResumeAtOffset fileOffset: Int64,
         expectedTotalBytes: Int64
     ) {
-        // From 0 it begins anew: the server has another by now.
+        // An offset of 0 means that the download restarts, because the file on the server has changed.
         guard fileOffset > 0 else { return }
         downloadDelegate?.connectionDidResumeDownloading(
             connection, totalBytesWritten: fileOffset, expectedTotalBytes: expectedTotalBytes)
@@ -125,8 +125,8 @@ final class ConnectionAdaptor: NSObject, URLSessionDataDelegate, URLSessionDownl
         }
     }
 
-    /// With what a download whose connection was lost goes on: as long as each time brings bytes, and there is a delegate. The
-    /// token itself, for its data would keep the file on the disk.
+    /// Returns the token with which a download resumes after a lost connection, as long as every attempt brings bytes
+    /// and there is a delegate. The token is used directly, because reading its data would keep the file on the disk.
     private func rest(after error: URLError) -> ResumeToken? {
         guard downloadDelegate != nil, error.code == .networkConnectionLost,
             let token = (error.userInfo[NSUnderlyingErrorKey] as? LoadError)?.resumeToken
@@ -146,33 +146,33 @@ final class ConnectionAdaptor: NSObject, URLSessionDataDelegate, URLSessionDownl
     }
 }
 
-/// How far the download of a connection is.
+/// The progress of a connection's download.
 private struct DownloadProgress: Sendable {
     private enum Loss: Sendable {
         case none
-        /// The connection was lost, and the download goes on.
+        /// The connection was lost and the download resumes.
         case lost(URLError)
-        /// The server refused the rest: what it sent is an error's page.
+        /// The server refused the rest of the file and sent an error response instead.
         case refused(URLError)
     }
     /// Bytes in the file.
     var written: Int64 = 0
-    /// Bytes in the file when the download was resumed last.
+    /// Bytes in the file when the download was last resumed.
     private var resumedAt: Int64 = 0
     private var resumptions = 0
     private var loss = Loss.none
 
-    /// The error of a download whose rest was refused.
+    /// The error of a download whose rest was refused; `nil` otherwise.
     var refusal: URLError? { if case .refused(let error) = loss { error } else { nil } }
 
-    /// Returns whether the download goes on after the loss of its connection.
+    /// Records a lost connection. Returns whether the download resumes.
     mutating func resume(after error: URLError, atMost limit: Int) -> Bool {
         guard written > resumedAt, resumptions < limit else { return false }
         (resumedAt, resumptions, loss) = (written, resumptions + 1, .lost(error))
         return true
     }
 
-    /// The response is an error. Returns whether it is the answer to a resumption.
+    /// Records an error response. Returns whether it is the answer to a resumed download.
     mutating func refuse() -> Bool {
         switch loss {
         case .none: return false
@@ -184,7 +184,7 @@ private struct DownloadProgress: Sendable {
 }
 
 extension URLRequest {
-    /// A URL of http without a path means that of `/` (RFC 9110 §4.2.3).
+    /// The request with the path `/` if an http URL has an empty path (RFC 9110 §4.2.3).
     var canonical: URLRequest {
         guard let url, url.path.isEmpty, ["http", "https"].contains(url.scheme?.lowercased()),
             var parts = URLComponents(url: url, resolvingAgainstBaseURL: true)
@@ -196,7 +196,7 @@ extension URLRequest {
     }
 }
 
-/// Takes answers as the older classes give them, and tells the delegate when one was `cancel`.
+/// Receives the answers of delegates of the older classes, and notifies the delegate if the answer was `cancel`.
 final class OldSender<Delegate>: NSObject, URLAuthenticationChallengeSender, Sendable {
     private let reply: ChallengeSender.Reply
     private let lane: DelegateLane
@@ -221,7 +221,7 @@ final class OldSender<Delegate>: NSObject, URLAuthenticationChallengeSender, Sen
     }
 
     func cancel(_ challenge: URLAuthenticationChallenge) {
-        // Before the end that follows from it.
+        // Notifies the delegate before the end of the load, which follows from the cancellation.
         lane.append(
             .call { [self] in
                 if let delegate = delegate() { tell(delegate, challenge) }

@@ -1,5 +1,5 @@
-// The delegate of a download's session. A download begins as a data task, so that its response is heard before its file
-// is chosen; then it becomes one.
+// The session delegate behind an `NSURLDownload`. The download begins as a data task, so that the delegate sees the
+// response before it chooses the file; then the task becomes a download task.
 
 import Foundation
 import Synchronization
@@ -8,7 +8,7 @@ import URLLoadingIO
 final class DownloadAdaptor: NSObject, URLSessionDataDelegate, URLSessionDownloadDelegate, Sendable {
     private let download: NSURLDownload
     private let failure = Lock<(any Error)?>(nil)
-    /// The delegate wants the file decompressed. Written and read on the delegate's queue.
+    /// Whether the delegate wants the file decompressed. Accessed on the delegate's queue only.
     private let isToBeDecompressed = Atomic<Bool>(false)
     private var decompresses: Bool { isToBeDecompressed.load(ordering: .relaxed) }
 
@@ -87,7 +87,7 @@ final class DownloadAdaptor: NSObject, URLSessionDataDelegate, URLSessionDownloa
             let path = try download.take(location, suggested: name(downloadTask.response))
             download.delegate?.download(download, didCreateDestination: path)
         } catch {
-            // The decompressed file is not the one that goes with its task.
+            // The session removes only the task's own file, not the decompressed one.
             if decompresses { try? FileManager.default.removeItem(at: location) }
             if let error = error as? URLError { return failure.withLock { $0 = error } }
             failure.withLock { $0 = URLError.described(.cannotMoveFile, [NSUnderlyingErrorKey: error]) }
@@ -96,7 +96,7 @@ final class DownloadAdaptor: NSObject, URLSessionDataDelegate, URLSessionDownloa
 
     func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
         let error = error ?? failure.withLock { $0 }
-        // Reading the data keeps the file.
+        // Reading the resume data keeps the partial file on the disk.
         if !download.deletesFileUponFailure, let data = (error as? URLError)?.downloadTaskResumeData {
             download.keep(data)
         }

@@ -2,21 +2,21 @@ public import Foundation
 import Synchronization
 import URLLoadingIO
 
-/// One load with a delegate, as programs did it before there were sessions.
+/// One load with a delegate: the API that preceded sessions.
 ///
 /// ```swift
 /// let connection = NSURLConnection(request: URLRequest(url: url), delegate: self)
 /// ```
-/// The delegate is called on the run loop of the thread that made the connection, in its default mode, unless
-/// ``schedule(in:forMode:)`` or ``setDelegateQueue(_:)`` say otherwise. It is held until its last call. Each connection with
-/// a delegate has a session of its own, so what one delegate trusts serves nobody else.
+/// The delegate is called on the run loop of the thread that created the connection, in the default mode, unless
+/// ``schedule(in:forMode:)`` or ``setDelegateQueue(_:)`` say otherwise. It is retained until its last call. Each
+/// connection with a delegate has a session of its own, so a server trusted by one delegate is not trusted for another.
 open class NSURLConnection: NSObject, @unchecked Sendable {
     private struct State: Sendable {
-        // The program's; called on its queue or run loop alone.
+        // The program's delegate, called on its queue or run loop only.
         nonisolated(unsafe) var delegate: (any NSURLConnectionDelegate)?
         var queue: OperationQueue?
         var isStarted = false
-        /// Over, or cancelled: nothing more is told.
+        /// Whether the connection has ended or was cancelled: no further calls are made.
         var isOver = false
         var session: URLSession?
         var task: URLSessionTask?
@@ -28,8 +28,8 @@ open class NSURLConnection: NSObject, @unchecked Sendable {
     /// - Parameters:
     ///   - delegate: an ``NSURLConnectionDataDelegate``, or an ``NSURLConnectionDownloadDelegate``, for which the body is
     ///     loaded into a file.
-    ///   - startImmediately: otherwise ``start()`` begins.
-    /// - Returns: `nil` if nothing can load the request; see ``canHandle(_:)``.
+    ///   - startImmediately: whether the load begins at once; otherwise ``start()`` begins it.
+    /// - Returns: `nil` if neither the library nor a registered class can load the request; see ``canHandle(_:)``.
     public init?(request: URLRequest, delegate: Any?, startImmediately: Bool) {
         guard Self.canLoad(request) else { return nil }
         original = request
@@ -38,43 +38,44 @@ open class NSURLConnection: NSObject, @unchecked Sendable {
         if startImmediately { begin() }
     }
 
-    /// The same, begun at once.
+    /// Creates a connection and begins its load at once.
     public convenience init?(request: URLRequest, delegate: Any?) {
         self.init(request: request, delegate: delegate, startImmediately: true)
     }
 
-    /// What was asked for.
+    /// The request with which the connection was created.
     open var originalRequest: URLRequest { original }
-    /// What is loaded: after redirects, the last request.
+    /// The request being loaded: after redirects, the last one.
     open var currentRequest: URLRequest { state.withLock { $0.task }?.currentRequest ?? original }
 
     // MARK: Controls
 
-    /// Begins a connection that was made with `startImmediately: false`. Does nothing to one that has begun.
+    /// Begins a connection that was created with `startImmediately: false`. Has no effect on one that has begun.
     open func start() { begin() }
 
-    /// Ends the connection. The delegate is not called any more.
+    /// Ends the connection. No further calls are made to the delegate.
     open func cancel() {
         let (task, delegate, session) = state.withLock { state in
             (state.isOver, state.isStarted) = (true, true)
             return (state.task, state.delegate.take(), state.session.take())
         }
         task?.cancel()
-        // Its queue may never run again.
+        // The delegate queue of a cancelled connection may never run again.
         session?.finishTasksAndInvalidate()
         withExtendedLifetime(delegate) {}
     }
 
-    /// The delegate is called on this run loop, too. For a connection that has not begun, or uses run loops.
+    /// Adds a run loop on which the delegate may be called. For a connection that has not begun, or that uses run
+    /// loops.
     open func schedule(in runLoop: RunLoop, forMode mode: RunLoop.Mode) { runLoops.schedule(in: runLoop, mode) }
-    /// Not any more.
+    /// Removes a run loop from those on which the delegate may be called.
     open func unschedule(from runLoop: RunLoop, forMode mode: RunLoop.Mode) { runLoops.unschedule(from: runLoop, mode) }
-    /// Where the delegate is called, in the place of a run loop. For a connection that has not begun.
+    /// Sets the queue on which the delegate is called instead of a run loop. For a connection that has not begun.
     open func setDelegateQueue(_ queue: OperationQueue?) { state.withLock { $0.queue = queue } }
 
     // MARK: Without a delegate
 
-    /// Whether the library or a registered ``URLProtocol`` can load the scheme of a request.
+    /// Returns whether the library or a registered ``URLProtocol`` can load the scheme of a request.
     open class func canHandle(_ request: URLRequest) -> Bool { canLoad(request) }
 
     private static func canLoad(_ request: URLRequest) -> Bool {
@@ -84,9 +85,10 @@ open class NSURLConnection: NSObject, @unchecked Sendable {
 
     private static let simple = URLSession(configuration: .default)
 
-    /// Loads a request, and blocks the calling thread until it is done. Not for the main thread, and not for async code.
-    /// - Parameter response: gets the response.
-    /// - Throws: `URLError`. A 4xx or 5xx status is no error.
+    /// Loads a request and blocks the calling thread until the load ends. Not for the main thread, and not for async
+    /// code.
+    /// - Parameter response: receives the response.
+    /// - Throws: `URLError`. A 4xx or 5xx status is not an error.
     open class func sendSynchronousRequest(
         _ request: URLRequest, returning response: UnsafeMutablePointer<URLResponse?>?
     ) throws -> Data {
@@ -96,7 +98,7 @@ open class NSURLConnection: NSObject, @unchecked Sendable {
             result.withLock { $0 = (data, response, error) }
             done.signal()
         }
-        // Driven by the poller's thread: those of the pool may all be blocked by the likes of us.
+        // Runs on the poller's thread, because all threads of the pool may be blocked by calls like this one.
         Task(executorPreference: Poller.shared) { task.resume() }
         done.wait()
         let (data, known, error) = result.withLock { $0 }
@@ -105,9 +107,9 @@ open class NSURLConnection: NSObject, @unchecked Sendable {
         return data
     }
 
-    /// Loads a request.
+    /// Loads a request and passes the result to a closure.
     /// - Parameters:
-    ///   - queue: where the handler is called.
+    ///   - queue: the queue on which the handler is called.
     ///   - handler: called once, with response and body, or an error.
     open class func sendAsynchronousRequest(
         _ request: URLRequest, queue: OperationQueue,
@@ -132,7 +134,7 @@ open class NSURLConnection: NSObject, @unchecked Sendable {
         let adaptor = ConnectionAdaptor(self)
         let session = URLSession(configuration: configuration, delegate: adaptor, delegateQueue: queue ?? runLoops)
         state.withLock { $0.session = session }
-        // Asked where everything is asked: what is sent first (checklist 64, 152).
+        // The delegate is asked on its queue which request to send first (checklist 64, 152).
         session.lane.append(.call { [self] in load(adaptor.first(original), session) })
     }
 
@@ -143,7 +145,7 @@ open class NSURLConnection: NSObject, @unchecked Sendable {
         follow(isDownload ? session.downloadTask(with: request) : session.dataTask(with: request))
     }
 
-    /// Begins a task: the first, or one that goes on where the one before it broke off.
+    /// Begins a task: the first one, or one that resumes a download after a lost connection.
     final func follow(_ task: URLSessionTask) {
         let isOver = state.withLock { state in
             state.task = task
@@ -152,10 +154,10 @@ open class NSURLConnection: NSObject, @unchecked Sendable {
         if isOver { task.cancel() } else { task.resume() }
     }
 
-    /// `nil` once nothing more is told.
+    /// The delegate; `nil` after the end of the connection.
     final var delegate: (any NSURLConnectionDelegate)? { state.withLock { $0.isOver ? nil : $0.delegate } }
 
-    /// The last call.
+    /// Makes the last call to the delegate.
     final func end(_ call: (any NSURLConnectionDelegate) -> Void) {
         let (delegate, session) = state.withLock { state -> ((any NSURLConnectionDelegate)?, URLSession?) in
             defer { state.isOver = true }

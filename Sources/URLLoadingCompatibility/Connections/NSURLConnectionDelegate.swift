@@ -1,26 +1,28 @@
-// What connections tell their delegates. Every method has a default but the one that brings a download's file.
+// The delegate protocols of `NSURLConnection`. Every method has a default except the one that delivers a download's
+// file.
 
 public import Foundation
 
-/// Hears of a connection: its failure and its challenges.
+/// Is notified of a connection's failure and challenges.
 public protocol NSURLConnectionDelegate: NSObjectProtocol {
-    /// The connection has failed: the last call.
+    /// The connection has failed. This is the last call.
     func connection(_ connection: NSURLConnection, didFailWithError error: any Error)
 
-    /// Whether stored credentials are looked for; yes by default.
+    /// Returns whether stored credentials are used; true by default.
     func connectionShouldUseCredentialStorage(_ connection: NSURLConnection) -> Bool
 
-    /// A server or a proxy wants to know who we are, or has shown who it is. To be answered by the challenge's sender, now
-    /// or later. A delegate with this method is asked nothing else about challenges.
+    /// A server or a proxy requests a credential, or presents a certificate to be trusted. The challenge's sender
+    /// receives the answer, now or later. A delegate that implements this method receives no other calls about
+    /// challenges.
     func connection(_ connection: NSURLConnection, willSendRequestFor challenge: URLAuthenticationChallenge)
 
-    /// Asked first: whether `didReceive challenge` is to be called for such a space. With no, what is stored is used. By
-    /// default no for trust and client certificates, yes for all others.
+    /// Returns whether `didReceive challenge` is called for a protection space. If false, stored credentials are used.
+    /// By default false for server trust and client certificates, true for all others.
     func connection(
         _ connection: NSURLConnection, canAuthenticateAgainstProtectionSpace protectionSpace: URLProtectionSpace
     ) -> Bool
 
-    /// To be answered by the challenge's sender, now or later. By default what is stored is used.
+    /// A challenge was received. Its sender receives the answer, now or later. By default stored credentials are used.
     func connection(_ connection: NSURLConnection, didReceive challenge: URLAuthenticationChallenge)
 
     /// The challenge was answered with `cancel`.
@@ -43,34 +45,34 @@ extension NSURLConnectionDelegate {
 }
 
 extension URLProtectionSpace {
-    /// Of delegates that do not say: connection-level spaces are the system's to judge.
+    /// The default of `canAuthenticateAgainstProtectionSpace`: connection-level spaces are left to the library.
     var isAskedByDefault: Bool {
         ![NSURLAuthenticationMethodClientCertificate, NSURLAuthenticationMethodServerTrust].contains(
             authenticationMethod)
     }
 }
 
-/// Hears of a connection's response and body.
+/// Is notified of a connection's response and body.
 public protocol NSURLConnectionDataDelegate: NSURLConnectionDelegate {
-    /// A request is about to be sent: the first (with `nil`), and each that a redirect asks for.
-    /// - Returns: what is sent. `nil` for a redirect delivers the redirect response; for the first request it ends the
-    ///   connection.
+    /// A request is about to be sent: the first one (with a `nil` response), or one that a redirect asks for.
+    /// - Returns: the request to send. For a redirect, `nil` delivers the redirect response; for the first request it
+    ///   ends the connection.
     func connection(
         _ connection: NSURLConnection, willSend request: URLRequest, redirectResponse response: URLResponse?
     ) -> URLRequest?
 
     func connection(_ connection: NSURLConnection, didReceive response: URLResponse)
-    /// A piece of the body.
+    /// A piece of the body was received.
     func connection(_ connection: NSURLConnection, didReceive data: Data)
-    /// The body stream of the request must be sent once more.
+    /// The body stream of the request must be sent again.
     func connection(_ connection: NSURLConnection, needNewBodyStream request: URLRequest) -> InputStream?
     func connection(
         _ connection: NSURLConnection, didSendBodyData bytesWritten: Int, totalBytesWritten: Int,
         totalBytesExpectedToWrite: Int)
-    /// What is to be kept of the response in ``URLCache/shared``; `nil` for nothing.
+    /// Returns the response to store in ``URLCache/shared``; `nil` stores nothing.
     func connection(_ connection: NSURLConnection, willCacheResponse cachedResponse: CachedURLResponse)
         -> CachedURLResponse?
-    /// The last call of a connection that has not failed.
+    /// The load succeeded. This is the last call.
     func connectionDidFinishLoading(_ connection: NSURLConnection)
 }
 
@@ -91,17 +93,18 @@ extension NSURLConnectionDataDelegate {
     public func connectionDidFinishLoading(_ connection: NSURLConnection) {}
 }
 
-/// Hears of a connection that loads into a file.
+/// Is notified of a connection that loads into a file.
 public protocol NSURLConnectionDownloadDelegate: NSURLConnectionDelegate {
     func connection(
         _ connection: NSURLConnection, didWriteData bytesWritten: Int64, totalBytesWritten: Int64,
         expectedTotalBytes: Int64)
-    /// The connection was lost, and the download goes on where it broke off. Where the server has another file by now it
-    /// begins anew, without this call; where it has refused, or knows no ranges, the connection fails with the loss.
+    /// The connection was lost and the download resumes. If the file on the server has changed, the download restarts
+    /// without this call; if the server refuses or does not support ranges, the connection fails with the original
+    /// error.
     func connectionDidResumeDownloading(
         _ connection: NSURLConnection, totalBytesWritten: Int64, expectedTotalBytes: Int64)
-    /// The file is complete: the last call of a connection that has not failed. Removed when this returns, unless it was
-    /// moved.
+    /// The file is complete. This is the last call after success. The file is removed when this method returns, unless
+    /// it was moved.
     func connectionDidFinishDownloading(_ connection: NSURLConnection, destinationURL: URL)
 }
 

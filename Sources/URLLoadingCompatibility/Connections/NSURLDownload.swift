@@ -2,7 +2,7 @@ public import Foundation
 import Synchronization
 import URLLoadingIO
 
-/// One load into a file of the program's choice, as programs did it before there were sessions.
+/// One load into a file of the program's choice: the API that preceded sessions.
 ///
 /// ```swift
 /// let download = NSURLDownload(request: URLRequest(url: url), delegate: self)
@@ -11,11 +11,12 @@ import URLLoadingIO
 ///     download.setDestination("/srv/files/" + filename, allowOverwrite: false)
 /// }
 /// ```
-/// It begins at once. The delegate is called on the run loop of the thread that made it, in its default mode, and is held
-/// until its last call. While it is loaded, the file has another name, in the folder for temporary files.
+/// The download begins at once. The delegate is called on the run loop of the thread that created the download, in the
+/// default mode, and is retained until its last call. During the load the file has another name, in the folder for
+/// temporary files.
 open class NSURLDownload: NSObject, @unchecked Sendable {
     private struct State: Sendable {
-        // The program's; called on its run loop alone.
+        // The program's delegate, called on its run loop only.
         nonisolated(unsafe) var delegate: (any NSURLDownloadDelegate)?
         var isOver = false
         var task: URLSessionTask?
@@ -36,10 +37,10 @@ open class NSURLDownload: NSObject, @unchecked Sendable {
         begin()
     }
 
-    /// Goes on with one that was cancelled or has failed.
+    /// Resumes a download that was cancelled or has failed.
     /// - Parameters:
-    ///   - resumeData: what ``resumeData`` gave.
-    ///   - path: where the complete file goes.
+    ///   - resumeData: the value of ``resumeData`` of the earlier download.
+    ///   - path: the path of the complete file.
     public init(resumeData: Data, delegate: (any NSURLDownloadDelegate)?, path: String) {
         (original, resumed) = (URLRequest(), resumeData)
         state = Lock(State(delegate: delegate, destination: (path, true)))
@@ -47,17 +48,17 @@ open class NSURLDownload: NSObject, @unchecked Sendable {
         begin()
     }
 
-    /// Whether a download can go on whose file of this type was to be decompressed: of gzip it can, since nothing is
-    /// decompressed before it is whole.
+    /// Returns whether a download can be resumed if its file of this type was to be decompressed. True for gzip,
+    /// because files are decompressed only when they are complete.
     open class func canResumeDownloadDecoded(withEncodingMIMEType MIMEType: String) -> Bool {
         CompressedFile.isKnown(MIMEType)
     }
 
-    /// What was asked for; after redirects, the last request.
+    /// The request; after redirects, the last one.
     open var request: URLRequest { state.withLock { $0.task }?.currentRequest ?? original }
 
-    /// Ends the download. The delegate is not called any more. ``resumeData`` is there a little later, if
-    /// ``deletesFileUponFailure`` is off.
+    /// Ends the download. No further calls are made to the delegate. ``resumeData`` becomes available a little later,
+    /// if ``deletesFileUponFailure`` is false.
     open func cancel() {
         let (task, delegate) = state.withLock { state in
             state.isOver = true
@@ -68,19 +69,19 @@ open class NSURLDownload: NSObject, @unchecked Sendable {
         task.cancel { [self] in keep($0) }
     }
 
-    /// Where the file goes. Called by the delegate, in `decideDestinationWithSuggestedFilename` or before; later calls have
-    /// no effect.
-    /// - Parameter allowOverwrite: whether a file that is there is replaced; otherwise a number is added to the name.
+    /// Sets the path of the complete file. To be called in `decideDestinationWithSuggestedFilename` or before; later
+    /// calls have no effect.
+    /// - Parameter allowOverwrite: whether an existing file is replaced; otherwise a number is added to the name.
     open func setDestination(_ path: String, allowOverwrite: Bool) {
         state.withLock { if $0.destination == nil { $0.destination = (path, allowOverwrite) } }
     }
 
-    /// With what the download can go on; `nil` while it is going on, if ``deletesFileUponFailure`` was on, and if its
-    /// server does not allow it.
+    /// The data with which the download can be resumed; `nil` while it is running, if ``deletesFileUponFailure`` was
+    /// true, and if its server does not support it.
     open var resumeData: Data? { state.withLock { $0.resumeData } }
 
-    /// Whether what was loaded is deleted if the download fails or is cancelled; on by default. Off, it is kept for
-    /// ``resumeData``.
+    /// Whether the partial file is deleted if the download fails or is cancelled; true by default. If false, the file
+    /// is kept for ``resumeData``.
     open var deletesFileUponFailure: Bool {
         get { state.withLock { $0.deletesUponFailure } }
         set { state.withLock { $0.deletesUponFailure = newValue } }
@@ -119,10 +120,10 @@ open class NSURLDownload: NSObject, @unchecked Sendable {
 
     final func follow(_ task: URLSessionTask) { state.withLock { $0.task = task } }
 
-    /// `nil` once nothing more is told.
+    /// The delegate; `nil` after the end of the download.
     final var delegate: (any NSURLDownloadDelegate)? { state.withLock { $0.isOver ? nil : $0.delegate } }
 
-    /// The last call.
+    /// Makes the last call to the delegate.
     final func end(_ call: (any NSURLDownloadDelegate) -> Void) {
         let delegate = state.withLock { state -> (any NSURLDownloadDelegate)? in
             defer { state.isOver = true }
@@ -133,12 +134,13 @@ open class NSURLDownload: NSObject, @unchecked Sendable {
 
     final func keep(_ data: Data?) { state.withLock { if !$0.deletesUponFailure { $0.resumeData = data } } }
 
-    /// The file gets its name.
+    /// Moves the complete file to its destination.
     final func take(_ location: URL, suggested: String) throws -> String {
         let fallback = FileManager.default.temporaryDirectory.appendingPathComponent(suggested).path
         let (path, overwrites) = state.withLock { $0.destination } ?? (fallback, false)
         let place = overwrites ? URL(fileURLWithPath: path) : Self.free(path)
-        // Until now for its owner alone; from here on as any new file, or as the one it replaces.
+        // The temporary file is readable by its owner only; the destination gets the permissions of a new file, or of
+        // the file it replaces.
         let permissions = FileWriter.permissions(at: place.path) ?? FileWriter.permissionsOfNewFiles
         if overwrites { try? FileManager.default.removeItem(at: place) }
         try FileManager.default.moveItem(at: location, to: place)
@@ -146,7 +148,7 @@ open class NSURLDownload: NSObject, @unchecked Sendable {
         return place.path
     }
 
-    /// A name that no file has: with a number behind it, if need be.
+    /// Returns a path at which no file exists, with a number added if necessary.
     private static func free(_ path: String) -> URL {
         let wanted = URL(fileURLWithPath: path)
         let stem = wanted.deletingPathExtension().lastPathComponent

@@ -1,41 +1,41 @@
 public import Foundation
 
-/// Hears of a download. Every method has a default.
+/// Is notified of a download. Every method has a default.
 public protocol NSURLDownloadDelegate: NSObjectProtocol {
-    /// The first call.
+    /// The download has begun. This is the first call.
     func downloadDidBegin(_ download: NSURLDownload)
-    /// A request is about to be sent: the first (with `nil`), and each that a redirect asks for.
-    /// - Returns: what is sent; `nil` ends the download, or delivers the redirect response.
+    /// A request is about to be sent: the first one (with a `nil` response), or one that a redirect asks for.
+    /// - Returns: the request to send; `nil` ends the download, or delivers the redirect response.
     func download(_ download: NSURLDownload, willSend request: URLRequest, redirectResponse: URLResponse?)
         -> URLRequest?
-    /// Asked first: whether `didReceive challenge` is to be called for such a space. By default no for trust and client
-    /// certificates, yes for all others.
+    /// Returns whether `didReceive challenge` is called for a protection space. By default false for server trust and
+    /// client certificates, true for all others.
     func download(
         _ connection: NSURLDownload, canAuthenticateAgainstProtectionSpace protectionSpace: URLProtectionSpace
     ) -> Bool
-    /// To be answered by the challenge's sender, now or later. By default what is stored is used.
+    /// A challenge was received. Its sender receives the answer, now or later. By default stored credentials are used.
     func download(_ download: NSURLDownload, didReceive challenge: URLAuthenticationChallenge)
     /// The challenge was answered with `cancel`.
     func download(_ download: NSURLDownload, didCancel challenge: URLAuthenticationChallenge)
-    /// Whether stored credentials are looked for; yes by default.
+    /// Returns whether stored credentials are used; true by default.
     func downloadShouldUseCredentialStorage(_ download: NSURLDownload) -> Bool
     func download(_ download: NSURLDownload, didReceive response: URLResponse)
-    /// A download goes on here that had ended.
+    /// An earlier download resumes at this offset.
     func download(_ download: NSURLDownload, willResumeWith response: URLResponse, fromByte startingByte: Int64)
-    /// So many bytes were written since the last such call.
+    /// The number of bytes written since the previous call.
     func download(_ download: NSURLDownload, didReceiveDataOfLength length: Int)
-    /// The file is compressed: whether it is to be decompressed when it is whole. Asked for files of the types
-    /// `application/gzip` and `application/x-gzip`, before their destination is. It is done on the delegate's thread.
-    /// No by default; what is compressed only on its way (`Content-Encoding`) always arrives decompressed.
+    /// Returns whether a compressed file is decompressed when it is complete. Called for files of the types
+    /// `application/gzip` and `application/x-gzip`, before the destination is decided. The decompression runs on the
+    /// delegate's thread. False by default; a content coding (`Content-Encoding`) is always removed.
     func download(_ download: NSURLDownload, shouldDecodeSourceDataOfMIMEType encodingType: String) -> Bool
-    /// The place to call ``NSURLDownload/setDestination(_:allowOverwrite:)``. Without a call the file goes to the folder for
-    /// temporary files.
+    /// The method in which to call ``NSURLDownload/setDestination(_:allowOverwrite:)``. Without that call the file is
+    /// placed in the folder for temporary files.
     func download(_ download: NSURLDownload, decideDestinationWithSuggestedFilename filename: String)
-    /// The file has got its name.
+    /// The name of the file was determined.
     func download(_ download: NSURLDownload, didCreateDestination path: String)
-    /// The last call of a download that has not failed.
+    /// The download succeeded. This is the last call.
     func downloadDidFinish(_ download: NSURLDownload)
-    /// The last call of a download that has failed.
+    /// The download has failed. This is the last call.
     func download(_ download: NSURLDownload, didFailWithError error: any Error)
 }
 

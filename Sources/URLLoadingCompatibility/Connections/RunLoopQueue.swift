@@ -1,4 +1,4 @@
-// An operation queue whose operations run on a run loop: where a connection's delegate is called that was given no queue.
+// An operation queue that runs its operations on run loops: used for the delegate of a connection without a queue.
 
 import Foundation
 import Synchronization
@@ -7,7 +7,7 @@ import URLLoadingIO
 // Unchecked, as any subclass of `OperationQueue` must be; its one property is a lock.
 final class RunLoopQueue: OperationQueue, @unchecked Sendable {
     private struct Place: Sendable {
-        // Run loops are safe among threads for adding timers, which is all that is done with them from elsewhere.
+        // Other threads only add timers to the run loop, which is thread-safe.
         nonisolated(unsafe) let loop: RunLoop
         let mode: RunLoop.Mode
     }
@@ -45,7 +45,7 @@ final class RunLoopQueue: OperationQueue, @unchecked Sendable {
 
     override func addOperation(_ block: @escaping @Sendable () -> Void) { addOperation(BlockOperation(block: block)) }
 
-    /// A timer that is due wakes a run loop, whichever thread adds it.
+    /// Wakes the run loops with a timer that is already due; a timer may be added from any thread.
     private func wake() {
         let places = state.withLock { $0.waiting.isEmpty ? [] : $0.places }
         for place in places {
@@ -54,7 +54,7 @@ final class RunLoopQueue: OperationQueue, @unchecked Sendable {
         }
     }
 
-    /// On one of the run loops. Operations that are added meanwhile have timers of their own.
+    /// Runs the operations on one of the run loops. Operations added meanwhile have timers of their own.
     private func run() {
         let due = state.withLock { state in
             defer { state.waiting = [] }

@@ -1,4 +1,4 @@
-// Between a cookie and the dictionary that describes it.
+// Conversion between a cookie and its dictionary of properties.
 
 import Foundation
 import URLLoadingWire
@@ -30,12 +30,13 @@ extension HTTPCookie.Facts {
         ports = text(.port).map { $0.split(separator: ",").compactMap { Int($0.trimmingCharacters(in: .whitespaces)) } }
     }
 
-    /// A string, or a part of one, as `split` gives it.
+    /// Returns a string or substring as `String`; `nil` for other types.
     private static func text(_ value: Any?) -> String? {
         (value as? String) ?? (value as? Substring).map { String($0) }
     }
 
-    /// Apple's dictionaries have strings for it, and any string means yes.
+    /// Returns whether a Boolean property is set. Apple's dictionaries hold strings, and any non-empty string means
+    /// true.
     private static func isSet(_ value: Any?) -> Bool {
         if let text = text(value) { return !text.isEmpty }
         return (value as? NSNumber)?.boolValue ?? (value as? Bool) ?? false
@@ -45,7 +46,7 @@ extension HTTPCookie.Facts {
         moment(expires, age).map { min(max($0, .distantPast), .distantFuture) }
     }
 
-    /// Not yet within what a store can write down.
+    /// Returns the expiry date. It may lie outside of the range that a store can write.
     private static func moment(_ expires: Any?, _ age: String?) -> Date? {
         if let date = expires as? Date { return date.timeIntervalSinceReferenceDate.isNaN ? nil : date }
         if let seconds = text(expires).flatMap({ CookieDate.parse($0.utf8) }) {

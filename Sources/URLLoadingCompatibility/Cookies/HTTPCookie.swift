@@ -2,26 +2,27 @@ public import Foundation
 import URLLoading
 import URLLoadingWire
 
-/// A cookie, as an object that does not change.
+/// An HTTP cookie. Immutable.
 ///
 /// ```swift
 /// let cookie = HTTPCookie(properties: [.name: "theme", .value: "dark", .domain: "example.org", .path: "/"])
 /// if let cookie { HTTPCookieStorage.shared.setCookie(cookie) }
 /// ```
-/// Two are equal if all they say is. What a storage gives back has what RFC 6265bis knows: no comment, no ports, version 0.
+/// Two cookies are equal if all their properties are. A cookie returned by a storage has the attributes of RFC 6265bis
+/// only: no comment, no ports, version 0.
 open class HTTPCookie: NSObject, @unchecked Sendable {
-    /// Which cookies of servers a ``HTTPCookieStorage`` takes.
+    /// The cookies that an ``HTTPCookieStorage`` accepts from servers.
     public enum AcceptPolicy: UInt, Sendable {
         case always = 0
         case never = 1
-        /// Those of the site of the main document alone.
+        /// Only cookies of the site of the main document.
         case onlyFromMainDocumentDomain = 2
     }
 
     struct Facts: Sendable, Hashable {
         var name: String
         var value: String
-        /// With a dot in front if it goes to what lies below it.
+        /// The domain, with a leading dot if subdomains are included.
         var domain: String
         var path: String
         var expires: Date?
@@ -35,8 +36,8 @@ open class HTTPCookie: NSObject, @unchecked Sendable {
     }
     final let facts: Facts
 
-    /// `nil` if name, value, path, or both domain and origin are missing or no strings, and of what would break a field of
-    /// HTTP.
+    /// Returns `nil` if name, value, path, or both domain and origin URL are missing or no strings, and if a value
+    /// contains characters that are invalid in an HTTP field.
     public init?(properties: [HTTPCookiePropertyKey: Any]) {
         guard let facts = Facts(properties) else { return nil }
         self.facts = facts
@@ -50,7 +51,7 @@ open class HTTPCookie: NSObject, @unchecked Sendable {
             sameSite: cookie.sameSite?.rawValue.lowercased())
     }
 
-    /// As a store keeps it; `nil` if none would.
+    /// The cookie in the core's form; `nil` if a store would not accept it.
     final var core: Cookie? {
         Cookie(
             name: facts.name, value: facts.value, domain: facts.domain, isHostOnly: !facts.domain.hasPrefix("."),
@@ -61,22 +62,23 @@ open class HTTPCookie: NSObject, @unchecked Sendable {
 
     // MARK: Fields
 
-    /// The field that sends these cookies, in their order; empty without cookies.
+    /// Returns the request field that sends these cookies, in their order; empty without cookies.
     open class func requestHeaderFields(with cookies: [HTTPCookie]) -> [String: String] {
         guard !cookies.isEmpty else { return [:] }
         return ["Cookie": cookies.map { $0.name.isEmpty ? $0.value : "\($0.name)=\($0.value)" }.joined(separator: "; ")]
     }
 
-    /// The cookies that a response sets, without those whose domain is not its sender's to set.
+    /// Returns the cookies that a response sets, without those whose domain its sender may not set.
     /// - Parameters:
-    ///   - headerFields: several `Set-Cookie` may be joined with commas, also with an end of a line behind each.
-    ///   - URL: where the response comes from.
+    ///   - headerFields: the response fields; several `Set-Cookie` values may be joined with commas, each followed by
+    ///     an optional line ending.
+    ///   - URL: the URL of the response.
     open class func cookies(withResponseHeaderFields headerFields: [String: String], for URL: URL) -> [HTTPCookie] {
         var headers = Headers()
         for (name, value) in headerFields where name.lowercased() == "set-cookie" {
             for field in JoinedCookies.split(value) { headers.append(.setCookie, field) }
         }
-        // Whether one that is secure may be set from here, whoever keeps it decides.
+        // The URL counts as https here: the storage decides whether a secure cookie may be set from the actual URL.
         var parts = URLComponents(url: URL, resolvingAgainstBaseURL: true)
         if parts?.scheme?.lowercased() == "http" { parts?.scheme = "https" }
         return Cookie.cookies(in: headers, from: parts?.url ?? URL).map { HTTPCookie($0) }
@@ -84,42 +86,42 @@ open class HTTPCookie: NSObject, @unchecked Sendable {
 
     // MARK: What it says
 
-    /// All of it, good for ``init(properties:)`` and for property lists.
+    /// All properties, suitable for ``init(properties:)`` and for property lists.
     open var properties: [HTTPCookiePropertyKey: Any]? { facts.properties }
-    /// 0, or 1 for one of RFC 2965.
+    /// The version: 0, or 1 for a cookie of RFC 2965.
     open var version: Int { facts.version }
     open var name: String { facts.name }
     open var value: String { facts.value }
-    /// When it ends; `nil` for the end of the session.
+    /// The expiry date; `nil` for a session cookie.
     open var expiresDate: Date? { facts.expires }
-    /// Whether it ends with the session, whatever that is.
+    /// Whether the cookie expires at the end of the session.
     open var isSessionOnly: Bool { facts.expires == nil }
-    /// A host; with a dot in front, what lies below it as well.
+    /// The domain; with a leading dot it includes subdomains.
     open var domain: String { facts.domain }
-    /// It goes to this path, and to what lies below it.
+    /// The path; the cookie is sent to this path and to the paths below it.
     open var path: String { facts.path }
-    /// Whether it goes over secure connections alone.
+    /// Whether the cookie is sent over secure connections only.
     open var isSecure: Bool { facts.isSecure }
-    /// Whether it is for HTTP alone, and not for scripts.
+    /// Whether the cookie is hidden from scripts.
     open var isHTTPOnly: Bool { facts.isHTTPOnly }
     open var comment: String? { facts.comment }
     open var commentURL: URL? { facts.commentURL }
-    /// The ports it is meant for; `nil` for all.
+    /// The ports to which the cookie is restricted; `nil` for all.
     open var portList: [NSNumber]? { facts.ports.map { $0.map { NSNumber(value: $0) } } }
-    /// To whose requests it is added, if that was said.
+    /// The SameSite policy, if the cookie states one.
     open var sameSitePolicy: HTTPCookieStringPolicy? { facts.sameSite.map { HTTPCookieStringPolicy(rawValue: $0) } }
 
-    /// Everything but the value: `<HTTPCookie theme=… example.org/>`.
+    /// A description without the value: `<HTTPCookie theme=… example.org/>`.
     open override var description: String { "<HTTPCookie \(name)=… \(domain)\(path)\(isSecure ? " secure" : "")>" }
 
     open override func isEqual(_ object: Any?) -> Bool { (object as? HTTPCookie).map { facts == $0.facts } ?? false }
     open override var hash: Int { facts.hashValue }
 }
 
-/// Several Set-Cookie fields in one, as dictionaries have them.
+/// Splits several Set-Cookie fields that were joined into one string, as in dictionaries of fields.
 enum JoinedCookies {
-    /// A comma ends a cookie if a name and `=` follow it: those within dates are followed by a day. Blanks and ends of lines
-    /// may stand between the comma and the name.
+    /// Returns the individual cookies. A comma separates two cookies if a name and `=` follow it; a comma within a date
+    /// is followed by a day. Blanks and line endings may precede the name.
     static func split(_ text: String) -> [String] {
         let bytes = Array(text.utf8)
         var parts: [String] = []

@@ -1,43 +1,43 @@
-/// What a cookie is made of; see ``HTTPCookie/init(properties:)``.
+/// The keys of a cookie's properties; see ``HTTPCookie/init(properties:)``.
 public struct HTTPCookiePropertyKey: RawRepresentable, Equatable, Hashable, Sendable {
     public let rawValue: String
 
     public init(_ rawValue: String) { self.rawValue = rawValue }
     public init(rawValue: String) { self.rawValue = rawValue }
 
-    /// `String`; needed.
+    /// The name: `String`; required.
     public static let name = HTTPCookiePropertyKey("Name")
-    /// `String`; needed.
+    /// The value: `String`; required.
     public static let value = HTTPCookiePropertyKey("Value")
-    /// `URL` or `String`: whose host is the domain, if there is no ``domain``.
+    /// The origin: `URL` or `String`. Its host is the domain if there is no ``domain``.
     public static let originURL = HTTPCookiePropertyKey("OriginURL")
-    /// `String` or a number: 0 or 1.
+    /// The version: `String` or a number, 0 or 1.
     public static let version = HTTPCookiePropertyKey("Version")
-    /// `String`: one host, or, with a dot in front, what lies below it as well.
+    /// The domain: `String` with one host, or with a leading dot to include subdomains.
     public static let domain = HTTPCookiePropertyKey("Domain")
-    /// `String`, with a slash in front; needed.
+    /// The path: `String` with a leading slash; required.
     public static let path = HTTPCookiePropertyKey("Path")
-    /// Any string that is not empty, or `true`: over secure connections alone.
+    /// Secure connections only: `true` or any non-empty string.
     public static let secure = HTTPCookiePropertyKey("Secure")
-    /// `Date` or a string with a date: when it ends.
+    /// The expiry date: `Date` or a string with a date.
     public static let expires = HTTPCookiePropertyKey("Expires")
-    /// `String`.
+    /// The comment: `String`.
     public static let comment = HTTPCookiePropertyKey("Comment")
-    /// `URL` or `String`.
+    /// The URL of a comment: `URL` or `String`.
     public static let commentURL = HTTPCookiePropertyKey("CommentURL")
-    /// `"TRUE"`: it ends with the session, whatever else is said.
+    /// `"TRUE"` makes it a session cookie, regardless of the other properties.
     public static let discard = HTTPCookiePropertyKey("Discard")
-    /// `String` or a number: seconds from now, where there is no ``expires``.
+    /// The lifetime: `String` or a number, in seconds from now; used if there is no ``expires``.
     public static let maximumAge = HTTPCookiePropertyKey("Max-Age")
-    /// `String`: numbers with commas between.
+    /// The ports: `String` with comma-separated numbers.
     public static let port = HTTPCookiePropertyKey("Port")
-    /// One of ``HTTPCookieStringPolicy``.
+    /// The SameSite policy: an ``HTTPCookieStringPolicy``.
     public static let sameSitePolicy = HTTPCookiePropertyKey("SameSite")
-    /// As ``secure``: for HTTP alone. Apple has no name for it, and takes it all the same.
+    /// Hidden from scripts: `true` or any non-empty string. Apple has no public constant for this key, but accepts it.
     static let httpOnly = HTTPCookiePropertyKey("HttpOnly")
 }
 
-/// To whose requests a cookie is added.
+/// The values of the SameSite attribute.
 public struct HTTPCookieStringPolicy: RawRepresentable, Equatable, Hashable, Sendable {
     public let rawValue: String
     public init(rawValue: String) { self.rawValue = rawValue }

@@ -4,32 +4,32 @@ import URLLoading
 import URLLoadingIO
 
 extension NSNotification.Name {
-    /// Cookies of a ``HTTPCookieStorage`` have changed, by a session or by hand; it is the object. Posted soon after, on a
-    /// thread of its own.
+    /// Posted after the cookies of an ``HTTPCookieStorage`` were changed by a session or by the program; the object is
+    /// the storage. Posted asynchronously, on a thread of its own.
     public static let NSHTTPCookieManagerCookiesChanged = NSNotification.Name(
         "NSHTTPCookieManagerCookiesChangedNotification")
-    /// The same of its ``HTTPCookieStorage/cookieAcceptPolicy``.
+    /// Posted after ``HTTPCookieStorage/cookieAcceptPolicy`` was changed; the object is the storage.
     public static let NSHTTPCookieManagerAcceptPolicyChanged = NSNotification.Name(
         "NSHTTPCookieManagerAcceptPolicyChangedNotification")
 }
 
-/// Cookies of the sessions that have it in their configuration.
+/// The cookies of the sessions whose configuration contains this storage.
 ///
 /// ```swift
 /// for cookie in HTTPCookieStorage.shared.cookies(for: url) ?? [] { print(cookie.name) }
 /// ```
-/// A view of the core's `CookieStore`, which says what is taken (RFC 6265bis) and how it is kept: ``shared`` is
-/// `CookieStore.shared`, of this user and program. All of it may be used from any thread.
+/// A view of the core's `CookieStore`, which implements RFC 6265bis and the storage: ``shared`` is
+/// `CookieStore.shared`, of this user and program. All members may be used from any thread.
 open class HTTPCookieStorage: NSObject, @unchecked Sendable {
     private static let standard = HTTPCookieStorage(.shared)
     private static let groups = Lock<[String: HTTPCookieStorage]>([:])
     private static let poster = DispatchQueue(label: "HTTPCookieStorage")
 
-    /// Of this user and program, across runs.
+    /// The persistent storage of this user and program.
     open class var shared: HTTPCookieStorage { standard }
 
-    /// Of all programs of this user that know the name, across runs: in `$XDG_STATE_HOME/<identifier>`. What a name holds
-    /// that is no name of a folder is replaced.
+    /// Returns a persistent storage shared by all programs of this user that use the same name, in
+    /// `$XDG_STATE_HOME/<identifier>`. Characters that are invalid in the name of a folder are replaced.
     open class func sharedCookieStorage(forGroupContainerIdentifier identifier: String) -> HTTPCookieStorage {
         let name = String(identifier.map { $0 == "/" || $0 == "\0" ? "_" : $0 })
         return groups.withLock { groups in
@@ -46,13 +46,13 @@ open class HTTPCookieStorage: NSObject, @unchecked Sendable {
     final let store: CookieStore
     private var listening: AnyObject?
 
-    /// One in memory alone.
+    /// Creates a storage in memory, without a file.
     public override convenience init() { self.init(CookieStore()) }
 
     init(_ store: CookieStore) {
         self.store = store
         super.init()
-        // Not within the change: its locks are held, and whoever hears of it will look.
+        // Posted asynchronously: the store's locks are held during the change, and observers will read the store.
         listening = store.observe { [weak self] change in
             let name: NSNotification.Name =
                 change == .cookies ? .NSHTTPCookieManagerCookiesChanged : .NSHTTPCookieManagerAcceptPolicyChanged
@@ -64,15 +64,15 @@ open class HTTPCookieStorage: NSObject, @unchecked Sendable {
 
     // MARK: Cookies
 
-    /// All that have not ended.
+    /// All cookies that have not expired.
     open var cookies: [HTTPCookie]? { store.all.map { HTTPCookie($0) } }
 
-    /// Those that go to a URL, in the order in which they go; `nil` for a URL without a host.
+    /// Returns the cookies sent to a URL, in the order in which they are sent; `nil` for a URL without a host.
     open func cookies(for url: URL) -> [HTTPCookie]? {
         url.host == nil ? nil : store.cookies(for: url).map { HTTPCookie($0) }
     }
 
-    /// All that have not ended, in this order. Keys are those of `NSSortDescriptor(keyPath:ascending:)`.
+    /// Returns all cookies that have not expired, sorted. The keys are those of `NSSortDescriptor(keyPath:ascending:)`.
     open func sortedCookies(using sortOrder: [NSSortDescriptor]) -> [HTTPCookie] {
         (cookies ?? []).sorted { left, right in
             for descriptor in sortOrder {
@@ -86,17 +86,17 @@ open class HTTPCookieStorage: NSObject, @unchecked Sendable {
         }
     }
 
-    /// Keeps a cookie in place of one of the same name, domain and path; one that has ended removes it. Nothing is kept
+    /// Stores a cookie, replacing one with the same name, domain and path; an expired cookie removes it. Stores nothing
     /// under ``HTTPCookie/AcceptPolicy/never``.
     open func setCookie(_ cookie: HTTPCookie) {
         guard cookieAcceptPolicy != .never, let cookie = cookie.core else { return }
         store.set(cookie)
     }
 
-    /// Keeps the cookies of an answer: those that its host may set, and by the ``cookieAcceptPolicy``.
+    /// Stores the cookies of a response: those that its host may set and the ``cookieAcceptPolicy`` accepts.
     /// - Parameters:
-    ///   - url: where they come from; `nil` takes all.
-    ///   - mainDocumentURL: on whose behalf they were loaded; `nil` for their own.
+    ///   - url: the URL of the response; `nil` accepts all cookies.
+    ///   - mainDocumentURL: the URL of the document for which the response was loaded; `nil` for the response itself.
     open func setCookies(_ cookies: [HTTPCookie], for url: URL?, mainDocumentURL: URL?) {
         store.take(
             cookies.compactMap(\.core), from: url, mainDocument: mainDocumentURL, otherwise: .onlyFromMainDocument)
@@ -106,11 +106,11 @@ open class HTTPCookieStorage: NSObject, @unchecked Sendable {
         if let cookie = cookie.core { store.remove(cookie) }
     }
 
-    /// Removes those that were set first at this moment or later.
+    /// Removes the cookies that were first set at this date or later.
     open func removeCookies(since date: Date) { store.removeAll(since: date) }
 
-    /// Which cookies of servers are taken. Once it was set it holds at once for every session with this storage, unless
-    /// its configuration says otherwise; until then what those configurations say holds.
+    /// The cookies that are accepted from servers. Once set, it applies to all sessions with this storage whose
+    /// configuration does not set its own policy; until then the policies of the configurations apply.
     open var cookieAcceptPolicy: HTTPCookie.AcceptPolicy {
         get { HTTPCookie.AcceptPolicy(store.acceptPolicy) }
         set { store.acceptPolicy = newValue.core }
@@ -118,19 +118,19 @@ open class HTTPCookieStorage: NSObject, @unchecked Sendable {
 
     // MARK: For a task
 
-    /// Keeps the cookies of a task's answer.
+    /// Stores the cookies of a task's response.
     open func storeCookies(_ cookies: [HTTPCookie], for task: URLSessionTask) {
         let request = task.currentRequest
         setCookies(cookies, for: request?.url, mainDocumentURL: request?.mainDocumentURL)
     }
 
-    /// Gives those that go with a task's request.
-    /// - Parameter completionHandler: called once, before this returns.
+    /// Passes the cookies that are sent with a task's request to a closure.
+    /// - Parameter completionHandler: called once, before this method returns.
     open func getCookiesFor(_ task: URLSessionTask, completionHandler: @escaping @Sendable ([HTTPCookie]?) -> Void) {
         completionHandler(task.currentRequest?.url.flatMap { cookies(for: $0) })
     }
 
-    /// How many there are, and nothing of them.
+    /// The number of cookies, without their content.
     open override var description: String { "<HTTPCookieStorage \(store)>" }
 }
 

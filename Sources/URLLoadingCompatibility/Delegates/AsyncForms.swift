@@ -1,13 +1,13 @@
-// Questions have two forms: with a completion handler, and async. A delegate implements one. The library calls the first
-// alone; its default tries the second, and the default of the second says that it is one to the form that tries: so exactly
-// one of the program's own is called, and delegates that have neither are known, too. Swift has no other way to ask
-// whether a witness is a default.
+// Delegate methods in two forms: with a completion handler, and async. A delegate implements one. The library calls the
+// first form only. Its default implementation calls the async form, whose default implementation reports that it is a
+// default. So exactly one implementation of the program is called, and delegates with neither are detected. Swift has
+// no other way to ask whether a witness is a default implementation.
 
 import Foundation
 import Synchronization
 import URLLoadingIO
 
-/// A try of an async form.
+/// A call of an async form by the default implementation of the handler form.
 final class AsyncForm: Sendable {
     enum Method: Sendable {
         case connectionChallenge, challenge, redirect, bodyStream, bodyStreamFrom, response, delayedRequest,
@@ -15,7 +15,7 @@ final class AsyncForm: Sendable {
     }
     @TaskLocal private static var current: AsyncForm?
     private struct Key: Hashable { let type: ObjectIdentifier, method: Method }
-    /// Which types have neither form: a try of theirs would be for nothing.
+    /// The types that implement neither form, so that they are not tried again.
     private static let without = Lock<Set<Key>>([])
 
     private let delegate: ObjectIdentifier
@@ -24,9 +24,9 @@ final class AsyncForm: Sendable {
 
     private init(_ delegate: ObjectIdentifier, _ method: Method) { (self.delegate, self.method) = (delegate, method) }
 
-    /// For the default of a form with a completion handler. The async form begins here and now, and goes on where the
-    /// delegate is called.
-    /// - Parameter otherwise: the delegate has neither; called before this returns.
+    /// Implements the default of a form with a completion handler: begins the async form immediately, on the delegate's
+    /// executor.
+    /// - Parameter otherwise: called before this method returns if the delegate implements neither form.
     static func answer<Value>(
         _ delegate: any URLSessionDelegate, _ method: Method, _ lane: DelegateLane?,
         _ ask: @escaping @Sendable () async -> Value, then give: @escaping @Sendable (Value) -> Void,
@@ -45,13 +45,13 @@ final class AsyncForm: Sendable {
         }
     }
 
-    /// Whether a delegate was asked before, and has neither form.
+    /// Returns whether a delegate was tried before and implements neither form.
     static func isKnownMissing(_ delegate: any URLSessionDelegate, _ method: Method) -> Bool {
         without.withLock { $0.contains(Key(type: ObjectIdentifier(type(of: delegate)), method: method)) }
     }
 
-    /// For the default of an async form: whether the library tries it, so that there is none. Otherwise the program calls it,
-    /// and it calls the other form.
+    /// Used by the default of an async form: returns true if the library is trying the form, which reveals that it is
+    /// not implemented. Otherwise the program calls it, and the default calls the handler form.
     static func isTried(_ delegate: any URLSessionDelegate, _ method: Method) -> Bool {
         guard let current, current.method == method, current.delegate == ObjectIdentifier(delegate) else {
             return false
@@ -62,12 +62,12 @@ final class AsyncForm: Sendable {
 }
 
 extension URLSessionTask {
-    /// Where the delegate of this task is called.
+    /// The lane of this task, on which its delegate is called.
     final var lane: DelegateLane? { bridge?.lane }
 }
 
-// Unchecked: `InputStream` is not `Sendable`. The delegate gives the stream away, and the load alone reads it.
-/// A stream on its way from the delegate to the load.
+// Unchecked: `InputStream` is not `Sendable`. The delegate hands over the stream, and only the load reads it.
+/// A stream being handed from the delegate to the load.
 struct GivenStream: @unchecked Sendable {
     let stream: InputStream?
 }

@@ -1,42 +1,43 @@
 public import Foundation
 
-/// Hears of the responses and bodies of data and upload tasks; not of those with a completion handler.
+/// Is notified of the responses and bodies of data and upload tasks without a completion handler.
 public protocol URLSessionDataDelegate: URLSessionTaskDelegate {
-    /// The response has come. The body waits for the answer: no more of it is read than came with its
-    /// first piece, and none delivered. By default it is allowed.
-    /// - Parameter completionHandler: to be called once, from any thread, now or later. If it is dropped
-    ///   without a call the task is cancelled, and ``URLSession/misuseHandler`` told.
+    /// The response was received. The body waits for the answer: only its first piece is read, and none is delivered.
+    /// By default the response is allowed.
+    /// - Parameter completionHandler: must be called once, from any thread, now or later. If it is dropped without a
+    ///   call, the task is cancelled and ``URLSession/misuseHandler`` is called.
     func urlSession(
         _ session: URLSession, dataTask: URLSessionDataTask, didReceive response: URLResponse,
         completionHandler: @escaping @Sendable (URLSession.ResponseDisposition) -> Void)
 
-    /// The same, async: a delegate implements one of the two.
+    /// The async form of `didReceive response`; a delegate implements one of the two.
     func urlSession(
         _ session: URLSession, dataTask: URLSessionDataTask, didReceive response: URLResponse
     ) async -> URLSession.ResponseDisposition
 
-    /// The answer to `didReceive response` was ``URLSession/ResponseDisposition/becomeDownload``: what follows, the delegate
-    /// hears of the download task.
+    /// The task became a download, after the answer ``URLSession/ResponseDisposition/becomeDownload`` to `didReceive
+    /// response`. Further calls are about the download task.
     func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didBecome downloadTask: URLSessionDownloadTask)
 
-    /// The answer to `didReceive response` was ``URLSession/ResponseDisposition/becomeStream``: the last call about the data
-    /// task. The stream runs from when this returns, and has what was received behind the head.
+    /// The task became a stream, after the answer ``URLSession/ResponseDisposition/becomeStream`` to `didReceive
+    /// response`. This is the last call about the data task. The stream runs when this method returns, and begins with
+    /// the bytes received after the head.
     func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didBecome streamTask: URLSessionStreamTask)
 
-    /// A piece of the body, decoded. All pieces in their order are the body. They are not kept: at most
-    /// 1 MiB waits for a slow delegate, then the peer does.
+    /// A piece of the body was received, decoded. All pieces in order are the body. They are not collected: at most 1
+    /// MiB is buffered for a slow delegate; then the peer has to wait.
     func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data)
 
-    /// All of a body is here, and HTTP allows to keep it: what is to be kept. By default the proposed response. Asked of
-    /// what fits into the session's ``URLCache`` as one entry, after its last piece was delivered.
-    /// - Parameter completionHandler: to be called once, from any thread, now or later: with the proposed response, with
-    ///   another (what it is found by stays), or with `nil` to keep nothing. If it is dropped without a call the task is
-    ///   cancelled, and ``URLSession/misuseHandler`` told.
+    /// The body is complete and HTTP allows to store the response. Returns the response to store; by default the
+    /// proposed one. Called after the last piece was delivered, for responses that fit into the session's ``URLCache``.
+    /// - Parameter completionHandler: must be called once, from any thread, now or later: with the proposed response,
+    ///   with another one (stored under the same key), or with `nil` to store nothing. If it is dropped without a call,
+    ///   the task is cancelled and ``URLSession/misuseHandler`` is called.
     func urlSession(
         _ session: URLSession, dataTask: URLSessionDataTask, willCacheResponse proposedResponse: CachedURLResponse,
         completionHandler: @escaping @Sendable (CachedURLResponse?) -> Void)
 
-    /// The same, async: a delegate implements one of the two.
+    /// The async form of `willCacheResponse`; a delegate implements one of the two.
     func urlSession(
         _ session: URLSession, dataTask: URLSessionDataTask, willCacheResponse proposedResponse: CachedURLResponse
     ) async -> CachedURLResponse?

@@ -1,25 +1,26 @@
-// What sessions tell their delegates. Every method has a default, so that a delegate implements what it wants to hear:
-// didReceiveData and didCompleteWithError are enough to get data (checklist 46).
+// The delegate of a session. Every method has a default, so a delegate implements only the methods it needs:
+// didReceiveData and didCompleteWithError suffice to load data (checklist 46).
 
 public import Foundation
 
-/// Hears of a session. All calls come on the session's ``URLSession/delegateQueue``, one at a time.
+/// Is notified of the events of a session. All calls are made on the session's ``URLSession/delegateQueue``, one at a
+/// time.
 public protocol URLSessionDelegate: NSObjectProtocol, Sendable {
-    /// The session was invalidated, and its last task is over: the last call, after which the session lets
-    /// go of its delegate.
-    /// - Parameter error: always `nil`: sessions do not become invalid by themselves.
+    /// The session was invalidated and its last task is over. This is the last call; the session then releases its
+    /// delegate.
+    /// - Parameter error: always `nil`, because sessions do not become invalid by themselves.
     func urlSession(_ session: URLSession, didBecomeInvalidWithError error: (any Error)?)
 
-    /// A connection asks: whether a server is to be trusted, for a certificate of ours, or for a login by NTLM or
-    /// Negotiate. What is answered holds for the connection, whichever tasks use it. A delegate without this method is
-    /// asked by the method of tasks (``URLSessionTaskDelegate``); without that, as if there were no delegate.
-    /// - Parameter completionHandler: to be called once, from any thread, now or later. If it is dropped without a call
-    ///   the task is cancelled, and ``URLSession/misuseHandler`` told.
+    /// A connection-level challenge was received: a server is to be trusted, a client certificate is requested, or a
+    /// login by NTLM or Negotiate. The answer applies to the connection and to all tasks that use it. Without this
+    /// method, ``URLSessionTaskDelegate`` is asked; without that, the default handling applies.
+    /// - Parameter completionHandler: must be called once, from any thread, now or later. If it is dropped without a
+    ///   call, the task is cancelled and ``URLSession/misuseHandler`` is called.
     func urlSession(
         _ session: URLSession, didReceive challenge: URLAuthenticationChallenge,
         completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void)
 
-    /// The same, async: a delegate implements one of the two.
+    /// The async form of `didReceive challenge`; a delegate implements one of the two.
     func urlSession(
         _ session: URLSession, didReceive challenge: URLAuthenticationChallenge
     ) async -> (URLSession.AuthChallengeDisposition, URLCredential?)
@@ -55,14 +56,14 @@ extension URLSessionDelegate {
     }
 }
 
-/// Set while a default of ours calls a completion handler, on its thread: how to tell that a delegate does not implement
-/// a method. Swift has no way to ask.
+/// Set by a default implementation while it calls a completion handler on its thread, which reveals that the delegate
+/// does not implement the method. Swift has no way to ask.
 enum DefaultMark {
     private static let key = "URLLoading.default"
 
     static func set() { Thread.current.threadDictionary[key] = true }
 
-    /// Whether it is set; it is not any more.
+    /// Returns whether the mark is set, and clears it.
     static func take() -> Bool {
         let dictionary = Thread.current.threadDictionary
         guard dictionary[key] != nil else { return false }

@@ -1,20 +1,20 @@
 public import Foundation
 
-/// Hears of download tasks; not of those with a completion handler.
+/// Is notified of download tasks without a completion handler.
 public protocol URLSessionDownloadDelegate: URLSessionTaskDelegate {
-    /// The file is complete. Move it, or open it: it is removed when the task is over.
+    /// The file is complete. Move or open it in this method: the file is removed when the task is over.
     func urlSession(_ session: URLSession, downloadTask: URLSessionDownloadTask, didFinishDownloadingTo location: URL)
 
-    /// A part of the body is in the file.
+    /// A part of the body was written to the file.
     /// - Parameters:
-    ///   - bytesWritten: since the last such call.
-    ///   - totalBytesWritten: that are in the file.
-    ///   - totalBytesExpectedToWrite: the length of the whole; -1 if nobody knows.
+    ///   - bytesWritten: bytes written since the previous call.
+    ///   - totalBytesWritten: bytes in the file.
+    ///   - totalBytesExpectedToWrite: the length of the whole file; -1 if unknown.
     func urlSession(
         _ session: URLSession, downloadTask: URLSessionDownloadTask, didWriteData bytesWritten: Int64,
         totalBytesWritten: Int64, totalBytesExpectedToWrite: Int64)
 
-    /// The download goes on where another has ended.
+    /// An earlier download resumes at this offset.
     func urlSession(
         _ session: URLSession, downloadTask: URLSessionDownloadTask, didResumeAtOffset fileOffset: Int64,
         expectedTotalBytes: Int64)

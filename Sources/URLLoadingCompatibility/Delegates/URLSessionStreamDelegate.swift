@@ -1,19 +1,20 @@
 public import Foundation
 
-/// Hears of streams.
+/// Is notified of the events of streams.
 public protocol URLSessionStreamDelegate: URLSessionTaskDelegate {
-    /// Nothing more is read: the peer's end was read, or ``URLSessionStreamTask/closeRead()`` was called.
+    /// The read side is closed: the peer has ended its side, or ``URLSessionStreamTask/closeRead()`` was called.
     func urlSession(_ session: URLSession, readClosedFor streamTask: URLSessionStreamTask)
 
-    /// Nothing more is written, after ``URLSessionStreamTask/closeWrite()``.
+    /// The write side is closed, after ``URLSessionStreamTask/closeWrite()``.
     func urlSession(_ session: URLSession, writeClosedFor streamTask: URLSessionStreamTask)
 
-    /// The networks of this machine have changed (links, addresses, default routes), and the peer would now be reached by another of its addresses than the
-    /// stream's. The stream stays where it is; whoever wants the other way makes a new one.
+    /// The networks of this machine have changed (links, addresses, default routes), and the peer would now be reached
+    /// through another local address than the stream's. The stream stays on its connection; create a new task to use
+    /// the better route.
     func urlSession(_ session: URLSession, betterRouteDiscoveredFor streamTask: URLSessionStreamTask)
 
-    /// The answer to ``URLSessionStreamTask/captureStreams()``: the last call about the task. Both streams are to be opened,
-    /// and block whoever reads or writes; the connection ends when both are closed or gone.
+    /// The answer to ``URLSessionStreamTask/captureStreams()``; the last call about the task. The delegate opens both
+    /// streams. They block the threads that read and write; the connection ends when both are closed or released.
     func urlSession(
         _ session: URLSession, streamTask: URLSessionStreamTask, didBecome inputStream: InputStream,
         outputStream: OutputStream)

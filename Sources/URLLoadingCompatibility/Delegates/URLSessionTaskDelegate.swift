@@ -1,104 +1,106 @@
-// What sessions tell the delegates of tasks. A default of a task's own delegate passes the call on to the delegate of the
-// session: what the one does not implement, the other hears.
+// The delegate of tasks. A default implementation in a task's own delegate passes the call on to the session's
+// delegate.
 
 public import Foundation
 
-/// Hears of tasks.
+/// Is notified of the events of tasks.
 public protocol URLSessionTaskDelegate: URLSessionDelegate {
-    /// A task was made: the first call about it, made before the method that makes it returns, on the thread of whoever
-    /// called that, and not on the delegate queue. The place to configure tasks, and for a delegate of one task to get hold
-    /// of it.
+    /// A task was created. This is the first call about the task, made before the creating method returns, on the
+    /// calling thread and not on the delegate queue. The method in which to configure tasks, and in which a task's own
+    /// delegate obtains the task.
     func urlSession(_ session: URLSession, didCreateTask task: URLSessionTask)
 
-    /// The time has come for a task with an ``URLSessionTask/earliestBeginDate``. By default its request is sent.
-    /// - Parameter completionHandler: to be called once, from any thread, now or later. If it is dropped without a call the
-    ///   task is cancelled, and ``URLSession/misuseHandler`` told.
+    /// The ``URLSessionTask/earliestBeginDate`` of a task has come. By default its request is sent.
+    /// - Parameter completionHandler: must be called once, from any thread, now or later. If it is dropped without a
+    ///   call, the task is cancelled and ``URLSession/misuseHandler`` is called.
     func urlSession(
         _ session: URLSession, task: URLSessionTask, willBeginDelayedRequest request: URLRequest,
         completionHandler: @escaping @Sendable (URLSession.DelayedRequestDisposition, URLRequest?) -> Void)
 
-    /// The same, async.
+    /// The async form of `willBeginDelayedRequest`; a delegate implements one of the two.
     func urlSession(
         _ session: URLSession, task: URLSessionTask, willBeginDelayedRequest request: URLRequest
     ) async -> (URLSession.DelayedRequestDisposition, URLRequest?)
 
-    /// A redirect is about to be followed; nothing was sent to the new URL. By default it is followed.
+    /// A redirect is about to be followed; no request was sent to the new URL yet. By default it is followed.
     /// - Parameters:
-    ///   - response: asks for the redirect.
-    ///   - request: what would be sent: method, fields and body changed by the rules of HTTP, credentials
-    ///     removed if it goes to another server.
-    ///   - completionHandler: to be called once, from any thread, now or later: with `request` to follow,
-    ///     with another request to send that instead, with `nil` to take the redirect response and its
-    ///     body as the result. If it is dropped without a call the task is cancelled, and
-    ///     ``URLSession/misuseHandler`` told.
+    ///   - response: the redirect response.
+    ///   - request: the request to be sent: method, fields and body as HTTP requires, without credentials if the
+    ///     redirect leads to another origin.
+    ///   - completionHandler: must be called once, from any thread, now or later: with `request` to follow the
+    ///     redirect, with another request to send that instead, or with `nil` to deliver the redirect response and its
+    ///     body as the result. If it is dropped without a call, the task is cancelled and ``URLSession/misuseHandler``
+    ///     is called.
     func urlSession(
         _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
         newRequest request: URLRequest, completionHandler: @escaping @Sendable (URLRequest?) -> Void)
 
-    /// The same, async: a delegate implements one of the two. Here and below, an async method begins on the delegate queue,
-    /// and goes on there unless it names an actor.
+    /// The async form of `willPerformHTTPRedirection`; a delegate implements one of the two. All async methods begin on
+    /// the delegate queue and continue there unless they are isolated to an actor.
     func urlSession(
         _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
         newRequest request: URLRequest
     ) async -> URLRequest?
 
-    /// A server or a proxy wants a credential. By default what the URL, the storage or the netrc file has is used; if
-    /// there is nothing, the response that asked is the result.
-    /// - Parameter completionHandler: as above.
+    /// A server or a proxy requests a credential. By default the credential of the URL, the storage or the netrc file
+    /// is used; without one, the response that carried the challenge is the result.
+    /// - Parameter completionHandler: must be called once, from any thread, now or later. If it is dropped without a
+    ///   call, the task is cancelled and ``URLSession/misuseHandler`` is called.
     func urlSession(
         _ session: URLSession, task: URLSessionTask, didReceive challenge: URLAuthenticationChallenge,
         completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void)
 
-    /// The same, async.
+    /// The async form of `didReceive challenge`; a delegate implements one of the two.
     func urlSession(
         _ session: URLSession, task: URLSessionTask, didReceive challenge: URLAuthenticationChallenge
     ) async -> (URLSession.AuthChallengeDisposition, URLCredential?)
 
-    /// The body of a request that is a stream is needed: for a task made with `uploadTask(withStreamedRequest:)`, and
-    /// again for every request whose stream must be sent once more, after a redirect, a challenge or a stale connection.
-    /// - Parameter completionHandler: as above; `nil` fails the task.
+    /// The body stream of a request is needed: for a task created with `uploadTask(withStreamedRequest:)`, and whenever
+    /// a stream must be sent again after a redirect, a challenge or a stale connection.
+    /// - Parameter completionHandler: must be called once, from any thread, now or later; `nil` fails the task. If it
+    ///   is dropped without a call, the task is cancelled and ``URLSession/misuseHandler`` is called.
     func urlSession(
         _ session: URLSession, task: URLSessionTask,
         needNewBodyStream completionHandler: @escaping @Sendable (InputStream?) -> Void)
 
-    /// The same, async.
+    /// The async form of `needNewBodyStream`; a delegate implements one of the two.
     func urlSession(_ session: URLSession, needNewBodyStreamForTask task: URLSessionTask) async -> InputStream?
 
-    /// The rest of the body of an upload that is gone on with is needed: for a task made of the resume data of one made
-    /// with `uploadTask(withStreamedRequest:)`.
+    /// The rest of the body of a resumed upload is needed: for a task created from the resume data of a task that was
+    /// created with `uploadTask(withStreamedRequest:)`.
     /// - Parameters:
-    ///   - offset: what the server has; the stream begins with the byte behind it.
-    ///   - completionHandler: as above; `nil`, the default, fails the task.
+    ///   - offset: the number of bytes that the server has; the stream begins with the byte at this offset.
+    ///   - completionHandler: must be called once, from any thread, now or later; `nil`, the default, fails the task.
     func urlSession(
         _ session: URLSession, task: URLSessionTask, needNewBodyStreamFrom offset: Int64,
         completionHandler: @escaping @Sendable (InputStream?) -> Void)
 
-    /// The same, async.
+    /// The async form of `needNewBodyStreamForTask:from:`; a delegate implements one of the two.
     func urlSession(_ session: URLSession, needNewBodyStreamForTask task: URLSessionTask, from offset: Int64) async
         -> InputStream?
 
-    /// A part of the request's body was handed to the system.
+    /// A part of the request's body was passed to the system.
     /// - Parameters:
-    ///   - bytesSent: since the last such call.
-    ///   - totalBytesSent: of this request; a redirect that sends the body again begins anew. Of an upload that is gone
-    ///     on with, from the beginning of the whole.
-    ///   - totalBytesExpectedToSend: the length of the body; -1 if nobody knows.
+    ///   - bytesSent: bytes sent since the previous call.
+    ///   - totalBytesSent: bytes of this request's body; restarts at 0 when a redirect sends the body again. For a
+    ///     resumed upload, counts from the beginning of the whole body.
+    ///   - totalBytesExpectedToSend: the length of the body; -1 if unknown.
     func urlSession(
         _ session: URLSession, task: URLSessionTask, didSendBodyData bytesSent: Int64, totalBytesSent: Int64,
         totalBytesExpectedToSend: Int64)
 
-    /// An interim response (1xx, but not 101).
+    /// An informational response was received (1xx, except 101).
     func urlSession(
         _ session: URLSession, task: URLSessionTask, didReceiveInformationalResponse response: HTTPURLResponse)
 
-    /// There is no network, and the task waits for one; see ``URLSessionConfiguration/waitsForConnectivity``.
+    /// No network is available, and the task waits for one; see ``URLSessionConfiguration/waitsForConnectivity``.
     func urlSession(_ session: URLSession, taskIsWaitingForConnectivity task: URLSessionTask)
 
-    /// What the task took, before its last call.
+    /// The metrics of a task, before its last call.
     func urlSession(_ session: URLSession, task: URLSessionTask, didFinishCollecting metrics: URLSessionTaskMetrics)
 
-    /// The task is over: its last call, exactly once. Not made for tasks with a completion handler.
-    /// - Parameter error: a `URLError`; `nil` if nothing went wrong. A 4xx or 5xx status is no error.
+    /// The task is over. This is its last call, made exactly once. Not made for tasks with a completion handler.
+    /// - Parameter error: a `URLError`; `nil` after success. A 4xx or 5xx status is not an error.
     func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?)
 }
 
@@ -269,7 +271,7 @@ extension URLSessionTaskDelegate {
         next(in: session, task) as? any URLSessionTaskDelegate
     }
 
-    /// The delegate of the session, if this is the task's own.
+    /// Returns the session's delegate if this is the task's own delegate; `nil` otherwise.
     func next(in session: URLSession, _ task: URLSessionTask) -> (any URLSessionDelegate)? {
         guard task.delegate === self, let delegate = session.delegate, delegate !== self else { return nil }
         return delegate

@@ -1,14 +1,14 @@
 public import Foundation
 
-/// Hears of WebSockets; both methods are asked of whoever says that he is one.
+/// Is notified of WebSockets. The methods are called on delegates that conform to this protocol.
 public protocol URLSessionWebSocketDelegate: URLSessionTaskDelegate {
-    /// The socket is open.
-    /// - Parameter protocol: the subprotocol that the server has chosen; `nil` for none.
+    /// The WebSocket handshake is complete.
+    /// - Parameter protocol: the subprotocol that the server chose; `nil` for none.
     func urlSession(
         _ session: URLSession, webSocketTask: URLSessionWebSocketTask, didOpenWithProtocol protocol: String?)
 
-    /// The server has taken leave: first, or as an answer to ours.
-    /// - Parameter reason: UTF-8; `nil` if it gave none.
+    /// The server sent a close frame, on its own or in reply to this side's.
+    /// - Parameter reason: the reason in UTF-8; `nil` if the server gave none.
     func urlSession(
         _ session: URLSession, webSocketTask: URLSessionWebSocketTask,
         didCloseWith closeCode: URLSessionWebSocketTask.CloseCode, reason: Data?)

@@ -1,18 +1,20 @@
 public import Foundation
 
 extension String {
-    /// Escapes for URLs, in an encoding: what no URL may have, `%` among it, and what the caller says.
+    /// Returns the string with percent escapes, in a given encoding: escapes `%`, the characters that are invalid in
+    /// URLs, and those that the caller names.
     ///
     /// ```swift
     /// "rock & roll/1".addingPercentEscapes(using: .utf8, escaping: String.reservedURLCharacters)   // rock%20%26%20roll%2F1
     /// ```
-    /// RFC 3986 leaves letters, digits and `-._~` alone; its reserved characters (§2.2), but `#`, `[` and `]`, stay too
-    /// unless they are in `escaping`. ``replacingPercentEscapes(using:leaving:)`` with the same encoding undoes all of it.
+    /// RFC 3986 leaves letters, digits and `-._~` unescaped. Its reserved characters (§2.2), except `#`, `[` and `]`,
+    /// stay unescaped too unless they are in `escaping`. ``replacingPercentEscapes(using:leaving:)`` with the same
+    /// encoding reverses all escapes.
     /// - Parameters:
-    ///   - encoding: of the bytes that are escaped.
-    ///   - characters: escaped besides.
-    ///   - leaving: not escaped, whatever else is said.
-    /// - Returns: `nil` for a character that the encoding does not have.
+    ///   - encoding: the encoding of the escaped bytes.
+    ///   - characters: further characters to escape.
+    ///   - leaving: characters that are never escaped.
+    /// - Returns: the escaped string; `nil` if a character does not exist in the encoding.
     public func addingPercentEscapes(
         using encoding: String.Encoding, escaping characters: String = "", leaving: String = ""
     ) -> String? {
@@ -30,15 +32,16 @@ extension String {
         return text
     }
 
-    /// Replaces percent escapes by what they stand for in an encoding.
+    /// Returns the string with its percent escapes decoded in a given encoding.
     ///
     /// ```swift
     /// "rock%20%26%20roll%2F1".replacingPercentEscapes(using: .utf8, leaving: "/")   // rock & roll%2F1
     /// ```
     /// - Parameters:
-    ///   - encoding: of the escaped bytes.
-    ///   - characters: whose escapes stay as they are; by default none do.
-    /// - Returns: `nil` if a `%` has no two digits behind it, or the bytes mean nothing in the encoding.
+    ///   - encoding: the encoding of the escaped bytes.
+    ///   - characters: the characters whose escapes are kept; none by default.
+    /// - Returns: the decoded string; `nil` if two hexadecimal digits do not follow a `%`, or the bytes are invalid in
+    ///   the encoding.
     public func replacingPercentEscapes(using encoding: String.Encoding, leaving characters: String = "") -> String? {
         let left = Set(characters)
         let bytes = Array(utf8)

@@ -3,21 +3,21 @@ import Synchronization
 import URLLoading
 import URLLoadingIO
 
-/// What a task took: a view of the core's `LoadMetrics`.
+/// The metrics of a task: a view of the core's `LoadMetrics`.
 open class URLSessionTaskMetrics: NSObject, @unchecked Sendable {
-    /// Where a response came from.
+    /// The source of a response.
     public enum ResourceFetchType: Int, Sendable {
         case unknown = 0
         case networkLoad = 1
-        /// Servers are never allowed to push.
+        /// Never reported: HTTP/2 server push is disabled.
         @available(*, deprecated, message: "Servers are never allowed to push")
         case serverPush = 2
         case localCache = 3
     }
 
-    /// How a name was looked up.
+    /// How a host name was resolved.
     public enum DomainResolutionProtocol: Int, Sendable {
-        /// The system's resolver does not tell.
+        /// The system's resolver does not report the protocol.
         case unknown = 0
         case udp = 1
         case tcp = 2
@@ -35,25 +35,25 @@ open class URLSessionTaskMetrics: NSObject, @unchecked Sendable {
         self.path = path
     }
 
-    /// One for every request that was sent, and every response that came from elsewhere.
+    /// The transactions: one for each request sent, and one for each response from the cache or another local source.
     public var transactionMetrics: [URLSessionTaskTransactionMetrics] {
         metrics.transactions.map { URLSessionTaskTransactionMetrics($0, original, path) }
     }
 
-    /// From ``URLSessionTask/resume()`` to the end.
+    /// The interval from ``URLSessionTask/resume()`` to the end of the task.
     public var taskInterval: DateInterval {
         DateInterval(start: metrics.start.date, end: max(metrics.start.date, metrics.end.date))
     }
 
-    /// How many redirects were followed.
+    /// The number of redirects that were followed.
     public var redirectCount: Int { metrics.redirectCount }
 
-    /// One line.
+    /// The metrics on one line.
     open override var description: String { "<URLSessionTaskMetrics \(metrics)>" }
 }
 
-/// The way to others, looked at when somebody asks: the kernel takes a tenth of a millisecond to tell, and few who hear of
-/// metrics want to know.
+/// The properties of the network path, read from the kernel at first access: the query takes about 0.1 ms, and few
+/// observers of metrics need it.
 final class LatePath: Sendable {
     private let monitor: NetworkMonitor
     private let path = Lock<NetworkPath?>(nil)

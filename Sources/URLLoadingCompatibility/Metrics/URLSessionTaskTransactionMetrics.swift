@@ -2,13 +2,13 @@ public import Foundation
 import URLLoading
 import URLLoadingWire
 
-/// What one request and its response took. A date is `nil` where that did not happen: nothing is looked up or connected
-/// for a connection that was kept.
+/// The metrics of one request and its response. A date is `nil` if its phase did not occur: a reused connection has no
+/// name resolution and no connect phase.
 open class URLSessionTaskTransactionMetrics: NSObject, @unchecked Sendable {
     private let transaction: LoadMetrics.Transaction
-    /// What was sent.
+    /// The request that was sent.
     public let request: URLRequest
-    /// What was answered; `nil` if nothing was.
+    /// The response; `nil` if none was received.
     public let response: URLResponse?
 
     private let path: LatePath
@@ -45,7 +45,7 @@ open class URLSessionTaskTransactionMetrics: NSObject, @unchecked Sendable {
 
     // MARK: The connection
 
-    /// `http/1.1`, `h2`; `nil` for what came from elsewhere.
+    /// The protocol: `http/1.1` or `h2`; `nil` for a response from another source than the network.
     public var networkProtocolName: String? { transaction.protocolName }
     public var remoteAddress: String? { transaction.remoteAddress }
     public var remotePort: String? { transaction.remotePort.map { "\($0)" } }
@@ -53,14 +53,15 @@ open class URLSessionTaskTransactionMetrics: NSObject, @unchecked Sendable {
     public var localPort: String? { transaction.localPort.map { "\($0)" } }
     public var isProxyConnection: Bool { transaction.isProxyConnection }
     public var isReusedConnection: Bool { transaction.isReusedConnection }
-    /// Whether the way to others was a mobile network, cost by volume, or was to be spared, when this was asked first.
+    /// Whether the network path was a mobile, metered (expensive) or constrained network, when the first of these
+    /// properties was read.
     public var isCellular: Bool { path.value.usesCellular }
     public var isExpensive: Bool { path.value.isExpensive }
     public var isConstrained: Bool { path.value.isConstrained }
-    /// Connections have one path.
+    /// Always false: connections use a single path.
     public var isMultipath: Bool { false }
 
-    /// `nil` without TLS, and for suites that have no name here.
+    /// The negotiated cipher suite; `nil` without TLS, and for suites without a case in the enumeration.
     public var negotiatedTLSCipherSuite: tls_ciphersuite_t? {
         transaction.cipherSuiteNumber.flatMap { tls_ciphersuite_t(rawValue: $0) }
     }
@@ -81,11 +82,11 @@ open class URLSessionTaskTransactionMetrics: NSObject, @unchecked Sendable {
         }
     }
 
-    /// Nobody knows: the system's resolver does not tell.
+    /// Always `.unknown`: the system's resolver does not report the protocol.
     public var domainResolutionProtocol: URLSessionTaskMetrics.DomainResolutionProtocol { .unknown }
 }
 
-/// Versions of TLS, by their numbers on the wire.
+/// TLS versions, with their numbers on the wire.
 public enum tls_protocol_version_t: UInt16, Sendable {
     case TLSv10 = 0x0301
     case TLSv11 = 0x0302
@@ -95,7 +96,7 @@ public enum tls_protocol_version_t: UInt16, Sendable {
     case DTLSv12 = 0xFEFD
 }
 
-/// Cipher suites of TLS, by their numbers in IANA's registry.
+/// TLS cipher suites, with their numbers in IANA's registry.
 public enum tls_ciphersuite_t: UInt16, Sendable {
     case RSA_WITH_3DES_EDE_CBC_SHA = 0x000A
     case RSA_WITH_AES_128_CBC_SHA = 0x002F

@@ -1,4 +1,5 @@
-// The body that a protocol loads, as the load pulls it; kept by the way if the protocol and the delegate say so.
+// The body loaded by a `URLProtocol`, pulled by the load. It is also collected for the cache if the protocol and the
+// delegate allow it.
 
 import Foundation
 import Synchronization
@@ -20,7 +21,7 @@ struct ProtocolBody: AsyncSequence, Sendable {
         mutating func next() async throws -> Data? { try await reader.next() }
     }
 
-    /// Used by one task at a time. Its end stops the load.
+    /// Iterates the body for one task at a time. Its deinitialization stops the protocol's load.
     fileprivate final class Reader: Sendable {
         private let run: ProtocolRun
         private let collected: Lock<CollectedAnswer?>
@@ -53,7 +54,7 @@ struct ProtocolBody: AsyncSequence, Sendable {
     }
 }
 
-/// An answer on its way into the session's cache.
+/// A response being collected for the session's cache.
 struct CollectedAnswer: Sendable {
     private let bridge: TaskBridge
     private let cache: URLCache
@@ -62,7 +63,7 @@ struct CollectedAnswer: Sendable {
     private let policy: URLCache.StoragePolicy
     private var body = Data()
 
-    /// `nil` for what is not kept.
+    /// Returns `nil` for a response that is not stored.
     init?(_ bridge: TaskBridge, _ response: URLResponse, _ policy: URLCache.StoragePolicy) {
         let (session, task, request) = bridge.state.withLock { ($0.session, $0.task, $0.current) }
         guard policy != .notAllowed, let cache = session?.cache, let task = task as? URLSessionDataTask,
@@ -72,7 +73,7 @@ struct CollectedAnswer: Sendable {
         (self.bridge, self.cache, self.task, self.response, self.policy) = (bridge, cache, task, response, policy)
     }
 
-    /// Returns false if it is too large.
+    /// Appends a piece of the body. Returns false if the body has become too large to be stored.
     mutating func append(_ data: Data) -> Bool {
         body.append(data)
         return body.count <= cache.largestEntry
@@ -86,8 +87,8 @@ struct CollectedAnswer: Sendable {
 }
 
 extension URLResponse {
-    /// As a protocol's answer: it reaches the program as the object it is. What the core would act upon by itself, as a
-    /// redirect, it is not shown: the protocol has answered.
+    /// Returns the core's form of a protocol's response, which carries the original object to the program. Fields that
+    /// would make the core act by itself, such as a redirect's, are hidden from it.
     func core(answering request: URLRequest, isRedirect: Bool = false) -> Response {
         let url = self.url ?? request.url ?? URL(fileURLWithPath: "/")
         var head: HTTPHead?
@@ -104,7 +105,7 @@ extension URLResponse {
     }
 }
 
-/// The response that a protocol gave.
+/// Carries the response object of a protocol.
 enum OwnResponse: PropertyKey {
     struct Value: Sendable {
         let response: URLResponse

@@ -1,11 +1,12 @@
-// The program's protocols as handlers of the core: which class takes a request, and the one object that loads it.
+// The program's `URLProtocol` classes as handlers of the core: the class that accepts a request, and the object that
+// loads it.
 
 import Foundation
 import Synchronization
 import URLLoading
 import URLLoadingIO
 
-/// Those that every session asks. The core asks nobody as long as there are none.
+/// The globally registered classes. The core does not call the handler while there are none.
 enum ProtocolClasses {
     private struct State: Sendable {
         var kinds: [URLProtocol.Type] = []
@@ -42,7 +43,7 @@ struct ClassHandler: ProtocolHandler {
         guard let choice = choice(for: request) else { return nil }
         let canonical = choice.kind.canonicalRequest(for: choice.asked)
         guard canonical != choice.asked, case .success(var made) = Request.make(canonical) else { return nil }
-        // What the core has, where it has more to say than the classic request.
+        // The core's request is kept where it holds more than the classic one, such as a body from a file.
         if canonical.httpBody == choice.asked.httpBody, canonical.httpBodyStream === choice.asked.httpBodyStream {
             made.body = request.body
         }
@@ -71,7 +72,8 @@ struct ClassHandler: ProtocolHandler {
         let task: URLSessionTask
     }
 
-    /// Only loads of this shape are asked for: others know no tasks.
+    /// Returns the class for a request. Only loads with a task of this API are offered to the classes; the core's own
+    /// loads have no task.
     private func choice(for request: Request) -> Choice? {
         guard let bridge = request.properties[ClassicTask.self]?.bridge, let task = bridge.state.withLock({ $0.task })
         else { return nil }
@@ -82,10 +84,10 @@ struct ClassHandler: ProtocolHandler {
 }
 
 extension TaskBridge {
-    /// So that those who are asked about a request know whose it is.
+    /// Attaches the task to the request, so that the classes asked about it find their task.
     func mark(_ request: inout Request) { request.properties[ClassicTask.self] = ClassicTask.Value(bridge: self) }
 
-    /// A request of the core as the program knows it, with all that would be sent.
+    /// Returns the classic form of a core request, with all fields that would be sent.
     func asked(_ request: Request) -> URLRequest {
         let (session, current) = state.withLock { ($0.session, $0.current) }
         var asked = URLRequest(request, like: current)

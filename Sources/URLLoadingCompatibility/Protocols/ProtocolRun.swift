@@ -1,5 +1,5 @@
-// One object of a protocol class at work. What it tells, from whatever thread, is queued; the load takes it from there, no
-// faster than the program reads. The object itself is touched on one serial queue alone.
+// Runs one object of a `URLProtocol` class. Its callbacks, from any thread, are queued; the load takes them from the
+// queue no faster than the program reads. The object itself is accessed on one serial queue only.
 
 import Foundation
 import Synchronization
@@ -7,7 +7,7 @@ import URLLoading
 import URLLoadingIO
 
 final class ProtocolRun: NSObject, URLProtocolClient, Sendable {
-    /// The request that classes are asked about, and objects made for.
+    /// The request that the classes were asked about and for which the object is created.
     @TaskLocal static var asked: URLRequest?
 
     enum Event: Sendable {
@@ -20,21 +20,21 @@ final class ProtocolRun: NSObject, URLProtocolClient, Sendable {
 
     private struct State: Sendable {
         var events: [Event] = []
-        /// Of the body, in `events`.
+        /// The bytes of the body in `events`.
         var waitingBytes = 0
-        /// What came before the response.
+        /// Pieces of the body that arrived before the response.
         var early: [Data] = []
         var hasResponse = false
-        /// It has said its last word.
+        /// Whether the protocol has reported its end.
         var isOver = false
-        /// Nobody wants more of it.
+        /// Whether the load does not need further events.
         var isStopped = false
         var isBlocked = false
         var reader: UnsafeContinuation<Void, Never>?
         var challenges: [URLAuthenticationChallenge] = []
         var isAsking = false
 
-        /// Pieces that wait are put together up to 16 KiB: there are never many.
+        /// Appends a piece of the body. Consecutive pieces are merged up to 16 KiB, which bounds their number.
         mutating func append(_ piece: Data) {
             guard case .data(var last)? = events.last, last.count + piece.count <= 16 << 10 else {
                 return events.append(.data(piece))
@@ -48,14 +48,14 @@ final class ProtocolRun: NSObject, URLProtocolClient, Sendable {
     private let queue = DispatchQueue(label: "URLProtocol")
     private static let place = DispatchSpecificKey<ObjectIdentifier>()
     private let room = DispatchSemaphore(value: 0)
-    // Touched on `queue` alone.
+    // The protocol object. Accessed on `queue` only.
     nonisolated(unsafe) private var loader: URLProtocol?
     private let kind: URLProtocol.Type
     private let request: URLRequest
     private let task: URLSessionTask
     private let cached: CachedURLResponse?
     let bridge: TaskBridge
-    /// Bytes that wait before the loader does.
+    /// Bytes buffered before the protocol object has to wait.
     private static let capacity = 1 << 20
 
     init(
@@ -77,7 +77,7 @@ final class ProtocolRun: NSObject, URLProtocolClient, Sendable {
         }
     }
 
-    /// Once, whatever ended it.
+    /// Stops the protocol object, once, at any kind of end.
     func stop() {
         let (isFirst, isBlocked, reader) = state.withLock { state in
             defer { (state.isStopped, state.isOver, state.isBlocked) = (true, true, false) }
@@ -92,7 +92,7 @@ final class ProtocolRun: NSObject, URLProtocolClient, Sendable {
         }
     }
 
-    /// What it answers, as far as its response.
+    /// Returns the protocol's answer, up to its response.
     func answer() async throws -> ProtocolResponse {
         start()
         while true {
@@ -118,7 +118,7 @@ final class ProtocolRun: NSObject, URLProtocolClient, Sendable {
         return .redirect(response.core(answering: request, isRedirect: true), to: made)
     }
 
-    /// The next in the row; `nil` when the load is over.
+    /// Returns the next event; `nil` at the end of the load.
     func next() async -> Event? {
         while true {
             let (event, wasBlocked, isStopped) = state.withLock { state -> (Event?, Bool, Bool) in
@@ -148,7 +148,7 @@ final class ProtocolRun: NSObject, URLProtocolClient, Sendable {
 
     // MARK: What it tells
 
-    /// - Returns: whether the row is full.
+    /// - Returns: whether the buffer is full.
     @discardableResult
     private func put(_ make: (inout State) -> [Event]) -> Bool {
         let (reader, isFull) = state.withLock { state -> (UnsafeContinuation<Void, Never>?, Bool) in
@@ -192,7 +192,8 @@ final class ProtocolRun: NSObject, URLProtocolClient, Sendable {
             }
             return [.data(data)]
         }
-        // Elsewhere the program's own thread would wait, perhaps for itself.
+        // Only the protocol's own queue blocks. On another thread of the program, blocking might wait for that same
+        // thread.
         if isFull, DispatchQueue.getSpecific(key: Self.place) == ObjectIdentifier(self) { waitForRoom() }
     }
 
@@ -208,7 +209,7 @@ final class ProtocolRun: NSObject, URLProtocolClient, Sendable {
         put { state in
             state.isOver = true
             guard !state.hasResponse else { return [.end] }
-            // A body without a head: as much of one as can be known.
+            // A body without a response: the response is built from the known length.
             let length = state.early.reduce(0) { $0 + $1.count }
             let url = request.url ?? URL(fileURLWithPath: "/")
             let response = URLResponse(url: url, mimeType: nil, expectedContentLength: length, textEncodingName: nil)
@@ -249,7 +250,7 @@ final class ProtocolRun: NSObject, URLProtocolClient, Sendable {
             defer { state.isAsking = true }
             return !state.isAsking
         }
-        // Beside the load, which may end while the delegate thinks.
+        // Runs in a task of its own, because the load may end before the delegate answers.
         if isFirst { Task { await askAll() } }
     }
 
@@ -280,7 +281,7 @@ final class ProtocolRun: NSObject, URLProtocolClient, Sendable {
     }
 }
 
-/// What a protocol failed with, as it was.
+/// The error of a protocol, unchanged.
 struct ProtocolFailure: Error {
     let error: any Error
     init(_ error: any Error) { self.error = error }

@@ -1,8 +1,8 @@
 public import Foundation
 import URLLoading
 
-/// Loads requests in the place of the library: of a scheme of its own, or of the web's, as stubs do. A subclass overrides
-/// ``canInit(with:)-(URLRequest)``, ``canonicalRequest(for:)``, ``startLoading()`` and ``stopLoading()``.
+/// Loads requests in place of the library: for a scheme of its own, or as a stub for http and https. A subclass
+/// overrides ``canInit(with:)-(URLRequest)``, ``canonicalRequest(for:)``, ``startLoading()`` and ``stopLoading()``.
 ///
 /// ```swift
 /// final class Greeting: URLProtocol {
@@ -19,13 +19,14 @@ import URLLoading
 /// }
 /// configuration.protocolClasses = [Greeting.self]
 /// ```
-/// Asked are the classes of the session's configuration, first to last, then those that were registered, last to first; the
-/// first that can takes the request. Each request of a chain of redirects is asked for anew. An object is made, started and
-/// stopped on a serial queue of its own, where it may block; it is stopped once, when the load is over, whatever ended it.
+/// The classes of the session's configuration are asked first, in order, then the registered ones, latest first; the
+/// first class that accepts the request loads it. Every request of a redirect chain is offered anew. An object is
+/// created, started and stopped on a serial queue of its own, where it may block; it is stopped once, when the load
+/// ends for any reason.
 open class URLProtocol: NSObject {
-    /// Who is told what was loaded.
+    /// The receiver of the loaded response and body.
     open var client: (any URLProtocolClient)?
-    /// Whose load it is.
+    /// The task for which the object loads.
     open var task: URLSessionTask?
     private let asked: URLRequest
     private let cached: CachedURLResponse?
@@ -42,36 +43,38 @@ open class URLProtocol: NSObject {
         self.task = task
     }
 
-    /// What is to be loaded, in its canonical form, with the session's own fields. A body that is a file or a stream is its
-    /// `httpBodyStream`.
+    /// The request to load, in its canonical form, with the session's additional fields. A body from a file or a stream
+    /// is its `httpBodyStream`.
     open var request: URLRequest { asked }
-    /// What the session's cache has for it.
+    /// The response stored for the request in the session's cache.
     open var cachedResponse: CachedURLResponse? { cached }
 
     // MARK: What a subclass says
 
-    /// Whether this class loads a request. Called more than once for each; must be quick.
+    /// Returns whether this class loads a request. Called more than once for each request, so it must be fast.
     open class func canInit(with request: URLRequest) -> Bool { false }
-    /// The same for a task; by default what is said of its request.
+    /// Returns whether this class loads a task; by default the answer for its request.
     open class func canInit(with task: URLSessionTask) -> Bool {
         (ProtocolRun.asked ?? task.currentRequest).map { canInit(with: $0) } ?? false
     }
-    /// The request in its canonical form; by default as it is. What is loaded is asked for anew with it.
+    /// Returns the canonical form of a request; by default unchanged. The classes are asked again about the canonical
+    /// request.
     open class func canonicalRequest(for request: URLRequest) -> URLRequest { request }
-    /// Whether what is kept for one request answers another. By default if they are equal; for the program's own use.
+    /// Returns whether the cached response to one request answers another. By default if the requests are equal; for
+    /// the program's own use.
     open class func requestIsCacheEquivalent(_ a: URLRequest, to b: URLRequest) -> Bool {
         canonicalRequest(for: a) == canonicalRequest(for: b)
     }
-    /// Begins to load, and tells the client what comes. By default it fails.
+    /// Begins the load and reports its events to the client. By default the load fails.
     open func startLoading() { client?.urlProtocol(self, didFailWithError: URLError.described(.unsupportedURL)) }
-    /// The load is over: nothing more is wanted.
+    /// Ends the load: no further events are needed.
     open func stopLoading() {}
 
     // MARK: Properties
 
-    /// What was attached to a request.
+    /// Returns a property attached to a request.
     open class func property(forKey key: String, in request: URLRequest) -> Any? { request.properties[key] }
-    /// Attaches something to a request. It is kept in copies, and in the requests that a redirect makes of it; never sent.
+    /// Attaches a property to a request. It is kept in copies and in requests created by redirects, and never sent.
     open class func setProperty(_ value: Any, forKey key: String, in request: NSMutableURLRequest) {
         request.value.properties[key] = value
     }
@@ -81,8 +84,9 @@ open class URLProtocol: NSObject {
 
     // MARK: Registration
 
-    /// Has a class asked by all sessions of this shape, before those registered until now; tasks made from now on.
-    /// - Returns: `false` if it is no subclass of this.
+    /// Registers a class, which all sessions of this API ask before the classes registered earlier. Applies to tasks
+    /// created from now on.
+    /// - Returns: `false` if the class is no subclass of `URLProtocol`.
     @discardableResult
     open class func registerClass(_ protocolClass: AnyClass) -> Bool {
         guard let kind = protocolClass as? URLProtocol.Type else { return false }
@@ -90,7 +94,7 @@ open class URLProtocol: NSObject {
         return true
     }
 
-    /// It is not asked any more; what it loads it goes on with.
+    /// Unregisters a class: it is not asked any more. Its running loads continue.
     open class func unregisterClass(_ protocolClass: AnyClass) {
         if let kind = protocolClass as? URLProtocol.Type { ProtocolClasses.unregister(kind) }
     }

@@ -1,25 +1,27 @@
 public import Foundation
 
-/// Whom a ``URLProtocol`` tells what it has loaded. All of it may be called from any thread; what comes when the load is over
-/// has no effect.
+/// The receiver of a ``URLProtocol``'s events. All methods may be called from any thread; calls after the end of the
+/// load have no effect.
 public protocol URLProtocolClient: NSObjectProtocol, Sendable {
-    /// The load goes on with another request, which is asked for anew; the protocol is stopped.
+    /// The load was redirected to another request, which is offered to the classes anew; the protocol object is
+    /// stopped.
     func urlProtocol(_ protocol: URLProtocol, wasRedirectedTo request: URLRequest, redirectResponse: URLResponse)
-    /// What the cache has is right: it is the answer, and the load is over.
+    /// The cached response is valid: it is the result, and the load ends.
     func urlProtocol(_ protocol: URLProtocol, cachedResponseIsValid cachedResponse: CachedURLResponse)
-    /// The response; only the first counts. It reaches the program as the object it is.
-    /// - Parameter policy: whether the answer may be kept: for GETs of http and https, by the session's ``URLCache``.
+    /// The response was received; only the first call counts. The program receives the same object.
+    /// - Parameter policy: whether the session's ``URLCache`` may store the response, for GETs of http and https.
     func urlProtocol(
         _ protocol: URLProtocol, didReceive response: URLResponse, cacheStoragePolicy policy: URLCache.StoragePolicy)
-    /// A piece of the body. Called within ``URLProtocol/startLoading()`` this waits while too much of it has not been read;
-    /// from elsewhere it does not, and more than a session may collect at once ends the load.
+    /// A piece of the body was loaded. Within ``URLProtocol/startLoading()`` the call blocks while too many bytes are
+    /// unread. On other threads it does not block, and exceeding the session's limit for collected bodies ends the
+    /// load.
     func urlProtocol(_ protocol: URLProtocol, didLoad data: Data)
-    /// All of the body is there.
+    /// The body is complete.
     func urlProtocolDidFinishLoading(_ protocol: URLProtocol)
     /// The load has failed; the task fails with this error.
     func urlProtocol(_ protocol: URLProtocol, didFailWithError error: any Error)
-    /// The delegate is asked; the challenge's sender is told its answer.
+    /// A challenge was received. The delegate is asked; the challenge's sender receives its answer.
     func urlProtocol(_ protocol: URLProtocol, didReceive challenge: URLAuthenticationChallenge)
-    /// Nobody wants the answer any more: the sender is not told it.
+    /// The challenge was withdrawn: the sender does not receive an answer.
     func urlProtocol(_ protocol: URLProtocol, didCancel challenge: URLAuthenticationChallenge)
 }

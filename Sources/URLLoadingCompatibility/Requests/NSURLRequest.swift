@@ -1,48 +1,50 @@
 public import Foundation
 import URLLoading
 
-/// A request as an object that does not change; see ``URLRequest``, which it holds.
+/// An immutable request object that wraps a ``URLRequest``.
 open class NSURLRequest: NSObject, NSSecureCoding, NSCopying, NSMutableCopying {
-    /// Whether a stored response may answer. The numbers are those of FoundationNetworking, which are not Apple's.
+    /// Whether a stored response may be used. The raw values are those of FoundationNetworking, which differ from
+    /// Apple's.
     public enum CachePolicy: UInt, Sendable {
-        /// As HTTP says (RFC 9111).
+        /// Follows the rules of HTTP (RFC 9111).
         case useProtocolCachePolicy = 0
-        /// Never a stored response.
+        /// Never uses a stored response.
         case reloadIgnoringLocalCacheData = 1
-        /// The same, and caches on the way are asked to look at the origin.
+        /// Never uses a stored response, and requires intermediate caches to revalidate with the origin.
         case reloadIgnoringLocalAndRemoteCacheData = 2
-        /// A stored response whatever its age; the network if there is none.
+        /// Uses a stored response regardless of its age, and the network if there is none.
         case returnCacheDataElseLoad = 3
-        /// A stored response whatever its age, or `URLError.resourceUnavailable`: no traffic.
+        /// Uses a stored response regardless of its age, or fails with `URLError.resourceUnavailable`: no network
+        /// access.
         case returnCacheDataDontLoad = 4
-        /// A stored response if the origin says that it still holds.
+        /// Uses a stored response only if the origin confirms that it is still valid.
         case reloadRevalidatingCacheData = 5
         /// The older name of ``reloadIgnoringLocalCacheData``.
         public static var reloadIgnoringCacheData: NSURLRequest.CachePolicy { .reloadIgnoringLocalCacheData }
     }
 
-    /// What a request is for.
+    /// The purpose of a request's traffic.
     public enum NetworkServiceType: UInt, Sendable {
         case `default` = 0
-        /// What controls calls over IP; Apple's word for it today is `callSignaling`.
+        /// Call control for voice over IP; Apple's current name is `callSignaling`.
         case voip = 1
-        /// The pictures of a conversation.
+        /// Interactive video, such as video calls.
         case video = 2
-        /// What may take as long as it takes.
+        /// Background transfers, without a deadline.
         case background = 3
-        /// The sound of a call.
+        /// Interactive voice.
         case voice = 4
-        /// What sets up calls.
+        /// Call signaling.
         case networkServiceTypeCallSignaling = 5
-        /// Data somebody waits for.
+        /// Data that a user is waiting for.
         case responsiveData = 6
-        /// Sound and pictures that are played while they come.
+        /// Audio and video streaming.
         case avStreaming = 8
-        /// Sound and pictures that answer to somebody.
+        /// Interactive audio and video, such as games.
         case responsiveAV = 9
     }
 
-    /// What it is as a value. Set by ``NSMutableURLRequest`` alone.
+    /// The wrapped value. Set by ``NSMutableURLRequest`` only.
     final var value: URLRequest
 
     public convenience init(url: URL) {
@@ -63,7 +65,7 @@ open class NSURLRequest: NSObject, NSSecureCoding, NSCopying, NSMutableCopying {
     open var timeoutInterval: TimeInterval { value.timeoutInterval }
     open var httpMethod: String? { value.httpMethod }
     open var allHTTPHeaderFields: [String: String]? { value.allHTTPHeaderFields }
-    /// The value of a field, whatever the case of its name.
+    /// Returns the value of a field; the name is case-insensitive.
     open func value(forHTTPHeaderField field: String) -> String? { value.value(forHTTPHeaderField: field) }
     open var httpBody: Data? { value.httpBody }
     open var httpBodyStream: InputStream? { value.httpBodyStream }
@@ -75,18 +77,18 @@ open class NSURLRequest: NSObject, NSSecureCoding, NSCopying, NSMutableCopying {
     @available(*, deprecated, message: "Requests are never pipelined; HTTP/2 has what it wanted")
     open var httpShouldUsePipelining: Bool { value.httpShouldUsePipelining }
 
-    /// The class and the URL.
+    /// The class and the URL, without its secrets.
     open override var description: String { "<\(type(of: self)) \(url?.redactedText ?? "-")>" }
 
     // MARK: Copying, comparing, archiving
 
-    /// The same object, unless it can change.
+    /// Returns the same object, or an immutable copy of a mutable request.
     open override func copy() -> Any { copy(with: nil) }
-    /// The same object, unless it can change.
+    /// Returns the same object, or an immutable copy of a mutable request.
     open func copy(with zone: NSZone? = nil) -> Any { self }
-    /// An ``NSMutableURLRequest`` of its own.
+    /// Returns an independent ``NSMutableURLRequest``.
     open override func mutableCopy() -> Any { mutableCopy(with: nil) }
-    /// An ``NSMutableURLRequest`` of its own.
+    /// Returns an independent ``NSMutableURLRequest``.
     open func mutableCopy(with zone: NSZone? = nil) -> Any { NSMutableURLRequest(value) }
 
     open override func isEqual(_ object: Any?) -> Bool {
@@ -103,18 +105,19 @@ open class NSURLRequest: NSObject, NSSecureCoding, NSCopying, NSMutableCopying {
         value = URLRequest(decoding: aDecoder)
     }
 
-    /// A body that is a stream is not archived.
+    /// Encodes the request, without a body that is a stream.
     open func encode(with aCoder: NSCoder) {
         guard aCoder.allowsKeyedCoding else { return }
         value.encode(to: aCoder)
     }
 }
 
-/// A request that others may change while it is sent elsewhere would be two: send the value, ``URLRequest``.
+/// Unavailable: a mutable subclass could be changed on one thread while another sends it. Send the value type,
+/// ``URLRequest``.
 @available(*, unavailable)
 extension NSURLRequest: Sendable {}
 
-/// A request as an object that can be changed. Whoever takes one copies it: later changes reach nobody.
+/// A mutable request object. Tasks and other consumers copy it, so later changes do not affect them.
 open class NSMutableURLRequest: NSURLRequest {
     public required init?(coder aDecoder: NSCoder) { super.init(coder: aDecoder) }
 
@@ -128,9 +131,9 @@ open class NSMutableURLRequest: NSURLRequest {
 
     override init(_ value: URLRequest) { super.init(value) }
 
-    /// An ``NSURLRequest`` that does not change any more.
+    /// Returns an immutable ``NSURLRequest``.
     open override func copy() -> Any { copy(with: nil) }
-    /// An ``NSURLRequest`` that does not change any more.
+    /// Returns an immutable ``NSURLRequest``.
     open override func copy(with zone: NSZone? = nil) -> Any { NSURLRequest(value) }
 
     open override var url: URL? {
@@ -157,11 +160,11 @@ open class NSMutableURLRequest: NSURLRequest {
         get { value.allHTTPHeaderFields }
         set { value.allHTTPHeaderFields = newValue }
     }
-    /// Sets a field in place of one of the same name; `nil` removes it.
+    /// Sets a field, replacing one with the same name; `nil` removes it.
     open func setValue(_ value: String?, forHTTPHeaderField field: String) {
         self.value.setValue(value, forHTTPHeaderField: field)
     }
-    /// Adds to the value of a field, behind a comma.
+    /// Appends to the value of a field, after a comma.
     open func addValue(_ value: String, forHTTPHeaderField field: String) {
         self.value.addValue(value, forHTTPHeaderField: field)
     }

@@ -1,10 +1,10 @@
-// The names of HTTP's own request fields as they are usually written. Programs look their fields up in a dictionary, where
-// case counts.
+// The usual spelling of HTTP's request fields. Programs look up their fields in a dictionary, whose keys are
+// case-sensitive.
 
 import URLLoadingWire
 
 enum RequestFieldNames {
-    /// `Content-Type` for `content-TYPE`; `nil` for a name that is not of HTTP itself.
+    /// Returns `Content-Type` for `content-TYPE`; `nil` for a field that HTTP does not define.
     static func usualSpelling(of field: String) -> String? {
         known.firstIndex(of: FieldName(field)).map { known[$0].description }
     }

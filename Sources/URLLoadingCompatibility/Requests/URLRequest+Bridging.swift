@@ -1,4 +1,4 @@
-// Between the value and the object: casts with `as`, and archives.
+// Bridging between `URLRequest` and `NSURLRequest`: casts with `as`, and archives.
 
 public import Foundation
 
@@ -36,7 +36,7 @@ extension URLRequest {
         static let expensive = "allowsExpensive", constrained = "allowsConstrained"
     }
 
-    /// What an archive may hold of a request; what is not there or makes no sense is as usual.
+    /// Decodes a request; missing or invalid values get their defaults.
     init(decoding coder: NSCoder) {
         self.init()
         func url(_ key: String) -> URL? {

@@ -3,7 +3,7 @@ import Synchronization
 import URLLoading
 import URLLoadingIO
 
-/// A request of the classic shape: a value. A task works on its own copy.
+/// A request of the classic API, as a value. A task works on its own copy.
 ///
 /// ```swift
 /// var request = URLRequest(url: url, timeoutInterval: 10)
@@ -15,11 +15,11 @@ public struct URLRequest: Equatable, Hashable, Sendable {
     public typealias CachePolicy = NSURLRequest.CachePolicy
     public typealias NetworkServiceType = NSURLRequest.NetworkServiceType
 
-    /// One reference, so that a request is passed around at the cost of one count.
+    /// A single reference, so that copying a request costs one reference count.
     private var storage: Storage
 
     /// - Parameters:
-    ///   - url: resolved against its base URL, if it has one: ``url`` is the absolute URL.
+    ///   - url: the URL; a relative URL is resolved, so ``url`` is the absolute URL.
     ///   - timeoutInterval: see ``timeoutInterval``; 60 leaves it to the session.
     public init(
         url: URL, cachePolicy: CachePolicy = .useProtocolCachePolicy, timeoutInterval: TimeInterval = 60.0
@@ -30,58 +30,59 @@ public struct URLRequest: Equatable, Hashable, Sendable {
         if timeoutInterval != Storage.usualTimeout { storage.timeout = timeoutInterval }
     }
 
-    /// One without a URL, to be filled in.
+    /// Creates a request without a URL, to be filled in.
     init() { storage = Storage() }
 
-    /// What to load. A task whose request has none, or one without a scheme, fails with `URLError.unsupportedURL`.
+    /// The URL to load. A task whose request has no URL, or one without a scheme, fails with `URLError.unsupportedURL`.
     public var url: URL? {
         get { storage.url }
         set { mutable.url = newValue }
     }
 
-    /// If this is ``NSURLRequest/CachePolicy/useProtocolCachePolicy``, the session's own policy holds.
+    /// The cache policy. With ``NSURLRequest/CachePolicy/useProtocolCachePolicy`` the session's policy applies.
     public var cachePolicy: CachePolicy {
         get { storage.cachePolicy }
         set { mutable.cachePolicy = newValue }
     }
 
-    /// How long the peer may be silent, in seconds, before the load fails with `URLError.timedOut`. Once set,
-    /// it goes before the session's
-    /// ``URLSessionConfiguration/timeoutIntervalForRequest``. Zero, less, or infinity: no limit.
+    /// The idle timeout in seconds: how long the peer may be silent before the load fails with `URLError.timedOut`.
+    /// Once set, it takes precedence over the session's ``URLSessionConfiguration/timeoutIntervalForRequest``. Zero,
+    /// negative or infinite values mean no limit.
     public var timeoutInterval: TimeInterval {
         get { storage.timeout ?? Storage.usualTimeout }
         set { mutable.timeout = newValue }
     }
 
-    /// What was asked for here; `nil` leaves it to the session.
+    /// The timeout set on this request; `nil` leaves it to the session.
     var ownTimeout: TimeInterval? { storage.timeout }
 
-    /// The page this is a part of: cookies are sent and taken by whose it is. `nil` for a request by itself.
+    /// The URL of the document to which the request belongs; it decides which cookies are first-party. `nil` for a
+    /// request of its own.
     public var mainDocumentURL: URL? {
         get { storage.mainDocumentURL }
         set { mutable.mainDocumentURL = newValue }
     }
 
-    /// What it is for: the packets of its connection are marked with it, so that networks may order them. ``NetworkServiceType/default``
-    /// is what the session's configuration says.
+    /// The purpose of the traffic: the packets of the connection are marked accordingly, so that networks can
+    /// prioritize them. ``NetworkServiceType/default`` uses the setting of the session's configuration.
     public var networkServiceType: NetworkServiceType {
         get { storage.serviceType }
         set { mutable.serviceType = newValue }
     }
 
-    /// Whether it may go over a mobile network.
+    /// Whether a mobile network may be used.
     public var allowsCellularAccess: Bool {
         get { storage.allowsCellular }
         set { mutable.allowsCellular = newValue }
     }
 
-    /// Whether it may go over a network that costs by volume.
+    /// Whether a metered (expensive) network may be used.
     public var allowsExpensiveNetworkAccess: Bool {
         get { storage.allowsExpensive }
         set { mutable.allowsExpensive = newValue }
     }
 
-    /// Whether it may go over a network on which the user wants little traffic.
+    /// Whether a network may be used on which the user wants little traffic (constrained).
     public var allowsConstrainedNetworkAccess: Bool {
         get { storage.allowsConstrained }
         set { mutable.allowsConstrained = newValue }
@@ -89,7 +90,7 @@ public struct URLRequest: Equatable, Hashable, Sendable {
 
     // MARK: What is sent
 
-    /// The request method. `nil` makes it GET; the usual methods are taken in any case.
+    /// The request method. `nil` resets it to GET; the standard methods are accepted in any case.
     public var httpMethod: String? {
         get { storage.method }
         set { mutable.method = Self.normalized(newValue) }
@@ -101,8 +102,8 @@ public struct URLRequest: Equatable, Hashable, Sendable {
         return ["GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT"].contains(upper) ? upper : method
     }
 
-    /// What is sent after the head. A POST with a body that is not empty and no Content-Type gets
-    /// `application/x-www-form-urlencoded`. Setting it removes ``httpBodyStream``.
+    /// The request body. A POST with a non-empty body and no Content-Type gets `application/x-www-form-urlencoded`.
+    /// Setting it removes ``httpBodyStream``.
     public var httpBody: Data? {
         get { storage.body }
         set {
@@ -112,8 +113,8 @@ public struct URLRequest: Equatable, Hashable, Sendable {
         }
     }
 
-    /// Where the body is read from: once, so that a body which must be sent again is asked of the delegate
-    /// (`needNewBodyStream`). Setting it removes ``httpBody``.
+    /// The stream from which the body is read, once. If the body must be sent again, the delegate is asked for another
+    /// stream (`needNewBodyStream`). Setting it removes ``httpBody``.
     public var httpBodyStream: InputStream? {
         get { storage.stream }
         set {
@@ -123,8 +124,8 @@ public struct URLRequest: Equatable, Hashable, Sendable {
         }
     }
 
-    /// The fields of the request, their names as they are given here or by ``setValue(_:forHTTPHeaderField:)``; of two whose
-    /// names differ only in case, one is kept. `nil` if none was set.
+    /// The fields of the request, with their names as set here or by ``setValue(_:forHTTPHeaderField:)``. Of names that
+    /// differ only in case, one is kept. `nil` if none was set.
     public var allHTTPHeaderFields: [String: String]? {
         get { storage.fields }
         set {
@@ -135,15 +136,15 @@ public struct URLRequest: Equatable, Hashable, Sendable {
         }
     }
 
-    /// The value of a field, whatever the case of its name.
+    /// Returns the value of a field; the name is case-insensitive.
     public func value(forHTTPHeaderField field: String) -> String? {
         name(like: field).flatMap { storage.fields?[$0] }
     }
 
-    /// Sets a field in place of one of the same name; `nil` removes it.
+    /// Sets a field, replacing one with the same name; `nil` removes it.
     ///
-    /// In ``allHTTPHeaderFields`` a name of HTTP's own is written as usual, such as `Content-Type`, whatever its case here;
-    /// any other name keeps the case in which it was set first.
+    /// In ``allHTTPHeaderFields`` a standard field has its usual spelling, such as `Content-Type`, regardless of the
+    /// case used here; any other name keeps the case in which it was first set.
     public mutating func setValue(_ value: String?, forHTTPHeaderField field: String) {
         let present = name(like: field)
         guard let value else { return present.map { mutable.fields?[$0] = nil } ?? () }
@@ -157,7 +158,7 @@ public struct URLRequest: Equatable, Hashable, Sendable {
         storage.fields?[name] = value
     }
 
-    /// Adds to the value of a field, behind a comma.
+    /// Appends to the value of a field, after a comma.
     public mutating func addValue(_ value: String, forHTTPHeaderField field: String) {
         guard let name = name(like: field), let present = storage.fields?[name] else {
             return setValue(value, forHTTPHeaderField: field)
@@ -170,20 +171,20 @@ public struct URLRequest: Equatable, Hashable, Sendable {
         return fields[field] != nil ? field : fields.keys.first { $0.lowercased() == field.lowercased() }
     }
 
-    /// Whether the session's cookies go with it, and those of its response are kept.
+    /// Whether the session's cookies are sent with the request, and those of its response are stored.
     public var httpShouldHandleCookies: Bool {
         get { storage.handlesCookies }
         set { mutable.handlesCookies = newValue }
     }
 
-    /// Can be set and read and has no effect: requests are never pipelined.
+    /// Without effect: requests are never pipelined.
     @available(*, deprecated, message: "Requests are never pipelined; HTTP/2 has what it wanted")
     public var httpShouldUsePipelining: Bool {
         get { storage.pipelines }
         set { mutable.pipelines = newValue }
     }
 
-    /// What a ``URLProtocol`` attached to it.
+    /// The properties that a ``URLProtocol`` attached.
     var properties: [String: Any] {
         get { storage.properties }
         set {
@@ -205,7 +206,8 @@ public struct URLRequest: Equatable, Hashable, Sendable {
         }
     }
 
-    /// As the core has it, under a session's policy; made once, as long as nothing is changed: most of it is its URL.
+    /// Returns the core's request for a session's policy. The result is cached until the request changes, because
+    /// converting the URL dominates its cost.
     func made(_ policy: CachePolicy, _ make: () -> Result<Request, LoadError>) -> Result<Request, LoadError> {
         if let known = storage.made.withLock({ $0 }), known.policy == policy { return .success(known.request) }
         let made = make()
@@ -218,8 +220,8 @@ public struct URLRequest: Equatable, Hashable, Sendable {
         let request: Request
     }
 
-    // Unchecked: written by a request that holds the one reference to it. Streams and properties are the program's, and
-    // `URLRequest` is `Sendable` in Foundation, too.
+    // Unchecked: written only through a unique reference. Streams and properties belong to the program, and
+    // Foundation's `URLRequest` is `Sendable` with them, too.
     private final class Storage: @unchecked Sendable {
         static let usualTimeout: TimeInterval = 60
 
@@ -276,10 +278,10 @@ public struct URLRequest: Equatable, Hashable, Sendable {
 }
 
 extension URLRequest {
-    /// Whether they ask for the same in the same way.
+    /// Returns whether two requests have equal properties.
     public static func == (lhs: URLRequest, rhs: URLRequest) -> Bool { lhs.storage.isSame(as: rhs.storage) }
 
-    /// Feeds what mostly tells requests apart.
+    /// Hashes the properties that usually distinguish requests.
     public func hash(into hasher: inout Hasher) {
         hasher.combine(url)
         hasher.combine(httpMethod)
@@ -287,11 +289,11 @@ extension URLRequest {
 }
 
 extension URLRequest: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    /// The URL.
+    /// The URL, without its secrets.
     public var description: String { url?.redactedText ?? "url: nil" }
-    /// The URL.
+    /// The URL, without its secrets.
     public var debugDescription: String { description }
-    /// The members, for `dump` and debuggers: without passwords and tokens of URLs, and without values of fields.
+    /// The properties for `dump` and debuggers: without passwords and tokens in URLs, and without field values.
     public var customMirror: Mirror {
         let children: [(label: String?, value: Any)] = [
             ("url", url?.redactedText as Any), ("cachePolicy", cachePolicy.rawValue),

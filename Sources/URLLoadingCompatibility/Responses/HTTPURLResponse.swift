@@ -10,13 +10,13 @@ import URLLoadingWire
 /// }
 /// ```
 open class HTTPURLResponse: URLResponse, @unchecked Sendable {
-    /// The status, such as 404.
+    /// The status code, such as 404.
     public let statusCode: Int
     final let fields: Headers
-    /// Of what a HEAD did not bring.
+    /// The Content-Length of a response to HEAD.
     private let statedLength: Int64?
 
-    /// For responses that were not loaded: stubs, tests. Media type and length are taken from the fields.
+    /// Creates a response for stubs and tests. Media type and length are taken from the fields.
     public init?(url: URL, statusCode: Int, httpVersion: String?, headerFields: [String: String]?) {
         self.statusCode = statusCode
         fields = Headers(headerFields ?? [:])
@@ -34,9 +34,9 @@ open class HTTPURLResponse: URLResponse, @unchecked Sendable {
         super.init(loaded: response)
     }
 
-    /// The fields by name; several of one name are joined with commas. Names are written as Apple writes them, whatever
-    /// the server does (over HTTP/2 all are lower-case): `Content-Type`, `Etag`, `WWW-Authenticate`; those that begin with
-    /// `X-` as the server does. To look one up, ``value(forHTTPHeaderField:)`` does not care for case.
+    /// The fields by name; several values of one name are joined with commas. Names are spelled as Apple spells them,
+    /// whatever the server sent (HTTP/2 names are lower-case): `Content-Type`, `Etag`, `WWW-Authenticate`; names
+    /// beginning with `X-` are spelled as the server sent them. ``value(forHTTPHeaderField:)`` is case-insensitive.
     public var allHeaderFields: [AnyHashable: Any] {
         var all: [AnyHashable: Any] = [:]
         for field in fields {
@@ -54,13 +54,13 @@ open class HTTPURLResponse: URLResponse, @unchecked Sendable {
         return words.map { $0.prefix(1).uppercased() + $0.dropFirst() }.joined(separator: "-")
     }
 
-    /// The value of a field, whatever the case of its name; several are joined with commas.
+    /// Returns the value of a field; the name is case-insensitive. Several values are joined with commas.
     public func value(forHTTPHeaderField field: String) -> String? {
         let name = FieldName(field)
         return fields.contains(name) ? fields.joined(name) : nil
     }
 
-    /// What a status means, in words for people, such as `not found`.
+    /// Returns a human-readable phrase for a status code, such as `not found`.
     open class func localizedString(forStatusCode statusCode: Int) -> String {
         guard statusCode != 200 else { return "no error" }
         guard let status = Status(statusCode) else { return "server error" }
@@ -74,7 +74,7 @@ open class HTTPURLResponse: URLResponse, @unchecked Sendable {
         }
     }
 
-    /// As for every response; for one to HEAD, what a GET would have brought.
+    /// The expected length of the body; for a response to HEAD, the length that a GET would return.
     open override var expectedContentLength: Int64 { statedLength ?? super.expectedContentLength }
 
     open override var suggestedFilename: String? {
@@ -113,13 +113,13 @@ open class HTTPURLResponse: URLResponse, @unchecked Sendable {
 }
 
 extension Headers {
-    /// In an order that does not depend on hashing.
+    /// Creates the fields in an order that does not depend on hashing.
     init(_ fields: [String: String]) {
         self.init()
         for (name, value) in fields.sorted(by: { $0.key < $1.key }) { append(FieldName(name), value) }
     }
 
-    /// Set-Cookie too, though commas within its values make that ambiguous: the classic shape has a
-    /// dictionary and nothing else.
+    /// Returns the joined values of a field. Set-Cookie is joined as well, although commas within its values make that
+    /// ambiguous: the classic API has only a dictionary.
     fileprivate func joined(_ name: FieldName) -> String { values(of: name).joined(separator: ", ") }
 }

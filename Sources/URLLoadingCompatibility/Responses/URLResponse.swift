@@ -1,10 +1,10 @@
-// Responses of the classic shape. Those that a load gave keep what the core knows, and say it when asked.
+// Responses of the classic API. A response from a load wraps the core's response and derives its properties on access.
 
 public import Foundation
 import URLLoading
 import URLLoadingWire
 
-/// What was answered, before its body.
+/// The metadata of a response, without its body.
 open class URLResponse: NSObject, NSSecureCoding, NSCopying, @unchecked Sendable {
     private enum Source: Sendable {
         case loaded(Response)
@@ -12,18 +12,18 @@ open class URLResponse: NSObject, NSSecureCoding, NSCopying, @unchecked Sendable
     }
     private let source: Source
 
-    /// For responses that were not loaded: stubs, tests.
-    /// - Parameter length: -1 if nobody knows.
+    /// Creates a response for stubs and tests.
+    /// - Parameter length: the expected length of the body; -1 if unknown.
     public init(url: URL, mimeType: String?, expectedContentLength length: Int, textEncodingName name: String?) {
         source = .stated(url: url, mimeType: mimeType, length: Int64(length), encoding: name)
     }
 
     init(loaded response: Response) { source = .loaded(response) }
 
-    /// As the core has it, if it comes from there.
+    /// The core's response, if this response came from a load.
     final var loaded: Response? { if case .loaded(let response) = source { response } else { nil } }
 
-    /// Where it came from: after redirects, the last URL.
+    /// The URL of the response: after redirects, the last one.
     open var url: URL? {
         switch source {
         case .loaded(let response): response.url
@@ -31,7 +31,7 @@ open class URLResponse: NSObject, NSSecureCoding, NSCopying, @unchecked Sendable
         }
     }
 
-    /// Type and subtype of the body, such as `text/html`; `nil` if none was stated.
+    /// The media type of the body, such as `text/html`; `nil` if none was stated.
     open var mimeType: String? {
         switch source {
         case .loaded(let response): response.mediaType?.essence
@@ -39,7 +39,7 @@ open class URLResponse: NSObject, NSSecureCoding, NSCopying, @unchecked Sendable
         }
     }
 
-    /// How many bytes of body there will be; -1 if nobody knows, as for chunked and compressed bodies.
+    /// The expected length of the body in bytes; -1 if unknown, as for chunked and content-coded bodies.
     open var expectedContentLength: Int64 {
         switch source {
         case .loaded(let response): response.expectedLength ?? -1
@@ -55,16 +55,15 @@ open class URLResponse: NSObject, NSSecureCoding, NSCopying, @unchecked Sendable
         }
     }
 
-    /// A name for a file with the body: the one the server states, or the last part of the URL's path, or
-    /// `Unknown`. Never a path: nothing in it leads to another folder, hides the file, or is a control
-    /// character.
+    /// A file name for the body: the name that the server states, the last component of the URL's path, or `Unknown`.
+    /// It is never a path: it cannot lead to another folder, hide the file, or contain control characters.
     open var suggestedFilename: String? { SuggestedName.make(disposition: nil, url, fallback: "Unknown") }
 
     // MARK: Copying, comparing, archiving
 
-    /// The same object: a response does not change.
+    /// Returns the same object: a response is immutable.
     open override func copy() -> Any { self }
-    /// The same object: a response does not change.
+    /// Returns the same object: a response is immutable.
     open func copy(with zone: NSZone? = nil) -> Any { self }
 
     open override func isEqual(_ value: Any?) -> Bool {

@@ -1,15 +1,15 @@
-// Text out of bytes, step by step: characters, scalars and lines, as Apple's sequences of these names give them. All of it
-// can be inlined where it is used: per byte, a call through another module costs more than the work.
+// Text from asynchronous bytes: characters, scalars and lines, as Apple's sequences of these names. Everything is
+// inlinable, because a call per byte into another module costs more than the work itself.
 
 extension AsyncSequence where Element == UInt8 {
-    /// The bytes as UTF-8, line by line. Lines end with LF, CR, CR LF, VT, FF, NEL (U+0085), U+2028 or U+2029, which are not
-    /// part of them; empty lines are left out. What is no UTF-8 becomes U+FFFD.
+    /// The bytes as UTF-8, line by line. Lines end with LF, CR, CR LF, VT, FF, NEL (U+0085), U+2028 or U+2029, which
+    /// are removed; empty lines are skipped. Invalid UTF-8 becomes U+FFFD.
     public var lines: AsyncLineSequence<Self> { AsyncLineSequence(self) }
 
     /// The bytes as UTF-8, character by character.
     public var characters: AsyncCharacterSequence<Self> { AsyncCharacterSequence(self) }
 
-    /// The bytes as UTF-8, scalar by scalar. What is no UTF-8 becomes U+FFFD.
+    /// The bytes as UTF-8, scalar by scalar. Invalid UTF-8 becomes U+FFFD.
     public var unicodeScalars: AsyncUnicodeScalarSequence<Self> { AsyncUnicodeScalarSequence(self) }
 }
 
@@ -26,11 +26,11 @@ public struct AsyncLineSequence<Base: AsyncSequence>: AsyncSequence where Base.E
     public struct AsyncIterator: AsyncIteratorProtocol {
         @usableFromInline var base: Base.AsyncIterator
         @usableFromInline var line: [UInt8] = []
-        /// The last byte was a CR: a LF after it ends nothing.
+        /// Whether the last byte was a CR: a LF that follows ends no further line.
         @usableFromInline var isBehindReturn = false
         @usableFromInline init(_ base: Base.AsyncIterator) { self.base = base }
 
-        /// The next line that is not empty; `nil` at the end.
+        /// Returns the next non-empty line; `nil` at the end.
         @inlinable public mutating func next(isolation actor: isolated (any Actor)?) async throws(Base.Failure)
             -> String?
         {
@@ -45,7 +45,7 @@ public struct AsyncLineSequence<Base: AsyncSequence>: AsyncSequence where Base.E
             return take(dropping: 0)
         }
 
-        /// How many bytes at the end of what is here end a line.
+        /// Returns the length of the line terminator at the end of the buffered bytes, or 0.
         @inlinable var endingLength: Int {
             let count = line.count
             switch line[count - 1] {
@@ -77,11 +77,11 @@ public struct AsyncUnicodeScalarSequence<Base: AsyncSequence>: AsyncSequence whe
 
     public struct AsyncIterator: AsyncIteratorProtocol {
         @usableFromInline var base: Base.AsyncIterator
-        /// Read, and not part of what came before.
+        /// A byte that was read but belongs to the next scalar.
         @usableFromInline var leftOver: UInt8?
         @usableFromInline init(_ base: Base.AsyncIterator) { self.base = base }
 
-        /// The next scalar; `nil` at the end.
+        /// Returns the next scalar; `nil` at the end.
         @inlinable public mutating func next(isolation actor: isolated (any Actor)?) async throws(Base.Failure)
             -> UnicodeScalar?
         {
@@ -92,7 +92,7 @@ public struct AsyncUnicodeScalarSequence<Base: AsyncSequence>: AsyncSequence whe
                 guard let byte = try await base.next(isolation: actor) else { return nil }
                 first = byte
             }
-            // Unicode, table 3-7: how many bytes follow, and within which bounds the second lies.
+            // Unicode, table 3-7: the number of continuation bytes, and the bounds of the second byte.
             var value: UInt32
             var missing: Int
             var bounds: ClosedRange<UInt8> = 0x80...0xBF
@@ -136,11 +136,11 @@ public struct AsyncCharacterSequence<Base: AsyncSequence>: AsyncSequence where B
 
     public struct AsyncIterator: AsyncIteratorProtocol {
         @usableFromInline var scalars: AsyncUnicodeScalarSequence<Base>.AsyncIterator
-        /// A character that may go on.
+        /// The current character, which the next scalar may extend.
         @usableFromInline var text = ""
         @usableFromInline init(_ scalars: AsyncUnicodeScalarSequence<Base>.AsyncIterator) { self.scalars = scalars }
 
-        /// The next character, once it is known where it ends; `nil` at the end.
+        /// Returns the next character, as soon as its end is known; `nil` at the end.
         @inlinable public mutating func next(isolation actor: isolated (any Actor)?) async throws(Base.Failure)
             -> Character?
         {

@@ -1,10 +1,11 @@
-// The dictionary of proxies of the classic shape, read into a policy.
+// Converts the classic API's proxy dictionary into a proxy policy.
 
 import Foundation
 import URLLoading
 
 extension ProxyPolicy {
-    /// - Parameter dictionary: `nil` for the default of sessions; see ``URLSessionConfiguration/connectionProxyDictionary``.
+    /// - Parameter dictionary: the proxy settings; `nil` for the default of sessions. See
+    ///   ``URLSessionConfiguration/connectionProxyDictionary``.
     init?(_ dictionary: [AnyHashable: Any]?) {
         guard let dictionary else { return nil }
         func value(_ key: String) -> Any? { dictionary[AnyHashable(key)] }

@@ -1,4 +1,4 @@
-// The verbs of Apple's async surface: a task is made, resumed and awaited. Cancelling the caller cancels the task.
+// Apple's async methods: each creates a task, resumes it and awaits its end. Cancelling the caller cancels the task.
 
 public import Foundation
 import Synchronization
@@ -6,8 +6,8 @@ import URLLoading
 import URLLoadingIO
 
 extension URLSession {
-    /// Loads into memory.
-    /// - Parameter delegate: of the task; hears of redirects, challenges and metrics.
+    /// Loads a response body into memory.
+    /// - Parameter delegate: the task's delegate; it is notified of redirects, challenges and metrics.
     /// - Throws: `URLError`.
     public func data(for request: URLRequest, delegate: (any URLSessionTaskDelegate)? = nil) async throws -> (
         Data, URLResponse
@@ -15,33 +15,33 @@ extension URLSession {
         try await awaited(delegate) { dataTask(with: request, completionHandler: $0) }
     }
 
-    /// Loads into memory, with GET.
+    /// Loads a response body into memory, with GET.
     public func data(from url: URL, delegate: (any URLSessionTaskDelegate)? = nil) async throws -> (Data, URLResponse) {
         try await data(for: URLRequest(url: url), delegate: delegate)
     }
 
-    /// Sends a file, and loads the answer into memory.
+    /// Uploads a file, and loads the response body into memory.
     public func upload(
         for request: URLRequest, fromFile fileURL: URL, delegate: (any URLSessionTaskDelegate)? = nil
     ) async throws -> (Data, URLResponse) {
         try await awaited(delegate) { uploadTask(with: request, fromFile: fileURL, completionHandler: $0) }
     }
 
-    /// Sends these bytes, and loads the answer into memory.
+    /// Uploads data, and loads the response body into memory.
     public func upload(
         for request: URLRequest, from bodyData: Data, delegate: (any URLSessionTaskDelegate)? = nil
     ) async throws -> (Data, URLResponse) {
         try await awaited(delegate) { uploadTask(with: request, from: bodyData, completionHandler: $0) }
     }
 
-    /// Goes on with an upload, and loads the answer into memory; see ``uploadTask(withResumeData:)``.
+    /// Resumes an upload, and loads the response body into memory; see ``uploadTask(withResumeData:)``.
     public func upload(
         resumeFrom resumeData: Data, delegate: (any URLSessionTaskDelegate)? = nil
     ) async throws -> (Data, URLResponse) {
         try await awaited(delegate) { uploadTask(withResumeData: resumeData, completionHandler: $0) }
     }
 
-    /// Loads into a file, which is the caller's: to be moved, or removed.
+    /// Loads a response body into a file, which the caller must move or remove.
     public func download(
         for request: URLRequest, delegate: (any URLSessionTaskDelegate)? = nil
     ) async throws -> (URL, URLResponse) {
@@ -49,14 +49,14 @@ extension URLSession {
         }
     }
 
-    /// Loads into a file, with GET.
+    /// Loads a response body into a file, with GET.
     public func download(from url: URL, delegate: (any URLSessionTaskDelegate)? = nil) async throws -> (
         URL, URLResponse
     ) {
         try await download(for: URLRequest(url: url), delegate: delegate)
     }
 
-    /// Goes on with a download.
+    /// Resumes a download.
     public func download(
         resumeFrom resumeData: Data, delegate: (any URLSessionTaskDelegate)? = nil
     ) async throws -> (URL, URLResponse) {
@@ -65,7 +65,7 @@ extension URLSession {
         }
     }
 
-    /// The file under another name: its own is removed when the completion handler returns.
+    /// Moves the file to another name, because the original is removed when the completion handler returns.
     private static func kept(_ url: URL) -> URL? {
         let other = url.deletingLastPathComponent().appendingPathComponent("URLSession-\(UUID().uuidString)")
         return (try? FileManager.default.moveItem(at: url, to: other)).map { other }
@@ -97,7 +97,7 @@ extension URLSession {
     }
 }
 
-/// What waits for a completion handler. A task that was cancelled while it was made may be over before anybody waits.
+/// Awaits a completion handler. A task cancelled during its creation may end before the caller waits.
 private final class AsyncCall<Value: Sendable>: Sendable {
     typealias Outcome = Result<(Value, URLResponse), any Error>
     typealias Continuation = UnsafeContinuation<(Value, URLResponse), any Error>

@@ -1,20 +1,21 @@
-// A body byte by byte. Pieces come as they do for everybody; between two of them a byte costs what an array's element does.
+// Byte-by-byte reading of a body. Pieces arrive as in other tasks; within a piece, a byte costs as much as an array
+// access.
 
 public import Foundation
 import URLLoading
 import URLLoadingIO
 
 extension URLSession {
-    /// Loads a request up to its response, and gives the body byte by byte, as it is asked for: a slow reader slows the
-    /// server.
+    /// Loads a request up to its response, and returns the body as a sequence of bytes, loaded on demand: a slow reader
+    /// slows down the server.
     ///
     /// ```swift
     /// let (bytes, response) = try await session.bytes(from: url)
     /// for try await line in bytes.lines { print(line) }
     /// ```
-    /// - Parameter delegate: of the task; hears of redirects, challenges and metrics.
-    /// - Throws: `URLError`. Cancelling the calling task, or later the one that iterates, cancels the load; so does letting
-    ///   go of the bytes.
+    /// - Parameter delegate: the task's delegate; it is notified of redirects, challenges and metrics.
+    /// - Throws: `URLError`. The load is cancelled by cancelling the calling task, by cancelling the iterating task,
+    ///   and by releasing the sequence.
     public func bytes(
         for request: URLRequest, delegate: (any URLSessionTaskDelegate)? = nil
     ) async throws -> (AsyncBytes, URLResponse) {
@@ -32,19 +33,19 @@ extension URLSession {
         return (AsyncBytes(task: task, source: source), response)
     }
 
-    /// The same for a URL, loaded with GET.
+    /// Loads a URL with GET up to the response, and returns the body as a sequence of bytes.
     public func bytes(
         from url: URL, delegate: (any URLSessionTaskDelegate)? = nil
     ) async throws -> (AsyncBytes, URLResponse) {
         try await bytes(for: URLRequest(url: url), delegate: delegate)
     }
 
-    /// The bytes of a body, in their order. For one reader: what one iterator has taken another does not get.
+    /// The bytes of a body, in order. Single-pass: several iterators share the bytes.
     public struct AsyncBytes: AsyncSequence, Sendable {
         public typealias Element = UInt8
         public typealias AsyncIterator = Iterator
 
-        /// The task that loads them.
+        /// The task that loads the bytes.
         public let task: URLSessionDataTask
         private let source: ByteSource
 
@@ -52,7 +53,7 @@ extension URLSession {
 
         public func makeAsyncIterator() -> Iterator { Iterator(source) }
 
-        /// A reader of the body.
+        /// Iterates the bytes of the body.
         public struct Iterator: AsyncIteratorProtocol {
             @usableFromInline var piece: [UInt8] = []
             @usableFromInline var position = 0
@@ -60,12 +61,12 @@ extension URLSession {
 
             init(_ source: ByteSource) { self.source = source }
 
-            /// The next byte; `nil` at the end.
+            /// Returns the next byte; `nil` at the end.
             /// - Throws: `URLError`.
             @inlinable
             public mutating func next() async throws -> UInt8? { try await next(isolation: nil) }
 
-            /// The next byte; `nil` at the end.
+            /// Returns the next byte; `nil` at the end.
             /// - Throws: `URLError`.
             @inlinable
             public mutating func next(isolation actor: isolated (any Actor)?) async throws -> UInt8? {
@@ -89,7 +90,7 @@ extension URLSession {
     }
 }
 
-/// Whoever reads the body holds it; when nobody does, the load is cancelled.
+/// Retained by the sequence and its iterators; its deinitialization cancels the load.
 @usableFromInline
 final class ByteSource: Sendable {
     private let pipe: BytePipe

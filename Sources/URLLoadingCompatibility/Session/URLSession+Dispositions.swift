@@ -1,37 +1,39 @@
 extension URLSession {
-    /// What becomes of a task when its response is known.
+    /// How a task continues when its response is known.
     public enum ResponseDisposition: Int, Sendable {
-        /// It ends with `URLError.cancelled`.
+        /// The task ends with `URLError.cancelled`.
         case cancel = 0
-        /// Its body is loaded.
+        /// The body is loaded.
         case allow = 1
-        /// Its body is loaded into a file, by a download task that takes its place: the delegate hears `didBecome
-        /// downloadTask`, and nothing more of this one.
+        /// The body is loaded into a file by a download task that replaces this task: `didBecome downloadTask` is the
+        /// last call about this one.
         case becomeDownload = 2
-        /// Its connection becomes a stream: the delegate hears `didBecome streamTask`, and nothing more of this one. For
-        /// HTTP/1.1, and requests with a field Upgrade; other tasks fail, for a part of the body may have been read by then.
+        /// The connection becomes a stream task that replaces this task: `didBecome streamTask` is the last call about
+        /// this one. Supported for HTTP/1.1 requests with an Upgrade field; other tasks fail, because a part of their
+        /// body may already have been read.
         case becomeStream = 3
     }
 
-    /// What becomes of a task whose ``URLSessionTask/earliestBeginDate`` has come.
+    /// How a task continues when its ``URLSessionTask/earliestBeginDate`` has come.
     public enum DelayedRequestDisposition: Sendable {
-        /// It ends with `URLError.cancelled`.
+        /// The task ends with `URLError.cancelled`.
         case cancel
-        /// Its request is sent.
+        /// The task sends its request.
         case continueLoading
-        /// The request beside it is sent; if there is none, its own.
+        /// The task sends the request passed with this disposition; without one, its own.
         case useNewRequest
     }
 
-    /// What is to be done about a challenge.
+    /// How a challenge is answered.
     public enum AuthChallengeDisposition: Int, Sendable {
-        /// The credential beside it is used; `nil` goes on without one.
+        /// Uses the credential passed with this disposition; `nil` continues without a credential.
         case useCredential = 0
-        /// As if nobody had been asked.
+        /// Answers as a session without a delegate would.
         case performDefaultHandling = 1
-        /// The load ends with `URLError.cancelled`.
+        /// Ends the load with `URLError.cancelled`.
         case cancelAuthenticationChallenge = 2
-        /// Another of the methods that the server offers is asked for next; if there is none, its response is the result.
+        /// Rejects this protection space: the next authentication scheme that the server offers is tried; if there is
+        /// none, its response is the result.
         case rejectProtectionSpace = 3
     }
 }

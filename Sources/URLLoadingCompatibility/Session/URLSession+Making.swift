@@ -1,4 +1,4 @@
-// How tasks are made: a bridge, a task object over it, and a load behind it.
+// The creation of tasks: a bridge, a task object on top of it, and a load behind it.
 
 import Foundation
 import Synchronization
@@ -6,7 +6,8 @@ import URLLoading
 import URLLoadingIO
 
 extension URLSession {
-    /// Asks the delegates of the load that wants to know. One for all: connections that it has let through serve all tasks.
+    /// Decisions that ask the delegates of the requesting load. Shared by all tasks, so that connections they have
+    /// accepted may serve all tasks.
     static let decisions: Decisions = {
         var decisions = Decisions()
         decisions.challenge = Decision { challenge in
@@ -19,19 +20,19 @@ extension URLSession {
         makeTask(request, .data, handler, { URLSessionDataTask($0) }) { self.load(request, $0, self.pushed) }
     }
 
-    /// A load whose body goes to its bridge.
+    /// Creates a load that pushes its body to the bridge.
     final func pushed(_ request: Request, _ bridge: TaskBridge) -> Result<BridgedLoad, LoadError> {
         .success(.data(core.dataTask(request, decisions: bridge.decisions, sink: bridge, holdsSession: true)))
     }
 
-    /// - Parameter make: of a request that can be sent.
+    /// - Parameter make: creates the load from a valid request.
     final func load(
         _ request: URLRequest, _ bridge: TaskBridge, _ make: (Request, TaskBridge) -> Result<BridgedLoad, LoadError>
     ) -> Result<BridgedLoad, LoadError> {
         requested(request, for: bridge).flatMap { make($0, bridge) }
     }
 
-    /// What of a request goes to the core.
+    /// Converts a classic request to the core's request.
     final func requested(_ request: URLRequest, for bridge: TaskBridge) -> Result<Request, LoadError> {
         guard marksRequests else { return Request.make(request, settings.requestCachePolicy) }
         return Request.make(request, settings.requestCachePolicy).map { made in
@@ -42,8 +43,9 @@ extension URLSession {
     }
 
     /// - Parameters:
-    ///   - isSuccessor: it goes on with the load of another task, though the session takes no new ones.
-    ///   - load: makes its load; suspended.
+    ///   - isSuccessor: whether the task continues the load of another task, which is allowed even after the session
+    ///     was invalidated.
+    ///   - load: creates the task's load, suspended.
     final func makeTask<Made: URLSessionTask>(
         _ request: URLRequest, _ kind: TaskBridge.Kind, _ handler: TaskBridge.Handler?, isSuccessor: Bool = false,
         _ make: (TaskBridge) -> Made,
@@ -66,21 +68,21 @@ extension URLSession {
         return task
     }
 
-    /// The delegate of the task that is being made by a verb.
+    /// The delegate of the task that an async method is creating.
     @TaskLocal static var awaitedDelegate: (any URLSessionTaskDelegate)?
 
-    /// The first call about a task: here and now, before the program can resume it.
+    /// Makes the first call about a task, synchronously, before the program can resume the task.
     private final func announce(_ task: URLSessionTask) {
         guard let own = Self.awaitedDelegate else {
             (task.ownDelegate ?? delegates.task)?.urlSession(self, didCreateTask: task)
             return
         }
         task.delegate = own
-        // Tasks that the delegate makes now are no verb's.
+        // Tasks that the delegate creates during this call do not belong to the async method.
         Self.$awaitedDelegate.withValue(nil) { own.urlSession(self, didCreateTask: task) }
     }
 
-    /// A task has another in its place.
+    /// Replaces a task by another one.
     final func replace(_ identifier: Int, with task: URLSessionTask) {
         members.withLock { if $0.tasks[identifier] != nil { $0.tasks[identifier] = task } }
     }

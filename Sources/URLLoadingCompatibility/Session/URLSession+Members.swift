@@ -1,4 +1,4 @@
-// Who is in a session: its delegate, and the tasks that are not over. Its end is when both are gone.
+// The members of a session: its delegate and the tasks that are not over. The session ends when both are gone.
 
 import Foundation
 import Synchronization
@@ -15,7 +15,7 @@ extension URLSession {
         var isEmptied = false
     }
 
-    /// The delegate, as what it is: casts are slow.
+    /// The delegate, cast to each protocol once, because casts are slow.
     struct Delegates: Sendable {
         let session: (any URLSessionDelegate)?
         let task: (any URLSessionTaskDelegate)?
@@ -61,7 +61,7 @@ extension URLSession {
 
     // MARK: The end
 
-    /// A task has made its last call.
+    /// Removes a task that has made its last call.
     final func left(_ identifier: Int) {
         let isInvalid = members.withLock { members in
             members.tasks[identifier] = nil
@@ -70,7 +70,7 @@ extension URLSession {
         if isInvalid { settle() }
     }
 
-    /// The delegate's last call comes after that of every task.
+    /// Makes the delegate's last call, after that of every task.
     final func settle() {
         let isEmptied = members.withLock { members in
             guard members.isInvalid, members.tasks.isEmpty, !members.isEmptied else { return false }
@@ -85,7 +85,7 @@ extension URLSession {
                     defer { members.delegates = Delegates(nil) }
                     return members.delegates
                 }
-                withExtendedLifetime(delegates) {}  // Its end may run code of the program's: not under the lock.
+                withExtendedLifetime(delegates) {}  // Its deinit may run code of the program: not under the lock.
             })
     }
 }

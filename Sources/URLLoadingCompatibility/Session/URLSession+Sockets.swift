@@ -1,4 +1,4 @@
-// How tasks are made that are conversations: WebSockets and streams.
+// The creation of WebSocket and stream tasks.
 
 import Foundation
 import URLLoading

@@ -1,16 +1,16 @@
-// What a session has remembered, forgotten or written.
+// Resetting and flushing the storages of a session.
 
 import Foundation
 import URLLoading
 import URLLoadingIO
 
 extension URLSession {
-    /// Somebody is asked about its requests, and wants to know whose they are.
+    /// Whether requests must carry their task, because a cache or a ``URLProtocol`` of the program is asked about them.
     final var marksRequests: Bool { ownCache != nil || !values.protocolClasses.isEmpty || !ProtocolClasses.isEmpty }
     final var cache: URLCache? { values.cache }
     final var additionalHeaders: [AnyHashable: Any]? { values.headers }
 
-    /// Where storages may wait for the disk.
+    /// The queue on which storages may wait for the disk.
     static let keeping = DispatchQueue(label: "URLSession.storages")
 
     final func forget() {
@@ -30,12 +30,12 @@ extension URLSession {
         core.closeIdleConnections()
     }
 
-    /// The same as ``reset(completionHandler:)``, awaited.
+    /// The async form of ``reset(completionHandler:)``.
     public func reset() async {
         await withUnsafeContinuation { done in reset { done.resume() } }
     }
 
-    /// The same as ``flush(completionHandler:)``, awaited.
+    /// The async form of ``flush(completionHandler:)``.
     public func flush() async {
         await withUnsafeContinuation { done in flush { done.resume() } }
     }

@@ -1,4 +1,4 @@
-// How tasks are made that send bodies, and those that load files.
+// The creation of upload and download tasks.
 
 public import Foundation
 import Synchronization
@@ -47,7 +47,7 @@ extension URLSession {
         }
     }
 
-    /// One that goes on with the request it began with, and not with what a token keeps of it.
+    /// Creates a download that resumes with its original request instead of the one stored in the token.
     final func makeDownload(_ request: URLRequest, goingOnWith token: ResumeToken) -> URLSessionDownloadTask {
         makeTask(request, .download, nil, { URLSessionDownloadTask($0) }) {
             load(request, $0) { made, bridge in
@@ -77,7 +77,7 @@ extension URLSession {
         return uploading(upload, .resumedUpload(ticket, upload), bridge)
     }
 
-    /// Another load for a task whose own has not begun.
+    /// Creates another load for a task whose load has not begun.
     final func makeLoad(
         _ request: URLRequest, _ bridge: TaskBridge, like task: URLSessionTask, _ old: BridgedLoad
     ) -> Result<BridgedLoad, LoadError> {
@@ -96,7 +96,7 @@ extension URLSession {
                 var made = made
                 if task is URLSessionUploadTask, let body = load.request.body { made.setBody(body) }
                 return pushed(made, bridge)
-            // What is no HTTP any more keeps its request.
+            // WebSockets and streams keep their request.
             case .socket, .stream: return .success(old)
             }
         }
@@ -104,7 +104,7 @@ extension URLSession {
 }
 
 extension UploadTicket.Source {
-    /// All of it.
+    /// The whole body of the upload.
     fileprivate var body: RequestBody {
         switch self {
         case .data(let data): .data(data)
@@ -114,26 +114,27 @@ extension UploadTicket.Source {
     }
 }
 
-/// In the `userInfo` of the error of a download that can be gone on with: `Data`. The file with what was loaded stays on
-/// the disk if it is read from there; otherwise it goes with the last copy of the error.
+/// The key of resume data (`Data`) in the `userInfo` of a failed download's error. Reading it keeps the partial file on
+/// the disk; otherwise the file is deleted with the last copy of the error.
 public let URLSessionDownloadTaskResumeData = "NSURLSessionDownloadTaskResumeData"
 /// Apple's newer name of ``URLSessionDownloadTaskResumeData``.
 public let NSURLSessionDownloadTaskResumeData = URLSessionDownloadTaskResumeData
-/// In the `userInfo` of the error of an upload that can be gone on with: `Data`, for
+/// The key of resume data (`Data`) in the `userInfo` of a failed upload's error, for
 /// ``URLSession/uploadTask(withResumeData:)``.
 public let NSURLSessionUploadTaskResumeData = "NSURLSessionUploadTaskResumeData"
 
 extension URLError {
-    /// With what a download goes on that failed; `nil` if it would have to begin anew. Whoever asks for it keeps the file
-    /// with what was loaded, until the download is resumed: otherwise it goes with the error.
+    /// The data with which a failed download can be resumed; `nil` if it would have to restart. Reading it keeps the
+    /// partial file until the download is resumed; otherwise the file is deleted with the error.
     public var downloadTaskResumeData: Data? { userInfo[URLSessionDownloadTaskResumeData] as? Data }
 
-    /// With what an upload goes on that failed; `nil` if it would have to begin anew.
+    /// The data with which a failed upload can be resumed; `nil` if it would have to restart.
     public var uploadTaskResumeData: Data? { userInfo[NSURLSessionUploadTaskResumeData] as? Data }
 }
 
 extension TaskBridge {
-    /// A handler of the program's that is called before the task's last call, which waits until the handler has returned.
+    /// Wraps a handler of the program that is called before the task's last call, which waits until the handler has
+    /// returned.
     private func beforeTheEnd(_ handler: @escaping @Sendable (Data?) -> Void) -> @Sendable (Data?) -> Void {
         state.withLock { $0.mailbox.awaitHandler() }
         return { [self] data in
@@ -143,12 +144,12 @@ extension TaskBridge {
         }
     }
 
-    /// Ends the load; `handler` is given what is needed to go on with it.
+    /// Ends the load and passes the data with which it can be resumed to `handler`.
     func cancel(_ handler: @escaping @Sendable (Data?) -> Void) {
         let then = beforeTheEnd(handler)
         if let spool { return cancel(spool, then) }
         guard case .download(let load)? = state.withLock({ $0.load }) else {
-            // Over, or unable to begin.
+            // The load has ended or could not begin.
             cancel()
             return then(nil)
         }
@@ -161,18 +162,18 @@ extension TaskBridge {
 }
 
 extension TaskBridge {
-    /// Ends an upload; `handler` is given what is needed to go on with it.
+    /// Ends an upload and passes the data with which it can be resumed to `handler`.
     func cancelUpload(_ handler: @escaping @Sendable (Data?) -> Void) {
         let then = beforeTheEnd(handler)
         let (upload, load) = state.withLock { state in
             (state.isCanceled || state.mailbox.hasEnded ? nil : state.active?.origin.upload, state.load)
         }
         guard let upload else {
-            // Over, unable to begin, or none that can be resumed.
+            // The load has ended, could not begin, or cannot be resumed.
             cancel()
             return then(nil)
         }
-        // What is sent from here on would be sent again.
+        // Bytes sent from here on would have to be sent again.
         load?.suspend()
         Task {
             let ticket = await upload.ticket()
@@ -185,7 +186,7 @@ extension TaskBridge {
         }
     }
 
-    /// The load is over; an upload that failed says with what it goes on.
+    /// Records the end of the load, and the state from which a failed upload can be resumed.
     func finishUpload(_ error: LoadError?) {
         let upload = state.withLock { $0.isCanceled ? nil : $0.active?.origin.upload }
         guard let error, let upload else { return finish(error) }

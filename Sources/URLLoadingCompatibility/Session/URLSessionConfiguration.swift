@@ -3,7 +3,7 @@ import Synchronization
 package import URLLoading
 import URLLoadingIO
 
-/// How a session behaves. A session takes a copy when it is made: later changes do not reach it.
+/// The behaviour of a session. A session copies the configuration when it is created: later changes do not affect it.
 ///
 /// ```swift
 /// let configuration = URLSessionConfiguration.default
@@ -11,7 +11,7 @@ import URLLoadingIO
 /// configuration.httpAdditionalHeaders = ["Accept-Language": "de"]
 /// let session = URLSession(configuration: configuration)
 /// ```
-/// Options without an effect say so where they stand.
+/// Options without effect are documented as such.
 open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
     struct Values: Sendable {
         var isEphemeral = false
@@ -32,7 +32,7 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
         var maximumTLS = tls_protocol_version_t.TLSv13
         var credentials: URLCredentialStorage?
         var setsCookies = true
-        /// `nil` until it was set.
+        /// The cookie policy; `nil` until it was set.
         var acceptPolicy: HTTPCookie.AcceptPolicy?
         var cookies: HTTPCookieStorage?
         var cache: URLCache?
@@ -51,7 +51,7 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
     }
     private let state: Lock<Values>
 
-    /// The same as ``default``.
+    /// Creates a configuration equal to ``default``.
     @available(*, deprecated, message: "Use URLSessionConfiguration.default")
     public override init() {
         state = Lock(.usual)
@@ -59,17 +59,17 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
 
     init(_ values: Values) { state = Lock(values) }
 
-    /// For tests: changes what the classic names do not reach.
+    /// For tests: changes core settings that the classic API does not expose.
     final package func adjust(_ change: @escaping @Sendable (inout Configuration) -> Void) {
         state.withLock { $0.adjust = change }
     }
 
     var values: Values { state.withLock { $0 } }
 
-    /// A new configuration with the usual behaviour.
+    /// A new configuration with the default behaviour.
     open class var `default`: URLSessionConfiguration { URLSessionConfiguration(.usual) }
 
-    /// A new configuration with which nothing is ever written to a file.
+    /// A new configuration that never writes to files.
     open class var ephemeral: URLSessionConfiguration {
         var values = Values()
         values.isEphemeral = true
@@ -79,35 +79,35 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
         return URLSessionConfiguration(values)
     }
 
-    /// An independent copy.
+    /// Returns an independent copy.
     open override func copy() -> Any { copy(with: nil) }
-    /// An independent copy.
+    /// Returns an independent copy.
     open func copy(with zone: NSZone?) -> Any { URLSessionConfiguration(values) }
 
     final var ownCopy: URLSessionConfiguration { copy() as? URLSessionConfiguration ?? URLSessionConfiguration(values) }
 
-    /// The policy of requests that have none of their own.
+    /// The cache policy of requests without one of their own.
     open var requestCachePolicy: URLRequest.CachePolicy {
         get { values.cachePolicy }
         set { state.withLock { $0.cachePolicy = newValue } }
     }
 
-    /// How long the peer may be silent, in seconds; 60 by default. Zero, less, or infinity: no limit. A
-    /// request may set its own.
+    /// The idle timeout in seconds: how long the peer may be silent; 60 by default. Zero, negative or infinite values
+    /// mean no limit. A request may set its own.
     open var timeoutIntervalForRequest: TimeInterval {
         get { values.requestTimeout }
         set { state.withLock { $0.requestTimeout = newValue } }
     }
 
-    /// How long a task may take as a whole, in seconds; seven days by default. Zero, less, or infinity: no
-    /// limit.
+    /// The maximum duration of a whole task in seconds; seven days by default. Zero, negative or infinite values mean
+    /// no limit.
     open var timeoutIntervalForResource: TimeInterval {
         get { values.resourceTimeout }
         set { state.withLock { $0.resourceTimeout = newValue } }
     }
 
-    /// Fields sent with every request that does not set them itself: names and values as strings.
-    /// Credentials among them do not follow a redirect to another server.
+    /// Fields sent with every request that does not set them itself: names and values as strings. Credentials among
+    /// them are dropped on a redirect to another origin.
     open var httpAdditionalHeaders: [AnyHashable: Any]? {
         get { values.headers }
         set {
@@ -116,13 +116,14 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
         }
     }
 
-    /// Proxies in place of the environment's (`http_proxy` and its kin), which count while it is `nil`; an empty one is
-    /// for none at all.
+    /// The proxies, in place of those of the environment (`http_proxy` and related variables), which apply while this
+    /// is `nil`; an empty dictionary disables proxies.
     ///
-    /// The keys are CFNetwork's, as strings: `HTTPEnable`, `HTTPProxy`, `HTTPPort` for URLs of http; `HTTPSEnable`,
-    /// `HTTPSProxy`, `HTTPSPort` for those of https, which go through a tunnel; `SOCKSEnable`, `SOCKSProxy`, `SOCKSPort`
-    /// (SOCKS 5) where there is none of these, and for streams; `kCFProxyUsernameKey`, `kCFProxyPasswordKey` for all;
-    /// `ExceptionsList`, an array of names and addresses. Others are ignored. A proxy that is none fails its loads.
+    /// The keys are CFNetwork's, as strings: `HTTPEnable`, `HTTPProxy`, `HTTPPort` for http URLs; `HTTPSEnable`,
+    /// `HTTPSProxy`, `HTTPSPort` for https URLs, which use a tunnel; `SOCKSEnable`, `SOCKSProxy`, `SOCKSPort` (SOCKS 5)
+    /// if none of these applies, and for streams; `kCFProxyUsernameKey`, `kCFProxyPasswordKey` for all;
+    /// `ExceptionsList`, an array of names and addresses that bypass the proxies. Other keys are ignored. Loads through
+    /// an invalid proxy fail.
     open var connectionProxyDictionary: [AnyHashable: Any]? {
         get { values.proxies }
         set {
@@ -131,51 +132,53 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
         }
     }
 
-    /// Can be set and read and has no effect: requests are never pipelined.
+    /// Without effect: requests are never pipelined.
     @available(*, deprecated, message: "Requests are never pipelined; HTTP/2 has what it wanted")
     open var httpShouldUsePipelining: Bool {
         get { values.pipelines }
         set { state.withLock { $0.pipelines = newValue } }
     }
 
-    /// The most connections to one host at a time, at least 1; 6 by default.
+    /// The maximum number of simultaneous connections to one host, at least 1; 6 by default.
     open var httpMaximumConnectionsPerHost: Int {
         get { values.connectionsPerHost }
         set { state.withLock { $0.connectionsPerHost = newValue } }
     }
 
-    /// What the requests of the session are for, unless they say so themselves: the packets of their connections are marked
-    /// with it (`TrafficClass` of the core), so that networks may order them. Connections are not shared between types.
+    /// The purpose of the session's traffic, for requests that do not set their own: packets are marked accordingly
+    /// (`TrafficClass` of the core), so that networks can prioritize them. Requests of different types do not share
+    /// connections.
     open var networkServiceType: URLRequest.NetworkServiceType {
         get { values.serviceType }
         set { state.withLock { $0.serviceType = newValue } }
     }
 
-    /// Whether loads may go over a mobile network.
+    /// Whether loads may use a mobile network.
     open var allowsCellularAccess: Bool {
         get { values.allowsCellular }
         set { state.withLock { $0.allowsCellular = newValue } }
     }
 
-    /// Whether loads may go over a network that costs by volume.
+    /// Whether loads may use a metered (expensive) network.
     open var allowsExpensiveNetworkAccess: Bool {
         get { values.allowsExpensive }
         set { state.withLock { $0.allowsExpensive = newValue } }
     }
 
-    /// Whether loads may go over a network on which the user wants little traffic.
+    /// Whether loads may use a network on which the user wants little traffic (constrained).
     open var allowsConstrainedNetworkAccess: Bool {
         get { values.allowsConstrained }
         set { state.withLock { $0.allowsConstrained = newValue } }
     }
 
-    /// Whether a task that finds no network waits for one; its delegate hears of it (`taskIsWaitingForConnectivity`).
+    /// Whether a task waits for a network if none is available; its delegate is notified
+    /// (`taskIsWaitingForConnectivity`).
     open var waitsForConnectivity: Bool {
         get { values.waitsForConnectivity }
         set { state.withLock { $0.waitsForConnectivity = newValue } }
     }
 
-    /// The lowest version of TLS accepted; TLS 1.2, and nothing below it.
+    /// The lowest TLS version that is accepted: TLS 1.2, which is also the lowest possible value.
     open var tlsMinimumSupportedProtocolVersion: tls_protocol_version_t {
         get { values.minimumTLS }
         set { state.withLock { $0.minimumTLS = newValue } }
@@ -187,22 +190,22 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
         set { state.withLock { $0.maximumTLS = newValue } }
     }
 
-    /// Where credentials are looked for and kept: the user's own for ``default``, one of its own for ``ephemeral``,
-    /// nowhere if it is `nil`.
+    /// The store of credentials: the user's own for ``default``, a private one for ``ephemeral``; with `nil` none are
+    /// stored or looked up.
     open var urlCredentialStorage: URLCredentialStorage? {
         get { values.credentials }
         set { state.withLock { $0.credentials = newValue } }
     }
 
-    /// Where responses are kept, and answered from: ``URLCache/shared`` for ``default``, one of its own in memory for
-    /// ``ephemeral``, nowhere if it is `nil`.
+    /// The cache of responses: ``URLCache/shared`` for ``default``, a private one in memory for ``ephemeral``; with
+    /// `nil` responses are not cached.
     open var urlCache: URLCache? {
         get { values.cache }
         set { state.withLock { $0.cache = newValue } }
     }
 
-    /// Classes that are asked whether they load a request before the library does, first to last: subclasses of
-    /// ``URLProtocol``. None by default; those that were registered are asked after them.
+    /// Subclasses of ``URLProtocol`` that are asked, in order, whether they load a request, before the library does.
+    /// None by default; registered classes are asked after them.
     open var protocolClasses: [AnyClass]? {
         get { values.protocolClasses }
         set { state.withLock { $0.protocolClasses = newValue ?? [] } }
@@ -210,22 +213,22 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
 
     // MARK: Of transfers in the background, which are not there yet
 
-    /// The name of a background session. Carried, and of no effect: sessions live as long as the process.
+    /// The name of a background session. Stored, but without effect: sessions live as long as the process.
     open var identifier: String? {
         get { values.identifier }
         set { state.withLock { $0.identifier = newValue } }
     }
 
-    /// Whether background transfers may wait for a good moment. Carried, and of no effect.
+    /// Whether background transfers may be delayed for performance. Stored, but without effect.
     open var isDiscretionary: Bool {
         get { values.isDiscretionary }
         set { state.withLock { $0.isDiscretionary = newValue } }
     }
 
-    /// A container that an application and its extensions share: there are none on this platform, so always `nil`.
+    /// The container shared by an application and its extensions. Always `nil`, because this platform has none.
     open var sharedContainerIdentifier: String? { nil }
 
-    /// Can be set and read and has no effect: connections are kept whatever the process does.
+    /// Without effect: connections are kept regardless of the state of the process.
     @available(*, deprecated, message: "Connections are kept as long as their session wants")
     open var shouldUseExtendedBackgroundIdleMode: Bool {
         get { values.idlesLonger }
@@ -234,21 +237,21 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
 
     // MARK: Cookies
 
-    /// Where cookies are kept, and taken from: ``HTTPCookieStorage/shared`` for ``default``, one of its own for
-    /// ``ephemeral``, nowhere if it is `nil`.
+    /// The store of cookies: ``HTTPCookieStorage/shared`` for ``default``, a private one for ``ephemeral``; with `nil`
+    /// cookies are neither sent nor stored.
     open var httpCookieStorage: HTTPCookieStorage? {
         get { values.cookies }
         set { state.withLock { $0.cookies = newValue } }
     }
 
-    /// Which cookies of servers are taken; those of the site of the main document by default. Until it is set the
-    /// storage's own (``HTTPCookieStorage/cookieAcceptPolicy``) goes before it, once that was set.
+    /// The cookies accepted from servers; those of the site of the main document by default. Until this property is
+    /// set, the storage's own policy (``HTTPCookieStorage/cookieAcceptPolicy``), once set, takes precedence.
     open var httpCookieAcceptPolicy: HTTPCookie.AcceptPolicy {
         get { values.acceptPolicy ?? .onlyFromMainDocumentDomain }
         set { state.withLock { $0.acceptPolicy = newValue } }
     }
 
-    /// Whether cookies of the storage go with requests.
+    /// Whether cookies of the storage are sent with requests.
     open var httpShouldSetCookies: Bool {
         get { values.setsCookies }
         set { state.withLock { $0.setsCookies = newValue } }

@@ -3,8 +3,8 @@ import Glibc
 import Synchronization
 import URLLoadingIO
 
-/// A mistake in how a program uses the classic shape, which would otherwise show only as a load that
-/// ends strangely.
+/// A programming error in the use of the classic API, which would otherwise appear only as a load that fails
+/// unexpectedly.
 public struct URLSessionMisuse: Sendable, CustomStringConvertible {
     public enum Kind: String, Sendable {
         /// The delegate dropped a completion handler without calling it. The task was cancelled.
@@ -13,7 +13,7 @@ public struct URLSessionMisuse: Sendable, CustomStringConvertible {
         case completionHandlerCalledAgain = "was called again, without effect"
     }
     public let kind: Kind
-    /// The delegate method whose completion handler it is about.
+    /// The delegate method whose completion handler was misused.
     public let method: String
     public let task: URLSessionTask
 
@@ -29,8 +29,8 @@ extension URLSession {
         _ = line.withCString { write(STDERR_FILENO, $0, strlen($0)) }
     })
 
-    /// Told of every misuse in the process, on the thread where it happened. By default each is a line on
-    /// standard error.
+    /// Called for every misuse in the process, on the thread where it happened. By default each is a line on standard
+    /// error.
     ///
     /// ```swift
     /// URLSession.misuseHandler = { misuse in logger.error("\(misuse)") }

@@ -2,7 +2,7 @@ public import Foundation
 import URLLoading
 import URLLoadingIO
 
-/// A connection of bytes, both ways; TLS from any moment on.
+/// A TCP connection for reading and writing bytes; TLS may be started at any time.
 ///
 /// ```swift
 /// let task = session.streamTask(withHostName: "mail.example.org", port: 25)
@@ -10,19 +10,18 @@ import URLLoadingIO
 /// let (greeting, _) = try await task.readData(ofMinLength: 1, maxLength: 512, timeout: 10)
 /// try await task.write(Data("EHLO me.example.org\r\n".utf8), timeout: 10)
 /// ```
-/// Reads are carried out in their order, and so are writes; both wait until the stream is connected. Handlers are called on
-/// the session's ``URLSession/delegateQueue``, each once. Nothing is read from the socket that nobody asked for.
+/// Reads are carried out in order, and so are writes; both wait until the stream is connected. Handlers are called on
+/// the session's ``URLSession/delegateQueue``, each once. The socket is read only on request.
 open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
     private let calls = CallChain()
 
     /// Reads bytes.
     /// - Parameters:
-    ///   - minBytes: waits for so many, or the end; with 0 for nothing.
-    ///   - maxBytes: takes no more; at least 1.
-    ///   - timeout: seconds; 0 for as long as the time limits of the session allow. Counts from when the reads before it
-    ///     are over.
-    ///   - completionHandler: called once: the bytes, fewer than `minBytes` only at the end, and whether that was the end;
-    ///     or a `URLError`. After `URLError.timedOut` the stream goes on.
+    ///   - minBytes: the read waits for this many bytes or the end of the stream; 0 does not wait.
+    ///   - maxBytes: the maximum number of bytes returned; at least 1.
+    ///   - timeout: seconds; with 0 only the session's timeouts apply. Counts from the end of the preceding reads.
+    ///   - completionHandler: called once, with the bytes (fewer than `minBytes` only at the end) and whether the end
+    ///     was reached, or with a `URLError`. After `URLError.timedOut` the stream remains usable.
     open func readData(
         ofMinLength minBytes: Int, maxLength maxBytes: Int, timeout: TimeInterval,
         completionHandler: @escaping @Sendable (Data?, Bool, (any Error)?) -> Void
@@ -36,7 +35,7 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
         }
     }
 
-    /// The same, awaited.
+    /// The async form of `readData`.
     open func readData(ofMinLength minBytes: Int, maxLength maxBytes: Int, timeout: TimeInterval) async throws -> (
         Data?, Bool
     ) {
@@ -57,11 +56,11 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
         return result
     }
 
-    /// Writes bytes, behind those of earlier calls.
+    /// Writes bytes, after those of earlier calls.
     /// - Parameters:
-    ///   - timeout: seconds; 0 for as long as the time limits of the session allow. A write that is given up on its way is
-    ///     the last one.
-    ///   - completionHandler: called once, when the system has taken all of them; or with a `URLError`.
+    ///   - timeout: seconds; with 0 only the session's timeouts apply. After a write that timed out midway, no further
+    ///     write is possible.
+    ///   - completionHandler: called once, when all bytes were passed to the system, or with a `URLError`.
     open func write(_ data: Data, timeout: TimeInterval, completionHandler: @escaping @Sendable ((any Error)?) -> Void)
     {
         perform(.output) { [self] in
@@ -70,7 +69,7 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
         }
     }
 
-    /// The same, awaited.
+    /// The async form of `write`.
     open func write(_ data: Data, timeout: TimeInterval) async throws {
         try await withCheckedThrowingContinuation { continuation in
             calls.append(.output) { [self] in continuation.resume(with: await write(data, timeout)) }
@@ -82,7 +81,7 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
         }
     }
 
-    /// Tells the peer that nothing more comes, behind all that is being written. The delegate hears `writeClosedFor`.
+    /// Closes the write side after all pending writes. The delegate is notified with `writeClosedFor`.
     open func closeWrite() {
         calls.append(.output) { [self] in
             let result = await attempt { (stream) throws(LoadError) in try await stream.closeWrite() }
@@ -90,7 +89,7 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
         }
     }
 
-    /// Reads no more, when the reads that were asked for are over. The delegate hears `readClosedFor`.
+    /// Closes the read side after all pending reads. The delegate is notified with `readClosedFor`.
     open func closeRead() {
         calls.append(.input) { [self] in
             guard let stream = bridge?.stream else { return }
@@ -99,20 +98,20 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
         }
     }
 
-    /// Speaks TLS from here on, when all reads and writes that were asked for are over; later ones wait for it. The
-    /// certificate must name the host. A handshake that fails ends the stream. Bytes that are there and nobody has read end
-    /// it, too: whoever sits between could have put them there.
+    /// Starts TLS after all pending reads and writes; later ones wait for it. The certificate must be valid for the
+    /// host name. A failed handshake ends the stream. Received bytes that were not read end it as well: an attacker on
+    /// the network could have injected them.
     open func startSecureConnection() {
         calls.append(.both) { [self] in
-            // The delegate is asked about the server by whose stream it is.
+            // The delegate decides about the server in the name of this stream's task.
             await TaskBridge.$current.withValue(bridge) {
                 _ = await attempt { (stream) throws(LoadError) in try await stream.startSecureConnection() }
             }
         }
     }
 
-    /// Ends the secure connection, when all reads and writes that were asked for are over, and with it the stream: TLS
-    /// cannot be left and the connection kept (RFC 8446 §6.1 allows nothing after it that would be safe).
+    /// Ends TLS after all pending reads and writes, and with it the stream: TLS cannot be ended with the connection
+    /// kept open (after its end, RFC 8446 §6.1 allows no data that would be safe).
     @available(*, deprecated, message: "A secure connection cannot become a plain one; use closeWrite and closeRead")
     open func stopSecureConnection() {
         calls.append(.both) { [self] in
@@ -124,8 +123,8 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
         }
     }
 
-    /// Gives the connection to a pair of streams, when it is made, all reads and writes that were asked for are over, and the
-    /// task is not suspended. The delegate hears `didBecome`, and nothing after it: the task is over.
+    /// Hands the connection over to a pair of streams, once it is established, all pending reads and writes are done,
+    /// and the task is not suspended. The delegate is notified with `didBecome`, its last call: the task is over.
     open func captureStreams() {
         calls.append(.both) { [self] in
             let result = await attempt { (stream) throws(LoadError) in try await stream.connected() }
@@ -145,11 +144,11 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
         do throws(LoadError) { return .success(try await call(stream)) } catch { return .failure(URLError(error)) }
     }
 
-    /// - Parameter call: gives what is to be called on the delegate queue.
+    /// - Parameter call: returns the closure to call on the delegate queue.
     private func perform(_ side: CallChain.Side, _ call: @escaping @Sendable () async -> @Sendable () -> Void) {
         calls.append(side) { [lane] in
             let call = await call()
-            // A stand-in has no session, and no queue.
+            // A task created in a test has no session and no queue.
             if let lane { lane.append(.call(call)) } else { call() }
         }
     }

@@ -1,4 +1,4 @@
-// The `Progress` of a task: made when somebody asks for it, and kept up to date from then on.
+// The `Progress` of a task: created at the first access, and updated from then on.
 
 import Foundation
 import Synchronization
@@ -6,7 +6,7 @@ import URLLoading
 import URLLoadingIO
 
 extension URLSessionTask {
-    /// It works both ways: it shows the task, and controls it.
+    /// Connects a task and its progress in both directions: the progress shows the task and controls it.
     final func connect(_ progress: Foundation.Progress) {
         progress.kind = .file
         progress.setUserInfoObject(Foundation.Progress.FileOperationKind.downloading, forKey: .fileOperationKindKey)
@@ -20,12 +20,12 @@ extension URLSessionTask {
         showProgress(isWhole: state == .completed && error == nil && bridge != nil)
     }
 
-    /// - Parameter isWhole: nothing more comes, and nothing is missing.
+    /// - Parameter isWhole: whether the load is complete and no further bytes follow.
     final func showProgress(isWhole: Bool) {
         guard let progress = knownProgress else { return }
         let done = countOfBytesSent + countOfBytesReceived
         if isWhole {
-            // What is empty is done, too: a whole of 0 is never finished.
+            // An empty transfer is complete, too; a `Progress` with a total of 0 never finishes.
             let whole = max(done, 1)
             progress.totalUnitCount = whole
             progress.completedUnitCount = whole
@@ -35,13 +35,13 @@ extension URLSessionTask {
         }
     }
 
-    /// -1 if nobody knows.
+    /// The total number of bytes; -1 if unknown.
     private var whole: Int64 {
         let toSend = countOfBytesExpectedToSend >= 0 ? countOfBytesExpectedToSend : countOfBytesClientExpectsToSend
         let isKnown = response != nil && countOfBytesExpectedToReceive >= 0
         let toReceive = isKnown ? countOfBytesExpectedToReceive : countOfBytesClientExpectsToReceive
         guard toSend >= 0, toReceive >= 0 else { return NSURLSessionTransferSizeUnknown }
-        // Servers say what they like.
+        // A server may state any length, so the sum may overflow.
         let (sum, isTooMuch) = toSend.addingReportingOverflow(toReceive)
         return isTooMuch ? NSURLSessionTransferSizeUnknown : sum
     }

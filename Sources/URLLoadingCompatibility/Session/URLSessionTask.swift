@@ -3,16 +3,16 @@ import Synchronization
 import URLLoading
 import URLLoadingIO
 
-/// One load of a ``URLSession``. Made suspended; ``resume()`` begins it.
+/// One load of a ``URLSession``. Created suspended; ``resume()`` begins it.
 ///
-/// All of it may be used from any thread.
+/// All members may be used from any thread.
 open class URLSessionTask: NSObject, NSCopying, @unchecked Sendable {
-    /// Where a task stands.
+    /// The state of a task.
     public enum State: Int, Sendable {
         case running = 0
-        /// Not begun, or held up.
+        /// Not begun, or suspended.
         case suspended = 1
-        /// Cancelled; the last call is on its way to the delegate.
+        /// Cancelled; the last call to the delegate is pending.
         case canceling = 2
         case completed = 3
     }
@@ -22,7 +22,7 @@ open class URLSessionTask: NSObject, NSCopying, @unchecked Sendable {
         var priority = URLSessionTask.defaultPriority
         var delegate: (any URLSessionTaskDelegate)?
         var isOver = false
-        /// Tasks are made with one.
+        /// A task is created with one suspension.
         var suspensions = 1
         var earliestBegin: Date?
         var expectsToReceive = NSURLSessionTransferSizeUnknown
@@ -32,16 +32,16 @@ open class URLSessionTask: NSObject, NSCopying, @unchecked Sendable {
     private let own = Lock(Own())
     private let made: TaskBridge?
     private let isReplaced = Atomic<Bool>(false)
-    /// `nil` for a task without a session, and for one that has become another.
+    /// The bridge; `nil` for a task without a session, and for one that was replaced.
     final var bridge: TaskBridge? { isReplaced.load(ordering: .acquiring) ? nil : made }
 
-    /// For stand-ins in tests, which override what they need: a task that belongs to no session and does
+    /// Creates a task for tests, whose subclass overrides the members it needs. It belongs to no session and does
     /// nothing.
     public override init() { made = nil }
 
     init(_ bridge: TaskBridge) { made = bridge }
 
-    /// The same load, as a task of another kind, to which this one gives way.
+    /// Creates a task of another kind that takes over the load of `task`.
     init(inPlaceOf task: URLSessionTask, _ bridge: TaskBridge) {
         made = bridge
         let old = task.own.withLock { $0 }
@@ -50,33 +50,33 @@ open class URLSessionTask: NSObject, NSCopying, @unchecked Sendable {
         if let progress = old.progress { connect(progress) }
     }
 
-    /// It is over: another goes on with its load.
+    /// Ends this task, because another task has taken over its load.
     final func giveWay() {
         isReplaced.store(true, ordering: .releasing)
         forgetDelegate()
     }
 
-    /// The same object.
+    /// Returns the same object.
     open override func copy() -> Any { self }
-    /// The same object.
+    /// Returns the same object.
     open func copy(with zone: NSZone?) -> Any { self }
 
     // MARK: What it is
 
-    /// Unique in its session.
+    /// An identifier unique in the session.
     open var taskIdentifier: Int { made?.identifier ?? 0 }
-    /// What was asked for; `nil` for streams.
+    /// The request with which the task was created; `nil` for streams.
     open var originalRequest: URLRequest? { made?.kind == .stream ? nil : made?.original }
-    /// What is loaded: after redirects, the last request.
+    /// The request being loaded: after redirects, the last one.
     open var currentRequest: URLRequest? { made?.kind == .stream ? nil : made?.state.withLock { $0.current } }
-    /// For the program's own use.
+    /// A label for the program's own use.
     open var taskDescription: String? {
         get { own.withLock { $0.description } }
         set { own.withLock { $0.description = newValue } }
     }
 
-    /// Hears of this task in the place of the session's delegate, which hears what this one does not
-    /// implement. Held until the task is over. To be set before ``resume()``.
+    /// The task's own delegate. It is called instead of the session's delegate, which receives the calls that this one
+    /// does not implement. Retained until the task is over. Must be set before ``resume()``.
     open var delegate: (any URLSessionTaskDelegate)? {
         get { ownDelegate }
         set {
@@ -85,11 +85,11 @@ open class URLSessionTask: NSObject, NSCopying, @unchecked Sendable {
                 defer { own.delegate = newValue }
                 return own.delegate
             }
-            withExtendedLifetime(old) {}  // Its end may run code of the program's: not under the lock.
+            withExtendedLifetime(old) {}  // Its deinit may run code of the program: not under the lock.
         }
     }
 
-    /// More suspensions than resumptions.
+    /// Whether there are more suspensions than resumptions.
     final var isHeldUp: Bool { own.withLock { $0.suspensions > 0 } }
 
     final var ownDelegate: (any URLSessionTaskDelegate)? { own.withLock { $0.delegate } }
@@ -104,8 +104,8 @@ open class URLSessionTask: NSObject, NSCopying, @unchecked Sendable {
 
     // MARK: Controls
 
-    /// Takes one ``suspend()`` back; with the last, the load begins or goes on. A task is made with one. Does nothing to
-    /// a task that is running or over.
+    /// Undoes one ``suspend()``; the last one begins or resumes the load. A task is created with one suspension. Has no
+    /// effect on a task that is running or over.
     open func resume() {
         let start = own.withLock { own -> (Float, Date?)? in
             guard own.suspensions > 0 else { return nil }
@@ -115,7 +115,7 @@ open class URLSessionTask: NSObject, NSCopying, @unchecked Sendable {
         if let (priority, date) = start { bridge?.resume(priority, notBefore: date) }
     }
 
-    /// Holds the load up: no byte is read or written until every one of these was taken back by a ``resume()``.
+    /// Suspends the load: no byte is read or written until every call was undone by a ``resume()``.
     open func suspend() {
         let isFirst = own.withLock { own in
             own.suspensions += 1
@@ -124,11 +124,11 @@ open class URLSessionTask: NSObject, NSCopying, @unchecked Sendable {
         if isFirst { bridge?.suspend() }
     }
 
-    /// Ends the load with `URLError.cancelled`, resumed or not. What the delegate has not heard by now it does
-    /// not hear any more, but that the task is over. Returns at once.
+    /// Ends the load with `URLError.cancelled`, whether it was resumed or not. Calls to the delegate that are still due
+    /// are dropped, except the last one. Returns at once.
     open func cancel() { bridge?.cancel() }
 
-    /// How important the task is, from 0 to 1: a hint, taken when it is resumed first. Over HTTP/2 the server hears of
+    /// The importance of the task, from 0 to 1: a hint, applied at the first resume. HTTP/2 servers are notified of
     /// changes.
     open var priority: Float {
         get { own.withLock { $0.priority } }
@@ -141,28 +141,29 @@ open class URLSessionTask: NSObject, NSCopying, @unchecked Sendable {
     public static let lowPriority: Float = 0.25
     public static let highPriority: Float = 0.75
 
-    /// The task does not begin before, whenever it is resumed; `nil` for no such wish. To be set before ``resume()``. When
-    /// the time has come the delegate is asked what to send (`willBeginDelayedRequest`).
+    /// The earliest date at which the task begins, even if it is resumed before; `nil` for no delay. Must be set before
+    /// ``resume()``. At that date the delegate is asked which request to send (`willBeginDelayedRequest`).
     open var earliestBeginDate: Date? {
         get { own.withLock { $0.earliestBegin } }
         set { own.withLock { $0.earliestBegin = newValue } }
     }
 
-    /// How many bytes the program thinks will come, if the server does not say: for ``progress``. -1 if nobody knows.
+    /// The number of bytes that the program expects to receive, used for ``progress`` if the server does not state it.
+    /// -1 if unknown.
     open var countOfBytesClientExpectsToReceive: Int64 {
         get { own.withLock { $0.expectsToReceive } }
         set { own.withLock { $0.expectsToReceive = newValue } }
     }
 
-    /// How many bytes the program thinks it will send, if it is a stream that does not say: for ``progress``. -1 if nobody
-    /// knows.
+    /// The number of bytes that the program expects to send, used for ``progress`` if the body is a stream of unknown
+    /// length. -1 if unknown.
     open var countOfBytesClientExpectsToSend: Int64 {
         get { own.withLock { $0.expectsToSend } }
         set { own.withLock { $0.expectsToSend = newValue } }
     }
 
-    /// Counts the bytes of both bodies, in the whole only if the length of both is known or expected. Cancelling it cancels
-    /// the task; pausing it suspends, resuming it resumes the task.
+    /// Counts the bytes of both bodies; determinate only if both lengths are known or expected. Cancelling it cancels
+    /// the task; pausing suspends and resuming resumes the task.
     ///
     /// ```swift
     /// let all = Progress(totalUnitCount: 2)
@@ -186,15 +187,15 @@ open class URLSessionTask: NSObject, NSCopying, @unchecked Sendable {
     open var state: State { bridge?.taskState ?? (isReplaced.load(ordering: .acquiring) ? .completed : .suspended) }
     /// The response, as soon as it is known.
     open var response: URLResponse? { made?.state.withLock { $0.response } }
-    /// Why it failed, a `URLError`; `nil` before its end, and if nothing went wrong.
+    /// The error of a failed task, a `URLError`; `nil` until the task is over, and after success.
     open var error: (any Error)? { bridge?.error }
-    /// Bytes of the response's body received, decoded.
+    /// The number of decoded bytes of the response's body received.
     open var countOfBytesReceived: Int64 { bridge?.snapshot?.received ?? 0 }
-    /// Bytes of the request's body handed to the system.
+    /// The number of bytes of the request's body passed to the system.
     open var countOfBytesSent: Int64 { bridge?.snapshot?.sent ?? 0 }
-    /// The length of the request's body; 0 if it has none, -1 if nobody knows.
+    /// The length of the request's body; 0 without a body, -1 if unknown.
     open var countOfBytesExpectedToSend: Int64 { bridge?.snapshot.map { $0.expectedToSend ?? -1 } ?? 0 }
-    /// The length of the response's body; -1 if nobody knows, 0 before there is a response.
+    /// The length of the response's body; -1 if unknown, 0 before the response is received.
     open var countOfBytesExpectedToReceive: Int64 {
         guard response != nil else { return 0 }
         return bridge?.snapshot?.expectedToReceive ?? -1
@@ -204,25 +205,24 @@ open class URLSessionTask: NSObject, NSCopying, @unchecked Sendable {
 /// A task that loads a body into memory, whole or in pieces.
 open class URLSessionDataTask: URLSessionTask, @unchecked Sendable {}
 
-/// A task that sends a body and loads the answer into memory.
+/// A task that sends a body and loads the response body into memory.
 ///
-/// Over http it says that it can be resumed (draft-ietf-httpbis-resumable-upload-12), and is, where the server can: with
-/// what ``cancel(byProducingResumeData:)`` gives, or what the error of one that failed has in its `userInfo`
-/// (``NSURLSessionUploadTaskResumeData``). Other servers take it as any other request.
+/// Over http it offers resumable uploads (draft-ietf-httpbis-resumable-upload-12). If the server supports them, the
+/// upload can be resumed with the result of ``cancel(byProducingResumeData:)``, or with the data in the `userInfo` of
+/// its error (``NSURLSessionUploadTaskResumeData``). Other servers handle it as any other request.
 open class URLSessionUploadTask: URLSessionDataTask, @unchecked Sendable {
-    /// Ends the upload, and gives what is needed to go on with it later: to
-    /// ``URLSession/uploadTask(withResumeData:)``.
+    /// Ends the upload, and returns the data with which ``URLSession/uploadTask(withResumeData:)`` can resume it.
     ///
-    /// Bytes that were given to the task are in it, files by their place. Of the request it has method and URL, and no
-    /// field that could be a secret.
-    /// - Parameter completionHandler: called once, on any thread, before the delegate hears that the task is over; with `nil`
-    ///   if the upload is over, or its server has not said that it can go on with it.
+    /// The data contains the bytes that were passed to the task, or the path of its file. Of the request it contains
+    /// the method and the URL, and no field that could be a secret.
+    /// - Parameter completionHandler: called once, on any thread, before the delegate is notified of the task's end;
+    ///   with `nil` if the upload is over, or its server has not announced support for resumption.
     open func cancel(byProducingResumeData completionHandler: @escaping @Sendable (Data?) -> Void) {
         guard let bridge else { return completionHandler(nil) }
         bridge.cancelUpload(completionHandler)
     }
 
-    /// The same, awaited.
+    /// The async form of `cancel(byProducingResumeData:)`.
     open func cancelByProducingResumeData() async -> Data? {
         await withCheckedContinuation { continuation in cancel { continuation.resume(returning: $0) } }
     }
@@ -230,23 +230,22 @@ open class URLSessionUploadTask: URLSessionDataTask, @unchecked Sendable {
 
 /// A task that loads a body into a file.
 open class URLSessionDownloadTask: URLSessionTask, @unchecked Sendable {
-    /// Ends the download, and gives what is needed to go on with it later: to
-    /// ``URLSession/downloadTask(withResumeData:)``.
-    /// - Parameter completionHandler: called once, on any thread, before the delegate hears that the task is over; with `nil`
-    ///   if the download is over, or its server cannot go on with it.
+    /// Ends the download, and returns the data with which ``URLSession/downloadTask(withResumeData:)`` can resume it.
+    /// - Parameter completionHandler: called once, on any thread, before the delegate is notified of the task's end;
+    ///   with `nil` if the download is over, or its server does not support resumption.
     open func cancel(byProducingResumeData completionHandler: @escaping (Data?) -> Void) {
         guard let bridge else { return completionHandler(nil) }
         nonisolated(unsafe) let completionHandler = completionHandler
         bridge.cancel { completionHandler($0) }
     }
 
-    /// The same, awaited.
+    /// The async form of `cancel(byProducingResumeData:)`.
     open func cancelByProducingResumeData() async -> Data? {
         await withCheckedContinuation { continuation in cancel { continuation.resume(returning: $0) } }
     }
 }
 
-/// The length nobody knows.
+/// The value of a length that is unknown.
 public let NSURLSessionTransferSizeUnknown: Int64 = -1
 
 extension URLSessionTask: ProgressReporting {}
@@ -262,7 +261,7 @@ extension TaskBridge {
         return switch snapshot?.state {
         case .suspended?, nil: .suspended
         case .canceling?: .canceling
-        // The load is over, but its delegate has not heard so.
+        // The load has ended, but the delegate was not notified yet.
         case .running?, .completed?: .running
         }
     }

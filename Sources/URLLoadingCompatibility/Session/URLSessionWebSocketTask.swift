@@ -11,35 +11,35 @@ import URLLoadingIO
 /// try await socket.send(.string("hello"))
 /// while case .string(let text) = try await socket.receive() { print(text) }
 /// ```
-/// Sends go out in the order of the calls, receives get messages in the order of theirs; both wait until the socket is
-/// open. Nothing is read that nobody wants to receive, but for pings, which are answered, and a close. Handlers are called
-/// on the session's ``URLSession/delegateQueue``, each once.
+/// Messages are sent in the order of the `send` calls and delivered in the order of the `receive` calls; both wait
+/// until the socket is open. The socket reads only on `receive`, except for pings, which are answered, and a close
+/// frame. Handlers are called on the session's ``URLSession/delegateQueue``, each once.
 ///
-/// The delegate hears `didOpenWithProtocol`, `didCloseWith` if the server took leave, and `didCompleteWithError`: `nil` if
-/// both sides took leave.
+/// The delegate is notified with `didOpenWithProtocol`, with `didCloseWith` if the server sent a close frame, and with
+/// `didCompleteWithError`: `nil` if both sides sent one.
 open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
-    /// Why a socket is closed (RFC 6455 §7.4).
+    /// The reason why a WebSocket was closed (RFC 6455 §7.4).
     public enum CloseCode: Int, Sendable {
-        /// It is not closed; or with a code that has no name here, such as those of applications (3000 to 4999).
+        /// The socket is not closed, or its code has no case here, such as codes of applications (3000 to 4999).
         case invalid = 0
         case normalClosure = 1000
         case goingAway = 1001
         case protocolError = 1002
         case unsupportedData = 1003
-        /// The close had no code. Never sent.
+        /// The close frame had no code. Never sent.
         case noStatusReceived = 1005
-        /// The connection ended without a close. Never sent.
+        /// The connection ended without a close frame. Never sent.
         case abnormalClosure = 1006
         case invalidFramePayloadData = 1007
         case policyViolation = 1008
         case messageTooBig = 1009
         case mandatoryExtensionMissing = 1010
         case internalServerError = 1011
-        /// Never sent.
+        /// The TLS handshake failed. Never sent.
         case tlsHandshakeFailure = 1015
     }
 
-    /// What goes over it, whole.
+    /// A whole message.
     public enum Message: Sendable {
         case data(Data)
         case string(String)
@@ -50,44 +50,45 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
 
     open override var error: (any Error)? { super.error }
 
-    /// Opens the socket.
+    /// Begins the WebSocket handshake.
     open override func resume() { super.resume() }
 
-    /// Ends the socket with `URLError.cancelled`; the server hears 1001 if that goes out at once.
+    /// Ends the socket with `URLError.cancelled`; the server receives the code 1001 if it can be sent at once.
     open override func cancel() { super.cancel() }
 
     // MARK: Messages
 
-    /// Sends a message, behind those of earlier calls.
-    /// - Parameter completionHandler: called once, when the system has taken all of it; with a `URLError` if the socket
-    ///   has ended.
+    /// Sends a message, after those of earlier calls.
+    /// - Parameter completionHandler: called once, when the whole message was passed to the system, or with a
+    ///   `URLError` if the socket has ended.
     public func send(_ message: Message, completionHandler: @escaping @Sendable ((any Error)?) -> Void) {
         perform(.output, { socket in try await socket.send(WebSocketMessage(message)) }) {
             completionHandler($0.failure)
         }
     }
 
-    /// Sends a message, behind those of earlier calls; returns when the system has taken all of it. Cancelling the calling
-    /// task gives the message up.
+    /// Sends a message, after those of earlier calls; returns when the whole message was passed to the system.
+    /// Cancelling the calling task abandons the message.
     public func send(_ message: Message) async throws {
         try await performed(.output) { socket in try await socket.send(WebSocketMessage(message)) }
     }
 
-    /// The next message.
-    /// - Parameter completionHandler: called once, with the message, or a `URLError` if the socket has ended.
+    /// Receives the next message.
+    /// - Parameter completionHandler: called once, with the message, or with a `URLError` if the socket has ended.
     public func receive(completionHandler: @escaping @Sendable (Result<Message, any Error>) -> Void) {
         perform(.input, { socket in Message(try await socket.receive()) }) { completionHandler($0) }
     }
 
-    /// The next message. Cancelling the calling task ends the call; no message is lost by it.
+    /// Returns the next message. Cancelling the calling task ends the call without losing a message.
     public func receive() async throws -> Message {
         try await performed(.input) { socket in Message(try await socket.receive()) }
     }
 
     // MARK: Pings
 
-    /// Asks the server whether it is there.
-    /// - Parameter pongReceiveHandler: called once, when it has answered; with a `URLError` if the socket ends before.
+    /// Sends a ping.
+    /// - Parameter pongReceiveHandler: called once, when the pong was received, or with a `URLError` if the socket ends
+    ///   before.
     open func sendPing(pongReceiveHandler: @escaping @Sendable ((any Error)?) -> Void) {
         guard let lane else { return pongReceiveHandler(URLError.described(.cancelled)) }
         Task {
@@ -96,18 +97,18 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
         }
     }
 
-    /// Asks the server whether it is there, and returns when it has answered.
+    /// Sends a ping, and returns when the pong was received.
     open func sendPing() async throws {
         _ = try await attempt { try await $0.ping(timeout: .seconds(1_000_000_000)) }.get()
     }
 
     // MARK: The end
 
-    /// Takes leave, behind what is being sent, and waits a while for the server to do the same. The delegate hears
-    /// `didCloseWith` when it has. Before the socket is open this is ``cancel()``.
+    /// Sends a close frame after all pending messages, and waits a limited time for the server's. The delegate is
+    /// notified with `didCloseWith` when it was received. Before the socket is open this is equal to ``cancel()``.
     /// - Parameters:
-    ///   - closeCode: ``CloseCode/invalid`` and those that are never sent go without a code.
-    ///   - reason: UTF-8; what is beyond 123 bytes is cut.
+    ///   - closeCode: the code; ``CloseCode/invalid`` and codes that are never sent result in a frame without a code.
+    ///   - reason: the reason in UTF-8; truncated to 123 bytes.
     open func cancel(with closeCode: CloseCode, reason: Data?) {
         own.withLock { if $0.code == .invalid { $0 = (closeCode, reason) } }
         guard let socket = bridge?.socket else { return super.cancel() }
@@ -117,13 +118,14 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
         calls.append(.output) { await socket.close(close) }
     }
 
-    /// The code the server closed with, or we did if it has not answered; ``CloseCode/invalid`` while the socket is open.
+    /// The code of the server's close frame, or of this side's if the server has not replied; ``CloseCode/invalid``
+    /// while the socket is open.
     open var closeCode: CloseCode { (bridge?.closing ?? own.withLock { $0 }).code }
-    /// The reason beside ``closeCode``.
+    /// The reason that belongs to ``closeCode``.
     open var closeReason: Data? { (bridge?.closing ?? own.withLock { $0 }).reason }
 
-    /// The most bytes that a message received may have, expanded; 1 MiB by default. A longer one ends the socket, and the
-    /// server hears 1009. Counts from the next read on.
+    /// The maximum size of a received message in bytes, after decompression; 1 MiB by default. A longer message ends
+    /// the socket, and the server receives the code 1009. Applies from the next read.
     open var maximumMessageSize: Int {
         get { bridge?.socket?.maximumMessageSize ?? Self.usualMessageSize }
         set { bridge?.socket?.maximumMessageSize = newValue }
@@ -145,7 +147,7 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
         _ side: CallChain.Side, _ call: @escaping @Sendable (WebSocketTask) async throws -> Value,
         then: @escaping @Sendable (Result<Value, any Error>) -> Void
     ) {
-        // A stand-in has no session, and no queue.
+        // A task created in a test has no session and no queue.
         guard let lane else { return then(.failure(URLError.described(.cancelled))) }
         calls.append(side) {
             let result = await self.attempt(call)

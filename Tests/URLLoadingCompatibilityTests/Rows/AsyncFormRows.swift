@@ -7,7 +7,7 @@ import URLLoadingWire
 /// Delegate methods in their async form.
 @Suite(.timeLimit(.minutes(4)))
 struct AsyncFormRows {
-    /// Implements every question async, and waits in each.
+    /// Implements every question in the async form, and suspends in each.
     final class Waiter: NSObject, URLSessionDataDelegate, @unchecked Sendable {
         let words = Box<String>(), done = Counter()
 
@@ -65,7 +65,9 @@ struct AsyncFormRows {
         origin.route("/missing") { _ in .status(.notFound) }
     }
 
-    @Test("each is called once, begins and goes on on the delegate queue, and is waited for", arguments: [false, true])
+    @Test(
+        "each async method is called once, begins and continues on the delegate queue, and is awaited",
+        arguments: [false, true])
     func all(_ isConcurrent: Bool) async throws {
         try await withHTTPTestServer { origin in
             Self.routes(origin)
@@ -87,7 +89,7 @@ struct AsyncFormRows {
         }
     }
 
-    @Test("a disposition that an async form gives is obeyed")
+    @Test("the disposition returned by an async method is applied")
     func refused() async throws {
         try await withHTTPTestServer { origin in
             Self.routes(origin)
@@ -100,7 +102,7 @@ struct AsyncFormRows {
         }
     }
 
-    /// Asks one thing async, and leaves the rest to whoever comes next.
+    /// Implements one async method, and leaves the others to the next delegate.
     final class Partial: NSObject, URLSessionDataDelegate, @unchecked Sendable {
         let words = Box<String>()
         func urlSession(
@@ -112,7 +114,8 @@ struct AsyncFormRows {
         }
     }
 
-    @Test("what a task's own delegate has in neither form, the session's is asked, in the form it has")
+    @Test(
+        "a question that a task's own delegate implements in neither form goes to the session's delegate, in its form")
     func fallback() async throws {
         try await withHTTPTestServer { origin in
             Self.routes(origin)
@@ -132,7 +135,7 @@ struct AsyncFormRows {
         }
     }
 
-    @Test("either form may be called, whichever a delegate has")
+    @Test("a program may call either form, whichever the delegate implements")
     func called() async throws {
         let session = URLSession(configuration: .ephemeral)
         let task = session.dataTask(with: try url("http://a.example/"))
@@ -152,7 +155,7 @@ struct AsyncFormRows {
 
     final class Waiterless: NSObject, URLSessionTaskDelegate, Sendable {}
 
-    /// As a program without our settings would write it.
+    /// Compiled as in a program without this package's compiler settings.
     final class Concurrent: NSObject, URLSessionDataDelegate, @unchecked Sendable {
         let words = Box<String>(), done = Counter()
         @concurrent func urlSession(
@@ -166,7 +169,7 @@ struct AsyncFormRows {
         }
     }
 
-    @Test("a method that is concurrent is called on the delegate queue all the same")
+    @Test("a method marked @concurrent is still called on the delegate queue")
     func concurrent() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("hello") }

@@ -4,10 +4,10 @@ import URLLoadingCompatibility
 import URLLoadingTesting
 import URLLoadingWire
 
-/// Before a load begins: what delegates hear of it, when it may begin, how often it is held up.
+/// The time before a load begins: calls to delegates, the earliest begin date, suspension counts.
 @Suite(.timeLimit(.minutes(4)))
 struct BeginningRows {
-    /// Writes down what it hears before the load, and answers as the test says.
+    /// Records the calls before the load, and answers as the test says.
     final class Beginner: NSObject, URLSessionDataDelegate, @unchecked Sendable {
         let words = Box<String>(), done = Counter(), asked = Counter()
         var onDelayed: @Sendable (URLRequest) -> (URLSession.DelayedRequestDisposition, URLRequest?) = { _ in
@@ -40,7 +40,7 @@ struct BeginningRows {
         origin.route("/other") { .ok("at /other \($0.bodyCount) \($0.method)") }
     }
 
-    @Test("didCreateTask is called at once, of every kind of task, before anybody can resume it")
+    @Test("didCreateTask is called for every kind of task, before the program can resume it")
     func created() async throws {
         try await withHTTPTestServer { origin in
             Self.routes(origin)
@@ -59,7 +59,7 @@ struct BeginningRows {
         }
     }
 
-    @Test("the delegate that an async verb is given gets hold of the task by didCreateTask")
+    @Test("the delegate passed to an async method obtains the task in didCreateTask")
     func createdByVerb() async throws {
         try await withHTTPTestServer { origin in
             Self.routes(origin)
@@ -74,7 +74,7 @@ struct BeginningRows {
     }
 
     @Test(
-        "earliestBeginDate: nothing is sent before, the delegate is asked on its queue, and its answer obeyed",
+        "with an earliestBeginDate nothing is sent before; the delegate is asked on its queue, and its answer applied",
         arguments: ["continue", "new", "cancel", "upload"])
     func delayed(_ answer: String) async throws {
         try await withHTTPTestServer { origin in
@@ -115,7 +115,7 @@ struct BeginningRows {
     }
 
     @Test(
-        "a suspension that comes while a task begins is not lost, nor the resumption after it",
+        "a suspension while a task begins is not lost, nor the resumption after it",
         arguments: [false, true])
     func concurrentSuspension(_ isDelayed: Bool) async throws {
         try await withHTTPTestServer { origin in
@@ -124,7 +124,7 @@ struct BeginningRows {
             let other = origin.url("/other")
             delegate.onDelayed = { _ in (.useNewRequest, URLRequest(url: other)) }
             let session = URLSession(configuration: .ephemeral, delegate: delegate, delegateQueue: nil)
-            // Held up at once, so that none is over before.
+            // The responses are delayed, so that no load ends before.
             origin.route("/other", faults: [.init(.responseHead(), .delay(.milliseconds(20)))]) { _ in .ok("late") }
             for round in 0..<40 {
                 let task = session.dataTask(with: isDelayed ? origin.url() : other)
@@ -171,7 +171,7 @@ struct BeginningRows {
             #expect((far.error as? URLError)?.code == .cancelled)
             near.earliestBeginDate = Date(timeIntervalSinceNow: 0.02)
             near.resume()
-            // Its date may come first: it goes on when the delegate has answered.
+            // The date may come before the suspension: the load continues when the delegate has answered.
             near.suspend()
             #expect(near.state == .suspended)
             mayAnswer.signal()
@@ -189,7 +189,7 @@ struct BeginningRows {
         }
     }
 
-    @Test("suspensions are counted, those before the first resume too")
+    @Test("suspensions are counted, including those before the first resume")
     func counted() async throws {
         try await withHTTPTestServer { origin in
             Self.routes(origin)
@@ -207,7 +207,7 @@ struct BeginningRows {
         }
     }
 
-    @Test("checklist 35: progress counts both bodies, and is whole at the end")
+    @Test("progress counts both bodies, and is finished at the end (checklist 35)")
     func progress() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok(.repeated(count: 3_000_000)) }
@@ -233,7 +233,7 @@ struct BeginningRows {
         }
     }
 
-    @Test("progress controls its task: pause, resume, cancel; an empty answer is whole")
+    @Test("progress controls its task: pause, resume, cancel; an empty response finishes it")
     func progressControls() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok(.repeated(count: 40_000_000)) }

@@ -4,10 +4,10 @@ import URLLoadingCompatibility
 import URLLoadingTesting
 import URLLoadingWire
 
-/// Bodies byte by byte, and text out of bytes.
+/// Bodies read byte by byte, and text decoded from bytes.
 @Suite(.timeLimit(.minutes(4)))
 struct BytesRows {
-    /// Bytes in pieces of one, as a server might send them.
+    /// Bytes in pieces of one, as a server may send them.
     struct Scattered: AsyncSequence, Sendable {
         let bytes: [UInt8]
         struct AsyncIterator: AsyncIteratorProtocol {
@@ -23,7 +23,7 @@ struct BytesRows {
         return all
     }
 
-    @Test("lines end with what ends them for Apple, empty ones are left out")
+    @Test("lines end at the same terminators as Apple's; empty lines are skipped")
     func lines() async throws {
         let text = "a\nb\r\nc\rd\u{0B}e\u{0C}f\u{85}g\u{2028}h\u{2029}\n\r\n\r\rü é\u{A8}€\u{2027}x"
         let lines = try await Self.collect(Scattered(bytes: Array(text.utf8)).lines)
@@ -32,7 +32,7 @@ struct BytesRows {
         #expect(ended == ["one", "two"])
     }
 
-    @Test("scalars and characters, right and wrong UTF-8")
+    @Test("scalars and characters are decoded from valid and invalid UTF-8")
     func scalars() async throws {
         let text = "aé€😀e\u{301}👩‍👩‍👧🇩🇪\r\nz"
         let scalars = try await Self.collect(Scattered(bytes: Array(text.utf8)).unicodeScalars)
@@ -47,7 +47,7 @@ struct BytesRows {
         }
     }
 
-    @Test("bytes(for:) gives response and body, the delegate of the task hears of redirects and metrics")
+    @Test("bytes(for:) returns response and body; the task's delegate receives redirects and metrics")
     func bytes() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/from") { _ in .redirect("/") }
@@ -73,7 +73,7 @@ struct BytesRows {
     }
 
     @Test(
-        "a slow reader holds the server up; letting go of the bytes, or cancelling the reader, ends the load",
+        "a slow reader slows down the server; releasing the bytes, or cancelling the reader, ends the load",
         arguments: [false, true])
     func abandoned(_ cancels: Bool) async throws {
         try await withHTTPTestServer { origin in
@@ -96,7 +96,7 @@ struct BytesRows {
                 let first = try await iterator.next()
                 #expect(first == 0x61)
                 try await Task.sleep(for: .milliseconds(20))
-                // What waits for the reader, and a piece on its way.
+                // The buffered bytes, and one piece in transit.
                 #expect(task.countOfBytesReceived < 2_000_000)
             }
             try await eventually { task.state == .completed }
@@ -106,7 +106,7 @@ struct BytesRows {
         }
     }
 
-    @Test("errors: before the response it throws, in the middle of the body the iterator does")
+    @Test("an error before the response is thrown by the call, an error within the body by the iterator")
     func errors() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok(.declared(100, bytes: Array("half".utf8))) }

@@ -7,10 +7,10 @@ import URLLoadingIO
 import URLLoadingTesting
 import URLLoadingWire
 
-/// Checklist 90 to 103 in the classic shape.
+/// Checklist 90 to 103 in the classic API.
 @Suite(.timeLimit(.minutes(4)))
 struct CacheRows {
-    /// Counts what it is asked; `/old` must be asked about again each time.
+    /// Counts requests; `/old` requires revalidation each time.
     private func serve(_ origin: HTTPTestServer, _ asked: Counter) {
         origin.route("/") { _ in
             asked.add()
@@ -30,7 +30,7 @@ struct CacheRows {
     }
 
     @Test(
-        "checklist 90 to 97: what is fresh answers, what is stale is asked about; all policies, of requests and of sessions"
+        "a fresh response answers and a stale one is revalidated, under every cache policy (checklist 90 to 97)"
     )
     func policies() async throws {
         try await withHTTPTestServer { origin in
@@ -64,7 +64,7 @@ struct CacheRows {
         }
     }
 
-    @Test("sessions without a cache keep nothing; two of one configuration share what it has")
+    @Test("sessions without a cache store nothing; sessions of one configuration share its cache")
     func configured() async throws {
         try await withHTTPTestServer { origin in
             let asked = Counter()
@@ -96,7 +96,7 @@ struct CacheRows {
     }
 
     @Test(
-        "what is stored of a server that a delegate could refuse is given out when it has let it pass; one without the method is not waited for",
+        "a response stored from an untrusted server is served once the delegate accepts the server",
         arguments: [true, false])
     func judged(_ judges: Bool) async throws {
         let authority = try TestCertificateAuthority(commonName: "Test root")
@@ -118,7 +118,7 @@ struct CacheRows {
                     for _ in 0..<2 { #expect(await plain.result(request(origin.url())).data == Data("kept".utf8)) }
                     #expect(origin.counts.requests == 1)
                 }
-                // Whether it has the method is known when it was asked once.
+                // Whether the delegate implements the method is known after the first call.
                 #expect(await other.result(request(first.url())).data == Data("kept".utf8))
                 #expect(first.counts.requests == 2)
                 #expect(await other.result(request(second.url())).data == Data("kept".utf8))
@@ -129,7 +129,7 @@ struct CacheRows {
         }
     }
 
-    @Test("checklist 100, 101, 103: stored, found and removed by request, by task, by moment; with userInfo")
+    @Test("responses are stored, found and removed by request, task and date, with userInfo (checklist 100, 101, 103)")
     func byRequest() async throws {
         let cache = URLCache(memoryCapacity: 1 << 20, diskCapacity: 0, diskPath: nil)
         let url = try URLLoadingCompatibilityTests.url("http://a.example/x")
@@ -146,7 +146,7 @@ struct CacheRows {
         #expect(found.userInfo?["note"] as? String == "seen" && found.userInfo?["number"] as? Int == 3)
         #expect(
             found.storagePolicy == .allowedInMemoryOnly && cache.currentMemoryUsage > 0 && cache.currentDiskUsage == 0)
-        // What is none of HTTP comes back as it was.
+        // A response that is not HTTP is returned unchanged.
         let plain = URLResponse(url: other, mimeType: "image/png", expectedContentLength: 3, textEncodingName: nil)
         cache.storeCachedResponse(CachedURLResponse(response: plain, data: Data([1, 2, 3])), for: request(other))
         let image = try #require(cache.cachedResponse(for: request(other)))
@@ -176,7 +176,7 @@ struct CacheRows {
         session.invalidateAndCancel()
     }
 
-    @Test("checklist 90, 100: on disk, and what must not go there")
+    @Test("responses are stored on disk, except those that must not be (checklist 90, 100)")
     func onDisk() throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("URLCache-\(UUID().uuidString)")
         defer { try? FileManager.default.removeItem(at: folder) }
@@ -196,7 +196,7 @@ struct CacheRows {
         #expect(cache.cachedResponse(for: request(try URLLoadingCompatibilityTests.url("http://a.example/y"))) == nil)
     }
 
-    @Test("an entry in an archive")
+    @Test("a cached response can be archived")
     func archived() throws {
         let response = try #require(
             HTTPURLResponse(url: url("http://a.example/"), statusCode: 200, httpVersion: nil, headerFields: [:]))
@@ -209,7 +209,7 @@ struct CacheRows {
     }
 
     @Test(
-        "checklist 98, 99, 102: willCacheResponse, after the last piece: the proposed entry, an altered one, or none",
+        "willCacheResponse follows the last piece and decides which response is stored (checklist 98, 99, 102)",
         arguments: [0, 1, 2])
     func asked(_ answer: Int) async throws {
         try await withHTTPTestServer { origin in
@@ -244,7 +244,7 @@ struct CacheRows {
             second.resume()
             await recorder.completed.reaches(2)
             #expect(asked.value == (answer == 2 ? 2 : 1))
-            // Of what the cache answers nobody is asked, nor of downloads.
+            // The delegate is not asked about responses from the cache, nor about downloads.
             let third = session.downloadTask(with: origin.url("/old"))
             third.resume()
             await recorder.completed.reaches(3)
@@ -253,7 +253,7 @@ struct CacheRows {
         }
     }
 
-    @Test("checklist 55: a willCacheResponse that drops its handler ends the task, and is reported")
+    @Test("a willCacheResponse that drops its handler ends the task, and is reported (checklist 55)")
     func dropped() async throws {
         try await withHTTPTestServer { origin in
             serve(origin, Counter())
@@ -270,7 +270,7 @@ struct CacheRows {
         }
     }
 
-    @Test("a subclass is asked by sessions: what it finds answers, what comes is given to it")
+    @Test("sessions call the methods of a subclass: its stored response answers, new responses are passed to it")
     func subclass() async throws {
         try await withHTTPTestServer { origin in
             let asked = Counter()
@@ -292,7 +292,7 @@ struct CacheRows {
             let (file, _) = try await session.download(from: origin.url())
             #expect(try Data(contentsOf: file) == Data("body 1".utf8))
             try FileManager.default.removeItem(at: file)
-            // A look that never ends does not outlive its task.
+            // A lookup that never returns does not outlive its task.
             cache.hangs.store(true, ordering: .relaxed)
             let task = session.dataTask(with: origin.url())
             task.resume()
@@ -305,7 +305,7 @@ struct CacheRows {
         }
     }
 
-    @Test("a look into the cache whose handler is dropped ends at once, as if nothing were kept")
+    @Test("a cache lookup whose handler is dropped ends at once, as if nothing were stored")
     func unanswered() async throws {
         try await withHTTPTestServer { origin in
             let asked = Counter()
@@ -329,7 +329,7 @@ struct CacheRows {
         }
     }
 
-    @Test("reset forgets, flush writes; their handlers come on the delegate queue")
+    @Test("reset clears and flush writes the storages; their handlers run on the delegate queue")
     func resetting() async throws {
         try await withHTTPTestServer { origin in
             let asked = Counter()
@@ -368,14 +368,14 @@ struct CacheRows {
     }
 }
 
-/// A cache that writes down what it is asked.
+/// A cache that records its calls.
 private final class Noting: URLCache, @unchecked Sendable {
     let notes = Box<String>()
     let hangs = Atomic<Bool>(false)
     let hanging = Counter()
     let kept = Kept()
 
-    /// Handlers that are kept for ever.
+    /// Handlers that are retained forever.
     final class Kept: Sendable {
         private let handlers = Lock<[@Sendable (CachedURLResponse?) -> Void]>([])
         func add(_ handler: @escaping @Sendable (CachedURLResponse?) -> Void) {

@@ -5,10 +5,10 @@ import URLLoadingCompatibility
 import URLLoadingTesting
 import URLLoadingWire
 
-/// Checklist 66 to 88 in the delegate shape.
+/// Checklist 66 to 88 with delegates.
 @Suite(.timeLimit(.minutes(4)))
 struct ChallengeRows {
-    /// Wants ada and secret.
+    /// Requires the user ada with the password secret.
     private func guarded(_ origin: HTTPTestServer, offers: [String] = ["Basic realm=\"staff\""]) {
         let right = "Basic " + Data("ada:secret".utf8).base64EncodedString()
         origin.route("/") { request in
@@ -19,7 +19,9 @@ struct ChallengeRows {
         }
     }
 
-    @Test("checklist 68, 71-74, 78: Basic is the task's to answer; what was wrong is proposed again")
+    @Test(
+        "a Basic challenge goes to the task's delegate and proposes the refused credential (checklist 68, 71-74, 78)"
+    )
     func basic() async throws {
         try await withHTTPTestServer { origin in
             guarded(origin)
@@ -50,7 +52,7 @@ struct ChallengeRows {
         }
     }
 
-    @Test("checklist 71: the sender answers as well as the handler, and whichever is first counts")
+    @Test("the sender and the completion handler both answer; the first answer counts (checklist 71)")
     func sender() async throws {
         try await withHTTPTestServer { origin in
             guarded(origin)
@@ -69,7 +71,7 @@ struct ChallengeRows {
     }
 
     @Test(
-        "checklist 75, 77, 83: default handling and no credential take the 401; cancelling ends the task",
+        "default handling and a missing credential deliver the 401; cancelling ends the task (checklist 75, 77, 83)",
         arguments: [0, 1, 2])
     func otherAnswers(_ which: Int) async throws {
         try await withHTTPTestServer { origin in
@@ -97,7 +99,7 @@ struct ChallengeRows {
         }
     }
 
-    @Test("checklist 76: a space that is rejected is followed by the next of the same response")
+    @Test("a rejected protection space is followed by the next one of the same response (checklist 76)")
     func rejected() async throws {
         try await withHTTPTestServer { origin in
             guarded(origin, offers: ["Digest realm=\"staff\", nonce=\"n\", qop=\"auth\"", "Basic realm=\"staff\""])
@@ -120,7 +122,7 @@ struct ChallengeRows {
         }
     }
 
-    @Test("checklist 55: a handler that is dropped ends the task, and is reported")
+    @Test("a dropped challenge handler ends the task, and is reported (checklist 55)")
     func dropped() async throws {
         try await withHTTPTestServer { origin in
             guarded(origin)
@@ -139,7 +141,7 @@ struct ChallengeRows {
 
     // MARK: Connections
 
-    /// Answers for the session.
+    /// Answers challenges for the session.
     final class Trusting: NSObject, URLSessionDataDelegate, @unchecked Sendable {
         let asked = Box<String>(), ended = Counter()
         let trusts: Bool
@@ -168,7 +170,7 @@ struct ChallengeRows {
         }
     }
 
-    /// Answers for tasks.
+    /// Answers challenges for tasks.
     final class TaskTrusting: NSObject, URLSessionTaskDelegate, @unchecked Sendable {
         let asked = Box<String>(), ended = Counter()
 
@@ -197,7 +199,7 @@ struct ChallengeRows {
     }
 
     @Test(
-        "checklist 66, 81, 82: whether a server is trusted is the session's to say, once for a connection",
+        "the session's delegate decides about server trust, once for each connection (checklist 66, 81, 82)",
         arguments: [true, false])
     func trust(_ trusts: Bool) async throws {
         try await withSecureOrigin { origin in
@@ -216,7 +218,7 @@ struct ChallengeRows {
         }
     }
 
-    @Test("checklist 67, 69: a session's delegate without the method leaves it to the task's")
+    @Test("challenges for a session delegate without the method go to the task's delegate (checklist 67, 69)")
     func taskTrust() async throws {
         try await withSecureOrigin { origin in
             let delegate = TaskTrusting()
@@ -226,7 +228,7 @@ struct ChallengeRows {
                 result.data == Data("in".utf8) && delegate.asked.all == ["task \(NSURLAuthenticationMethodServerTrust)"]
             )
             session.invalidateAndCancel()
-            // A task's own, in a session without one.
+            // A task's own delegate, in a session without a delegate.
             let own = TaskTrusting()
             let plain = URLSession(configuration: .ephemeral)
             let (data, _) = try await plain.data(from: origin.url(), delegate: own)
@@ -235,7 +237,7 @@ struct ChallengeRows {
         }
     }
 
-    @Test("whom one task's delegate trusts is not trusted for the others of a session without one")
+    @Test("in a session without a delegate, a server trusted by one task's delegate is not trusted for other tasks")
     func trustOfOneTask() async throws {
         try await withSecureOrigin { origin in
             let plain = URLSession(configuration: .ephemeral)
@@ -246,7 +248,7 @@ struct ChallengeRows {
             #expect(result.data == nil && result.error != nil)
             let (again, _) = try await plain.data(from: origin.url(), delegate: own)
             #expect(again == Data("in".utf8) && own.asked.all.count == 1)
-            // One that is given later.
+            // A delegate that is set later.
             let other = TaskTrusting()
             let box = Counter()
             let task = plain.dataTask(with: origin.url()) { data, _, error in
@@ -263,7 +265,7 @@ struct ChallengeRows {
         }
     }
 
-    @Test("downloads that are gone on with, and WebSockets, have the trust of their own delegate alone, too")
+    @Test("resumed downloads and WebSockets rely on their own delegate's trust only, too")
     func trustOfOthers() async throws {
         let authority = try TestCertificateAuthority(commonName: "Nobody's root")
         try await withHTTPTestServer(.init(tls: .init(try authority.issue()))) { origin in
@@ -279,7 +281,7 @@ struct ChallengeRows {
             }
             let data = try #require(error?.downloadTaskResumeData)
             origin.route("/") { _ in .ok(.bytes([UInt8](content))) }
-            // Somebody else's connection is there, and trusted by him alone.
+            // Another delegate's connection is open; only that delegate trusts it.
             await #expect(throws: URLError.self) { _ = try await plain.download(resumeFrom: data) }
             let asked = own.asked.all.count
             let other = TaskTrusting()
@@ -323,7 +325,7 @@ struct ChallengeRows {
 
     // MARK: Storage
 
-    @Test("checklist 83, 86, 87: the session's storage is searched; a credential that worked is kept")
+    @Test("the session's storage is searched; a credential that was accepted is stored (checklist 83, 86, 87)")
     func storage() async throws {
         try await withHTTPTestServer { origin in
             guarded(origin)

@@ -4,7 +4,8 @@ import URLLoadingCompatibility
 import URLLoadingTesting
 import URLLoadingWire
 
-/// A known content coding is undone on every way by which a body reaches a program, whatever the program asked for.
+/// A known content coding is removed on every path by which a body reaches a program, regardless of the request's
+/// fields.
 @Suite(.timeLimit(.minutes(4)))
 struct CodingRows {
     /// `printf 'what is in it' | gzip -n`
@@ -12,7 +13,7 @@ struct CodingRows {
     private static let text = Data("what is in it".utf8)
 
     enum Asking: CaseIterable, Sendable {
-        /// The session's default.
+        /// The session's default fields.
         case byDefault
         case inTheRequest, inTheConfiguration
 
@@ -126,7 +127,7 @@ struct CodingRows {
     }
 
     @Test(
-        "a coded body is decoded, also if the program names Accept-Encoding", arguments: Way.allCases, Asking.allCases)
+        "a coded body is decoded, even if the program sets Accept-Encoding", arguments: Way.allCases, Asking.allCases)
     func decoded(_ way: Way, _ asking: Asking) async throws {
         try await withHTTPTestServer { origin in
             Self.serve(origin)
@@ -136,7 +137,7 @@ struct CodingRows {
     }
 
     @Test(
-        "a part that answers a Range stays as it is, and a whole that comes in its place is decoded",
+        "a part that answers a Range stays encoded, and a full response in its place is decoded",
         arguments: [
             Way.data, .bytes, .delegate, .download,
         ])
@@ -153,7 +154,7 @@ struct CodingRows {
         }
     }
 
-    @Test("a coding that is not known is left on")
+    @Test("an unknown content coding is kept")
     func unknown() async throws {
         try await withHTTPTestServer { origin in
             Self.serve(origin, [.contentEncoding: "aws-chunked"])
@@ -162,7 +163,7 @@ struct CodingRows {
         }
     }
 
-    @Test("a stored response is served decoded, also if the program names Accept-Encoding")
+    @Test("a stored response is served decoded, even if the program sets Accept-Encoding")
     func stored() async throws {
         try await withHTTPTestServer { origin in
             Self.serve(origin, [.cacheControl: "max-age=60"])

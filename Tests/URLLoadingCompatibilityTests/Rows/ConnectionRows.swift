@@ -7,7 +7,7 @@ import URLLoadingWire
 /// NSURLConnection and NSURLDownload.
 @Suite(.timeLimit(.minutes(4)))
 struct ConnectionRows {
-    /// Hears everything of a connection that loads into memory.
+    /// Records the calls of a connection that loads into memory.
     class Base: NSObject, NSURLConnectionDelegate, @unchecked Sendable {
         let words = Box<String>(), done = Counter(), asked = Counter()
         var queue: OperationQueue?
@@ -108,7 +108,8 @@ struct ConnectionRows {
         }
     }
 
-    @Test("checklist 151, 152: a connection with a delegate queue, redirects and a body stream: calls in their order")
+    @Test(
+        "a connection with a delegate queue, redirects and a body stream makes its calls in order (checklist 151, 152)")
     func loads() async throws {
         try await withHTTPTestServer { origin in
             Self.routes(origin)
@@ -132,7 +133,9 @@ struct ConnectionRows {
         }
     }
 
-    @Test("checklist 64: the first request is asked about in its canonical form; what is answered is sent, nil ends it")
+    @Test(
+        "the delegate's answer to the canonical first request is sent; nil ends the connection (checklist 64)"
+    )
     func canonical() async throws {
         try await withHTTPTestServer { origin in
             Self.routes(origin)
@@ -154,7 +157,7 @@ struct ConnectionRows {
                 let words =
                     switch answer {
                     case 0: ["first", "response 200", "data", "finish"]
-                    // A redirect that is answered with nil is the result (checklist 60).
+                    // A redirect answered with nil is the result (checklist 60).
                     case 1: ["first", "redirect", "response 307", "finish"]
                     default: ["first", "fail -999"]
                     }
@@ -164,7 +167,7 @@ struct ConnectionRows {
     }
 
     @Test(
-        "checklist 153, 154, 155: who may be asked, the sender's answers, cancel and going on without",
+        "the delegate chooses its challenges and answers them through the sender (checklist 153, 154, 155)",
         arguments: ["use", "without", "cancel", "reject"])
     func challenges(_ answer: String) async throws {
         try await withHTTPTestServer { origin in
@@ -201,7 +204,7 @@ struct ConnectionRows {
         }
     }
 
-    @Test("checklist 156: a delegate says what is kept of a response; nil keeps nothing")
+    @Test("the delegate chooses the response to store; nil stores nothing (checklist 156)")
     func caching() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/kept") { _ in .ok("kept", headers: ["Cache-Control": "max-age=1000"]) }
@@ -224,7 +227,7 @@ struct ConnectionRows {
         }
     }
 
-    /// Takes all challenges by the one method.
+    /// Receives all challenges in one method.
     final class Single: NSObject, NSURLConnectionDataDelegate, @unchecked Sendable {
         let words = Box<String>(), done = Counter()
         func connection(_ connection: NSURLConnection, willSendRequestFor challenge: URLAuthenticationChallenge) {
@@ -251,7 +254,7 @@ struct ConnectionRows {
         }
     }
 
-    @Test("a delegate with willSendRequestFor challenge is asked nothing else")
+    @Test("a delegate with willSendRequestFor challenge receives no other challenge calls")
     func single() async throws {
         try await withHTTPTestServer { origin in
             Self.routes(origin)
@@ -266,7 +269,7 @@ struct ConnectionRows {
         }
     }
 
-    @Test("checklist 157: cancel stops it with no further call; the delegate is let go of")
+    @Test("cancel stops all calls; the delegate is released (checklist 157)")
     func cancelled() async throws {
         try await withHTTPTestServer { origin in
             Self.routes(origin)
@@ -293,7 +296,7 @@ struct ConnectionRows {
     }
 
     @Test(
-        "by default the delegate is called on the run loop of the thread that made the connection; also where it is scheduled"
+        "by default the delegate is called on the run loop of the creating thread, and on scheduled run loops"
     )
     func runLoop() async throws {
         try await withHTTPTestServer { origin in
@@ -327,7 +330,8 @@ struct ConnectionRows {
         }
     }
 
-    @Test("checklist 151: loads without a delegate, blocking and not; errors, and statuses that are none")
+    @Test(
+        "loads without a delegate, blocking and asynchronous, return errors; a 4xx status is no error (checklist 151)")
     func simple() async throws {
         try await withHTTPTestServer { origin in
             Self.routes(origin)
@@ -365,7 +369,7 @@ struct ConnectionRows {
         }
     }
 
-    @Test("a download delegate gets a file")
+    @Test("a download delegate receives a file")
     func saves() async throws {
         try await withHTTPTestServer { origin in
             Self.routes(origin)
@@ -428,7 +432,7 @@ struct ConnectionRows {
         }
     }
 
-    /// Makes downloads on a thread with a run loop, until they are done.
+    /// Creates downloads on a thread with a run loop, and runs it until they are done.
     private static func onRunLoop(_ until: Counter, _ body: @escaping @Sendable () -> Void) {
         Thread.detachNewThread {
             body()
@@ -436,7 +440,7 @@ struct ConnectionRows {
         }
     }
 
-    /// A run loop with nothing in it returns at once.
+    /// A run loop without sources returns at once.
     private static func run(_ mode: RunLoop.Mode, until: Counter) {
         while until.value == 0 {
             if !RunLoop.current.run(mode: mode, before: Date(timeIntervalSinceNow: 0.01)) {
@@ -445,7 +449,7 @@ struct ConnectionRows {
         }
     }
 
-    @Test("checklist 158: a download goes where its delegate says, under a free name if it must not overwrite")
+    @Test("a download is placed where its delegate says, under an unused name if it must not overwrite (checklist 158)")
     func download() async throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -477,7 +481,7 @@ struct ConnectionRows {
         }
     }
 
-    @Test("checklist 157: a download that is cancelled calls nobody any more, and can be gone on with")
+    @Test("a cancelled download makes no further calls, and can be resumed (checklist 157)")
     func resumes() async throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)

@@ -4,10 +4,10 @@ import URLLoadingCompatibility
 import URLLoadingTesting
 import URLLoadingWire
 
-/// resume, suspend, cancel; copies; many threads at once.
+/// resume, suspend, cancel; copies; concurrent calls.
 @Suite(.timeLimit(.minutes(4)))
 struct ControlRows {
-    @Test("checklist 33: a task sends no byte before it is resumed")
+    @Test("a task sends no byte before it is resumed (checklist 33)")
     func suspendedAtFirst() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("hello") }
@@ -26,7 +26,7 @@ struct ControlRows {
         }
     }
 
-    @Test("checklist 34, 35: suspended, resumed, cancelled, and it says so")
+    @Test("a task is suspended, resumed and cancelled, and its state says so (checklist 34, 35)")
     func states() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok(.repeated(count: 40_000_000)) }
@@ -41,7 +41,7 @@ struct ControlRows {
             task.suspend()
             task.suspend()
             #expect(task.state == .suspended)
-            // What was read before may still be on its way; then it stands still, far from the end.
+            // Bytes read before may still be in transit; then the count stands still, far from the end.
             var before: Int64 = -1
             while task.countOfBytesReceived != before {
                 before = task.countOfBytesReceived
@@ -64,7 +64,7 @@ struct ControlRows {
         }
     }
 
-    @Test("checklist 34: cancelled before it was resumed, a task ends all the same", arguments: [false, true])
+    @Test("a task cancelled before it was resumed still ends (checklist 34)", arguments: [false, true])
     func cancelledAtFirst(_ hasHandler: Bool) async throws {
         try await withHTTPTestServer { origin in
             let recorder = Recorder()
@@ -89,7 +89,7 @@ struct ControlRows {
         }
     }
 
-    @Test("a cancelled task gives its socket back although its delegate stands still")
+    @Test("a cancelled task closes its socket even while its delegate blocks")
     func cancelledWhileFull() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok(.repeated(count: 50_000_000)) }
@@ -112,7 +112,7 @@ struct ControlRows {
         }
     }
 
-    @Test("checklist 166, 167, 9: sessions and tasks copy as themselves, configurations do not")
+    @Test("sessions and tasks copy as themselves, configurations as independent copies (checklist 166, 167, 9)")
     func copies() throws {
         let configuration = URLSessionConfiguration.default
         configuration.timeoutIntervalForRequest = 5
@@ -133,7 +133,7 @@ struct ControlRows {
         session.invalidateAndCancel()
     }
 
-    /// A stand-in, as programs use it in their own tests.
+    /// A task created without a session, as programs do in their tests.
     final class StandIn: URLSessionDataTask, @unchecked Sendable {
         let resumed = Counter()
         override func resume() { resumed.add() }
@@ -150,7 +150,7 @@ struct ControlRows {
     }
 }
 
-/// Many threads at once (checklist 168). Not beside the tests that measure silence.
+/// Many threads at once (checklist 168). Not run beside the tests that measure idle times.
 @Suite(.serialized, .timeLimit(.minutes(4)))
 struct ClassicStressTests {
     static let isLong = ProcessInfo.processInfo.environment["URLLOADING_LONG"] != nil
@@ -170,7 +170,7 @@ struct ClassicStressTests {
         }
     }
 
-    @Test("checklist 168: resume, suspend and cancel from 8 threads", arguments: [1, 4])
+    @Test("resume, suspend and cancel may be called from 8 threads at once (checklist 168)", arguments: [1, 4])
     func controlStorm(_ width: Int) async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok(.repeated(count: 200_000)) }
@@ -205,7 +205,7 @@ struct ClassicStressTests {
         }
     }
 
-    @Test("checklist 16, 168: sessions invalidated while their tasks go on, from other threads")
+    @Test("sessions may be invalidated from other threads while their tasks run (checklist 16, 168)")
     func invalidationStorm() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok(.repeated(count: 100_000)) }
@@ -231,7 +231,7 @@ struct ClassicStressTests {
         }
     }
 
-    @Test("handlers under random faults and cancels: each is called once (checklist 40)")
+    @Test("under random faults and cancellations each handler is called once (checklist 40)")
     func faults() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok(.repeated(count: 5_000)) }

@@ -6,7 +6,7 @@ import URLLoadingIO
 import URLLoadingTesting
 import URLLoadingWire
 
-/// Checklist 104 to 110 in the classic shape.
+/// Checklist 104 to 110 in the classic API.
 @Suite(.timeLimit(.minutes(4)))
 struct CookieRows {
     private func cookie(_ name: String, _ domain: String = "example.org", _ more: [HTTPCookiePropertyKey: Any] = [:])
@@ -16,7 +16,7 @@ struct CookieRows {
         return try #require(HTTPCookie(properties: properties.merging(more) { $1 }))
     }
 
-    /// Tells which cookies it got, and sets one.
+    /// Returns the received cookies in the body, and sets one.
     private func serve(_ origin: HTTPTestServer) {
         origin.route("/") { request in
             .ok(request.headers[.cookie] ?? "-", headers: [.setCookie: "seen=yes; Path=/"])
@@ -25,7 +25,9 @@ struct CookieRows {
 
     private func text(_ result: Result3) -> String { String(decoding: result.data ?? Data(), as: UTF8.self) }
 
-    @Test("checklist 104, 105, 107: a session keeps what servers set and sends it; what is deleted goes no more")
+    @Test(
+        "a session stores the cookies of servers and sends them; deleted cookies are not sent (checklist 104, 105, 107)"
+    )
     func session() async throws {
         try await withHTTPTestServer { origin in
             serve(origin)
@@ -49,7 +51,7 @@ struct CookieRows {
         }
     }
 
-    @Test("httpShouldSetCookies, httpCookieStorage: nothing is sent, or nothing kept")
+    @Test("httpShouldSetCookies = false sends no cookies; without httpCookieStorage none are stored")
     func configured() async throws {
         try await withHTTPTestServer { origin in
             serve(origin)
@@ -72,7 +74,7 @@ struct CookieRows {
     }
 
     @Test(
-        "checklist 105, 108: the storage's policy holds at once for every session; a configuration's own goes before it"
+        "the storage's policy applies to every session without a policy of its own (checklist 105, 108)"
     )
     func policies() async throws {
         try await withHTTPTestServer { origin in
@@ -105,7 +107,7 @@ struct CookieRows {
         }
     }
 
-    @Test("checklist 106: all keys; what a cookie says of itself makes the same cookie again")
+    @Test("a cookie's properties contain all keys, and create an equal cookie (checklist 106)")
     func properties() throws {
         let date = Date(timeIntervalSince1970: 4_000_000_000)
         let all: [HTTPCookiePropertyKey: Any] = [
@@ -122,14 +124,14 @@ struct CookieRows {
         let properties = try #require(cookie.properties)
         let again = HTTPCookie(properties: properties)
         #expect(again == cookie && again?.hash == cookie.hash)
-        // As programs archive cookies.
+        // A dictionary as programs archive cookies.
         var archived: [String: Any] = [:]
         for (key, value) in properties { archived[key.rawValue] = value }
         #expect(PropertyListSerialization.propertyList(archived, isValidFor: .binary))
         #expect(!"\(cookie)".contains("=v"))
     }
 
-    @Test("checklist 106: what makes no cookie")
+    @Test("invalid properties create no cookie (checklist 106)")
     func refused() throws {
         let needed: [HTTPCookiePropertyKey: Any] = [.name: "n", .value: "v", .domain: "a.example", .path: "/"]
         for key in [HTTPCookiePropertyKey.name, .value, .domain, .path] {
@@ -146,7 +148,7 @@ struct CookieRows {
         #expect(written.expiresDate?.timeIntervalSince1970 == 2_159_691_494)
     }
 
-    @Test("checklist 106: out of fields, several in one among them, and into a field")
+    @Test("cookies are parsed from fields, including several in one, and formatted into a field (checklist 106)")
     func fields() throws {
         let url = try url("http://www.example.com/a/b")
         let text =
@@ -161,7 +163,9 @@ struct CookieRows {
         #expect(HTTPCookie.requestHeaderFields(with: []) == [:])
     }
 
-    @Test("checklist 107: storing for a URL takes what belongs there; sorted, removed since, for a task")
+    @Test(
+        "storing for a URL accepts only its cookies; all are sorted, removed and listed (checklist 107)"
+    )
     func storage() async throws {
         let storage = HTTPCookieStorage()
         let (own, below, other) = (
@@ -190,7 +194,7 @@ struct CookieRows {
         session.invalidateAndCancel()
     }
 
-    @Test("checklist 109: a change of cookies posts, and a change of policy, also when a session made it")
+    @Test("a change of cookies or policy posts a notification, also if a session made it (checklist 109)")
     func notifications() async throws {
         try await withHTTPTestServer { origin in
             serve(origin)
@@ -219,7 +223,7 @@ struct CookieRows {
         }
     }
 
-    @Test("checklist 110: one for everybody, and one for each group by its name")
+    @Test("there is one shared storage, and one for each group identifier (checklist 110)")
     func shared() {
         #expect(HTTPCookieStorage.shared === HTTPCookieStorage.shared)
         #expect(URLSessionConfiguration.default.httpCookieStorage === HTTPCookieStorage.shared)

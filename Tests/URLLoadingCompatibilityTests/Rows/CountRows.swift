@@ -4,10 +4,10 @@ import URLLoadingCompatibility
 import URLLoadingTesting
 import URLLoadingWire
 
-/// What delegates are told of bytes on their way, and of downloads that fail.
+/// The byte counts reported to delegates, and downloads that fail.
 @Suite(.timeLimit(.minutes(4)))
 struct CountRows {
-    /// Writes down every count.
+    /// Records every count.
     final class Counting: NSObject, URLSessionDataDelegate, URLSessionDownloadDelegate, @unchecked Sendable {
         let sent = Box<[Int64]>(), written = Box<[Int64]>(), errors = Box<URLError?>(), done = Counter()
         let onDisk = Box<Int64>()
@@ -34,7 +34,7 @@ struct CountRows {
             done.add()
         }
 
-        /// They add up, and only grow.
+        /// Returns whether the counts add up and never decrease.
         static func isSum(_ counts: [[Int64]], to total: Int64, expected: Int64) -> Bool {
             var sum: Int64 = 0
             for count in counts {
@@ -50,7 +50,7 @@ struct CountRows {
     }
 
     @Test(
-        "checklist 52: whatever the body is, its bytes are counted while it goes out, each once, and the last count is its length",
+        "the sent bytes of every kind of body are counted once, up to the body's length (checklist 52)",
         arguments: ["data", "file", "stream", "handler"])
     func sent(_ kind: String) async throws {
         let file = FileManager.default.temporaryDirectory.appendingPathComponent("counted-\(UUID().uuidString)")
@@ -79,7 +79,7 @@ struct CountRows {
     }
 
     @Test(
-        "checklist 53, 128: a download counts what is in its file; it may send a body, from memory or a stream",
+        "a download counts the bytes in its file; it may send a body, from memory or a stream (checklist 53, 128)",
         arguments: [false, true])
     func written(_ streams: Bool) async throws {
         try await withHTTPTestServer { origin in
@@ -104,7 +104,7 @@ struct CountRows {
     }
 
     @Test(
-        "checklist 133, 134: a download that fails has resume data among its error's words, if its server lets it go on",
+        "the error of a failed download contains resume data, if the server supports resumption (checklist 133, 134)",
         arguments: [false, true])
     func failed(_ hasTag: Bool) async throws {
         try await withHTTPTestServer { origin in
@@ -131,7 +131,7 @@ struct CountRows {
                 session.downloadTask(withResumeData: data).resume()
                 await delegate.done.reaches(2)
                 #expect(delegate.errors.all.last == .some(nil) && delegate.onDisk.all == [200_000])
-                // No byte that is here comes again.
+                // Bytes already received are not requested again.
                 let first = origin.requests.last?.headers[.range]
                 #expect(first.map { $0 != "bytes=0-" } == true && origin.requests.count == 2)
             }

@@ -6,10 +6,10 @@ import URLLoadingIO
 import URLLoadingTesting
 import URLLoadingWire
 
-/// More of checklist 66 to 88 in the delegate shape: who we are to servers, proxies, Digest, and how long a credential is kept.
+/// More of checklist 66 to 88 with delegates: client certificates, proxies, Digest, and the persistence of credentials.
 @Suite(.timeLimit(.minutes(4)))
 struct CredentialRows {
-    /// Answers everything, and writes down what was asked.
+    /// Answers every challenge, and records it.
     final class Answering: NSObject, URLSessionDataDelegate, @unchecked Sendable {
         let asked = Box<URLProtectionSpace>()
         let answer: @Sendable (URLAuthenticationChallenge) -> URLCredential?
@@ -47,7 +47,9 @@ struct CredentialRows {
         )
     }
 
-    @Test("checklist 80: a delegate shows who we are to a server that asks, or nothing", arguments: [true, false])
+    @Test(
+        "a delegate provides a client certificate to a server that requests one, or none (checklist 80)",
+        arguments: [true, false])
     func identity(_ shows: Bool) async throws {
         let authority = try TestCertificateAuthority(commonName: "Nobody's root")
         let ada = try authority.issue(.init(names: [], commonName: "ada", isForServers: false))
@@ -71,7 +73,7 @@ struct CredentialRows {
     }
 
     @Test(
-        "checklist 88, 71: a proxy that asks has a space of its own; for a request, and for a tunnel",
+        "a proxy's challenge has a protection space of its own, for requests and for tunnels (checklist 88, 71)",
         arguments: [false, true])
     func proxy(_ tunnels: Bool) async throws {
         let identity = try TestCertificateAuthority(commonName: "Nobody's root").issue(.init(names: ["origin.test"]))
@@ -111,7 +113,7 @@ struct CredentialRows {
         }
     }
 
-    @Test("checklist 79: the credential that Basic takes opens Digest as well; the library makes the proof")
+    @Test("a password credential answers Digest as well as Basic; the library computes the response (checklist 79)")
     func digest() async throws {
         try await withHTTPTestServer { origin in
             Self.digest(origin)
@@ -122,7 +124,7 @@ struct CredentialRows {
     }
 
     @Test(
-        "checklist 86, 73: none is kept nowhere, for the session in memory, permanent in the user's file",
+        "the persistence decides whether a credential is stored in memory or in a file (checklist 86, 73)",
         arguments: [URLCredential.Persistence.none, .forSession, .permanent])
     func persistence(_ persistence: URLCredential.Persistence) async throws {
         try await withHTTPTestServer { origin in
@@ -133,7 +135,7 @@ struct CredentialRows {
                 return .ok("in")
             }
             let storage = URLCredentialStorage.shared
-            // What is there is proposed, and is what is used by default.
+            // The stored credential is proposed, and used by default.
             let proposed = Box<String?>()
             let delegate = Answering { challenge in
                 proposed.add(challenge.proposedCredential?.user)
@@ -147,7 +149,7 @@ struct CredentialRows {
             #expect(proposed.all == [nil, persistence == .none ? nil : "ada"])
             let space = try #require(delegate.asked.all.first)
             #expect((storage.credentials(for: space)?.keys.sorted() ?? []) == (persistence == .none ? [] : ["ada"]))
-            // As another process of this user's would find it.
+            // Reads the file as another process of this user would.
             let again = CredentialStore(file: URL(filePath: StorageFolders.state + "/credentials.json"))
             #expect(again.all.contains { $0.key.port == Int(origin.port) } == (persistence == .permanent))
             storage.remove(URLCredential(user: "ada", password: "secret", persistence: persistence), for: space)
@@ -156,7 +158,7 @@ struct CredentialRows {
 
     // MARK: Schemes
 
-    @Test("checklist 119: files, data URLs and ftp load through the same tasks", arguments: ["file", "data", "ftp"])
+    @Test("files, data URLs and ftp load through the same tasks (checklist 119)", arguments: ["file", "data", "ftp"])
     func schemes(_ scheme: String) async throws {
         let file = FileManager.default.temporaryDirectory.appendingPathComponent("scheme-\(UUID().uuidString).txt")
         try Data("content".utf8).write(to: file)
@@ -188,7 +190,7 @@ struct CredentialRows {
         }
     }
 
-    @Test("checklist 23: the versions of TLS that a configuration allows")
+    @Test("a configuration limits the TLS versions (checklist 23)")
     func versions() async throws {
         var tls = HTTPTestServer.TLS(try TestCertificateAuthority(commonName: "Nobody's root").issue())
         tls.maximumVersion = .tls12

@@ -4,11 +4,11 @@ import URLLoadingCompatibility
 import URLLoadingTesting
 import URLLoadingWire
 
-/// Delegates: what they hear, in which order, on which queue.
+/// Delegates: their calls, the order, the queue.
 @Suite(.timeLimit(.minutes(4)))
 struct DelegateRows {
     @Test(
-        "checklist 45, 47, 54, 170: response, data, complete, in order and on the session's queue",
+        "response, data and completion arrive in order on the session's queue (checklist 45, 47, 54, 170)",
         arguments: [0, 1, 1000, 5_000_000], [false, true])
     func order(_ count: Int, _ isChunked: Bool) async throws {
         try await withHTTPTestServer { origin in
@@ -30,7 +30,7 @@ struct DelegateRows {
     }
 
     @Test(
-        "checklist 170: calls come on the queue given, in order, also if it runs several at a time",
+        "calls arrive in order on the supplied queue, even if it runs several operations at a time (checklist 170)",
         arguments: [1, 4, -1])
     func queues(_ width: Int) async throws {
         try await withHTTPTestServer { origin in
@@ -48,7 +48,7 @@ struct DelegateRows {
         }
     }
 
-    @Test("checklist 170: whoever cancels all operations of the queue loses no call")
+    @Test("cancelling all operations of the queue loses no call (checklist 170)")
     func cancelledQueue() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("hello") }
@@ -66,7 +66,7 @@ struct DelegateRows {
         }
     }
 
-    /// Hears of nothing but data and the end.
+    /// Implements only data and completion.
     final class Minimal: NSObject, URLSessionDataDelegate, @unchecked Sendable {
         let pieces = Box<Data>(), ended = Counter()
         func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) { pieces.add(data) }
@@ -75,7 +75,7 @@ struct DelegateRows {
         }
     }
 
-    @Test("checklist 46, 65: a delegate needs two methods; redirects are followed")
+    @Test("two delegate methods suffice; redirects are followed (checklist 46, 65)")
     func minimal() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/from") { _ in .redirect("/to") }
@@ -89,7 +89,7 @@ struct DelegateRows {
         }
     }
 
-    @Test("checklist 11: without a delegate and a handler the request is sent and its answer dropped")
+    @Test("without a delegate and a handler the request is sent and its response dropped (checklist 11)")
     func nobody() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok(.repeated(count: 3_000_000)) }
@@ -103,7 +103,7 @@ struct DelegateRows {
         }
     }
 
-    @Test("checklist 48: no body event precedes the answer, and the transfer waits for it")
+    @Test("no piece of the body precedes the answer to the response, and the transfer waits for it (checklist 48)")
     func held() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok(.repeated(count: 20_000_000)) }
@@ -129,7 +129,7 @@ struct DelegateRows {
     }
 
     @Test(
-        "checklist 50: refused, a response ends its task as cancelled, however much has come",
+        "refusing a response ends its task as cancelled, however much of the body has arrived (checklist 50)",
         arguments: [5, 5_000_000], [false, true])
     func refused(_ count: Int, _ isLate: Bool) async throws {
         try await withHTTPTestServer { origin in
@@ -149,7 +149,7 @@ struct DelegateRows {
         }
     }
 
-    @Test("checklist 43: a slow delegate slows the peer; little waits in between")
+    @Test("a slow delegate slows down the peer; few bytes are buffered (checklist 43)")
     func backPressure() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok(.repeated(count: 30_000_000)) }
@@ -172,7 +172,7 @@ struct DelegateRows {
         }
     }
 
-    @Test("checklist 52: the body sent is counted")
+    @Test("sent bytes of the body are counted (checklist 52)")
     func sent() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { .ok("\($0.method) \($0.bodyCount) \($0.headers[.contentType] ?? "-")") }
@@ -194,7 +194,7 @@ struct DelegateRows {
         }
     }
 
-    /// A delegate of one task, which hears of the end and leaves the rest to the session's.
+    /// A task's own delegate, which implements completion and leaves the rest to the session's delegate.
     final class Own: NSObject, URLSessionTaskDelegate, @unchecked Sendable {
         let ended = Counter()
         func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
@@ -202,7 +202,7 @@ struct DelegateRows {
         }
     }
 
-    @Test("a task's own delegate goes before the session's, and is let go of at the end")
+    @Test("a task's own delegate takes precedence over the session's, and is released at the end")
     func ownDelegate() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .redirect("/to") }

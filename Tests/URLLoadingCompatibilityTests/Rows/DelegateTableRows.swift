@@ -7,10 +7,10 @@ import URLLoadingWire
 
 @testable import URLLoadingCompatibility
 
-/// Every method of every delegate of sessions, called where it was promised, in the order of checklist 45.
+/// Every method of every session delegate protocol, called on the promised queue, in the order of checklist 45.
 @Suite(.timeLimit(.minutes(4)))
 struct DelegateTableRows {
-    /// What `EveryEvent` and its kin note, and what was called then.
+    /// The words that `EveryEvent` and its subclasses record, with the method that was called.
     static let methods: [String: String] = [
         "invalid": "URLSessionDelegate.urlSession(_:didBecomeInvalidWithError:)",
         "session challenge": "URLSessionDelegate.urlSession(_:didReceive:completionHandler:)",
@@ -51,7 +51,7 @@ struct DelegateTableRows {
         "closed": "URLSessionWebSocketDelegate.urlSession(_:webSocketTask:didCloseWith:reason:)",
     ]
 
-    @Test("the table has every method that a delegate of sessions can have")
+    @Test("the table contains every method of the session delegate protocols")
     func isWhole() async throws {
         let surface = try await PublicSurface(of: "URLLoadingCompatibility")
         let declared = surface.delegateMethods { $0.hasPrefix("URLSession") }
@@ -60,14 +60,14 @@ struct DelegateTableRows {
     }
 
     @Test(
-        "checklist 45, 170: each of them is called, on its queue, in its place; whatever thread an answer comes from (169)",
+        "each delegate method is called in order on its queue, also after answers from threads (checklist 45, 169, 170)",
         arguments: Form.allCases)
     func everyMethod(_ form: Form) async throws {
         let isAsync = form == .async
         var heard: Set<String> = []
         func expect(_ words: [String], _ delegate: any EveryDelegate, sourceLocation: SourceLocation = #_sourceLocation)
         {
-            // Before anybody can resume the task, and so where the task is made.
+            // Called before the task can be resumed, and therefore on the creating thread.
             let words = ["created elsewhere"] + words + ["invalid"]
             #expect(delegate.heard.all == words, sourceLocation: sourceLocation)
             heard.formUnion(delegate.heard.all)
@@ -111,22 +111,22 @@ struct DelegateTableRows {
         try await Self.capturing(delegate()) { expect(["streams"], $0) }
 
         let heardWords = Set(heard.map { $0.replacing(" elsewhere", with: "") })
-        // A delegate with the one form of a question is not asked in the other.
+        // A delegate with one form of a question is not asked in the other form.
         let questions = Set(Self.methods.keys.filter { $0.hasPrefix("async ") })
         let others = isAsync ? Set(questions.map { String($0.dropFirst("async ".count)) }) : questions
         let missing = Set(Self.methods.keys).subtracting(others).subtracting(heardWords)
         #expect(missing.isEmpty)
     }
 
-    /// How questions are answered.
+    /// The way in which questions are answered.
     enum Form: CaseIterable, Sendable { case handler, handlerElsewhere, async }
 }
 
 // MARK: Loads
 
 extension DelegateTableRows {
-    /// Over TLS that a delegate must trust, later, with a streamed body, through a redirect and a login, each of which has it
-    /// made anew (checklist 85, 125).
+    /// Uploads over TLS that a delegate must accept, with a begin date and a streamed body, through a redirect and a
+    /// login, each of which requests a new stream (checklist 85, 125).
     private static func upload(_ delegate: any EveryDelegate, _ check: (any EveryDelegate) -> Void) async throws {
         let identity = try TestCertificateAuthority(commonName: "Nobody's root").issue()
         try await withHTTPTestServer(.init(tls: .init(identity))) { origin in
@@ -149,13 +149,13 @@ extension DelegateTableRows {
         }
     }
 
-    /// Without a network first, then of what may be kept.
+    /// Loads without a network first, then a response that may be stored.
     private static func waiting(_ delegate: any EveryDelegate, _ check: (any EveryDelegate) -> Void) async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("kept", headers: ["Cache-Control": "max-age=60"]) }
             let session = session(delegate)
             let task = session.dataTask(with: origin.url())
-            // As the core says it of a load; its own waiting has rows of its own.
+            // Emits the event directly; the core's waiting is tested elsewhere.
             task.bridge?.emit(.waitingForConnectivity)
             try await eventually { delegate.heard.all.count == 2 }
             await run(task, delegate, session)
@@ -172,7 +172,7 @@ extension DelegateTableRows {
         }
     }
 
-    /// A download that is cut, and gone on with.
+    /// Interrupts a download and resumes it.
     private static func resuming(_ delegate: any EveryDelegate, _ check: (any EveryDelegate) -> Void) async throws {
         try await withHTTPTestServer { origin in
             origin.route("/", faults: [.init(.responseBody(after: 1000), .stall)]) { request in
@@ -196,7 +196,7 @@ extension DelegateTableRows {
         }
     }
 
-    /// An upload of a stream that was cut, in another session, and gone on with.
+    /// Interrupts the upload of a stream in another session, and resumes it.
     private static func resumingUpload(_ delegate: any EveryDelegate, _ check: (any EveryDelegate) -> Void) async throws
     {
         let server = ResumableUploadServer(.init())
@@ -300,7 +300,7 @@ extension DelegateTableRows {
         URLSession(configuration: .ephemeral, delegate: delegate, delegateQueue: nil)
     }
 
-    /// To the end, and the session's.
+    /// Runs a task to its end, and the session to its invalidation.
     private static func run(_ task: URLSessionTask, _ delegate: any EveryDelegate, _ session: URLSession, ends: Int = 1)
         async
     {
@@ -312,7 +312,7 @@ extension DelegateTableRows {
 }
 
 extension PublicSurface {
-    /// The methods of the protocols with these names that are delegates', each as often as it is overloaded.
+    /// Returns the methods of the delegate protocols whose names match, each as often as it is overloaded.
     func delegateMethods(_ isMeant: (String) -> Bool) -> [String] {
         declarations.flatMap { path, declarations -> [String] in
             let parts = path.split(separator: " ")

@@ -5,10 +5,10 @@ import URLLoadingCompatibility
 import URLLoadingTesting
 import URLLoadingWire
 
-/// Completion handlers, and the errors they get.
+/// Completion handlers and their errors.
 @Suite(.timeLimit(.minutes(4)))
 struct HandlerRows {
-    @Test("checklist 40, 41, 42: a handler is called once, with body and response")
+    @Test("a handler is called once, with body and response (checklist 40, 41, 42)")
     func success() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/a%20b.txt") { _ in
@@ -29,7 +29,7 @@ struct HandlerRows {
         }
     }
 
-    @Test("checklist 40: each of many handlers is called once, on the session's queue")
+    @Test("each of many handlers is called once, on the session's queue (checklist 40)")
     func many() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/*") { .ok("\($0.path)") }
@@ -49,7 +49,7 @@ struct HandlerRows {
         }
     }
 
-    @Test("checklist 42: the length of what a HEAD did not bring is that of its GET; no body, none at all")
+    @Test("the length of a HEAD response is that of the GET; without a body there are no bytes (checklist 42)")
     func head() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("hello") }
@@ -65,7 +65,7 @@ struct HandlerRows {
         }
     }
 
-    @Test("checklist 160: a server's error is no error")
+    @Test("a server's error status is not an error (checklist 160)")
     func status() async throws {
         try await withHTTPTestServer { origin in
             let session = URLSession(configuration: .default)
@@ -76,7 +76,7 @@ struct HandlerRows {
         }
     }
 
-    @Test("checklist 159, 161: errors are URLErrors with the numbers of the table, the LoadError beneath")
+    @Test("errors are URLErrors with the codes of the table and the LoadError beneath (checklist 159, 161)")
     func errors() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/cut", faults: [.init(.responseBody(after: 100), .cut)]) { _ in .ok(.repeated(count: 1000)) }
@@ -105,7 +105,7 @@ struct HandlerRows {
         }
     }
 
-    @Test("checklist 22: the session's own limits of time")
+    @Test("the session's timeouts apply (checklist 22)")
     func timeouts() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/stall", faults: [.init(.requestHead, .stall)]) { _ in .ok("") }
@@ -127,7 +127,7 @@ struct HandlerRows {
         }
     }
 
-    @Test("a handler's task asks the delegate about redirects, and tells it nothing else")
+    @Test("the task of a handler asks the delegate about redirects, and makes no other calls")
     func delegateBeside() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .redirect("/to") }
@@ -143,14 +143,14 @@ struct HandlerRows {
         }
     }
 
-    @Test("the session's headers go out, and those of the request before them")
+    @Test("the session's additional fields are sent; those of the request take precedence")
     func headers() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { .ok("\($0.headers["X-One"] ?? "-") \($0.headers["X-Two"] ?? "-")") }
             let configuration = URLSessionConfiguration.default
             configuration.httpAdditionalHeaders = ["X-One": "session", "X-Two": 2]
             let session = URLSession(configuration: configuration)
-            // Checklist 9: too late.
+            // Checklist 9: a change after the session was created has no effect.
             configuration.httpAdditionalHeaders = nil
             var request = URLRequest(url: origin.url())
             request.setValue("request", forHTTPHeaderField: "x-one")

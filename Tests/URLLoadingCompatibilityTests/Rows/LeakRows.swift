@@ -5,7 +5,7 @@ import URLLoadingIO
 import URLLoadingTesting
 import URLLoadingWire
 
-/// Nothing of a session is left when it is over, whatever its tasks were and however they ended.
+/// No object of a session remains when it is over, whichever tasks it had and however they ended.
 @Suite(.timeLimit(.minutes(3)))
 struct LeakRows {
     enum Kind: String, CaseIterable, Sendable {
@@ -13,7 +13,7 @@ struct LeakRows {
     }
     enum Ending: String, CaseIterable, Sendable { case whole, cancelled, never, invalidated }
 
-    /// Hears everything, answers some of it async.
+    /// Receives every call, and answers some in the async form.
     final class Delegate: NSObject, URLSessionDataDelegate, URLSessionDownloadDelegate, URLSessionWebSocketDelegate,
         URLSessionStreamDelegate, @unchecked Sendable
     {
@@ -74,7 +74,8 @@ struct LeakRows {
     }
 
     @Test(
-        "session, task and delegate go, whatever the task is and however it ends", arguments: Kind.allCases,
+        "session, task and delegate are released, for every kind of task and every kind of end",
+        arguments: Kind.allCases,
         Ending.allCases)
     func gone(_ kind: Kind, _ ending: Ending) async throws {
         try await withHTTPTestServer { origin in
@@ -113,7 +114,7 @@ struct LeakRows {
                     load.cancel()
                     await done.reaches(1)
                 case .invalidated: break
-                // What was never resumed holds its session (docs/guides/classic.md).
+                // A task that was never resumed retains its session (docs/guides/classic.md).
                 case .never: load.cancel()
                 }
                 if ending == .invalidated { made.invalidateAndCancel() } else { made.finishTasksAndInvalidate() }
@@ -128,10 +129,10 @@ struct LeakRows {
 
 }
 
-/// Not beside the tests that measure silence.
+/// Not run beside the tests that measure idle times.
 @Suite(.serialized, .timeLimit(.minutes(3)))
 struct ClassicKindsStressTests {
-    @Test("64 threads make, resume, use, cancel and invalidate tasks of every kind at once")
+    @Test("64 threads create, resume, use, cancel and invalidate tasks of every kind at once")
     func storm() async throws {
         try await withHTTPTestServer { origin in
             LeakRows.routes(origin)

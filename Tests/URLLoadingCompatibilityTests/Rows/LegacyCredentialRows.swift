@@ -4,7 +4,7 @@ import URLLoadingCompatibility
 import URLLoadingTesting
 import URLLoadingWire
 
-/// Credential storages as programs know them that were written for Apple's classes or for FoundationNetworking.
+/// Credential storages as used by programs written for Apple's classes or for FoundationNetworking.
 @Suite(.timeLimit(.minutes(2)))
 struct LegacyCredentialRows {
     private func credential(_ user: String, _ password: String = "p") -> URLCredential {
@@ -25,7 +25,7 @@ struct LegacyCredentialRows {
         use(posted)
     }
 
-    @Test("a notification is posted when something has changed, and only then")
+    @Test("a notification is posted only when the storage has changed")
     func notifications() {
         let storage = URLCredentialStorage()
         counting(storage) { posted in
@@ -55,7 +55,7 @@ struct LegacyCredentialRows {
         }
     }
 
-    @Test("a default that was removed has no substitute until one is set again")
+    @Test("a removed default credential has no substitute until another is set")
     func defaults() {
         let storage = URLCredentialStorage()
         storage.set(credential("bob"), for: space)
@@ -74,7 +74,7 @@ struct LegacyCredentialRows {
     }
 
     @Test(
-        "a Basic challenge without a realm finds what is stored for the host without one",
+        "a Basic challenge without a realm finds the credential stored for the host without one",
         arguments: [
             NSURLAuthenticationMethodHTTPBasic, NSURLAuthenticationMethodDefault,
         ])
@@ -97,7 +97,7 @@ struct LegacyCredentialRows {
         }
     }
 
-    @Test("the space of a Basic challenge without a realm has none")
+    @Test("the protection space of a Basic challenge without a realm has no realm")
     func realm() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .status(.unauthorized, headers: [.wwwAuthenticate: "Basic"]) }

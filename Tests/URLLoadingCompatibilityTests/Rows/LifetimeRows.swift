@@ -4,16 +4,16 @@ import URLLoadingCompatibility
 import URLLoadingTesting
 import URLLoadingWire
 
-/// How sessions end, and who is held for how long.
+/// The end of sessions, and the lifetime of their objects.
 @Suite(.timeLimit(.minutes(4)))
 struct LifetimeRows {
-    /// Loads that stand still until the origin lets them go.
+    /// Serves responses that stall until the origin releases them.
     private static func stalling(_ origin: HTTPTestServer) {
         origin.route("/stall", faults: [.init(.responseBody(after: 2), .stall)]) { _ in .ok("hello") }
         origin.route("/") { _ in .ok("hello") }
     }
 
-    @Test("checklist 14, 16: invalidateAndCancel cancels every task; didBecomeInvalid is the last call, once")
+    @Test("invalidateAndCancel cancels every task; didBecomeInvalid is the last call, made once (checklist 14, 16)")
     func invalidateAndCancel() async throws {
         try await withHTTPTestServer { origin in
             Self.stalling(origin)
@@ -36,7 +36,7 @@ struct LifetimeRows {
         }
     }
 
-    @Test("checklist 15, 16: finishTasksAndInvalidate lets tasks finish, also those that are resumed later")
+    @Test("finishTasksAndInvalidate lets tasks finish, including those resumed later (checklist 15, 16)")
     func finishTasks() async throws {
         try await withHTTPTestServer { origin in
             Self.stalling(origin)
@@ -58,7 +58,7 @@ struct LifetimeRows {
         }
     }
 
-    @Test("a task of a session that was invalidated fails; its handler is called, its delegate is not")
+    @Test("a task of an invalidated session fails; its handler is called, its delegate is not")
     func tooLate() async throws {
         try await withHTTPTestServer { origin in
             let recorder = Recorder()
@@ -74,7 +74,7 @@ struct LifetimeRows {
         }
     }
 
-    @Test("checklist 13: the session holds its delegate until didBecomeInvalid has returned, then lets go")
+    @Test("the session retains its delegate until didBecomeInvalid has returned (checklist 13)")
     func delegateReleased() async throws {
         try await withHTTPTestServer { origin in
             Self.stalling(origin)
@@ -97,7 +97,7 @@ struct LifetimeRows {
         }
     }
 
-    @Test("a session that nobody holds lets its tasks finish, then everything goes", arguments: [false, true])
+    @Test("a session without references lets its tasks finish, then everything is released", arguments: [false, true])
     func dropped(_ hasHandler: Bool) async throws {
         try await withHTTPTestServer { origin in
             Self.stalling(origin)
@@ -127,7 +127,7 @@ struct LifetimeRows {
         }
     }
 
-    @Test("what a handler holds is let go of once it was called")
+    @Test("objects captured by a handler are released after its call")
     func handlerReleased() async throws {
         try await withHTTPTestServer { origin in
             Self.stalling(origin)
@@ -148,7 +148,8 @@ struct LifetimeRows {
     }
 
     @Test(
-        "invalidate and cancel inside every kind of call", arguments: ["response", "data", "redirect", "complete"],
+        "a session may be invalidated and a task cancelled inside every kind of call",
+        arguments: ["response", "data", "redirect", "complete"],
         [false, true])
     func inside(_ word: String, _ invalidates: Bool) async throws {
         try await withHTTPTestServer { origin in
@@ -183,7 +184,7 @@ struct LifetimeRows {
         }
     }
 
-    @Test("the shared session serves, and cannot be invalidated (checklist 6)")
+    @Test("the shared session loads, and cannot be invalidated (checklist 6)")
     func shared() async throws {
         try await withHTTPTestServer { origin in
             Self.stalling(origin)
@@ -194,7 +195,7 @@ struct LifetimeRows {
         }
     }
 
-    @Test("getAllTasks gives what is not over")
+    @Test("getAllTasks returns the tasks that are not over")
     func allTasks() async throws {
         try await withHTTPTestServer { origin in
             Self.stalling(origin)
@@ -219,7 +220,7 @@ struct LifetimeRows {
     }
 }
 
-/// What must become true soon, but for which nothing signals.
+/// Waits for a condition that no event signals.
 func eventually(sourceLocation: SourceLocation = #_sourceLocation, _ condition: () -> Bool) async throws {
     for _ in 0..<10_000 where !condition() { try await Task.sleep(for: .milliseconds(1)) }
     #expect(condition(), sourceLocation: sourceLocation)

@@ -4,20 +4,20 @@ import URLLoadingCompatibility
 import URLLoadingTesting
 import URLLoadingWire
 
-/// What ported programs do at moments that nobody thinks of.
+/// Calls of ported programs at unusual moments.
 @Suite(.timeLimit(.minutes(4)))
 struct OddMomentRows {
-    /// Cancels every task while it is made, and lets nobody go on before its end was told.
+    /// Cancels every task during its creation, and blocks until its end was reported.
     final class Hasty: NSObject, URLSessionTaskDelegate, Sendable {
         func urlSession(_ session: URLSession, didCreateTask task: URLSessionTask) {
             task.cancel()
             while task.state != .completed { usleep(200) }
-            // What comes with the end is told on the queue, and over now.
+            // The calls at the end are made on the queue, and are over now.
             session.delegateQueue.waitUntilAllOperationsAreFinished()
         }
     }
 
-    @Test("a verb whose task is over before it waits does not wait for ever")
+    @Test("an async method whose task ends before it waits does not wait forever")
     func overBeforeAwaited() async throws {
         let session = URLSession(configuration: .ephemeral)
         let url = try url("http://127.0.0.1:1/")
@@ -27,7 +27,7 @@ struct OddMomentRows {
         session.invalidateAndCancel()
     }
 
-    /// Makes a task of its own when it hears of one.
+    /// Creates another task in didCreateTask.
     final class Curious: NSObject, URLSessionTaskDelegate, Sendable {
         let heard = Box<Int>(), others = Box<URLSessionDataTask>()
         func urlSession(_ session: URLSession, didCreateTask task: URLSessionTask) {
@@ -37,7 +37,7 @@ struct OddMomentRows {
         }
     }
 
-    @Test("the delegate of a verb is that of its task alone")
+    @Test("the delegate passed to an async method applies to its task only")
     func delegateOfOneTask() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("in") }
@@ -60,7 +60,7 @@ struct OddMomentRows {
         }
     }
 
-    /// A delegate that adds a field to what it is asked about.
+    /// A delegate that adds a field to the requests about which it is asked.
     private static func adding(_ proposals: Box<URLRequest> = Box()) -> Recorder {
         let recorder = Recorder()
         recorder.onRedirect = { _, _, request, answer in
@@ -72,7 +72,7 @@ struct OddMomentRows {
         return recorder
     }
 
-    @Test("checklist 59: a field that the delegate adds does not cost an upload its body")
+    @Test("adding a field to a redirect keeps the body of an upload (checklist 59)")
     func bodyOfAnother() async throws {
         try await withHTTPTestServer { origin in
             Self.uploads(origin)
@@ -97,7 +97,7 @@ struct OddMomentRows {
         }
     }
 
-    @Test("checklist 59: what became a GET has no stream any more", arguments: [false, true])
+    @Test("a request changed to GET by a redirect has no body stream (checklist 59)", arguments: [false, true])
     func bodyLeftBehind(_ isUpload: Bool) async throws {
         try await withHTTPTestServer { origin in
             Self.uploads(origin)
@@ -117,7 +117,7 @@ struct OddMomentRows {
         }
     }
 
-    /// Sends another request when its date has come, and writes down whether it is asked about the redirect.
+    /// Replaces the request at its begin date, and records whether it is asked about the redirect.
     final class Late: NSObject, URLSessionTaskDelegate, Sendable {
         let asked = Counter(), url: URL
         init(_ url: URL) { self.url = url }
@@ -134,7 +134,7 @@ struct OddMomentRows {
         }
     }
 
-    @Test("a request that took the place of a delayed one has its questions answered")
+    @Test("the request that replaced a delayed one has its questions answered")
     func questionsOfAnother() async throws {
         try await withHTTPTestServer { origin in
             Self.uploads(origin)
@@ -173,7 +173,7 @@ struct OddMomentRows {
         await recorder.expectOrder(session)
     }
 
-    @Test("a length beyond all bounds is no crash: the progress of an upload counts both ways")
+    @Test("an excessive length does not crash: the progress of an upload counts both directions")
     func progressBeyond() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in
@@ -196,7 +196,7 @@ struct OddMomentRows {
         }
     }
 
-    /// Gives nothing until it is told to.
+    /// A stream that provides no bytes until it is told to.
     final class Stuck: InputStream {
         private let gate: DispatchSemaphore, reads: Counter
         init(_ gate: DispatchSemaphore, _ reads: Counter) {
@@ -214,7 +214,7 @@ struct OddMomentRows {
         }
     }
 
-    @Test("streams that give nothing hold up neither files nor the end of their own tasks")
+    @Test("streams that block delay neither files nor the end of their own tasks")
     func stuckStreams() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("in") }
@@ -240,7 +240,7 @@ struct OddMomentRows {
 
     // MARK: Values
 
-    @Test("cookies whose end is no date, or beyond all time, harm nothing")
+    @Test("cookies with an invalid or excessive expiry date do no harm")
     func oddCookies() throws {
         let storage = HTTPCookieStorage()
         let ends: [(HTTPCookiePropertyKey, Any)] = [
@@ -262,7 +262,7 @@ struct OddMomentRows {
         #expect(!kept.isEmpty)
     }
 
-    @Test("names of fields are Apple's, also where the server writes them small, as all do over HTTP/2")
+    @Test("names of fields have Apple's spelling, also if the server sends them in lower case, as over HTTP/2")
     func namesOfFields() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in
@@ -288,7 +288,7 @@ struct OddMomentRows {
         }
     }
 
-    @Test("settings that are rubbish fail the load, or are ignored")
+    @Test("invalid settings fail the load, or are ignored")
     func rubbishSettings() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { request in .ok("\(request.headers["X-Evil"] ?? "-")") }
@@ -319,7 +319,7 @@ struct OddMomentRows {
 
     // MARK: Pieces
 
-    @Test("a protocol that gives its body byte by byte is not slower for what waits")
+    @Test("a protocol that delivers its body byte by byte is not slowed down by the buffered bytes")
     func tinyPieces() async throws {
         ScriptedProtocol.script("tiny.test") { loader in
             guard let url = loader.request.url, let client = loader.client else { return }

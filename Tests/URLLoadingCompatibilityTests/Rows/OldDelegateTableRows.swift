@@ -4,7 +4,7 @@ import URLLoadingCompatibility
 import URLLoadingTesting
 import URLLoadingWire
 
-/// Every method of the delegates of connections and of downloads, called where it was promised, in its place.
+/// Every method of the delegates of connections and downloads, called on the promised queue, in its place.
 @Suite(.timeLimit(.minutes(4)))
 struct OldDelegateTableRows {
     static let methods: [String: String] = [
@@ -43,7 +43,7 @@ struct OldDelegateTableRows {
         "finish": "NSURLDownloadDelegate.downloadDidFinish(_:)",
         "fail": "NSURLDownloadDelegate.download(_:didFailWithError:)",
     ]
-    @Test("the tables have every method that a delegate of connections and downloads can have")
+    @Test("the tables contain every method of the delegates of connections and downloads")
     func isWhole() async throws {
         let surface = try await PublicSurface(of: "URLLoadingCompatibility")
         let declared = surface.delegateMethods { $0.hasPrefix("NSURL") }
@@ -87,7 +87,7 @@ struct OldDelegateTableRows {
 
     // MARK: Connections
 
-    @Test("checklist 151-156, 169, 170: each method of a connection's delegate is called, on its queue, in its place")
+    @Test("each method of a connection's delegate is called, on its queue, in its place (checklist 151-156, 169, 170)")
     func connections() async throws {
         try await withHTTPTestServer { origin in
             Self.routes(origin)
@@ -132,7 +132,7 @@ struct OldDelegateTableRows {
         }
     }
 
-    @Test("a download that goes on sends what its request says; what refuses it is no file", arguments: [true, false])
+    @Test("a resumed download sends its request's fields; a refusal is not stored as a file", arguments: [true, false])
     func goesOn(isLet: Bool) async throws {
         try await withHTTPTestServer { origin in
             let asked = Counter()
@@ -179,7 +179,7 @@ struct OldDelegateTableRows {
 
     // MARK: Downloads
 
-    @Test("checklist 154, 155, 158, 169: each method of a download's delegate is called, on its thread, in its place")
+    @Test("each method of a download's delegate is called, on its thread, in its place (checklist 154, 155, 158, 169)")
     func downloads() async throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -217,7 +217,7 @@ struct OldDelegateTableRows {
         }
     }
 
-    /// Of a download that was cut in its middle.
+    /// Returns the resume data of a download that was interrupted midway.
     private static func resumeData(_ origin: HTTPTestServer) async throws -> Data {
         origin.route("/file", faults: [.init(.responseBody(after: 1000), .stall)]) { _ in
             .ok(.repeated(count: 2000), headers: [.etag: "\"one\""])

@@ -5,10 +5,10 @@ import URLLoadingCompatibility
 import URLLoadingTesting
 import URLLoadingWire
 
-/// Checklist 51 in the delegate shape: one response and its data for each part that takes the place of the one before.
+/// Checklist 51 with delegates: one response and its data for each part, which replaces the previous one.
 @Suite(.timeLimit(.minutes(4)))
 struct PartRows {
-    /// Writes down responses, and the data between them.
+    /// Records responses, and the data between them.
     final class Viewer: NSObject, URLSessionDataDelegate, @unchecked Sendable {
         let words = Box<String>(), frames = Box<Data>(), done = Counter(), asked = Counter()
         private var frame = Data()
@@ -62,7 +62,7 @@ struct PartRows {
     }
 
     @Test(
-        "checklist 51: didReceive response again for each part, its data behind it, however they are cut",
+        "didReceive response is called for each part, followed by its data, however the bytes are split (checklist 51)",
         arguments: [0, 1, 7, 100_000])
     func parts(_ size: Int) async throws {
         try await withHTTPTestServer { origin in
@@ -84,7 +84,7 @@ struct PartRows {
         }
     }
 
-    @Test("a part is not heard before its response is answered; later, and on another thread")
+    @Test("a part is not delivered before its response is answered, even later and from another thread")
     func held() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok(.bytes(Array(Self.body.utf8)), headers: [.contentType: Self.mixed]) }
@@ -99,7 +99,7 @@ struct PartRows {
     }
 
     @Test(
-        "a part may be refused, or the task cancelled, which ends it; it cannot become a file",
+        "a part may be refused, which ends the task, or the task cancelled; a part cannot become a download",
         arguments: [URLSession.ResponseDisposition.cancel, .becomeDownload])
     func refused(_ answer: URLSession.ResponseDisposition) async throws {
         try await withHTTPTestServer { origin in
@@ -111,7 +111,7 @@ struct PartRows {
         }
     }
 
-    @Test("an endless stream of pictures: a slow viewer holds it up, and cancelling ends it")
+    @Test("an endless stream of pictures waits for a slow delegate, and ends when cancelled")
     func endless() async throws {
         try await withHTTPTestServer { origin in
             let frame = Self.part("image/jpeg", String(repeating: "x", count: 10_000))
@@ -138,7 +138,7 @@ struct PartRows {
         }
     }
 
-    @Test("without a boundary, with a handler, or as another kind of multipart the body comes as it is")
+    @Test("without a boundary, with a handler, or as another multipart type the body is delivered unchanged")
     func whole() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/none") { _ in .ok("text", headers: [.contentType: "multipart/x-mixed-replace"]) }

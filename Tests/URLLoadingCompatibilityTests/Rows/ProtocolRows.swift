@@ -6,7 +6,7 @@ import URLLoadingCompatibility
 import URLLoadingIO
 import URLLoadingTesting
 
-/// A protocol whose objects do what a test says, by the host of the URL.
+/// A protocol whose objects run the test's script for the host of the URL.
 class ScriptedProtocol: URLProtocol {
     typealias Script = @Sendable (ScriptedProtocol) -> Void
     private static let scripts = Lock<[String: Script]>([:])
@@ -41,10 +41,10 @@ class ScriptedProtocol: URLProtocol {
     }
 }
 
-/// What a test hands to another thread; it does not use it here any more.
+/// A value handed to another thread; the test does not use it afterwards.
 private struct Sent<Value>: @unchecked Sendable { let value: Value }
 
-/// Checklist 111 to 117 in the classic shape.
+/// Checklist 111 to 117 in the classic API.
 @Suite(.timeLimit(.minutes(4)))
 struct ProtocolRows {
     private func configuration(_ kinds: [AnyClass] = [ScriptedProtocol.self]) -> URLSessionConfiguration {
@@ -59,7 +59,9 @@ struct ProtocolRows {
 
     private func text(_ result: Result3) -> String { String(decoding: result.data ?? Data(), as: UTF8.self) }
 
-    @Test("checklist 111, 113: data, upload and download tasks, and the verbs; the delegate hears what it always hears")
+    @Test(
+        "every kind of task uses the protocol; the delegate receives the usual calls (checklist 111, 113)"
+    )
     func kinds() async throws {
         ScriptedProtocol.script("kinds.test") { loader in
             var body = loader.request.httpBody ?? Data()
@@ -134,7 +136,7 @@ struct ProtocolRows {
         override func startLoading() { answer("earlier") }
     }
 
-    @Test("checklist 111, 112: a session's own are asked in their order, then those registered, the last one first")
+    @Test("the session's classes are asked in order, then the registered ones, latest first (checklist 111, 112)")
     func order() async throws {
         #expect(URLProtocol.registerClass(Earlier.self) && URLProtocol.registerClass(Later.self))
         #expect(URLProtocol.registerClass(Refusing.self) && !URLProtocol.registerClass(NSObject.self))
@@ -145,7 +147,7 @@ struct ProtocolRows {
         let own = URLSession(configuration: configuration([Refusing.self, Earlier.self, Later.self]))
         let second = await own.result(target)
         #expect(text(second) == "earlier")
-        // The async surface has handlers of its own.
+        // The async API has handlers of its own.
         let other = await Session(.ephemeral).expectFailure(target.url)
         #expect(other)
         URLProtocol.unregisterClass(Later.self)
@@ -176,7 +178,7 @@ struct ProtocolRows {
     }
 
     @Test(
-        "checklist 64, 116: the canonical request is what is loaded, and the task's; asked by task; a body without a response"
+        "the canonical request is loaded; classes are asked by task; a body needs no response (checklist 64, 116)"
     )
     func canonical() async throws {
         let session = URLSession(configuration: configuration([Tidying.self]))
@@ -185,7 +187,7 @@ struct ProtocolRows {
         session.invalidateAndCancel()
     }
 
-    @Test("checklist 114: properties stay with a request, through casts, and through its protocol to another load")
+    @Test("properties stay with a request, through casts and through its protocol to another load (checklist 114)")
     func properties() async throws {
         let request = NSMutableURLRequest(url: try url("http://properties.test/"))
         URLProtocol.setProperty("x", forKey: "mine", in: request)
@@ -203,7 +205,7 @@ struct ProtocolRows {
         session.invalidateAndCancel()
     }
 
-    @Test("checklist 114: one that lets the web answer, with a load of its own")
+    @Test("a protocol may forward its request to a load of its own (checklist 114)")
     func passing() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("from the web") }
@@ -233,7 +235,8 @@ struct ProtocolRows {
     }
 
     @Test(
-        "checklist 56, 113: a redirect is shown to the delegate, and asked for anew; the response is the object given")
+        "the delegate receives a protocol's redirect and response, which is the same object (checklist 56, 113)"
+    )
     func redirects() async throws {
         ScriptedProtocol.script("from.test") { loader in
             guard let url = loader.request.url, let next = URL(string: "http://to.test/x"),
@@ -259,7 +262,7 @@ struct ProtocolRows {
         await recorder.completed.reaches(1)
         #expect(seen.all == ["302 http://to.test/x"] && recorder.words(task) == "redirect response data complete")
         #expect(recorder.record(task).data == Data("there kept".utf8) && task.currentRequest?.url?.host == "to.test")
-        // A redirect that is merely an answer is one.
+        // A redirect status delivered as a response is a response.
         ScriptedProtocol.script("moved.test") {
             $0.answer("moved", status: 302, fields: ["Location": "http://to.test/"])
         }
@@ -273,7 +276,7 @@ struct ProtocolRows {
         await recorder.expectOrder(session)
     }
 
-    @Test("checklist 113: what a protocol fails with is the task's error, as it is; before and within the body")
+    @Test("a protocol's error is the task's error, unchanged, before and within the body (checklist 113)")
     func failures() async throws {
         struct Own: Error, Equatable {}
         ScriptedProtocol.script("fails.test") { $0.client?.urlProtocol($0, didFailWithError: Own()) }
@@ -292,7 +295,7 @@ struct ProtocolRows {
         session.invalidateAndCancel()
     }
 
-    @Test("checklist 31, 113: cancelling stops the object once, before its response and within its body")
+    @Test("cancelling stops the object, once, before its response and within its body (checklist 31, 113)")
     func cancelling() async throws {
         let begun = Counter()
         ScriptedProtocol.script("silent.test") { _ in begun.add() }
@@ -326,7 +329,7 @@ struct ProtocolRows {
         await recorder.expectOrder(session)
     }
 
-    @Test("a body waits while nobody reads it, and its loader too; one who is told to stop waits no more")
+    @Test("the body waits for its reader, and its loader with it; a stopped loader does not wait")
     func backPressure() async throws {
         let pieces = Counter()
         let size = 256 * 1024
@@ -367,7 +370,7 @@ struct ProtocolRows {
         await recorder.expectOrder(session)
     }
 
-    @Test("any thread, any order: pieces before the response, calls after the end")
+    @Test("callbacks come from any thread in any order: pieces before the response, calls after the end")
     func disorder() async throws {
         ScriptedProtocol.script("disorder.test") { loader in
             let loader = Sent(value: loader)
@@ -392,7 +395,7 @@ struct ProtocolRows {
         session.invalidateAndCancel()
     }
 
-    /// Takes the delegate's answer to its challenge.
+    /// Receives the delegate's answer to its challenge.
     final class Guard: NSObject, URLAuthenticationChallengeSender, @unchecked Sendable {
         private let loader: Sent<ScriptedProtocol>
         init(_ loader: ScriptedProtocol) { self.loader = Sent(value: loader) }
@@ -411,7 +414,7 @@ struct ProtocolRows {
         }
     }
 
-    @Test("checklist 115: the delegate's answer to a challenge comes through the sender", arguments: 0..<6)
+    @Test("the delegate's answer to a challenge arrives through the sender (checklist 115)", arguments: 0..<6)
     func challenges(_ which: Int) async throws {
         let host = "guarded\(which).test"
         ScriptedProtocol.script(host) { loader in
@@ -448,7 +451,7 @@ struct ProtocolRows {
     }
 
     @Test(
-        "checklist 117: what a protocol allows is kept, as the delegate wants it; what is kept is shown to it, and may be the answer"
+        "protocol and delegate decide whether a response is stored; a stored one may answer (checklist 117)"
     )
     func caching() async throws {
         let hits = Counter()
@@ -480,7 +483,7 @@ struct ProtocolRows {
         await recorder.expectOrder(session)
     }
 
-    @Test("neither object nor client outlive the load")
+    @Test("neither object nor client outlives the load")
     func leaks() async throws {
         final class Weak: @unchecked Sendable { weak var loader: URLProtocol? }
         let seen = Weak()
@@ -500,7 +503,7 @@ struct ProtocolRows {
 }
 
 extension Session {
-    /// Whether nobody answers.
+    /// Returns whether the load fails.
     fileprivate func expectFailure(_ url: URL?) async -> Bool {
         guard let url else { return false }
         defer { invalidateAndCancel() }

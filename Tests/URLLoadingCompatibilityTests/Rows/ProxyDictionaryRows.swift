@@ -4,7 +4,7 @@ import URLLoading
 import URLLoadingCompatibility
 import URLLoadingTesting
 
-/// Proxies as the classic shape gives them.
+/// Proxies from the classic API's dictionary.
 @Suite(.timeLimit(.minutes(4)))
 struct ProxyDictionaryRows {
     static func text(_ dictionary: [AnyHashable: Any]?, _ url: String) async throws -> String {
@@ -31,7 +31,7 @@ struct ProxyDictionaryRows {
         #expect(text == nil)
     }
 
-    @Test func `checklist 24: a dictionary of proxies takes the place of the system's`() async throws {
+    @Test func `a proxy dictionary replaces the system's proxies (checklist 24)`() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("here") }
             let target = "http://origin.test:\(origin.port)/"
@@ -60,7 +60,7 @@ struct ProxyDictionaryRows {
     }
 
     @available(*, deprecated)
-    @Test func `checklist 26: pipelining can be asked for, and is not done`() {
+    @Test func `pipelining can be requested, and has no effect (checklist 26)`() {
         let configuration = URLSessionConfiguration.default
         #expect(!configuration.httpShouldUsePipelining)
         configuration.httpShouldUsePipelining = true

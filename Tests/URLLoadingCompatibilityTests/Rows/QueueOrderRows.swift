@@ -4,10 +4,10 @@ import URLLoadingCompatibility
 import URLLoadingTesting
 import URLLoadingWire
 
-/// Calls among what the program itself puts on the queue that it gave the session.
+/// The order of calls among the operations that the program adds to its own delegate queue.
 @Suite(.timeLimit(.minutes(4)))
 struct QueueOrderRows {
-    /// A serial dispatch queue beneath an operation queue, as a program makes it that runs everything on one queue.
+    /// A serial dispatch queue beneath an operation queue, as in a program that runs everything on one queue.
     private struct Queues: Sendable {
         let serial = DispatchQueue(label: "program")
         let operations = OperationQueue()
@@ -17,7 +17,7 @@ struct QueueOrderRows {
             operations.underlyingQueue = serial
         }
 
-        /// Keeps the queue busy until the closure it returns is called.
+        /// Blocks the queue until the returned closure is called.
         func hold() async -> @Sendable () -> Void {
             let semaphore = DispatchSemaphore(value: 0)
             await withCheckedContinuation { continuation in
@@ -30,7 +30,7 @@ struct QueueOrderRows {
         }
     }
 
-    @Test("a block that the delegate puts on the queue before it allows a response runs before the data")
+    @Test("a block that the delegate adds to the queue before it allows a response runs before the data")
     func allowed() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("hello") }
@@ -51,7 +51,7 @@ struct QueueOrderRows {
         }
     }
 
-    @Test("a block that the delegate puts on the queue with a piece of data runs before the call that follows")
+    @Test("a block that the delegate adds to the queue with a piece of data runs before the next call")
     func pieces() async throws {
         let clock = ManualClock()
         var configuration = HTTPTestServer.Configuration()
@@ -66,7 +66,7 @@ struct QueueOrderRows {
                 words.add("data")
                 guard data.count == 5 else { return }
                 queues.serial.async { words.add("block") }
-                // The rest arrives before this call returns.
+                // The rest of the body arrives before this call returns.
                 for _ in 0..<5000 where task.countOfBytesReceived < 12 {
                     clock.advance(by: .seconds(1))
                     usleep(1000)
@@ -81,7 +81,7 @@ struct QueueOrderRows {
         }
     }
 
-    @Test("a task that is cancelled behind a block ends behind it, also if a call of its was waiting for the queue")
+    @Test("a task cancelled after a block was added ends after the block, even if one of its calls was already queued")
     func cancelled() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/", faults: [.init(.responseBody(after: 5), .stall)]) { _ in
@@ -112,7 +112,7 @@ struct QueueOrderRows {
     }
 
     @Test(
-        "a task that is begun behind a block ends behind it, also if another task of its session was waiting for the queue"
+        "a task begun after a block was added ends after the block, even if another task of its session was queued"
     )
     func two() async throws {
         try await withHTTPTestServer { origin in
@@ -130,7 +130,7 @@ struct QueueOrderRows {
             }
             load("first")
             try await origin.wait { $0.answered == 1 }
-            // It has put its call on the queue: what follows in the session's order is behind it.
+            // Its call is queued: later calls of the session follow it.
             let seen = Counter()
             session.getAllTasks { _ in seen.add() }
             queues.serial.async { words.add("block") }
@@ -147,7 +147,7 @@ struct QueueOrderRows {
 
     // MARK: Resume data
 
-    /// Writes down the handler's call behind whatever is on the delegate queue when the handler is called.
+    /// Records the handler's call after the operations that are on the delegate queue when the handler is called.
     private func note(_ words: Box<String>, _ session: URLSession) {
         let turn = DispatchSemaphore(value: 0)
         session.delegateQueue.addOperation { turn.signal() }
@@ -183,7 +183,7 @@ struct QueueOrderRows {
     }
 
     @Test(
-        "so is that of one that has not begun, of an upload, and of a download that is cancelled twice",
+        "the handlers of an unbegun download, an upload and a download cancelled twice precede didCompleteWithError",
         arguments: [0, 1, 2])
     func others(_ kind: Int) async throws {
         try await withHTTPTestServer { origin in

@@ -5,7 +5,7 @@ import URLLoadingCompatibility
 import URLLoadingTesting
 import URLLoadingWire
 
-/// What a delegate may do with redirects, and with the handlers it is given.
+/// The delegate's options for redirects, and for its completion handlers.
 @Suite(.timeLimit(.minutes(4)))
 struct RedirectRows {
     private static func routes(_ origin: HTTPTestServer) {
@@ -16,7 +16,7 @@ struct RedirectRows {
         origin.route("/other") { .ok("other \($0.method) \($0.headers["X-New"] ?? "-") \($0.bodyCount)") }
     }
 
-    /// What became of a task whose delegate answers so.
+    /// Returns the result of a task whose delegate gives this answer.
     private static func load(
         _ change: (inout URLRequest) -> Void = { _ in }, _ answer: @escaping Recorder.Redirecter
     ) async throws -> (text: String, words: String, error: URLError?, task: URLSessionTask, paths: [String]) {
@@ -37,7 +37,7 @@ struct RedirectRows {
         }
     }
 
-    @Test("checklist 57, 58: asked before anything is sent, and followed as proposed")
+    @Test("the delegate is asked before a redirect is sent, and may follow it as proposed (checklist 57, 58)")
     func follow() async throws {
         let proposals = Box<(Int, String?, String?)>()
         let result = try await Self.load { _, response, request, answer in
@@ -50,7 +50,7 @@ struct RedirectRows {
         #expect(result.task.response?.url?.path == "/to")
     }
 
-    @Test("checklist 59: another request is sent in its place, from any thread, later")
+    @Test("another request is sent instead, from any thread, later (checklist 59)")
     func instead() async throws {
         let result = try await Self.load { _, _, request, answer in
             var other = request
@@ -65,7 +65,7 @@ struct RedirectRows {
         #expect(result.task.currentRequest?.httpMethod == "PUT" && result.task.currentRequest?.httpBody?.count == 7)
     }
 
-    @Test("checklist 60: nil makes the redirect response and its body the result")
+    @Test("nil makes the redirect response and its body the result (checklist 60)")
     func deliver() async throws {
         let result = try await Self.load { $3(nil) }
         #expect(result.text == "moved" && result.error == nil && result.paths == ["/from"])
@@ -73,7 +73,7 @@ struct RedirectRows {
         #expect(result.task.currentRequest == result.task.originalRequest)
     }
 
-    @Test("checklist 63: the task may be cancelled while it is asked, answered or not", arguments: [false, true])
+    @Test("the task may be cancelled while it is asked, answered or not (checklist 63)", arguments: [false, true])
     func cancel(_ answers: Bool) async throws {
         let kept = Box<@Sendable (URLRequest?) -> Void>()
         let result = try await Self.load { task, _, request, answer in
@@ -83,7 +83,7 @@ struct RedirectRows {
         #expect(result.error?.code == .cancelled && result.words == "redirect complete" && result.paths == ["/from"])
     }
 
-    @Test("a POST that becomes a GET loses its body in the proposal; one that stays keeps it")
+    @Test("a POST that becomes a GET loses its body in the proposed request; one that stays a POST keeps it")
     func body() async throws {
         let bodies = Box<String>()
         _ = try await Self.load { request in
@@ -98,9 +98,9 @@ struct RedirectRows {
 
     // MARK: Checklist 55
 
-    /// Collects what is reported of one task; other tests run at the same time.
+    /// Collects the reports of one task; other tests run at the same time.
     @Test(
-        "checklist 55: a handler dropped, or called twice, is reported; a dropped one cancels the task",
+        "a handler dropped, or called twice, is reported; a dropped handler cancels the task (checklist 55)",
         arguments: ["dropped redirect", "dropped response", "again redirect", "again response"])
     func misuse(_ what: String) async throws {
         try await withHTTPTestServer { origin in
@@ -133,7 +133,7 @@ struct RedirectRows {
         }
     }
 
-    @Test("checklist 55: a handler kept and forgotten after the task has ended is no misuse")
+    @Test("a handler dropped after the end of its task is not reported (checklist 55)")
     func keptTooLong() async throws {
         try await withHTTPTestServer { origin in
             Self.routes(origin)

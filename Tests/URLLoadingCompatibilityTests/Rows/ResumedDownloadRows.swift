@@ -4,7 +4,7 @@ import URLLoadingCompatibility
 import URLLoadingTesting
 import URLLoadingWire
 
-/// What the classic layer makes of each end of a resumed download.
+/// The result of a classic task for each end of a resumed download.
 @Suite(.timeLimit(.minutes(4)))
 struct ResumedDownloadRows {
     private static let content = Data((0..<600_000).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) })
@@ -18,7 +18,7 @@ struct ResumedDownloadRows {
         return .status(.partialContent, headers: headers, body: .bytes([UInt8](content[first...])))
     }
 
-    /// Resume data of a download that was cut.
+    /// Returns the resume data of an interrupted download.
     private static func cut(_ origin: HTTPTestServer, _ session: URLSession) async throws -> Data {
         origin.route("/", faults: [.init(.responseBody(after: 300_000), .cut)]) { answer($0) }
         let data: Data? = await withCheckedContinuation { continuation in
@@ -30,7 +30,7 @@ struct ResumedDownloadRows {
         return try #require(data)
     }
 
-    /// Goes on with resume data that must still be good.
+    /// Resumes with data that must still be valid.
     private static func expectResumes(_ data: Data?, _ origin: HTTPTestServer, _ session: URLSession, _ comment: String)
         async throws
     {
@@ -44,7 +44,7 @@ struct ResumedDownloadRows {
     }
 
     @Test(
-        "a page that answers a resumed download is delivered; the partial file and the resume data stay",
+        "an error page that answers a resumed download is delivered; the partial file and the resume data remain",
         arguments: [
             203, 204, 304, 401, 404, 407, 412, 416, 500, 503,
         ])
@@ -78,7 +78,7 @@ struct ResumedDownloadRows {
     }
 
     @Test(
-        "a 206 that is not the rest ends a resumed download with an error that has resume data",
+        "a 206 with another range ends a resumed download with an error that contains resume data",
         arguments: [nil, "\"two\"", "W/\"one\""])
     func mismatch(_ tag: String?) async throws {
         try await withHTTPTestServer { origin in
@@ -107,7 +107,7 @@ struct ResumedDownloadRows {
     }
 
     @Test(
-        "a resumed download that fails before its answer has resume data, and so has one that is cancelled for it",
+        "a resumed download that fails or is cancelled before its response has resume data",
         arguments: 0..<3)
     func beforeTheAnswer(_ way: Int) async throws {
         try await withHTTPTestServer { origin in

@@ -4,7 +4,7 @@ import URLLoadingCompatibility
 import URLLoadingTesting
 import URLLoadingWire
 
-/// Upload tasks that go on where they were cut: the IETF's resumable uploads in the classic shape.
+/// Resumed upload tasks: the IETF's resumable uploads in the classic API.
 @Suite(.timeLimit(.minutes(4)))
 struct ResumedUploadRows {
     fileprivate static let content = Data((0..<400_000).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) })
@@ -17,7 +17,7 @@ struct ResumedUploadRows {
         return request
     }
 
-    /// A server of resumable uploads, and a session with a recorder.
+    /// Returns a server of resumable uploads, and a session with a recorder.
     private static func rig(
         _ setting: ResumableUploadServer.Configuration = .init(),
         _ use:
@@ -47,7 +47,7 @@ struct ResumedUploadRows {
         return try await use(file)
     }
 
-    /// Runs a task until its connection is lost; its resume data.
+    /// Runs a task until its connection is lost. Returns its resume data.
     private static func interrupted(
         _ server: ResumableUploadServer, _ recorder: Recorder, _ task: URLSessionUploadTask
     ) async throws -> Data {
@@ -61,7 +61,7 @@ struct ResumedUploadRows {
         return try #require(error.uploadTaskResumeData)
     }
 
-    @Test("an upload of bytes that was lost goes on where it was; what was sent is not sent again")
+    @Test("an interrupted upload of bytes resumes at its offset; bytes that were sent are not sent again")
     func bytes() async throws {
         try await Self.rig { server, origin, recorder, session in
             let heard = Box<Int>()
@@ -88,7 +88,7 @@ struct ResumedUploadRows {
         }
     }
 
-    @Test("an upload of a file, gone on with by a completion handler, and by the async verb")
+    @Test("an upload of a file is resumed with a completion handler, and with the async method")
     func file() async throws {
         try await Self.withFile { file in
             try await Self.rig { server, origin, recorder, session in
@@ -109,7 +109,9 @@ struct ResumedUploadRows {
         }
     }
 
-    @Test("a stream is asked for its rest, from the byte the server wants next", arguments: [false, true])
+    @Test(
+        "the delegate provides the rest of a stream, from the byte that the server expects next",
+        arguments: [false, true])
     func stream(_ isAsync: Bool) async throws {
         final class Async: NSObject, URLSessionTaskDelegate, Sendable {
             let offsets = Box<Int64>()
@@ -143,7 +145,7 @@ struct ResumedUploadRows {
         }
     }
 
-    @Test("without anybody who gives the rest of a stream the task fails")
+    @Test("without a delegate for the rest of a stream the task fails")
     func noStream() async throws {
         try await Self.rig { server, origin, recorder, session in
             recorder.onBody = { _, answer in answer(InputStream(data: Self.content)) }
@@ -155,7 +157,7 @@ struct ResumedUploadRows {
         }
     }
 
-    @Test("cancelling for resume data: given, and in the error, too; the upload goes on with it")
+    @Test("cancelling for resume data provides it, in the error as well; the upload resumes with it")
     func cancelled() async throws {
         try await Self.rig { server, origin, recorder, session in
             server.inject(.init(.received(Self.cut), .stall))
@@ -172,7 +174,7 @@ struct ResumedUploadRows {
             origin.releaseStalls()
             let again = await first.cancelByProducingResumeData()
             #expect(again == nil)
-            // Nothing has begun: it is as good as it was.
+            // The resumed task was not begun, so its data is still valid.
             let unbegun = session.uploadTask(withResumeData: data)
             let same = try #require(await unbegun.cancelByProducingResumeData())
             let (body, _) = try await session.upload(resumeFrom: same)
@@ -181,7 +183,7 @@ struct ResumedUploadRows {
         }
     }
 
-    @Test("a plain cancel gives nothing, nor does an upload that is complete, or was never begun")
+    @Test("a plain cancel, a complete upload and an unbegun upload provide no resume data")
     func nothingToGive() async throws {
         try await Self.rig { server, origin, recorder, session in
             let unbegun = session.uploadTask(with: Self.request(origin), from: Self.content)
@@ -204,7 +206,7 @@ struct ResumedUploadRows {
         }
     }
 
-    @Test("a server that knows nothing of it takes the whole, as always; a lost upload has no resume data")
+    @Test("a server without support receives the whole upload, and an interrupted upload has no resume data")
     func plainServer() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/files") { request in .ok(request.headers[.contentLength] ?? "-") }
@@ -228,7 +230,7 @@ struct ResumedUploadRows {
         }
     }
 
-    @Test("an upload that was sent again for a challenge goes on where the second is")
+    @Test("an upload sent again after a challenge resumes the second upload")
     func challenged() async throws {
         try await Self.rig { server, origin, recorder, session in
             recorder.onChallenge = { _, answer in
@@ -247,7 +249,7 @@ struct ResumedUploadRows {
         }
     }
 
-    @Test("a server that takes only so much at once gets the rest in parts", arguments: [true, false])
+    @Test("a server that limits the size of a request receives the rest in parts", arguments: [true, false])
     func parts(_ announces: Bool) async throws {
         var setting = ResumableUploadServer.Configuration()
         (setting.maximumAppendSize, setting.announces) = (150_000, announces)
@@ -261,7 +263,7 @@ struct ResumedUploadRows {
         }
     }
 
-    @Test("an upload that was complete, its answer lost, is found complete", arguments: [true, false])
+    @Test("a complete upload whose response was lost is found complete", arguments: [true, false])
     func completeMeanwhile(_ repeats: Bool) async throws {
         var setting = ResumableUploadServer.Configuration()
         setting.repeatsAnswer = repeats
@@ -280,7 +282,7 @@ struct ResumedUploadRows {
 
     // MARK: What cannot be gone on with
 
-    @Test("resume data that is damaged, cut short, of a download or of nobody fails the task with cannotOpenFile")
+    @Test("resume data that is damaged, truncated, of a download or unknown fails the task with cannotOpenFile")
     func damaged() async throws {
         try await Self.rig { server, origin, recorder, session in
             let good = try await Self.interrupted(
@@ -298,12 +300,12 @@ struct ResumedUploadRows {
                 let error = await #expect(throws: URLError.self) { _ = try await session.upload(resumeFrom: data) }
                 #expect(error?.code == .cannotOpenFile && error?.uploadTaskResumeData == nil)
             }
-            // That of an upload is none of a download.
+            // Resume data of an upload does not resume a download.
             await #expect(throws: URLError.self) { _ = try await session.download(resumeFrom: good) }
         }
     }
 
-    @Test("an upload that the server has forgotten fails; so does a file that is another now, or gone")
+    @Test("an upload that the server has forgotten fails, as does one whose file was changed or removed")
     func changed() async throws {
         try await Self.withFile { file in
             try await Self.rig { server, origin, recorder, session in
@@ -327,7 +329,7 @@ struct ResumedUploadRows {
         }
     }
 
-    @Test("a file that changes while the server is asked is not put behind what is there")
+    @Test("a file changed while the server is asked is not appended")
     func changesMeanwhile() async throws {
         try await Self.withFile { file in
             try await Self.rig { server, origin, recorder, session in
@@ -347,7 +349,7 @@ struct ResumedUploadRows {
         }
     }
 
-    @Test("a server that is away for a while costs nothing: the resume data is in the next error, too")
+    @Test("an unavailable server loses nothing: the next error contains the resume data, too")
     func stillAway() async throws {
         try await Self.rig { server, origin, recorder, session in
             let data = try await Self.interrupted(
@@ -361,7 +363,7 @@ struct ResumedUploadRows {
         }
     }
 
-    @Test("an upload place of another server is not used: no secret goes there, and nothing can be resumed")
+    @Test("an upload URL on another server is not used: no secret is sent there, and the upload cannot be resumed")
     func foreignPlace() async throws {
         var setting = ResumableUploadServer.Configuration()
         setting.location = { "http://localhost:1\($0)" }

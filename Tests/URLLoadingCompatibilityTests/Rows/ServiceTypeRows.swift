@@ -4,10 +4,10 @@ import Testing
 import URLLoadingCompatibility
 import URLLoadingTesting
 
-/// `networkServiceType`: how the sockets of a task are marked.
+/// `networkServiceType`: the marks of a task's sockets.
 @Suite(.timeLimit(.minutes(4)))
 struct ServiceTypeRows {
-    /// The code point (DSCP) of our end of the connection between two ports of this machine.
+    /// Returns the code point (DSCP) of this side of the connection between two local ports.
     private static func mark(_ local: Int, _ remote: Int) -> Int? {
         func port(_ ask: (UnsafeMutablePointer<sockaddr>, UnsafeMutablePointer<socklen_t>) -> Int32) -> Int? {
             var address = sockaddr_in()
@@ -30,7 +30,8 @@ struct ServiceTypeRows {
         return nil
     }
 
-    @Test("the type of a configuration, or of a request, marks its connection, which it shares with its like")
+    @Test(
+        "the service type of a configuration or request marks its connection, which is shared only with the same type")
     func marks() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("in") }

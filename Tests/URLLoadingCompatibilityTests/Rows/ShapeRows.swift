@@ -4,7 +4,7 @@ import URLLoadingCompatibility
 import URLLoadingTesting
 import URLLoadingWire
 
-/// What the kinds of delegates are for, and what the kinds of tasks have in common.
+/// The kinds of delegates, and the properties common to all kinds of tasks.
 @Suite(.timeLimit(.minutes(4)))
 struct ShapeRows {
     // MARK: Checklist 44
@@ -15,12 +15,12 @@ struct ShapeRows {
     private static func asTask(_ delegate: any URLSessionWebSocketDelegate) -> any URLSessionTaskDelegate { delegate }
     private static func asSession(_ delegate: any URLSessionTaskDelegate) -> any URLSessionDelegate { delegate }
 
-    /// Is told of a session's end, and of no task.
+    /// Receives the end of a session, and no calls about tasks.
     final class OfSession: NSObject, URLSessionDelegate, @unchecked Sendable {
         let invalidated = Counter()
         func urlSession(_ session: URLSession, didBecomeInvalidWithError error: (any Error)?) { invalidated.add() }
     }
-    /// Is told of ends, and of nothing that only data tasks have.
+    /// Receives the end of tasks, and no calls specific to data tasks.
     final class OfTasks: NSObject, URLSessionTaskDelegate, @unchecked Sendable {
         let ended = Counter(), invalidated = Counter()
         func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
@@ -30,10 +30,10 @@ struct ShapeRows {
     }
 
     @Test(
-        "checklist 44: data, download, stream and WebSocket delegates are task delegates, and these are session delegates"
+        "the delegate protocols refine the task delegate, which refines the session delegate (checklist 44)"
     )
     func nesting() async throws {
-        // That these compile is the row; one object may be all of them.
+        // Compiling this is the test; one object may conform to all protocols.
         let all = EveryQuestion(answersElsewhere: false)
         let narrowed = [
             Self.asTask(all as any URLSessionDataDelegate), Self.asTask(all as any URLSessionDownloadDelegate),
@@ -77,7 +77,7 @@ struct ShapeRows {
         origin.route("/from") { _ in .redirect("/page") }
     }
 
-    /// Restricts, and answers, as the six hooks allow.
+    /// Restricts and answers in all six methods.
     private static func restricting() -> Recorder {
         let recorder = Recorder()
         recorder.onChallenge = { _, answer in
@@ -94,7 +94,8 @@ struct ShapeRows {
     }
 
     @Test(
-        "checklist 12: a delegate alone can log in, choose a file by type, give a stream, refuse to keep and to follow")
+        "a delegate can log in, choose a file by type, provide a stream, and refuse to store or follow (checklist 12)"
+    )
     func delegated() async throws {
         try await withHTTPTestServer { origin in
             Self.hooks(origin)
@@ -126,7 +127,7 @@ struct ShapeRows {
         }
     }
 
-    @Test("checklist 12, 11: without one each of these is as the library does it by itself")
+    @Test("without a delegate each of these follows the library's default (checklist 12, 11)")
     func undelegated() async throws {
         try await withHTTPTestServer { origin in
             Self.hooks(origin)
@@ -145,7 +146,7 @@ struct ShapeRows {
             _ = await load("/kept")
             let kept = await load("/kept")
             #expect(kept == ("kept", 200) && origin.requests.count { $0.path == "/kept" } == 1)
-            // Checklist 126: nobody is there to give the stream.
+            // Checklist 126: there is no delegate to provide the stream.
             var request = URLRequest(url: origin.url("/count"))
             request.httpMethod = "POST"
             let task = session.uploadTask(withStreamedRequest: request)
@@ -156,7 +157,7 @@ struct ShapeRows {
         }
     }
 
-    @Test("checklist 12: a delegate alone can trust what the system does not")
+    @Test("only a delegate can accept a server that the system does not trust (checklist 12)")
     func trusted() async throws {
         let identity = try TestCertificateAuthority(commonName: "Nobody's root").issue()
         try await withHTTPTestServer(.init(tls: .init(identity))) { origin in
@@ -176,7 +177,7 @@ struct ShapeRows {
     // MARK: Checklist 37
 
     @Test(
-        "checklist 37: an upload sends its body, and then delivers its response as a data task does, to delegate and handler"
+        "an upload sends its body, then delivers its response as a data task does (checklist 37)"
     )
     func uploads() async throws {
         try await withHTTPTestServer { origin in
@@ -205,9 +206,9 @@ struct ShapeRows {
 
     // MARK: Checklist 118
 
-    @Test("checklist 118: there are no background sessions, so none has a protocol of the program's")
+    @Test("there are no background sessions, so no protocol class applies to them (checklist 118)")
     func noBackground() async throws {
-        // With them comes a test that a class in `protocolClasses` is not asked.
+        // Background sessions would need a test that their `protocolClasses` are not asked.
         let surface = try await PublicSurface(of: "URLLoadingCompatibility")
         #expect(!surface.declarations.keys.contains { $0.hasPrefix("URLSessionConfiguration.background(") })
         let core = try await PublicSurface(of: "URLLoading")
@@ -219,7 +220,7 @@ struct ShapeRows {
     // MARK: Checklist 129
 
     @Test(
-        "checklist 129: a finished download's file is gone with its callback, unless it was moved; opened, it can still be read"
+        "a downloaded file is removed after its callback unless it was moved; opened, it stays readable (checklist 129)"
     )
     func finished() async throws {
         try await withHTTPTestServer { origin in
@@ -257,7 +258,7 @@ struct ShapeRows {
     // MARK: Checklist 169
 
     @Test(
-        "checklist 169: an answer may come from any thread, while the queue is busy too; what follows waits for the queue"
+        "an answer may come from any thread while the queue is busy; further calls wait for the queue (checklist 169)"
     )
     func anyThread() async throws {
         try await withHTTPTestServer { origin in

@@ -6,7 +6,7 @@ import URLLoadingTesting
 
 @Suite(.timeLimit(.minutes(4)))
 struct StreamRows {
-    @Test("checklist 39: reads and writes in their order, both ends closed, and told on the delegate queue")
+    @Test("reads and writes run in order, both sides close, and the delegate is notified on its queue (checklist 39)")
     func both() async throws {
         let listener = try SocketListener(.ipv4((127, 0, 0, 1), port: 0))
         let delegate = Listener()
@@ -52,7 +52,7 @@ struct StreamRows {
         listener.close()
     }
 
-    @Test("a read that takes too long ends, and the stream goes on; closeRead, cancel")
+    @Test("a read that times out ends, and the stream continues; closeRead, cancel")
     func ends() async throws {
         let listener = try SocketListener(.ipv4((127, 0, 0, 1), port: 0))
         let delegate = Listener()
@@ -77,7 +77,7 @@ struct StreamRows {
         listener.close()
     }
 
-    @Test("nobody there, a host that is none, a task of a session that has ended: the task fails, and its calls")
+    @Test("without a peer, with an invalid host, or in an ended session the task and its calls fail")
     func fails() async throws {
         let listener = try SocketListener(.ipv4((127, 0, 0, 1), port: 0))
         let port = Int(listener.address.port)
@@ -105,7 +105,7 @@ struct StreamRows {
         try await eventually { late.state == .completed }
     }
 
-    @Test("TLS begins in mid-stream, behind what was asked for; the session's delegate is asked whom to trust")
+    @Test("TLS starts in mid-stream after pending operations; the session's delegate decides about the server")
     func secure() async throws {
         let identity = try TestCertificateAuthority(commonName: "Nobody's").issue(.init(names: ["127.0.0.1"]))
         let context = try TLSServerContext(
@@ -137,7 +137,7 @@ struct StreamRows {
         listener.close()
     }
 
-    /// Hears of one stream.
+    /// Records the calls of one stream.
     final class Measuring: NSObject, URLSessionTaskDelegate, Sendable {
         let metrics = Box<URLSessionTaskMetrics>(), isLast = Box<Bool>(), done = Counter()
         func urlSession(_ session: URLSession, task: URLSessionTask, didFinishCollecting metrics: URLSessionTaskMetrics)
@@ -150,7 +150,7 @@ struct StreamRows {
         }
     }
 
-    @Test("a stream has metrics: its times, its addresses, its bytes; before the last call")
+    @Test("a stream has metrics before its last call: its times, addresses and bytes")
     func metrics() async throws {
         let listener = try SocketListener(.ipv4((127, 0, 0, 1), port: 0))
         let delegate = Measuring()
@@ -181,7 +181,7 @@ struct StreamRows {
         listener.close()
     }
 
-    /// Trusts whoever is there, for one task.
+    /// Accepts every server, for one task.
     final class Trusting: NSObject, URLSessionTaskDelegate, Sendable {
         let asked = Counter()
         func urlSession(
@@ -196,7 +196,7 @@ struct StreamRows {
         }
     }
 
-    @Test("in a session without a delegate a stream's own is asked whom to trust, for this stream alone")
+    @Test("in a session without a delegate a stream's own delegate decides about the server, for this stream only")
     func ownTrust() async throws {
         let identity = try TestCertificateAuthority(commonName: "Nobody's").issue(.init(names: ["127.0.0.1"]))
         let context = try TLSServerContext(
@@ -231,7 +231,7 @@ struct StreamRows {
         listener.close()
     }
 
-    @Test("stand-ins, which belong to no session, call the handlers they are given")
+    @Test("tasks without a session call their handlers")
     func standIns() async throws {
         let socket = URLSessionWebSocketTask()
         let stream = URLSessionStreamTask()
@@ -246,7 +246,7 @@ struct StreamRows {
         await #expect(throws: URLError.self) { try await stream.write(Data("a".utf8), timeout: 0) }
     }
 
-    @Test("captureStreams gives a pair of streams behind what was asked for, and ends the task")
+    @Test("captureStreams provides a pair of streams after pending operations, and ends the task")
     func captured() async throws {
         let listener = try SocketListener(.ipv4((127, 0, 0, 1), port: 0))
         let delegate = Listener()
@@ -255,14 +255,14 @@ struct StreamRows {
         let roomless = Box<Int>()
         delegate.onStreams = { input, output in
             nonisolated(unsafe) let (input, output) = (input, output)
-            // They block.
+            // Foundation's streams block.
             Thread.detachNewThread {
                 input.open()
                 output.open()
                 _ = output.write(Array("hello".utf8), maxLength: 5)
                 output.close()
                 var bytes = [UInt8](repeating: 0, count: 10)
-                // Nothing is written where there is no room, and nothing is lost.
+                // A write without room writes nothing and loses nothing.
                 roomless.add(input.read(&bytes, maxLength: 0) + Int(bytes[0]))
                 while case let count = input.read(&bytes, maxLength: 10), count > 0 {
                     heard.add(String(decoding: bytes[..<count], as: UTF8.self))

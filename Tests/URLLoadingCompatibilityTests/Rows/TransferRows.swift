@@ -4,7 +4,7 @@ import URLLoadingCompatibility
 import URLLoadingTesting
 import URLLoadingWire
 
-/// Upload and download tasks: what their delegates and handlers hear.
+/// Upload and download tasks: the calls to their delegates and handlers.
 @Suite(.timeLimit(.minutes(4)))
 struct TransferRows {
     private static let content = Data((0..<600_000).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) })
@@ -15,7 +15,7 @@ struct TransferRows {
         return request
     }
 
-    /// Answers with the length of what it got, and its type.
+    /// Responds with the length of the received body, and its type.
     private func count(_ origin: HTTPTestServer) {
         origin.route("/count") { request in
             .ok(
@@ -26,7 +26,7 @@ struct TransferRows {
 
     // MARK: Uploads
 
-    @Test("checklist 32, 49: upload tasks from bytes and files; they are data tasks")
+    @Test("upload tasks send bytes and files; they are data tasks (checklist 32, 49)")
     func uploads() async throws {
         try await withHTTPTestServer { origin in
             count(origin)
@@ -52,7 +52,7 @@ struct TransferRows {
         }
     }
 
-    @Test("checklist 125: a streamed upload asks for its stream, and again when a redirect sends it once more")
+    @Test("a streamed upload requests its stream, and another one when a redirect sends it again (checklist 125)")
     func streamed() async throws {
         try await withHTTPTestServer { origin in
             count(origin)
@@ -71,7 +71,7 @@ struct TransferRows {
         }
     }
 
-    @Test("a request's own stream is sent once; without a new one a redirect that needs it fails")
+    @Test("a request's own stream is sent once; a redirect that needs it again fails without a new one")
     func ownStream() async throws {
         try await withHTTPTestServer { origin in
             count(origin)
@@ -91,7 +91,9 @@ struct TransferRows {
 
     // MARK: Downloads
 
-    @Test("checklist 38, 53: a download writes a file, and counts its bytes; it is gone when the delegate returns")
+    @Test(
+        "a download writes a file and counts its bytes; the file is removed after the callback (checklist 38, 53)"
+    )
     func download() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok(.bytes([UInt8](Self.content))) }
@@ -116,7 +118,9 @@ struct TransferRows {
         }
     }
 
-    @Test("a download with a handler; a file that is moved stays; the async verb's file is the caller's")
+    @Test(
+        "a download with a handler passes its file, which stays if moved; the async method's file belongs to the caller"
+    )
     func handler() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok(.bytes([UInt8](Self.content))) }
@@ -139,7 +143,7 @@ struct TransferRows {
         }
     }
 
-    @Test("checklist 56, 130-135: a download that was cancelled ends as cancelled, and goes on where it was")
+    @Test("a cancelled download ends as cancelled, and resumes at its offset (checklist 56, 130-135)")
     func resumes() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/", faults: [.init(.responseBody(after: 300_000), .stall)]) { request in
@@ -174,7 +178,7 @@ struct TransferRows {
         }
     }
 
-    /// The files with what was loaded so far of a body that begins so.
+    /// Returns the partial files whose content begins with the marker.
     private static func partials(_ marker: String) -> [URL] {
         let folder = FileManager.default.temporaryDirectory
         let names = (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []
@@ -183,7 +187,7 @@ struct TransferRows {
         }
     }
 
-    @Test("a download that fails leaves a file only for who asks for its resume data", arguments: [false, true])
+    @Test("a failed download keeps its file only if its resume data is read", arguments: [false, true])
     func leftovers(_ asks: Bool) async throws {
         try await withHTTPTestServer { origin in
             let marker = UUID().uuidString
@@ -204,7 +208,7 @@ struct TransferRows {
             }
             #expect((data != nil) == asks)
             if let data {
-                // The task is over, its error gone.
+                // The task is over, and its error was released.
                 for _ in 0..<50 { try await Task.sleep(for: .milliseconds(1)) }
                 #expect(Self.partials(marker).count == 1)
                 origin.route("/") { _ in .ok(.bytes([UInt8](whole))) }
@@ -217,14 +221,14 @@ struct TransferRows {
         }
     }
 
-    @Test("resume data that is none fails the task, not the program")
+    @Test("invalid resume data fails the task instead of crashing the program")
     func badResumeData() async throws {
         let session = URLSession(configuration: .ephemeral)
         await #expect(throws: URLError.self) { try await session.download(resumeFrom: Data("nonsense".utf8)) }
         session.invalidateAndCancel()
     }
 
-    @Test("metrics come before the end, with what was sent and received")
+    @Test("metrics arrive before the end, with the sent and received bytes")
     func metrics() async throws {
         try await withHTTPTestServer { origin in
             count(origin)
@@ -254,7 +258,7 @@ struct TransferRows {
         }
     }
 
-    @Test("cancelling an async verb cancels its task")
+    @Test("cancelling an async method cancels its task")
     func cancelled() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/", faults: [.init(.responseHead(), .stall)]) { _ in .ok("late") }

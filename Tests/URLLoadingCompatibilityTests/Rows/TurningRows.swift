@@ -6,10 +6,10 @@ import URLLoadingIO
 import URLLoadingTesting
 import URLLoadingWire
 
-/// Data tasks that become downloads, or streams.
+/// Data tasks that become download or stream tasks.
 @Suite(.timeLimit(.minutes(4)))
 struct TurningRows {
-    /// Makes downloads of everything.
+    /// Turns every task into a download.
     final class Turner: NSObject, URLSessionDataDelegate, URLSessionDownloadDelegate, @unchecked Sendable {
         let words = Box<String>(), done = Counter(), asked = Counter(), tasks = Box<URLSessionTask>()
         let content = Box<Data>()
@@ -65,7 +65,7 @@ struct TurningRows {
     }
 
     @Test(
-        "checklist 49: a data task becomes a download, large, small, empty or of unknown length; the data task hears no more",
+        "a data task becomes a download of any length; the data task gets no further calls (checklist 49)",
         arguments: [0, 5, 3_000_000, -1], [false, true])
     func download(_ size: Int, _ delays: Bool) async throws {
         try await withHTTPTestServer { origin in
@@ -90,7 +90,7 @@ struct TurningRows {
             session.finishTasksAndInvalidate()
             await delegate.done.reaches(1)
             if delays {
-                // A handler that is dropped cancels the task.
+                // A dropped handler cancels the task.
                 #expect(delegate.words.all == ["response", "data complete -999"])
                 return
             }
@@ -105,7 +105,7 @@ struct TurningRows {
         }
     }
 
-    @Test("a download that was a data task can be cancelled, with what is needed to go on")
+    @Test("a download that was a data task can be cancelled with resume data")
     func resumed() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/", faults: [.init(.responseBody(after: 1_000_000), .stall)]) { _ in
@@ -120,14 +120,14 @@ struct TurningRows {
             let data = await download.cancelByProducingResumeData()
             await delegate.done.reaches(1)
             #expect(data != nil && delegate.words.all.last == "download complete -999" && delegate.content.all.isEmpty)
-            // Nobody goes on with it.
+            // The download is not resumed, so its file is discarded.
             if let data { try ResumeToken(data).discard() }
             origin.releaseStalls()
             session.invalidateAndCancel()
         }
     }
 
-    @Test("a response to Upgrade becomes a stream, with what came behind the head; the stream runs")
+    @Test("a response to Upgrade becomes a stream that begins with the bytes after the head; the stream runs")
     func stream() async throws {
         let listener = try SocketListener(.ipv4((127, 0, 0, 1), port: 0))
         let delegate = Turner()
@@ -152,7 +152,7 @@ struct TurningRows {
         listener.close()
     }
 
-    @Test("what asked for no other protocol does not become a stream, and says so")
+    @Test("a response to a request without Upgrade does not become a stream, and the task fails")
     func noStream() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("hello") }
@@ -169,7 +169,7 @@ struct TurningRows {
     }
 
     @Test(
-        "of a request with Upgrade, too, a response may be allowed, refused, or loaded into a file",
+        "a response to a request with Upgrade may be allowed, refused, or loaded into a file",
         arguments: [URLSession.ResponseDisposition.allow, .cancel, .becomeDownload])
     func upgradeElse(_ answer: URLSession.ResponseDisposition) async throws {
         try await withHTTPTestServer { origin in

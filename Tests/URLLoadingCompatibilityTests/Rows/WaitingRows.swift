@@ -6,7 +6,7 @@ import URLLoadingWire
 
 @testable import URLLoadingCompatibility
 
-/// What delegates hear before a response.
+/// The calls to delegates before a response.
 @Suite(.timeLimit(.minutes(4)))
 struct WaitingRows {
     final class Hearer: NSObject, URLSessionDataDelegate, @unchecked Sendable {
@@ -32,7 +32,7 @@ struct WaitingRows {
         }
     }
 
-    @Test("interim responses are heard before the response, on the delegate queue")
+    @Test("interim responses are delivered before the response, on the delegate queue")
     func informational() async throws {
         try await withHTTPTestServer { origin in
             let hints = try #require(Status(103))
@@ -47,14 +47,14 @@ struct WaitingRows {
         }
     }
 
-    @Test("that a task waits for a network is heard on the delegate queue, before all else")
+    @Test("waiting for a network is reported on the delegate queue, before all other calls")
     func waiting() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("") }
             let delegate = Hearer()
             let session = URLSession(configuration: .ephemeral, delegate: delegate, delegateQueue: nil)
             let task = session.dataTask(with: origin.url())
-            // As the core says it of a load; its own waiting has rows of its own.
+            // Emits the event directly; the core's waiting is tested elsewhere.
             task.bridge?.emit(.waitingForConnectivity)
             try await eventually { !delegate.words.all.isEmpty }
             task.resume()

@@ -35,7 +35,7 @@ struct WebSocketRows {
         origin.route("/none") { _ in .ok("no") }
     }
 
-    @Test("messages go both ways in the order of the calls; didOpen, didClose, metrics, complete come in theirs")
+    @Test("messages go both ways in the order of the calls; didOpen, didClose, metrics and complete follow in order")
     func echo() async throws {
         try await withHTTPTestServer { origin in
             Self.routes(origin)
@@ -78,7 +78,7 @@ struct WebSocketRows {
         }
     }
 
-    @Test("the server's leave is heard, with its code and reason")
+    @Test("the server's close frame is reported, with its code and reason")
     func closed() async throws {
         try await withHTTPTestServer { origin in
             Self.routes(origin)
@@ -97,7 +97,8 @@ struct WebSocketRows {
     }
 
     @Test(
-        "an answer that opens nothing fails the task, its handlers, and nobody waits", arguments: ["/none", "/missing"])
+        "a response that does not switch protocols fails the task and all its waiting calls",
+        arguments: ["/none", "/missing"])
     func refused(_ path: String) async throws {
         try await withHTTPTestServer { origin in
             Self.routes(origin)
@@ -117,7 +118,7 @@ struct WebSocketRows {
     }
 
     @Test(
-        "a message beyond maximumMessageSize ends the socket; a larger maximum, set while it is open, lets it in",
+        "a message beyond maximumMessageSize ends the socket; a limit raised while it is open admits it",
         arguments: [false, true])
     func limit(_ isRaised: Bool) async throws {
         try await withHTTPTestServer { origin in
@@ -144,7 +145,7 @@ struct WebSocketRows {
     }
 
     @Test(
-        "cancel ends the socket and what waits for it; so does invalidateAndCancel", arguments: [false, true],
+        "cancel ends the socket and its waiting calls; invalidateAndCancel does as well", arguments: [false, true],
         [false, true])
     func cancelled(_ invalidates: Bool, _ isResumed: Bool) async throws {
         try await withHTTPTestServer { origin in
@@ -170,7 +171,7 @@ struct WebSocketRows {
         }
     }
 
-    @Test("cancelling the task that receives ends the call; the message is left to the next")
+    @Test("cancelling the receiving task ends the call; the next receive gets the message")
     func cancelledCall() async throws {
         try await withHTTPTestServer { origin in
             Self.routes(origin)
@@ -189,7 +190,7 @@ struct WebSocketRows {
     }
 
     @Test(
-        "fields and subprotocols of a request go with the handshake; redirects, challenges and cookies are those of a load"
+        "the handshake sends a request's fields and subprotocols, and handles redirects, challenges and cookies"
     )
     func request() async throws {
         try await withHTTPTestServer { origin in

@@ -3,22 +3,22 @@ import Synchronization
 import URLLoadingCompatibility
 import URLLoadingIO
 
-/// Writes down what is called, with whether it came where it was promised.
+/// Records calls, and whether each was made on the promised queue.
 final class Heard: Sendable {
     private let words = Lock<[String]>([])
     let done = Counter(), invalidated = Counter()
 
     var all: [String] { words.withLock { $0 } }
 
-    /// Calls of one kind that follow each other are one word.
+    /// Records a call. Consecutive calls of one kind are recorded as one word.
     func note(_ word: String, _ isInPlace: Bool) {
         let word = isInPlace ? word : word + " elsewhere"
         words.withLock { if $0.last != word { $0.append(word) } }
     }
 }
 
-/// All that the delegates of sessions and of tasks of every kind are called with but need not answer. Which delegates it is
-/// its subclasses say: Swift looks for the methods of a delegate in the class that says it is one, and above.
+/// Implements all calls of session and task delegates that need no answer. Subclasses declare the conformances: Swift
+/// looks for the methods of a protocol in the conforming class and its superclasses.
 class EveryEvent: NSObject, @unchecked Sendable {
     let heard = Heard()
     let tasks = Box<URLSessionTask>()
@@ -100,7 +100,7 @@ class EveryEvent: NSObject, @unchecked Sendable {
 
 typealias EveryDelegate = EveryEvent & URLSessionTaskDelegate
 
-/// What the answers of both forms are.
+/// The answers shared by both forms.
 enum Answers {
     typealias Challenge = (URLSession.AuthChallengeDisposition, URLCredential?)
     static var credential: Challenge {
@@ -123,12 +123,12 @@ enum Answers {
     }
 }
 
-/// Has every question in the form with a completion handler.
+/// Implements every question in the form with a completion handler.
 final class EveryQuestion: EveryEvent, URLSessionDataDelegate, URLSessionDownloadDelegate, URLSessionStreamDelegate,
     URLSessionWebSocketDelegate,
     @unchecked Sendable
 {
-    /// Handlers are called on threads of their own, so that what follows must find its way back to the queue.
+    /// Whether handlers are called on threads of their own, so that subsequent calls must return to the queue.
     private let answersElsewhere: Bool
 
     init(answersElsewhere: Bool) { self.answersElsewhere = answersElsewhere }
@@ -201,7 +201,7 @@ final class EveryQuestion: EveryEvent, URLSessionDataDelegate, URLSessionDownloa
     }
 }
 
-/// Has every question in its async form.
+/// Implements every question in its async form.
 final class EveryAsyncQuestion: EveryEvent, URLSessionDataDelegate, URLSessionDownloadDelegate,
     URLSessionStreamDelegate, URLSessionWebSocketDelegate,
     @unchecked Sendable

@@ -1,7 +1,7 @@
 import Foundation
 import URLLoadingCompatibility
 
-/// Hears all that connections call their delegates with.
+/// Records all calls of connections to their delegates.
 class EveryConnectionCall: NSObject, NSURLConnectionDelegate, @unchecked Sendable {
     let heard = Heard(), queue = OperationQueue()
 
@@ -27,7 +27,7 @@ class EveryConnectionCall: NSObject, NSURLConnectionDelegate, @unchecked Sendabl
             return challenge.sender?.cancel(challenge) ?? ()
         }
         let (_, credential) = Answers.credential
-        // Answered elsewhere: what follows comes on the queue all the same.
+        // Answered on another thread: subsequent calls are still made on the queue.
         Thread.detachNewThread { if let credential { challenge.sender?.use(credential, for: challenge) } }
     }
     func connection(_ connection: NSURLConnection, didCancel challenge: URLAuthenticationChallenge) {
@@ -64,7 +64,7 @@ final class EveryDataCall: EveryConnectionCall, NSURLConnectionDataDelegate, @un
     }
 }
 
-/// Takes every challenge by one method.
+/// Receives every challenge in one method.
 final class OneChallengeCall: NSObject, NSURLConnectionDataDelegate, @unchecked Sendable {
     let heard = Heard(), queue = OperationQueue()
     private func note(_ word: String) { heard.note(word, OperationQueue.current === queue) }
@@ -95,14 +95,14 @@ final class EveryFileCall: EveryConnectionCall, NSURLConnectionDownloadDelegate,
     }
 }
 
-/// Hears all that downloads call their delegates with, on the thread that made them.
+/// Records all calls of downloads to their delegates, on the creating thread.
 final class EveryDownloadCall: NSObject, NSURLDownloadDelegate, @unchecked Sendable {
     let heard = Heard(), folder: URL
     private let thread = Box<ObjectIdentifier>()
 
     init(_ folder: URL) { self.folder = folder }
 
-    /// From the thread that makes the download.
+    /// To be called on the thread that creates the download.
     func begins() { thread.add(ObjectIdentifier(Thread.current)) }
     private func note(_ word: String) { heard.note(word, thread.all.first == ObjectIdentifier(Thread.current)) }
 

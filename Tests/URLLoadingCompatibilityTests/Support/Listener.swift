@@ -1,7 +1,7 @@
 import Foundation
 import URLLoadingCompatibility
 
-/// Hears of conversations, and writes down what, with whether it came on the delegate queue.
+/// Records the events of WebSockets and streams, and whether each came on the delegate queue.
 final class Listener: NSObject, URLSessionWebSocketDelegate, URLSessionStreamDelegate, @unchecked Sendable {
     let words = Box<String>(), done = Counter(), heard = Counter()
     var onStreams: @Sendable (InputStream, OutputStream) -> Void = { _, _ in }

@@ -3,7 +3,7 @@ import Synchronization
 import URLLoadingCompatibility
 import URLLoadingIO
 
-/// What is reported of one task, while other tests run.
+/// The misuse reports of one task, while other tests run.
 final class MisuseReports: Sendable {
     private static let all = Lock<[(task: ObjectIdentifier, words: String)]>([])
     private static let isInstalled: Void = {
@@ -16,7 +16,7 @@ final class MisuseReports: Sendable {
     init(_ task: URLSessionTask) {
         self.task = task
         Self.isInstalled
-        // Of one that was here before it, and is gone.
+        // Removes the reports of a deallocated task at the same address.
         Self.all.withLock { $0.removeAll { $0.task == ObjectIdentifier(task) } }
     }
 
@@ -25,7 +25,7 @@ final class MisuseReports: Sendable {
     }
 }
 
-/// One completion handler, until another takes its place.
+/// Holds one completion handler until another replaces it.
 final class Lockbox: Sendable {
     typealias Handler = @Sendable (URLSession.ResponseDisposition) -> Void
     private let handler = Lock<Handler?>(nil)

@@ -5,7 +5,7 @@ import URLLoadingCompatibility
 import URLLoadingIO
 import URLLoadingTesting
 
-/// Counts, and lets tests wait for a count without guessing how long it takes.
+/// A counter that tests can await without guessing durations.
 final class Counter: Sendable {
     private struct State {
         var value = 0
@@ -36,15 +36,15 @@ final class Counter: Sendable {
     }
 }
 
-/// Something that callbacks put values into.
+/// A value that callbacks set.
 final class Box<Value: Sendable>: Sendable {
     private let values = Lock<[Value]>([])
     func add(_ value: Value) { values.withLock { $0.append(value) } }
     var all: [Value] { values.withLock { $0 } }
 }
 
-/// A delegate that writes down every call, checks the queue it comes on and the order (checklist 45, 170),
-/// and does in each what the test says.
+/// A delegate that records every call, checks its queue and its order (checklist 45, 170), and runs the test's closure
+/// in each.
 final class Recorder: NSObject, URLSessionDataDelegate, URLSessionDownloadDelegate, @unchecked Sendable {
     typealias Disposer =
         @Sendable (URLSessionDataTask, URLResponse, @escaping @Sendable (URLSession.ResponseDisposition) -> Void) ->
@@ -62,7 +62,7 @@ final class Recorder: NSObject, URLSessionDataDelegate, URLSessionDownloadDelega
     private let state = Lock<[Int: Record]>([:])
     private let violations = Box<String>()
     let completed = Counter(), invalidated = Counter()
-    /// The calls of all tasks come one at a time.
+    /// Whether the calls of all tasks must not overlap.
     let isSerial: Bool
 
     var onResponse: Disposer = { $2(.allow) }
@@ -96,7 +96,7 @@ final class Recorder: NSObject, URLSessionDataDelegate, URLSessionDownloadDelega
     func words(_ task: URLSessionTask) -> String { record(task).words.joined(separator: " ") }
     var broken: [String] { violations.all }
 
-    /// - Parameter stages: where a task may stand before this call.
+    /// - Parameter stages: the stages of a task in which this call is allowed.
     private func note(
         _ word: String, _ session: URLSession, _ task: URLSessionTask, after stages: ClosedRange<Int>, to stage: Int,
         _ change: (inout Record) -> Void = { _ in }, _ body: () -> Void
@@ -229,7 +229,7 @@ final class Recorder: NSObject, URLSessionDataDelegate, URLSessionDownloadDelega
         _ session: URLSession, dataTask: URLSessionDataTask, willCacheResponse proposedResponse: CachedURLResponse,
         completionHandler: @escaping @Sendable (CachedURLResponse?) -> Void
     ) {
-        // Not a word in tests about something else.
+        // Not recorded in tests about other subjects.
         let isAsked = hasKeeper
         note("cache", session, dataTask, after: 2...3, to: 4, { if !isAsked { $0.words.removeLast() } }) {
             onCache(dataTask, proposedResponse, completionHandler)
@@ -247,7 +247,7 @@ final class Recorder: NSObject, URLSessionDataDelegate, URLSessionDownloadDelega
 }
 
 extension Recorder {
-    /// A session with this delegate.
+    /// Creates a session with this delegate.
     func session(
         _ queue: OperationQueue? = nil, _ change: (URLSessionConfiguration) -> Void = { _ in }
     ) -> URLSession {
@@ -256,7 +256,7 @@ extension Recorder {
         return URLSession(configuration: configuration, delegate: self, delegateQueue: queue)
     }
 
-    /// Nothing was out of order, and the session ends and lets go.
+    /// Expects that every call was in order, and that the session ends and releases its delegate.
     func expectOrder(_ session: URLSession, sourceLocation: SourceLocation = #_sourceLocation) async {
         session.finishTasksAndInvalidate()
         await invalidated.reaches(1)
@@ -266,7 +266,7 @@ extension Recorder {
 
 func url(_ text: String) throws -> URL { try #require(URL(string: text)) }
 
-/// What a completion handler got.
+/// The arguments of a completion handler.
 struct Result3: Sendable {
     var data: Data?
     var response: URLResponse?
@@ -274,7 +274,7 @@ struct Result3: Sendable {
 }
 
 extension URLSession {
-    /// A task with a completion handler, resumed; what it is called with, once.
+    /// Resumes a task with a completion handler. Returns the arguments of its single call.
     func result(_ request: URLRequest, _ begun: (URLSessionDataTask) -> Void = { _ in }) async -> Result3 {
         await withCheckedContinuation { continuation in
             let task = dataTask(with: request) { data, response, error in

@@ -3,14 +3,14 @@ import Testing
 import URLLoadingIO
 import URLLoadingTesting
 
-/// The other end of a stream.
+/// The peer of a stream.
 final class StreamPeer: Sendable {
     let transport: any Transport
     private let token = StopToken()
 
     init(_ transport: any Transport) { self.transport = transport }
 
-    /// The next connection.
+    /// Accepts the next connection.
     convenience init(_ listener: SocketListener) async throws { self.init(try await listener.accept(StopToken())) }
 
     func secured(by context: TLSServerContext) async throws -> StreamPeer {
@@ -31,7 +31,7 @@ final class StreamPeer: Sendable {
         }
     }
 
-    /// So many bytes, or all to the end.
+    /// Reads this many bytes, or all up to the end.
     func text(_ count: Int = .max) async throws -> String {
         var all: [UInt8] = []
         var buffer = [UInt8](repeating: 0, count: 64 * 1024)

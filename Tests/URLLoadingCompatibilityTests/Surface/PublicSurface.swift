@@ -1,5 +1,5 @@
-// What a module lets others see, as the compiler writes it down (the symbol graphs of swift-docc).
-// What must live here: reading a graph. What is compared is in `SurfaceTests`.
+// The public API of a module as the compiler reports it (the symbol graphs of swift-docc).
+// This file reads a graph; the comparison is in `SurfaceTests`.
 
 import Foundation
 import URLLoadingTestChildren
@@ -11,7 +11,7 @@ struct PublicSurface {
     /// By path of a type: `conformsTo Swift.Sendable`.
     private(set) var conformances: [String: Set<String>] = [:]
 
-    /// - Throws: an error that says why the compiler gave none.
+    /// - Throws: an error with the compiler's output if it produced no graph.
     init(of module: String) async throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("surface-\(UUID())")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -72,7 +72,8 @@ private struct Graph: Decodable {
         let declarationFragments: [Fragment]?
         let availability: [Availability]?
 
-        /// What is inherited from another module's protocol is a copy; what is unavailable cannot be used.
+        /// Whether the symbol is declared here and usable: inherited members of another module's protocol are copies,
+        /// and unavailable ones cannot be used.
         var isOwnAndAvailable: Bool {
             !identifier.precise.contains("::SYNTHESIZED::")
                 && !(availability ?? []).contains { $0.isUnconditionallyUnavailable == true }

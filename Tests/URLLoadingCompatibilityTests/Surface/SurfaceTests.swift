@@ -1,5 +1,4 @@
-// That a program finds here what it found in FoundationNetworking: the compiler is asked what both
-// modules declare.
+// Compares the public API with that of FoundationNetworking, as the compiler reports both.
 
 import Testing
 
@@ -22,13 +21,13 @@ import Testing
         #expect(different.isEmpty, "different: \(different.sorted().joined(separator: "\n"))")
     }
 
-    @Test("every type conforms to and inherits from the same")
+    @Test("every type has the same conformances and superclasses")
     func conformances() async throws {
         let theirs = try await PublicSurface(of: "FoundationNetworking")
         let ours = try await PublicSurface(of: "URLLoadingCompatibility")
         var missing: [String] = []
         for (type, all) in theirs.conformances {
-            // What every type does, and the compiler says of some only.
+            // Conformances of every type, which the compiler lists for some types only.
             let lacking = all.subtracting(ours.conformances[type] ?? []).subtracting([
                 "conformsTo Swift.Copyable", "conformsTo Swift.Escapable",
             ])
@@ -37,7 +36,7 @@ import Testing
         #expect(missing.isEmpty, "missing: \(missing.sorted().joined(separator: "\n"))")
     }
 
-    /// Stored or computed is nobody's business.
+    /// Removes the difference between stored and computed properties, which programs cannot observe.
     private static func asSeen(_ declaration: String) -> String {
         let declaration = declaration.replacing("@discardableResult ", with: "")
         if declaration.hasSuffix(" { get set }") { return String(declaration.dropLast(" { get set }".count)) }
@@ -47,7 +46,7 @@ import Testing
         return declaration
     }
 
-    /// Setters that are theirs alone: the compiler's list tells of internal ones as of public ones.
+    /// Returns whether only FoundationNetworking lists a setter: its graph contains internal setters as well.
     private static func onlyTheirSetter(_ path: String, _ declaration: String, _ ours: Set<String>) -> Bool {
         let internalSetters = [
             "NSURLRequest.httpMethod", "URLSessionTask.currentRequest", "URLSessionTask.response",

@@ -17,7 +17,7 @@ import URLLoadingIO
         try use(folder)
     }
 
-    @Test func `security 82: every part of a protection space tells credentials apart`() {
+    @Test func `every part of a protection space tells credentials apart (security 82)`() {
         let store = CredentialStore()
         let ada = Credential(user: "ada", password: "1")
         let ben = Credential(user: "ben", password: "2")
@@ -69,7 +69,7 @@ import URLLoadingIO
         }
     }
 
-    @Test func `security 81: permanent credentials are in a file of their owner's, and nothing else is`() throws {
+    @Test func `permanent credentials are in a file of their owner's, and nothing else is (security 81)`() throws {
         try withFolder { folder in
             let file = folder.appending(path: "deep/credentials.json")
             let store = CredentialStore(file: file)

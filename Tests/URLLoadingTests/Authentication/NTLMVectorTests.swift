@@ -84,7 +84,7 @@ import URLLoadingIO
     private static func hex(_ byte: UInt8) -> String { (byte < 16 ? "0" : "") + String(byte, radix: 16) }
 
     @Test
-    func `security 64: lengths and offsets that lead out of the message, cut at every byte, flipped at every bit`()
+    func `lengths and offsets that lead out of the message, cut at every byte, flipped at every bit (security 64)`()
         throws
     {
         let talk = NTLMAuthenticate(user: "u", password: "p", hashes: try Self.hashes())
@@ -112,7 +112,7 @@ import URLLoadingIO
         #expect(NTLMChallenge(Array(Self.challenge[..<32]) + Self.challenge[68...]) == nil)
     }
 
-    @Test func `security 64: names too long to be said`() throws {
+    @Test func `names too long to be said (security 64)`() throws {
         let challenge = try #require(NTLMChallenge(Self.challenge))
         let hashes = try Self.hashes()
         for user in [String(repeating: "u", count: 5000), String(repeating: "d", count: 70_000) + "\\u"] {

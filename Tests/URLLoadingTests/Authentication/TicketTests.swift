@@ -7,7 +7,7 @@ import URLLoadingWire
 
 /// Negotiate: silent with a ticket, and without one as if it had not been offered.
 @Suite(.timeLimit(.minutes(4))) struct TicketTests {
-    @Test func `checklist 70: without a ticket the next way follows, and nobody is asked for one`() async throws {
+    @Test func `without a ticket the next way follows, and nobody is asked for one (checklist 70)`() async throws {
         let gate = Gate([.basic])
         var setup = HTTPTestServer.Configuration()
         setup.name = "localhost"
@@ -32,7 +32,7 @@ import URLLoadingWire
 
     /// Whose realm is not said no KDC is asked for.
     @Test(.enabled(if: TicketLibrary.shared != nil))
-    func `checklist 66, 67, 68: without a ticket Negotiate is the session's question, then the load's`() async throws {
+    func `without a ticket Negotiate is the session's question, then the load's (checklist 66, 67, 68)`() async throws {
         let gate = Gate([.basic])
         var setup = HTTPTestServer.Configuration()
         setup.name = "localhost"

@@ -11,7 +11,7 @@ import URLLoadingWire
 /// Checklist 2, 3, 90, 100: what outlives a session, and what must not.
 @Suite(.timeLimit(.minutes(4)))
 struct CacheDiskRows {
-    @Test("checklist 2, 90, 100: a new cache on the same folder answers, large and small; memory-only is gone")
+    @Test("a new cache on the same folder answers, large and small; memory-only is gone (checklist 2, 90, 100)")
     func restart() async throws {
         let folder = FileManager.default.temporaryDirectory.appending(
             path: "cache-disk-rows-\(UInt64.random(in: 0 ... .max))")

@@ -53,7 +53,7 @@ struct CacheOwnerRows {
     }
 
     @Test(
-        "security 72: who decides about servers is given nothing of one that he would refuse, however it was believed before"
+        "who decides about servers is given nothing of one that he would refuse, however it was believed before (security 72)"
     )
     func judged() async throws {
         try await withTrust { rig in
@@ -115,7 +115,7 @@ struct CacheOwnerRows {
     }
 
     @Test(
-        "security 72: what another certificate of the same host was believed for is not given to who decides; what both say is not kept"
+        "what another certificate of the same host was believed for is not given to who decides; what both say is not kept (security 72)"
     )
     func exchanged() async throws {
         try await withTrust { rig in
@@ -148,7 +148,7 @@ struct CacheOwnerRows {
         }
     }
 
-    @Test("security 15, 72: what a client certificate opened is for no other session, and no other decision")
+    @Test("what a client certificate opened is for no other session, and no other decision (security 15, 72)")
     func certificates() async throws {
         try await withTrust(server: { tls, authority, _ in
             tls.clientRootsPEM = authority.pem
@@ -193,7 +193,7 @@ struct CacheOwnerRows {
         try await withSession(with(cache, rig.trusting)) { try await $0.expect(url, "nobody") }
     }
 
-    @Test("checklist 19: two tasks that log in as two people get each his own, and who does not log in gets neither")
+    @Test("two tasks that log in as two people get each his own, and who does not log in gets neither (checklist 19)")
     func people() async throws {
         try await withCacheRig { rig in
             rig.origin.route("/") { request in
@@ -217,7 +217,7 @@ struct CacheOwnerRows {
         }
     }
 
-    @Test("checklist 18: what was got with the cookies of one store is for sessions with that store")
+    @Test("what was got with the cookies of one store is for sessions with that store (checklist 18)")
     func cookies() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { .ok($0.headers[.cookie] ?? "nobody", headers: [.cacheControl: "max-age=60"]) }

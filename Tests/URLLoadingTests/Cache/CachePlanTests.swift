@@ -138,7 +138,7 @@ import URLLoadingWire
         expect("stored (fresh: age 12 s of 60 s)", request([:], nil, .head), fresh)
     }
 
-    @Test("checklist 91-94: the policies")
+    @Test("the policies (checklist 91-94)")
     func policies() {
         let stale = stored([.cacheControl: "max-age=60", .etag: "\"a\""], ago: 70)
         let fresh = stored([.cacheControl: "max-age=60", .etag: "\"a\""])
@@ -379,7 +379,7 @@ import URLLoadingWire
         for safe in [Method.get, .head, .options, .trace] { expect(that: keys(safe, .ok).isEmpty) }
     }
 
-    @Test("security 73: keys tell apart what is different")
+    @Test("keys tell apart what is different (security 73)")
     func keys() throws {
         func key(_ text: String) throws -> String? { CacheKey(Request(url: try url(text)))?.text }
         let same = try ["http://A.example:80/x?q", "http://u:p@a.example/x?q#f", "HTTP://a.example/x?q"].map(key)

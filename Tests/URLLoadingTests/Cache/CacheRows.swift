@@ -9,7 +9,7 @@ import URLLoadingWire
 /// Checklist 2-4, 18, 29, 90-103: what a session stores and when it answers with it.
 @Suite(.timeLimit(.minutes(4)))
 struct CacheRows {
-    @Test("checklist 91, 96, 97: no entry is fetched, a fresh one answers, a stale one is asked about")
+    @Test("no entry is fetched, a fresh one answers, a stale one is asked about (checklist 91, 96, 97)")
     func protocolPolicy() async throws {
         try await withCacheRig { rig in
             let counter = Counter()
@@ -63,7 +63,7 @@ struct CacheRows {
         }
     }
 
-    @Test("checklist 92-94: reload, whatever is stored first, nothing but what is stored")
+    @Test("reload, whatever is stored first, nothing but what is stored (checklist 92-94)")
     func policies() async throws {
         try await withCacheRig { rig in
             let counter = Counter()
@@ -145,7 +145,7 @@ struct CacheRows {
         }
     }
 
-    @Test("checklist 29, 102: the session's policy, where the request has none")
+    @Test("the session's policy, where the request has none (checklist 29, 102)")
     func configuredPolicy() async throws {
         try await withCacheRig({ $0.cachePolicy = .cacheElseLoad }) { rig in
             let counter = Counter()
@@ -158,7 +158,7 @@ struct CacheRows {
         }
     }
 
-    @Test("checklist 93: without freshness and validator it is kept for who takes anything, in memory")
+    @Test("without freshness and validator it is kept for who takes anything, in memory (checklist 93)")
     func keptAnyway() async throws {
         try await withCacheRig { rig in
             rig.origin.route("/") { _ in .ok("a") }
@@ -171,7 +171,7 @@ struct CacheRows {
         }
     }
 
-    @Test("checklist 95: only http and https; handlers and other schemes are outside")
+    @Test("only http and https; handlers and other schemes are outside (checklist 95)")
     func otherSchemes() async throws {
         try await withCacheRig { rig in
             for policy in [Request.CachePolicy.useProtocol, .onlyIfCached] {
@@ -201,7 +201,7 @@ struct CacheRows {
         }
     }
 
-    @Test("security 72: what one was allowed to see is not for another, nor for nobody")
+    @Test("what one was allowed to see is not for another, nor for nobody (security 72)")
     func identities() async throws {
         try await withCacheRig { rig in
             rig.origin.route("/") {
@@ -216,7 +216,7 @@ struct CacheRows {
         }
     }
 
-    @Test("security 72: what a session got by its login is that session's")
+    @Test("what a session got by its login is that session's (security 72)")
     func logins() async throws {
         try await withCacheRig({ $0.authentication.credentialStore = CredentialStore() }) { rig in
             let counter = Counter()
@@ -339,7 +339,7 @@ struct CacheRows {
         }
     }
 
-    @Test("checklist 3, 4, 18: an ephemeral session's cache is its own, and gone with it")
+    @Test("an ephemeral session's cache is its own, and gone with it (checklist 3, 4, 18)")
     func ephemeral() async throws {
         try await withHTTPTestServer { origin in
             let counter = Counter()
@@ -363,7 +363,7 @@ struct CacheRows {
         }
     }
 
-    @Test("checklist 18, 29: sessions share a cache, or have their own")
+    @Test("sessions share a cache, or have their own (checklist 18, 29)")
     func sharing() async throws {
         try await withCacheRig { rig in
             let counter = Counter()
@@ -381,7 +381,7 @@ struct CacheRows {
         }
     }
 
-    @Test("checklist 103, 101: looked up, stored and removed by request")
+    @Test("looked up, stored and removed by request (checklist 103, 101)")
     func byRequest() async throws {
         try await withCacheRig { rig in
             rig.origin.route("/") { _ in .ok("network", headers: [.cacheControl: "max-age=60"]) }

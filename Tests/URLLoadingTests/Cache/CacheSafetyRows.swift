@@ -9,7 +9,7 @@ import URLLoadingWire
 /// What must not be kept is not, and what is gone does not come back.
 @Suite(.timeLimit(.minutes(4)))
 struct CacheSafetyRows {
-    @Test("checklist 98, 99: who decides what is kept has no beginning kept behind his back")
+    @Test("who decides what is kept has no beginning kept behind his back (checklist 98, 99)")
     func beginnings() async throws {
         var decisions = Decisions()
         decisions.cache = Decision { _ in .skip }

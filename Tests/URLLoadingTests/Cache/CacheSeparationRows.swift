@@ -24,7 +24,7 @@ struct CacheSeparationRows {
 
     // MARK: Host
 
-    @Test("security 73: a Host field separates stored responses, in a request and in a configuration")
+    @Test("a Host field separates stored responses, in a request and in a configuration (security 73)")
     func hosts() async throws {
         try await withCacheRig { rig in
             rig.origin.route("/") { .ok($0.headers[.host] ?? "-", headers: [.cacheControl: "max-age=60"]) }
@@ -70,7 +70,7 @@ struct CacheSeparationRows {
 
     // MARK: Users
 
-    @Test("security 72: a Cookie field separates users, in a request and in a configuration")
+    @Test("a Cookie field separates users, in a request and in a configuration (security 72)")
     func cookies() async throws {
         try await withCacheRig { rig in
             rig.origin.route("/") { .ok($0.headers[.cookie] ?? "no cookie", headers: [.cacheControl: "max-age=60"]) }
@@ -94,7 +94,7 @@ struct CacheSeparationRows {
         }
     }
 
-    @Test("security 72: a Cookie field that varies is known, although the session has a store of cookies")
+    @Test("a Cookie field that varies is known, although the session has a store of cookies (security 72)")
     func varyingCookie() async throws {
         try await withCacheRig { rig in
             rig.origin.route("/") {

@@ -15,7 +15,7 @@ struct CacheStoringRows {
 
     // MARK: The decision
 
-    @Test("checklist 98-101: the decision is asked with the whole, for data; it alters, keeps in memory, or refuses")
+    @Test("the decision is asked with the whole, for data; it alters, keeps in memory, or refuses (checklist 98-101)")
     func decision() async throws {
         let asked = Held<[CachedResponse]>([])
         var decisions = Decisions()
@@ -57,7 +57,7 @@ struct CacheStoringRows {
         }
     }
 
-    @Test("checklist 45, 98: willCache comes after the body and before the end; uploads are asked too")
+    @Test("willCache comes after the body and before the end; uploads are asked too (checklist 45, 98)")
     func order() async throws {
         let order = Held<[String]>([])
         var decisions = Decisions()
@@ -144,7 +144,7 @@ struct CacheStoringRows {
     }
 
     @Test(
-        "security 73, 74: a 206 that does not fit is refused, and the whole loaded",
+        "a 206 that does not fit is refused, and the whole loaded (security 73, 74)",
         arguments: [
             "bytes 5-9/10", "bytes 3-8/10", "bytes 4-9/11", "none",
         ])

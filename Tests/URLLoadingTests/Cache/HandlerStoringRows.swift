@@ -32,7 +32,7 @@ struct HandlerStoringRows {
         return cache.cachedResponse(for: Request(url: url))
     }
 
-    @Test("checklist 95, 100: kept if it says so, by http alone, and as it says")
+    @Test("kept if it says so, by http alone, and as it says (checklist 95, 100)")
     func policies() async throws {
         let allowed = try await kept("http://a.test/", .allowed)
         #expect(allowed?.data == Data("page".utf8) && allowed?.storagePolicy == .allowed)
@@ -58,7 +58,7 @@ struct HandlerStoringRows {
         }
     }
 
-    @Test("security 72: what a handler got with a login of the session's is that session's")
+    @Test("what a handler got with a login of the session's is that session's (security 72)")
     func owners() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { request in

@@ -39,7 +39,7 @@ struct CookieAdmissionTests {
     }
 
     @Test(
-        "security 21: nothing for a public suffix, in any case of letters, with a dot at its end",
+        "nothing for a public suffix, in any case of letters, with a dot at its end (security 21)",
         arguments: ["co.uk", ".CO.UK", "co.uk.", "Co.Uk."])
     func suffixes(_ domain: String) throws {
         try expect(.publicSuffix, "a=b; Domain=\(domain)", from: "http://www.example.co.uk/")
@@ -50,7 +50,7 @@ struct CookieAdmissionTests {
         #expect(dotted?.domain == "example.co.uk")
     }
 
-    @Test("security 22: an address is for itself")
+    @Test("an address is for itself (security 22)")
     func addresses() throws {
         try expect(.domainIsNoHost, "a=b; Domain=0.0.1", from: "http://127.0.0.1/")
         try expect(.foreignDomain, "a=b; Domain=a.org", from: "http://127.0.0.1/")
@@ -99,7 +99,7 @@ struct CookieAdmissionTests {
         #expect(try cookie("__Hosta=b", from: plain) != nil)
     }
 
-    @Test("checklist 106: a cookie shows what it is, is made of header fields, and makes one")
+    @Test("a cookie shows what it is, is made of header fields, and makes one (checklist 106)")
     func fields() throws {
         let origin = try url("https://www.example.org/shop/cart")
         var headers = Headers()

@@ -33,7 +33,7 @@ struct CookieHopRows {
         }
     }
 
-    @Test("checklist 105: a main document that is redirected to another site is a main document there")
+    @Test("a main document that is redirected to another site is a main document there (checklist 105)")
     func documents() async throws {
         try await withHTTPTestServer { origin in
             let port = origin.port
@@ -51,7 +51,7 @@ struct CookieHopRows {
         }
     }
 
-    @Test("checklist 104: over HTTP/2, with many requests on one connection")
+    @Test("over HTTP/2, with many requests on one connection (checklist 104)")
     func shared() async throws {
         try await withHTTP2TestServer { server in
             server.route("/set") { .ok("set", headers: [.setCookie: "n=\($0.headers["n"] ?? ""); Path=/"]) }

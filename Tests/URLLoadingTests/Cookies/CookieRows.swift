@@ -27,7 +27,7 @@ struct CookieRows {
         try #require(URL(string: "http://\(host):\(origin.port)\(path)"))
     }
 
-    @Test("checklist 104: cookies go where they belong, unless the request says no")
+    @Test("cookies go where they belong, unless the request says no (checklist 104)")
     func automatic() async throws {
         try await withCookieOrigin { origin, configuration in
             try await withSession(configuration) { session in
@@ -46,7 +46,7 @@ struct CookieRows {
         }
     }
 
-    @Test("checklist 105, 25: the accept policy, of the store and of a session")
+    @Test("the accept policy, of the store and of a session (checklist 105, 25)")
     func policy() async throws {
         try await withCookieOrigin { origin, configuration in
             let store = CookieStore()
@@ -80,7 +80,7 @@ struct CookieRows {
         }
     }
 
-    @Test("checklist 25: a session that sends none")
+    @Test("a session that sends none (checklist 25)")
     func silent() async throws {
         try await withCookieOrigin { origin, configuration in
             var configuration = configuration
@@ -155,7 +155,7 @@ struct CookieRows {
         }
     }
 
-    @Test("security 25: a Cookie field has its limit")
+    @Test("a Cookie field has its limit (security 25)")
     func fieldSize() async throws {
         try await withCookieOrigin { origin, configuration in
             try await withSession(configuration) { session in
@@ -170,7 +170,7 @@ struct CookieRows {
         }
     }
 
-    @Test("security 24: nothing that a server sets breaks a request")
+    @Test("nothing that a server sets breaks a request (security 24)")
     func controls() async throws {
         try await withCookieOrigin { origin, configuration in
             origin.route("/raw") { _ in
@@ -185,7 +185,7 @@ struct CookieRows {
         }
     }
 
-    @Test("checklist 2: a session with a folder remembers across sessions")
+    @Test("a session with a folder remembers across sessions (checklist 2)")
     func persistent() async throws {
         let folder = Folder()
         try await withCookieOrigin { origin, configuration in
@@ -204,7 +204,7 @@ struct CookieRows {
         }
     }
 
-    @Test("checklist 3, 4, 18: ephemeral sessions have stores of their own, without a file, which end with them")
+    @Test("ephemeral sessions have stores of their own, without a file, which end with them (checklist 3, 4, 18)")
     func ephemeral() async throws {
         try await withCookieOrigin { origin, configuration in
             let (one, two) = (Session(configuration), Session(configuration))

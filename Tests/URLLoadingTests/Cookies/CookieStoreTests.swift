@@ -19,7 +19,7 @@ struct CookieStoreTests {
         (try? FileManager.default.attributesOfItem(atPath: path))?[.posixPermissions] as? Int
     }
 
-    @Test("checklist 107: cookies are added and removed one by one, or since a moment")
+    @Test("cookies are added and removed one by one, or since a moment (checklist 107)")
     func changing() throws {
         let store = CookieStore()
         #expect(try store.set(cookie("a")) && store.set(cookie("b", days: nil)) && !store.set(cookie("c", days: -1)))
@@ -182,7 +182,7 @@ struct CookieStoreTests {
         #expect(store.all.count == 2 && store.problem?.contains("cannot be made") == true)
     }
 
-    @Test("checklist 109: changes of cookies and of the policy come as a sequence, many as one")
+    @Test("changes of cookies and of the policy come as a sequence, many as one (checklist 109)")
     func changes() async throws {
         let store = CookieStore()
         var changes = store.changes.makeAsyncIterator()

@@ -115,7 +115,7 @@ struct CookieTableTests {
         #expect(try set(&table, "id=new; Domain=example.org; Path=/login", from: "https://www.example.org/") != nil)
     }
 
-    @Test("security 25, 6.1: so many of an owner, those that are not secure and longest unused go first")
+    @Test("so many of an owner, those that are not secure and longest unused go first (security 25, 6.1)")
     func perDomain() throws {
         var table = CookieTable(CookieStore.Limits(perDomain: 5, total: 100))
         try set(&table, "s=1; Secure", from: "https://example.org/", at: 0)

@@ -26,7 +26,7 @@ struct HTTP2ChoiceTests {
         return try await withHTTP2TestServer(.init(tls: tls)) { try await use($0, client) }
     }
 
-    @Test("security 56: h2 is spoken where it was chosen")
+    @Test("h2 is spoken where it was chosen (security 56)")
     func chosen() async throws {
         try await withSecureHTTP2 { server, configuration in
             server.route("/") { _ in .ok("two") }
@@ -171,7 +171,7 @@ struct HTTP2ChoiceTests {
         }
     }
 
-    @Test("security 56: HTTP/1.1 chosen and HTTP/2 spoken is an error")
+    @Test("HTTP/1.1 chosen and HTTP/2 spoken is an error (security 56)")
     func otherThanChosen() async throws {
         try await withSecureHTTP2(protocols: ["http/1.1"]) { server, configuration in
             server.route("/") { _ in .ok("two") }
@@ -182,7 +182,7 @@ struct HTTP2ChoiceTests {
         }
     }
 
-    @Test("security 55: a connection serves another host if its certificate and its address do")
+    @Test("a connection serves another host if its certificate and its address do (security 55)")
     func coalescing() async throws {
         let names = TestCertificateOptions(names: ["localhost", "*.host.test"])
         try await withSecureHTTP2(names) { server, configuration in
@@ -199,7 +199,7 @@ struct HTTP2ChoiceTests {
         }
     }
 
-    @Test("security 37, 55: a host with pins shares no connection that was not held to them")
+    @Test("a host with pins shares no connection that was not held to them (security 37, 55)")
     func pinsPart() async throws {
         let names = TestCertificateOptions(names: ["localhost", "*.host.test"])
         let nobody = Configuration.TLS.Pin.publicKey(sha256: Data(repeating: 7, count: 32))
@@ -221,7 +221,7 @@ struct HTTP2ChoiceTests {
         }
     }
 
-    @Test("security 55: 421 is asked again on a connection of its own")
+    @Test("421 is asked again on a connection of its own (security 55)")
     func misdirected() async throws {
         let names = TestCertificateOptions(names: ["localhost", "*.host.test"])
         try await withSecureHTTP2(names) { server, configuration in

@@ -10,7 +10,7 @@ import URLLoadingWire
 @Suite struct PoolStateTests {
     final class Token: Sendable {}
 
-    @Test func `security 18: the same address on another link is another place`() throws {
+    @Test func `the same address on another link is another place (security 18)`() throws {
         let routes = try ["https://[fe80::1%25a]/", "https://[fe80::1%25b]/", "https://[fe80::1]/"].map {
             Route(origin: try Target($0).origin)
         }

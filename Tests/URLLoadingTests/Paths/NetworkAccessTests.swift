@@ -39,7 +39,7 @@ struct NetworkAccessTests {
             ),
         ]
 
-    @Test("checklist 27: what is forbidden is not connected to, by session and by request", arguments: 0..<3)
+    @Test("what is forbidden is not connected to, by session and by request (checklist 27)", arguments: 0..<3)
     func refused(_ number: Int) async throws {
         let (ofSession, ofRequest, reason, hints) = Self.refusals[number]
         var configuration = configuration(ScriptedPaths(Self.modem), hints: hints)

@@ -89,7 +89,7 @@ struct NetworkMonitorTests {
         #expect(kernel.open == 0)
     }
 
-    @Test("checklist 162: the current path first, then each that differs")
+    @Test("the current path first, then each that differs (checklist 162)")
     func changes() async {
         let kernel = ScriptedPaths(Self.home)
         let monitor = Self.monitor(kernel)

@@ -20,7 +20,7 @@ enum Namespaces {
 struct NetworkNamespaceTests {
     /// Each test of `NetworkNamespaceChild` has a namespace of its own.
     @Test(
-        "checklist 162: links of a namespace go down and up; loads wait for them, and are tried again",
+        "links of a namespace go down and up; loads wait for them, and are tried again (checklist 162)",
         .enabled(if: Namespaces.areAllowed && !Namespaces.isInside, Namespaces.areMissing),
         arguments: ["upAndDown", "connectivity", "retries"])
     func inside(_ name: String) async throws {

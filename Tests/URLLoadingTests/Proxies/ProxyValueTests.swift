@@ -100,7 +100,7 @@ import URLLoadingWire
             ("bücher.example", "xn--bcher-kva.example", 80, true),
             ("org", "example.org", 80, true), ("/24", "a", 80, false), ("a/b", "a", 80, false),
         ] as [(String, String, UInt16, Bool)])
-    func `security 86: no_proxy is exact`(rule: String, host: String, port: UInt16, fits: Bool) {
+    func `no_proxy is exact (security 86)`(rule: String, host: String, port: UInt16, fits: Bool) {
         #expect(ProxyBypass(rule).contains(host: host, port: port) == fits)
     }
 
@@ -137,7 +137,7 @@ import URLLoadingWire
             (["http_proxy": "p:1"], "http://127.1.2.3/", "direct"), (["http_proxy": "p:1"], "http://[::1]/", "direct"),
             ([:], "http://a.test/", "direct"),
         ] as [([String: String], String, String)])
-    func `checklist 120, security 86: variables`(variables: [String: String], url: String, expected: String) throws {
+    func `variables (checklist 120, security 86)`(variables: [String: String], url: String, expected: String) throws {
         let way = try way(variables, url)
         #expect(way == expected)
     }

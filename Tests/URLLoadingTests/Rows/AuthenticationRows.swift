@@ -27,7 +27,7 @@ import URLLoadingWire
         .digest("SHA-256-sess", qop: "auth"), .digest("SHA-512-256", qop: "auth"), .digest("SHA-256", qop: "auth-int"),
     ]
 
-    @Test(arguments: 0..<8) func `checklist 74, 78, 79: every scheme, then unasked, on one connection`(_ index: Int)
+    @Test(arguments: 0..<8) func `every scheme, then unasked, on one connection (checklist 74, 78, 79)`(_ index: Int)
         async throws
     {
         let gate = Gate([Self.schemes[index]])
@@ -50,7 +50,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func `checklist 83, 84, 75: without a decision, or with one for default handling, the 401 is the response`()
+    @Test func `without a decision, or with one for default handling, the 401 is the response (checklist 83, 84, 75)`()
         async throws
     {
         let gate = Gate([.basic])
@@ -64,7 +64,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func `checklist 83: user and password of the URL, for that URL alone`() async throws {
+    @Test func `user and password of the URL, for that URL alone (checklist 83)`() async throws {
         for kind in [Gate.Kind.basic, .digest("SHA-256", qop: "auth")] {
             let gate = Gate([kind], user: "a@b", password: "p:w é")
             try await withGate(gate) { origin in
@@ -80,7 +80,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func `checklist 72, 73: failures are counted, what was refused is proposed and not used by itself`()
+    @Test func `failures are counted, what was refused is proposed and not used by itself (checklist 72, 73)`()
         async throws
     {
         let gate = Gate([.basic])
@@ -111,7 +111,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func `checklist 76: rejected spaces, the strongest first`() async throws {
+    @Test func `rejected spaces, the strongest first (checklist 76)`() async throws {
         let gate = Gate([.basic, .digest("MD5", qop: "auth"), .bearer, .digest("SHA-256", qop: "auth")])
         try await withGate(gate) { origin in
             let log = ChallengeLog()
@@ -131,7 +131,7 @@ import URLLoadingWire
         }
     }
 
-    @Test(arguments: Verb.allCases) func `checklist 77: cancelling ends the load`(_ verb: Verb) async throws {
+    @Test(arguments: Verb.allCases) func `cancelling ends the load (checklist 77)`(_ verb: Verb) async throws {
         try await withGate(Gate([.basic])) { origin in
             let session = Session(.ephemeral)
             await expectFailure(.cancelled, .local, .deciding) {
@@ -218,7 +218,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func `checklist 85: bodies are made anew`() async throws {
+    @Test func `bodies are made anew (checklist 85)`() async throws {
         let gate = Gate([.digest("MD5", qop: "auth")])
         try await withGate(gate) { origin in
             let session = Session(.ephemeral)
@@ -255,7 +255,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func `checklist 85: an upload challenged half-way is made anew and sent again`() async throws {
+    @Test func `an upload challenged half-way is made anew and sent again (checklist 85)`() async throws {
         let gate = Gate([.basic])
         try await withHTTPTestServer { origin in
             // Answers when it has the head.
@@ -278,7 +278,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func `checklist 45: challenges among the events`() async throws {
+    @Test func `challenges among the events (checklist 45)`() async throws {
         let gate = Gate([.basic])
         try await withSecureOrigin(.init(names: ["localhost"]), name: "localhost") { origin, base in
             origin.route("/*") { gate.answer($0) }
@@ -332,7 +332,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func `checklist 86: a credential for one load is not kept`() async throws {
+    @Test func `a credential for one load is not kept (checklist 86)`() async throws {
         let gate = Gate([.basic])
         try await withGate(gate) { origin in
             let session = Session(.ephemeral)
@@ -345,7 +345,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func `checklist 87: the store is searched, by space, then any method, then the server`() async throws {
+    @Test func `the store is searched, by space, then any method, then the server (checklist 87)`() async throws {
         let gate = Gate([.digest("MD5", qop: "auth"), .basic])
         try await withGate(gate) { origin in
             func space(_ realm: String?, _ method: Challenge.Method) -> ProtectionSpace {
@@ -366,7 +366,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func `security 65: no downgrade without a decision`() async throws {
+    @Test func `no downgrade without a decision (security 65)`() async throws {
         let strong = Gate([.digest("SHA-256", qop: "auth")])
         let weak = Gate([.basic])
         let isWeak = Lock(false)
@@ -388,7 +388,7 @@ import URLLoadingWire
 
     /// Where nothing was said and refused, it is the memory of the stronger way alone that forbids the weaker one.
     @Test
-    func `security 65: what was proved by Digest once is not said as Basic, on no other path of its realm either`()
+    func `what was proved by Digest once is not said as Basic, on no other path of its realm either (security 65)`()
         async throws
     {
         let strong = Gate([.digest("SHA-256", qop: "auth")])
@@ -412,7 +412,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func `security 8: domain names paths of its own server alone`() throws {
+    @Test func `domain names paths of its own server alone (security 8)`() throws {
         let text =
             "Digest realm=r, nonce=n, domain=\"/a http://a.test/b http://b.test/c https://a.test/d http://a.test:81/e //b.test/f\""
         let challenge = try #require(AuthenticationChallenge.parse([text]).first.flatMap { DigestChallenge($0) })
@@ -445,7 +445,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func `security 1, 8: logins are their origin's alone`() async throws {
+    @Test func `logins are their origin's alone (security 1, 8)`() async throws {
         let first = Gate([.digest("MD5", qop: "auth")])
         let second = Gate([.digest("MD5", qop: "auth")])
         try await withHTTPTestServer { b in
@@ -501,7 +501,7 @@ import URLLoadingWire
 
     /// An older nonce is no reason to prove less than before: without a quality of protection nothing of the client's goes into
     /// the proof (RFC 7616 §3.4.1, RFC 2069).
-    @Test func `security 66: a nonce is not renewed for a weaker proof`() async throws {
+    @Test func `a nonce is not renewed for a weaker proof (security 66)`() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/*") { request in
                 let said = request.headers[.authorization] ?? ""

@@ -112,7 +112,7 @@ import URLLoadingWire
         var value: Bool { state.withLock { $0 } }
     }
 
-    @Test func `security 4: the token is its origins' alone`() async throws {
+    @Test func `the token is its origins' alone (security 4)`() async throws {
         try await withHTTPTestServer { other in
             other.route("/") { _ in .ok("other") }
             try await withHTTPTestServer { origin in
@@ -127,7 +127,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func `security 10: netrc speaks for its machine, when asked`() async throws {
+    @Test func `netrc speaks for its machine, when asked (security 10)`() async throws {
         let file = FileManager.default.temporaryDirectory.appending(path: "netrc-\(UInt64.random(in: 0 ... .max))")
         try Data("machine 127.0.0.1 login ada password s3cret".utf8).write(to: file)
         defer { try? FileManager.default.removeItem(at: file) }

@@ -7,7 +7,7 @@ import URLLoadingWire
 /// Checklist 21 and 22: how many connections, how long.
 @Suite(.timeLimit(.minutes(4)))
 struct ConnectionRows {
-    @Test("checklist 21: never more connections to one host than the maximum", arguments: [1, 3])
+    @Test("never more connections to one host than the maximum (checklist 21)", arguments: [1, 3])
     func maximumConnections(_ maximum: Int) async throws {
         try await withHTTPTestServer { origin in
             let latch = Latch()
@@ -37,7 +37,7 @@ struct ConnectionRows {
         }
     }
 
-    @Test("checklist 21: a waiting load that is cancelled leaves its turn to the next")
+    @Test("a waiting load that is cancelled leaves its turn to the next (checklist 21)")
     func cancelledWaiter() async throws {
         try await withHTTPTestServer { origin in
             let latch = Latch()
@@ -67,7 +67,7 @@ struct ConnectionRows {
         }
     }
 
-    @Test("checklist 22: the resource timeout ends a load whatever its activity")
+    @Test("the resource timeout ends a load whatever its activity (checklist 22)")
     func resourceTimeout() async throws {
         try await withHTTPTestServer { origin in
             let drip: [HTTPTestServer.Response.Piece] = (0..<4000).flatMap { _ in
@@ -101,7 +101,7 @@ struct ConnectionRows {
         }
     }
 
-    @Test("checklist 22: waiting for a connection counts")
+    @Test("waiting for a connection counts (checklist 22)")
     func resourceTimeoutWhileWaiting() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/stall", faults: [.init(.requestHead, .stall)]) { _ in .ok("") }

@@ -128,7 +128,7 @@ struct ConnectivityRows {
         }
     }
 
-    @Test("checklist 27: a network that must not be used is none")
+    @Test("a network that must not be used is none (checklist 27)")
     func forbidden() async throws {
         try await withOrigin { origin in
             let rig = Rig(isUp: true, configure: { $0.allowsCellularAccess = false })

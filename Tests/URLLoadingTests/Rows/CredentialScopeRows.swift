@@ -11,7 +11,7 @@ import URLLoadingTesting
         return response.http?.status
     }
 
-    @Test func `checklist 19, 86: bound to one load, or to a session`() async throws {
+    @Test func `bound to one load, or to a session (checklist 19, 86)`() async throws {
         let gate = Gate([.basic])
         try await withHTTPTestServer { origin in
             origin.route("/*") { gate.answer($0) }
@@ -31,7 +31,7 @@ import URLLoadingTesting
         }
     }
 
-    @Test func `checklist 86, 87: permanent is for all who share the store's file, and for those after them`()
+    @Test func `permanent is for all who share the store's file, and for those after them (checklist 86, 87)`()
         async throws
     {
         let file = FileManager.default.temporaryDirectory.appending(
@@ -58,7 +58,7 @@ import URLLoadingTesting
 
     /// There is one place for a session's decisions and none for "tasks of this session": where a load has one of its own
     /// the session's hears nothing of Basic and Digest; where it has none, the session's stands in for it.
-    @Test func `checklist 68: Basic and Digest are the load's own to answer`() async throws {
+    @Test func `Basic and Digest are the load's own to answer (checklist 68)`() async throws {
         for kind in [Gate.Kind.basic, .digest("MD5", qop: "auth")] {
             let gate = Gate([kind])
             try await withHTTPTestServer { origin in
@@ -78,7 +78,7 @@ import URLLoadingTesting
         }
     }
 
-    @Test func `checklist 4: what a session learned ends with it, what is in a store of the caller's stays`()
+    @Test func `what a session learned ends with it, what is in a store of the caller's stays (checklist 4)`()
         async throws
     {
         let gate = Gate([.basic])

@@ -43,7 +43,8 @@ struct DecisionRows {
     }
 
     @Test(
-        "checklist 48, 50: no byte of the body before the answer; allow goes on, cancel ends", arguments: Shape.allCases
+        "no byte of the body before the answer; allow goes on, cancel ends (checklist 48, 50)",
+        arguments: Shape.allCases
     )
     func disposition(_ shape: Shape) async throws {
         try await withOrigin { origin, session in

@@ -137,7 +137,7 @@ struct DecodingRows {
         Damage("another method", [0x1F, 0x8B, 7] + Compressed.gzip(text).dropFirst(3)),
     ]
 
-    @Test("security 49: damaged content is an error and no crash", arguments: damaged)
+    @Test("damaged content is an error and no crash (security 49)", arguments: damaged)
     func damage(_ damage: Damage) async throws {
         let name = damage.testDescription
         try await withAnswer(damage.bytes, coding: "gzip") { session, url in
@@ -148,14 +148,14 @@ struct DecodingRows {
         }
     }
 
-    @Test("security 48: more than five layers are refused")
+    @Test("more than five layers are refused (security 48)")
     func layers() async throws {
         try await withAnswer(Self.text, coding: String(repeating: "gzip, ", count: 5) + "gzip") { session, url in
             await expectFailure(.contentDecodingFailed, .remote, .decoding) { try await session.data(from: url) }
         }
     }
 
-    @Test("security 48: a bomb is refused by its ratio, by its size, or by the limit of what is collected")
+    @Test("a bomb is refused by its ratio, by its size, or by the limit of what is collected (security 48)")
     func bombs() async throws {
         let single = Compressed.gzip([UInt8](repeating: 0, count: 5 << 20), period: 1)
         let double = Compressed.gzip(single, period: 13)

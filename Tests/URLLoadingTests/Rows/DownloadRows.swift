@@ -61,7 +61,7 @@ struct DownloadRows {
     // MARK: Suspended
 
     @Test(
-        "issue 4.7: what was suspended while its server left goes on over another connection",
+        "what was suspended while its server left goes on over another connection (issue 4.7)",
         arguments: ["\"one\"", "W/\"weak\"", "\"other\""], [false, true])
     func leftWhileSuspended(etag: String, becomes: Bool) async throws {
         let clock = ManualClock()
@@ -119,7 +119,7 @@ struct DownloadRows {
 
     // MARK: Files
 
-    @Test("checklist 38, 53: a body becomes a file; progress counts bytes that are in it")
+    @Test("a body becomes a file; progress counts bytes that are in it (checklist 38, 53)")
     func temporary() async throws {
         try await Self.with { folder, session, origin in
             let task = session.downloadTask(Request(url: origin.url("/file")))
@@ -150,7 +150,7 @@ struct DownloadRows {
         }
     }
 
-    @Test("checklist 20: a download with a destination appears there whole; what was there is replaced, or not")
+    @Test("a download with a destination appears there whole; what was there is replaced, or not (checklist 20)")
     func destination() async throws {
         try await Self.with { folder, session, origin in
             let place = folder.url("data.bin")
@@ -236,7 +236,7 @@ struct DownloadRows {
 
     // MARK: Resuming
 
-    @Test("checklist 130-132: a cut download goes on where it was cut, and no byte comes twice", arguments: [0, 1, 2])
+    @Test("a cut download goes on where it was cut, and no byte comes twice (checklist 130-132)", arguments: [0, 1, 2])
     func resuming(_ way: Int) async throws {
         try await Self.with(stallsAfter: 700_000) { folder, session, origin in
             var token = try await Self.cut(session, origin)
@@ -271,7 +271,7 @@ struct DownloadRows {
         }
     }
 
-    @Test("checklist 133: an error carries the token; resumed again and again, every byte comes once")
+    @Test("an error carries the token; resumed again and again, every byte comes once (checklist 133)")
     func cutAgain() async throws {
         try await Self.with { folder, session, origin in
             let cuts = Collected<Int>()
@@ -307,7 +307,7 @@ struct DownloadRows {
         }
     }
 
-    @Test("security 79: what changed meanwhile is loaded from the beginning, and says so")
+    @Test("what changed meanwhile is loaded from the beginning, and says so (security 79)")
     func changed() async throws {
         try await Self.with(stallsAfter: 700_000) { folder, session, origin in
             let token = try await Self.cut(session, origin)
@@ -333,7 +333,7 @@ struct DownloadRows {
             tail: Digest.hex(Array("abc".utf8)), isEarly: false)
     }
 
-    @Test("security 78: a damaged, foreign or changed token is refused, and nothing of others is touched")
+    @Test("a damaged, foreign or changed token is refused, and nothing of others is touched (security 78)")
     func refused() async throws {
         try await Self.with(stallsAfter: 700_000) { folder, session, origin in
             let token = try await Self.cut(session, origin)
@@ -415,7 +415,7 @@ struct DownloadRows {
         }
     }
 
-    @Test("checklist 135: an early token goes on from what was written after it")
+    @Test("an early token goes on from what was written after it (checklist 135)")
     func early() async throws {
         try await Self.with(stallsAfter: 700_000) { folder, session, origin in
             let task = session.downloadTask(Request(url: origin.url("/file")))
@@ -470,7 +470,7 @@ struct DownloadRows {
 
     // MARK: Becoming
 
-    @Test("checklist 49: a data task becomes a download; it hears no more, and no byte is lost")
+    @Test("a data task becomes a download; it hears no more, and no byte is lost (checklist 49)")
     func becoming() async throws {
         try await Self.with { folder, session, origin in
             var decisions = Decisions()
@@ -500,7 +500,7 @@ struct DownloadRows {
     }
 
     @Test(
-        "checklist 49: a data task becomes a stream; what came behind the head comes first", arguments: [false, true])
+        "a data task becomes a stream; what came behind the head comes first (checklist 49)", arguments: [false, true])
     func becomingStream(_ isFinishing: Bool) async throws {
         let peer = ScriptedPeer([
             .takeUntil("\r\n\r\n"), .give("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nwel"), .hold, .give("come"),

@@ -59,7 +59,7 @@ import URLLoadingWire
         (.transferEncodingInOldVersion, "transferEncodingInOldVersion"),
     ]
 
-    @Test("checklist 161: every reason has its NSURLErrorDomain number", arguments: numbers)
+    @Test("every reason has its NSURLErrorDomain number (checklist 161)", arguments: numbers)
     func number(_ reason: Reason, _ name: String, _ code: Int) {
         #expect(reason.code == code)
         #expect(reason.name == name)
@@ -68,13 +68,13 @@ import URLLoadingWire
         #expect(error.code == code)
     }
 
-    @Test("checklist 161: a message that breaks the protocol is a bad server response", arguments: broken)
+    @Test("a message that breaks the protocol is a bad server response (checklist 161)", arguments: broken)
     func brokenMessage(_ reason: Reason, _ name: String) {
         #expect(reason.code == -1011)
         #expect(reason.name == name)
     }
 
-    @Test("checklist 161: no two reasons are one")
+    @Test("no two reasons are one (checklist 161)")
     func distinct() {
         let all = Self.numbers.map(\.0) + Self.broken.map(\.0)
         #expect(Set(all).count == all.count)

@@ -72,7 +72,7 @@ struct FormRows {
         #expect(text.hasPrefix("--") && text.hasSuffix("--\r\n") && text.utf8.count == 38)
     }
 
-    @Test("security 71: no two boundaries are the same, and each has 128 bits")
+    @Test("no two boundaries are the same, and each has 128 bits (security 71)")
     func boundaries() throws {
         let types = try (0..<1000).map { _ in try #require(try RequestBody.multipart(MultipartForm()).contentType) }
         #expect(Set(types).count == 1000)

@@ -27,7 +27,7 @@ struct FramingSecurityRows {
     }
 
     @Test(
-        "security 46: bytes behind a message never answer the next request",
+        "bytes behind a message never answer the next request (security 46)",
         arguments: [
             Answer("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"), Answer("HTTP/1.1 204 No Content\r\n\r\n"),
             Answer("HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\n\r\n"),
@@ -56,7 +56,7 @@ struct FramingSecurityRows {
         }
     }
 
-    @Test("security 46: bytes behind a secured message do not either")
+    @Test("bytes behind a secured message do not either (security 46)")
     func poisonedSecurely() async throws {
         try await withSecureOrigin { origin, configuration in
             origin.route("/first") { _ in
@@ -78,7 +78,7 @@ struct FramingSecurityRows {
     }
 
     @Test(
-        "security 46: bytes that are sent behind an answer in a write of their own never answer the next request",
+        "bytes that are sent behind an answer in a write of their own never answer the next request (security 46)",
         arguments: [false, true])
     func poisonedByASecondWrite(_ isSecure: Bool) async throws {
         let authority = try TestCertificateAuthority(commonName: "Test root")
@@ -154,7 +154,7 @@ struct FramingSecurityRows {
         }
     }
 
-    @Test("security 46: an answer nobody asked for is not taken")
+    @Test("an answer nobody asked for is not taken (security 46)")
     func unasked() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("true answer") }
@@ -169,7 +169,7 @@ struct FramingSecurityRows {
         }
     }
 
-    @Test("security 46: HEAD has no body, whatever its fields say, and what follows is not its answer")
+    @Test("HEAD has no body, whatever its fields say, and what follows is not its answer (security 46)")
     func head() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/lying") { _ in .raw(["HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nbody"], then: .next) }
@@ -186,7 +186,7 @@ struct FramingSecurityRows {
         }
     }
 
-    @Test("security 16: a connection in the clear never serves https, and the reverse")
+    @Test("a connection in the clear never serves https, and the reverse (security 16)")
     func clearAndSecure() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("clear") }

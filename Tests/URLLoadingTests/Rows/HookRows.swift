@@ -37,7 +37,7 @@ struct HookRows {
         Request(url: origin.url("/count"), method: .post, headers: [.contentType: "text/plain"], body: .provided)
     }
 
-    @Test("checklist 12: a decision logs in, chooses a file by type, gives a stream, refuses to keep and to follow")
+    @Test("a decision logs in, chooses a file by type, gives a stream, refuses to keep and to follow (checklist 12)")
     func decided() async throws {
         try await withHTTPTestServer { origin in
             Self.routes(origin)
@@ -67,7 +67,7 @@ struct HookRows {
         return nil
     }
 
-    @Test("checklist 12: without decisions each of these is as the library does it by itself")
+    @Test("without decisions each of these is as the library does it by itself (checklist 12)")
     func undecided() async throws {
         try await withHTTPTestServer { origin in
             Self.routes(origin)
@@ -82,7 +82,7 @@ struct HookRows {
         }
     }
 
-    @Test("checklist 126: who demands a body and has nobody to give it is refused, and nothing is sent")
+    @Test("who demands a body and has nobody to give it is refused, and nothing is sent (checklist 126)")
     func undemanded() async throws {
         try await withHTTPTestServer { origin in
             Self.routes(origin)
@@ -93,7 +93,7 @@ struct HookRows {
         }
     }
 
-    @Test("checklist 12: a decision trusts a server that the system does not")
+    @Test("a decision trusts a server that the system does not (checklist 12)")
     func trusted() async throws {
         try await withSecureOrigin { origin, trusting in
             origin.route("/") { _ in .ok("in") }
@@ -129,7 +129,7 @@ struct HookRows {
     }
 
     @Test(
-        "checklist 45, 61: a body is demanded when its server is trusted, at each hop; on the connection that was made for that"
+        "a body is demanded when its server is trusted, at each hop; on the connection that was made for that (checklist 45, 61)"
     )
     func trustedFirst() async throws {
         let words = Collected<String>()
@@ -144,7 +144,7 @@ struct HookRows {
         }
     }
 
-    @Test("checklist 45: the same over HTTP/2; and who is refused is not asked for a body")
+    @Test("the same over HTTP/2; and who is refused is not asked for a body (checklist 45)")
     func trustedFirstOverHTTP2() async throws {
         let authority = try TestCertificateAuthority(commonName: "Test root")
         try await withHTTP2TestServer(.init(try authority.issue())) { server in
@@ -170,7 +170,7 @@ struct HookRows {
         }
     }
 
-    @Test("checklist 37: an upload sends its body, and then gives its response as any load does", arguments: 0..<3)
+    @Test("an upload sends its body, and then gives its response as any load does (checklist 37)", arguments: 0..<3)
     func uploads(_ shape: Int) async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { request in .ok(.bytes(Array(request.body.reversed()))) }

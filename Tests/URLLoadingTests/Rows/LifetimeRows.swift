@@ -9,7 +9,7 @@ import URLLoadingWire
 /// Who holds what, and for how long.
 @Suite(.timeLimit(.minutes(4)))
 struct LifetimeRows {
-    @Test("security 46: a request that was answered half-way costs its connection", arguments: [false, true])
+    @Test("a request that was answered half-way costs its connection (security 46)", arguments: [false, true])
     func halfSent(_ hasBody: Bool) async throws {
         let transport = ScriptedTransport([
             .take(10), .give("HTTP/1.1 413 Content Too Large\r\nContent-Length: 3\r\n\r\nbig"), .block,

@@ -38,7 +38,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func `checklist 66-69: the session's decision goes first, the load's if there is none`() async throws {
+    @Test func `the session's decision goes first, the load's if there is none (checklist 66-69)`() async throws {
         let gate = NTLMGate()
         try await withGate(gate) { origin in
             let (own, shared) = (ChallengeLog(), ChallengeLog())
@@ -55,7 +55,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func `security 12, 13: through a proxy that forwards, nobody has what another has opened`() async throws {
+    @Test func `through a proxy that forwards, nobody has what another has opened (security 12, 13)`() async throws {
         let gate = NTLMGate()
         try await withHTTPTestServer { origin in
             for path in ["/*", "http://origin.test/*", "http://other.test/*"] { origin.route(path) { gate.answer($0) } }
@@ -75,7 +75,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func `security 12: a connection is one user's, and nobody else's`() async throws {
+    @Test func `a connection is one user's, and nobody else's (security 12)`() async throws {
         let gate = NTLMGate()
         try await withGate(gate) { origin in
             let session = Session(.ephemeral)
@@ -97,7 +97,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func `security 13: what a ticket opens is a route of its own`() throws {
+    @Test func `what a ticket opens is a route of its own (security 13)`() throws {
         let origin = try Target("https://a.test/").origin
         let space = ProtectionSpace(host: "a.test", port: 443, scheme: "https", method: .negotiate)
         let routes = try (0..<2).map { _ in
@@ -159,7 +159,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func `security 64: what is no challenge ends the load, and says so`() async throws {
+    @Test func `what is no challenge ends the load, and says so (security 64)`() async throws {
         for words in [
             [], [1, 2, 3], NTLMNegotiate.bytes, Array(NTLMVectorTests.challenge.dropLast(4)),
             [UInt8](repeating: 0, count: 4000),
@@ -177,7 +177,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func `security 65: Digest goes before it, Basic after it`() async throws {
+    @Test func `Digest goes before it, Basic after it (security 65)`() async throws {
         let gate = NTLMGate(others: ["Basic realm=\"b\"", "Digest realm=\"d\", nonce=\"n\", qop=\"auth\""])
         try await withGate(gate) { origin in
             let log = ChallengeLog()

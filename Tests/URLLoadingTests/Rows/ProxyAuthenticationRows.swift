@@ -48,7 +48,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func `security 7, 17: a new proxy gets nothing of the old one's`() async throws {
+    @Test func `a new proxy gets nothing of the old one's (security 7, 17)`() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("here") }
             try await withTestProxy(.init(.http, user: "u", password: "pw")) { first in
@@ -256,7 +256,7 @@ import URLLoadingWire
     }
 
     /// What a decision said for one user of a proxy is his: another's requests go there as the other, or not at all.
-    @Test func `security 17: what was found for one user of a proxy is not said for another`() async throws {
+    @Test func `what was found for one user of a proxy is not said for another (security 17)`() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("here") }
             try await withTestProxy(.init(.http, user: "carol", password: "pw")) { proxy in

@@ -124,7 +124,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func `security 12, 17: what one has opened is nobody else's`() async throws {
+    @Test func `what one has opened is nobody else's (security 12, 17)`() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/*") { _ in .ok("here") }
             let gate = NTLMGate()
@@ -221,7 +221,7 @@ import URLLoadingWire
     }
 
     /// RFC 4559 §6: with a proxy that says so, what a proof opens stays its own.
-    @Test func `security 12, 13: an origin's NTLM through a proxy that keeps its clients apart`() async throws {
+    @Test func `an origin's NTLM through a proxy that keeps its clients apart (security 12, 13)`() async throws {
         let gate = NTLMGate()
         try await withHTTPTestServer { origin in
             for path in ["http://origin.test/*", "http://other.test/*"] {
@@ -250,7 +250,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func `security 12: what was proved to the origin itself is not said through a proxy that shares`()
+    @Test func `what was proved to the origin itself is not said through a proxy that shares (security 12)`()
         async throws
     {
         let gate = NTLMGate()
@@ -273,7 +273,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func `security 64: what is no challenge ends the load, and closes the tunnel`() async throws {
+    @Test func `what is no challenge ends the load, and closes the tunnel (security 64)`() async throws {
         for words in [[1, 2, 3], NTLMNegotiate.bytes, [UInt8](repeating: 0, count: 4000)] as [[UInt8]] {
             let gate = NTLMGate(words: words)
             try await withTestProxy(setup(gate)) { proxy in
@@ -311,7 +311,7 @@ import URLLoadingWire
         return configuration
     }
 
-    @Test func `security 66: a proxy that proves itself with Digest, or fails to`() async throws {
+    @Test func `a proxy that proves itself with Digest, or fails to (security 66)`() async throws {
         try await withSecureOrigin(.init(names: ["origin.test"]), name: "origin.test") { secure, base in
             try await withHTTPTestServer { plain in
                 for origin in [plain, secure] { origin.route("/*") { _ in .ok("here") } }
@@ -340,7 +340,7 @@ import URLLoadingWire
     }
 
     /// What a proof for one load alone has opened ends with the load, whatever is spoken through it.
-    @Test func `security 12: a tunnel of HTTP/2 for one load is closed with it`() async throws {
+    @Test func `a tunnel of HTTP/2 for one load is closed with it (security 12)`() async throws {
         let authority = try TestCertificateAuthority(commonName: "Test root")
         let identity = try authority.issue(.init(names: ["origin.test"]))
         var tls = HTTPTestServer.TLS(certificatePEM: identity.certificatePEM, keyPEM: identity.keyPEM)
@@ -367,7 +367,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func `security 12: and so is one of HTTP 1`() async throws {
+    @Test func `and so is one of HTTP 1 (security 12)`() async throws {
         try await withSecureOrigin(.init(names: ["origin.test"]), name: "origin.test") { origin, base in
             origin.route("/") { _ in .ok("here") }
             let gate = NTLMGate()

@@ -23,7 +23,7 @@ import URLLoadingWire
 
     // MARK: HTTP
 
-    @Test func `checklist 24, security 5: plain http is asked for by its whole URL`() async throws {
+    @Test func `plain http is asked for by its whole URL (checklist 24, security 5)`() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/a") { _ in .ok("here") }
             try await withTestProxy(.init(.http, user: "u", password: "pw")) { proxy in
@@ -97,7 +97,7 @@ import URLLoadingWire
         #expect(error?.proxyFailure != nil)
     }
 
-    @Test func `security 5, 6: nothing leaks through CONNECT in either direction`() async throws {
+    @Test func `nothing leaks through CONNECT in either direction (security 5, 6)`() async throws {
         try await withSecureOrigin(.init(names: ["origin.test"]), name: "origin.test") { origin, base in
             origin.route("/") { _ in .ok("secret") }
             try await withTestProxy(.init(.http, user: "u", password: "pw")) { proxy in
@@ -134,7 +134,7 @@ import URLLoadingWire
     }
 
     /// A field of the caller's goes to the proxy that gets the request, or that is asked for a tunnel, and nowhere else.
-    @Test func `security 5: a Proxy-Authorization of the caller's`() async throws {
+    @Test func `a Proxy-Authorization of the caller's (security 5)`() async throws {
         try await withSecureOrigin(.init(names: ["origin.test"]), name: "origin.test") { secure, base in
             try await withHTTPTestServer { plain in
                 for origin in [plain, secure] { origin.route("/") { _ in .ok("here") } }
@@ -196,7 +196,7 @@ import URLLoadingWire
     }
 
     @Test(arguments: [301, 302, 400, 403, 404, 500, 502, 503])
-    func `security 42: a proxy does not answer in the name of an https origin`(status: Int) async throws {
+    func `a proxy does not answer in the name of an https origin (security 42)`(status: Int) async throws {
         try await withTestProxy(.init(.http, fault: .refuse(status))) { proxy in
             let session = Session(Self.client(.fixed([try proxy.address()])).0)
             let error = await failure(.proxyRefused, .remote, .connecting) {
@@ -282,7 +282,7 @@ import URLLoadingWire
 
     // MARK: SOCKS
 
-    @Test(arguments: [Proxy.Kind.socks5, .socks4a]) func `security 63: SOCKS, and names are its to look up`(
+    @Test(arguments: [Proxy.Kind.socks5, .socks4a]) func `SOCKS, and names are its to look up (security 63)`(
         kind: Proxy.Kind
     ) async throws {
         try await withSecureOrigin(.init(names: ["origin.test"]), name: "origin.test") { secure, base in
@@ -459,7 +459,7 @@ import URLLoadingWire
 
     // MARK: The pool
 
-    @Test func `security 17: ways and credentials do not mix`() async throws {
+    @Test func `ways and credentials do not mix (security 17)`() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("here") }
             try await withTestProxy { one in
@@ -491,7 +491,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func `security 7: another proxy gets no credentials of the first`() async throws {
+    @Test func `another proxy gets no credentials of the first (security 7)`() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .redirect("http://second.test:\(origin.port)/end") }
             origin.route("/end") { _ in .ok("end") }
@@ -569,7 +569,7 @@ import URLLoadingWire
         await expectEmpty(session)
     }
 
-    @Test func `checklist 24: a session's proxies take the place of the environment's, and have exceptions`()
+    @Test func `a session's proxies take the place of the environment's, and have exceptions (checklist 24)`()
         async throws
     {
         let environment = ProxyEnvironment { $0 == "http_proxy" ? "env.test:1" : nil }
@@ -629,7 +629,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func `security 42: the proxy's head has a limit`() async throws {
+    @Test func `the proxy's head has a limit (security 42)`() async throws {
         let endless = Array("HTTP/1.1 200 OK\r\nX: ".utf8) + [UInt8](repeating: 0x61, count: 200_000)
         try await withTestProxy(.init(.http, fault: .answer(endless))) { proxy in
             let session = Session(Self.client(.fixed([try proxy.address()])).0)
@@ -656,7 +656,7 @@ import URLLoadingWire
     }
 
     /// Bytes behind the yes are the origin's, or pretend to be: TLS judges them.
-    @Test func `security 41: bytes behind the yes are not lost and not believed`() async throws {
+    @Test func `bytes behind the yes are not lost and not believed (security 41)`() async throws {
         try await withSecureOrigin(.init(names: ["origin.test"]), name: "origin.test") { origin, base in
             for kind in [TestProxy.Configuration.Kind.http, .socks] {
                 try await withTestProxy(

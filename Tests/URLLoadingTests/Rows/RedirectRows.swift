@@ -15,7 +15,7 @@ struct RedirectRows {
         return decisions
     }
 
-    @Test("checklist 57: the decision sees the redirect and the proposed request before anything is sent")
+    @Test("the decision sees the redirect and the proposed request before anything is sent (checklist 57)")
     func askedFirst() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/from") { _ in .redirect("/to?x#y", status: .movedPermanently) }
@@ -41,7 +41,7 @@ struct RedirectRows {
         }
     }
 
-    @Test("checklist 58, 59: the proposed request is followed, or another sent in its place, as it is")
+    @Test("the proposed request is followed, or another sent in its place, as it is (checklist 58, 59)")
     func followOrInstead() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/from") { _ in .redirect("/to") }
@@ -60,7 +60,7 @@ struct RedirectRows {
         }
     }
 
-    @Test("checklist 60: a redirect that is not followed is the result, with its body")
+    @Test("a redirect that is not followed is the result, with its body (checklist 60)")
     func deliver() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/from") { _ in .status(.found, headers: [.location: "/to"], body: .bytes(Array("moved".utf8)))
@@ -75,7 +75,7 @@ struct RedirectRows {
         }
     }
 
-    @Test("checklist 61: each hop makes its own connection, secured anew")
+    @Test("each hop makes its own connection, secured anew (checklist 61)")
     func hopsBeginAnew() async throws {
         try await withSecureOrigin { secure, configuration in
             secure.route("/") { .ok("\($0.tls != nil) \($0.connection)") }
@@ -94,7 +94,7 @@ struct RedirectRows {
         }
     }
 
-    @Test("checklist 62: redirects are followed up to the maximum", arguments: [0, 1, 5, 20])
+    @Test("redirects are followed up to the maximum (checklist 62)", arguments: [0, 1, 5, 20])
     func maximum(_ maximum: Int) async throws {
         try await withHTTPTestServer { origin in
             origin.route("/*") { request in
@@ -115,7 +115,7 @@ struct RedirectRows {
         }
     }
 
-    @Test("checklist 62: a loop ends, also one of a request to itself")
+    @Test("a loop ends, also one of a request to itself (checklist 62)")
     func loop() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .redirect("") }
@@ -126,7 +126,7 @@ struct RedirectRows {
         }
     }
 
-    @Test("checklist 63: a decision may end the load, by its answer or by throwing")
+    @Test("a decision may end the load, by its answer or by throwing (checklist 63)")
     func cancel() async throws {
         struct Refused: Error {}
         try await withHTTPTestServer { origin in
@@ -159,7 +159,7 @@ struct RedirectRows {
         }
     }
 
-    @Test("checklist 65: without a decision, redirects are followed", arguments: [301, 302, 303, 307, 308])
+    @Test("without a decision, redirects are followed (checklist 65)", arguments: [301, 302, 303, 307, 308])
     func byDefault(_ code: Int) async throws {
         let status = try #require(Status(code))
         try await withHTTPTestServer { origin in

@@ -18,7 +18,7 @@ struct RedirectSecurityRows {
     }
 
     @Test(
-        "security 1: credentials do not go to another host", arguments: [301, 302, 303, 307, 308], [Method.get, .post])
+        "credentials do not go to another host (security 1)", arguments: [301, 302, 303, 307, 308], [Method.get, .post])
     func otherHost(_ code: Int, _ method: Method) async throws {
         let status = try #require(Status(code))
         try await withHTTPTestServer { second in
@@ -35,7 +35,7 @@ struct RedirectSecurityRows {
         }
     }
 
-    @Test("security 1: credentials among the session's headers do not either")
+    @Test("credentials among the session's headers do not either (security 1)")
     func configuredCredentials() async throws {
         try await withHTTPTestServer { second in
             second.route("/") { _ in .ok("") }
@@ -58,7 +58,7 @@ struct RedirectSecurityRows {
     }
 
     @Test(
-        "security 2: what was dropped at one hop stays dropped at the next, also on the way back",
+        "what was dropped at one hop stays dropped at the next, also on the way back (security 2)",
         arguments: [false, true])
     func laterHops(_ areConfigured: Bool) async throws {
         try await withHTTPTestServer { second in
@@ -81,7 +81,7 @@ struct RedirectSecurityRows {
         }
     }
 
-    @Test("security 3: another port or scheme of the same host is another server")
+    @Test("another port or scheme of the same host is another server (security 3)")
     func otherPortOrScheme() async throws {
         try await withSecureOrigin { secure, configuration in
             try await withHTTPTestServer { origin in
@@ -101,7 +101,7 @@ struct RedirectSecurityRows {
         }
     }
 
-    @Test("security 3: the same origin in another spelling keeps what it was given")
+    @Test("the same origin in another spelling keeps what it was given (security 3)")
     func sameOrigin() async throws {
         var setup = HTTPTestServer.Configuration()
         setup.name = "a.example"
@@ -133,7 +133,7 @@ struct RedirectSecurityRows {
         }
     }
 
-    @Test("security 9: a Referer loses userinfo and fragment, and does not leave https")
+    @Test("a Referer loses userinfo and fragment, and does not leave https (security 9)")
     func referer() async throws {
         let referer: Headers = [.referer: "https://user:secret@a.example/p?q#secret"]
         try await withSecureOrigin { secure, configuration in
@@ -156,7 +156,7 @@ struct RedirectSecurityRows {
     }
 
     @Test(
-        "security 58: a redirect leads to http and https and nowhere else",
+        "a redirect leads to http and https and nowhere else (security 58)",
         arguments: [
             "file:///etc/passwd", "FILE:///etc/passwd", "data:text/plain,x", "ftp://127.0.0.1/x", "javascript:alert(1)",
             "gopher://127.0.0.1:70/_x", "ws://127.0.0.1/", "about:blank", "mailto:a@b", "dict://127.0.0.1/x",
@@ -174,7 +174,7 @@ struct RedirectSecurityRows {
     }
 
     @Test(
-        "security 57: a Location that is no URL, or that two readers read differently, is refused",
+        "a Location that is no URL, or that two readers read differently, is refused (security 57)",
         arguments: [
             "http://a\\@127.0.0.1/", "http://[::1", "http://a b/", "http:///x", "http://127.0.0.1:99999/",
             "http://a%00b/", "//", "http://127.0.0.1:x/",
@@ -197,7 +197,7 @@ struct RedirectSecurityRows {
     }
 
     @Test(
-        "security 59: a body goes to another host only with the method that needs it",
+        "a body goes to another host only with the method that needs it (security 59)",
         arguments: [301, 302, 303, 307, 308])
     func body(_ code: Int) async throws {
         let status = try #require(Status(code))

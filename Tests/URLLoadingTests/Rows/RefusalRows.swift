@@ -127,13 +127,13 @@ struct RefusalRows {
         try await check(refusal)
     }
 
-    @Test("security 45: framing that two readers read differently is refused", arguments: brokenFraming)
+    @Test("framing that two readers read differently is refused (security 45)", arguments: brokenFraming)
     func framing(_ refusal: Refusal) async throws { try await check(refusal) }
 
-    @Test("security 47: what a peer can make us hold is bounded", arguments: overLimits)
+    @Test("what a peer can make us hold is bounded (security 47)", arguments: overLimits)
     func limit(_ refusal: Refusal) async throws { try await check(refusal) }
 
-    @Test("security 47: the bounds are the session's to set")
+    @Test("the bounds are the session's to set (security 47)")
     func ownLimits() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/head") { _ in .ok("", headers: ["A": String(repeating: "x", count: 300)]) }

@@ -8,7 +8,7 @@ import URLLoadingWire
 /// Checklist B, C and O: what a request asks for, what a response says.
 @Suite(.timeLimit(.minutes(4)))
 struct RequestRows {
-    @Test("checklist 30: method, headers, body and policy of a request are what is sent")
+    @Test("method, headers, body and policy of a request are what is sent (checklist 30)")
     func requestIsSent() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/*") {
@@ -36,7 +36,7 @@ struct RequestRows {
         }
     }
 
-    @Test("checklist 30: a body stream is sent as it comes, chunked or with its length")
+    @Test("a body stream is sent as it comes, chunked or with its length (checklist 30)")
     func bodyStream() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") {
@@ -62,7 +62,7 @@ struct RequestRows {
         }
     }
 
-    @Test("checklist 30: a body stream that lies or fails ends the load as the caller's fault")
+    @Test("a body stream that lies or fails ends the load as the caller's fault (checklist 30)")
     func badBodyStream() async throws {
         struct Broken: Error {}
         try await withHTTPTestServer { origin in
@@ -94,7 +94,7 @@ struct RequestRows {
         }
     }
 
-    @Test("checklist 30: the timeout of a request goes before the session's")
+    @Test("the timeout of a request goes before the session's (checklist 30)")
     func timeouts() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/", faults: [.init(.requestHead, .stall)]) { _ in .ok("") }
@@ -109,7 +109,7 @@ struct RequestRows {
         }
     }
 
-    @Test("checklist 31: a load works on its own copy of the request")
+    @Test("a load works on its own copy of the request (checklist 31)")
     func requestIsCopied() async throws {
         try await withHTTPTestServer { origin in
             let latch = Latch()
@@ -140,7 +140,7 @@ struct RequestRows {
         }
     }
 
-    @Test("checklist 41: a load is made from a bare URL or from a request")
+    @Test("a load is made from a bare URL or from a request (checklist 41)")
     func urlOrRequest() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { .ok($0.method.description) }
@@ -153,7 +153,7 @@ struct RequestRows {
         }
     }
 
-    @Test("checklist 42: a response tells media type, length, text encoding, status and fields")
+    @Test("a response tells media type, length, text encoding, status and fields (checklist 42)")
     func response() async throws {
         try await withHTTPTestServer { origin in
             let headers: Headers = [.contentType: "Text/Plain; charset=\"ISO-8859-1\"", "X-Twice": "1", "X-Twice": "2"]
@@ -177,7 +177,7 @@ struct RequestRows {
         }
     }
 
-    @Test("checklist 54: the pieces of a body come in order, and together are the body")
+    @Test("the pieces of a body come in order, and together are the body (checklist 54)")
     func pieces() async throws {
         try await withHTTPTestServer { origin in
             let parts = (0..<40).map { [UInt8](repeating: UInt8($0), count: 1 + $0 * 997) }
@@ -199,7 +199,7 @@ struct RequestRows {
         }
     }
 
-    @Test("checklist 119: http and https load through the same call")
+    @Test("http and https load through the same call (checklist 119)")
     func schemes() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("clear") }
@@ -221,7 +221,7 @@ struct RequestRows {
         }
     }
 
-    @Test("checklist 159: what fails on this side or on the way is an error")
+    @Test("what fails on this side or on the way is an error (checklist 159)")
     func failures() async throws {
         var configuration = Configuration.ephemeral
         configuration.resolver = RecordingResolver(.failure(IOFailure(.hostNotFound("nowhere.example"), .resolve)))
@@ -265,7 +265,7 @@ struct RequestRows {
     }
 
     @Test(
-        "checklist 160: a server's error is a response",
+        "a server's error is a response (checklist 160)",
         arguments: [400, 401, 403, 404, 407, 410, 429, 500, 503, 599, 999])
     func serverErrors(_ code: Int) async throws {
         let status = try #require(Status(code))

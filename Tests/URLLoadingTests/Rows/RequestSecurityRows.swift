@@ -63,7 +63,7 @@ struct RequestSecurityRows {
             Refused("host with blank", .malformedHost) { $0.headers[.host] = "a b" },
         ]
 
-    @Test("security 43, 24: CR, LF, NUL and other controls are in no field, no method, no host", arguments: forgeries)
+    @Test("CR, LF, NUL and other controls are in no field, no method, no host (security 43, 24)", arguments: forgeries)
     func forged(_ refused: Refused) async throws { try await check(refused) }
 
     static let framings: [Refused] = [
@@ -87,10 +87,10 @@ struct RequestSecurityRows {
         Refused("length removed on the way", .forbiddenField) { $0.headers[.connection] = "close, Content-Length" },
     ]
 
-    @Test("security 44: a caller cannot frame a message twice", arguments: framings)
+    @Test("a caller cannot frame a message twice (security 44)", arguments: framings)
     func framed(_ refused: Refused) async throws { try await check(refused) }
 
-    @Test("security 44: framing that agrees is sent once")
+    @Test("framing that agrees is sent once (security 44)")
     func agreeing() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") {
@@ -126,7 +126,7 @@ struct RequestSecurityRows {
     /// What `URL` refuses to be never gets to us; what it lets pass is refused, or was repaired to
     /// something that all read as the host that is meant.
     @Test(
-        "security 57, 11: a URL that two readers read differently is refused, and nobody is asked", arguments: badURLs)
+        "a URL that two readers read differently is refused, and nobody is asked (security 57, 11)", arguments: badURLs)
     func ambiguous(_ text: String) async throws {
         guard let url = URL(string: text) else { return }
         let dialled = Lock<[String]>([])
@@ -148,7 +148,7 @@ struct RequestSecurityRows {
         #expect(dialled.withLock { $0 }.allSatisfy { isRepaired && $0 == "127.0.0.1" }, "\(text) as \(url)")
     }
 
-    @Test("security 11: no part of a password is looked up")
+    @Test("no part of a password is looked up (security 11)")
     func password() async throws {
         let resolver = RecordingResolver(.failure(IOFailure(.hostNotFound("any"), .resolve)))
         var configuration = Configuration.ephemeral
@@ -166,7 +166,7 @@ struct RequestSecurityRows {
         #expect(!resolver.asked.contains { $0.contains("ss") || $0.contains("@") })
     }
 
-    @Test("security 43: a legal URL is sent as it is, without userinfo and fragment")
+    @Test("a legal URL is sent as it is, without userinfo and fragment (security 43)")
     func legal() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/*") { .ok("\($0.target) \($0.headers[.host] ?? "-")") }

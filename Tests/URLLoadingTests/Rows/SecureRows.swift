@@ -66,7 +66,8 @@ struct SecureRows {
     ]
 
     @Test(
-        "security 31, 32, 33, 34, 36: a certificate must be valid, and name what the URL names", arguments: certificates
+        "a certificate must be valid, and name what the URL names (security 31, 32, 33, 34, 36)",
+        arguments: certificates
     )
     func certificate(_ certificate: Certificate) async throws {
         try await withSecureOrigin(certificate.options) { origin, configuration in
@@ -85,7 +86,7 @@ struct SecureRows {
         }
     }
 
-    @Test("security 36: an issuer nobody trusts is refused, and only the experiment lets it pass")
+    @Test("an issuer nobody trusts is refused, and only the experiment lets it pass (security 36)")
     func untrusted() async throws {
         try await withSecureOrigin { origin, trusting in
             origin.route("/") { _ in .ok("x") }
@@ -110,7 +111,7 @@ struct SecureRows {
         }
     }
 
-    @Test("security 35: an authority that is none vouches for nobody")
+    @Test("an authority that is none vouches for nobody (security 35)")
     func constraints() async throws {
         try await withSecureOrigin(through: { try $0.intermediate(commonName: "No CA", isAuthority: false) }) {
             origin, configuration in
@@ -122,7 +123,7 @@ struct SecureRows {
         }
     }
 
-    @Test("checklist 23: versions without a common one are refused")
+    @Test("versions without a common one are refused (checklist 23)")
     func versions() async throws {
         try await withSecureOrigin(server: { $0.maximumVersion = .tls12 }) { origin, configuration in
             var configuration = configuration
@@ -138,7 +139,7 @@ struct SecureRows {
     }
 
     @Test(
-        "security 39: a body that ends with the connection must end with close_notify", arguments: [false, true],
+        "a body that ends with the connection must end with close_notify (security 39)", arguments: [false, true],
         [Configuration.TLS.Version.tls12, .tls13])
     func truncation(_ omitsCloseNotify: Bool, _ version: Configuration.TLS.Version) async throws {
         try await withSecureOrigin(server: {
@@ -161,7 +162,7 @@ struct SecureRows {
         }
     }
 
-    @Test("security 39: in the clear, too, a length or a last chunk must be there")
+    @Test("in the clear, too, a length or a last chunk must be there (security 39)")
     func truncatedInTheClear() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/close") { _ in .ok(.untilClose(["all we know of"])) }
@@ -197,7 +198,7 @@ struct SecureRows {
         }
     }
 
-    @Test("security 87: a resumed connection sends nothing before its handshake is done")
+    @Test("a resumed connection sends nothing before its handshake is done (security 87)")
     func noEarlyData() async throws {
         try await withSecureOrigin { origin, configuration in
             origin.route("/") { .ok("\($0.tls?.isResumed ?? false)", headers: [.connection: "close"]) }

@@ -7,7 +7,7 @@ import URLLoadingWire
 /// Checklist A and Q: what a session is, how long it lives, who may call it.
 @Suite(.timeLimit(.minutes(4)))
 struct SessionRows {
-    @Test("checklist 6: a shared session serves basic requests and cannot be invalidated")
+    @Test("a shared session serves basic requests and cannot be invalidated (checklist 6)")
     func shared() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("here") }
@@ -19,7 +19,7 @@ struct SessionRows {
         }
     }
 
-    @Test("checklist 9: a session is out of reach of later changes to its configuration")
+    @Test("a session is out of reach of later changes to its configuration (checklist 9)")
     func configurationIsAValue() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/*") { .ok("\($0.headers["X-Kind"] ?? "none") \($0.headers[.userAgent] ?? "none")") }
@@ -38,7 +38,7 @@ struct SessionRows {
         }
     }
 
-    @Test("checklist 11: without decisions, data comes by await")
+    @Test("without decisions, data comes by await (checklist 11)")
     func dataByAwait() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok(.chunks(["a", "b", "c"])) }
@@ -50,7 +50,7 @@ struct SessionRows {
         }
     }
 
-    @Test("checklist 14: invalidateAndCancel ends every load, sending, waiting for a turn or receiving")
+    @Test("invalidateAndCancel ends every load, sending, waiting for a turn or receiving (checklist 14)")
     func invalidateAndCancel() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/stall", faults: [.init(.requestHead, .stall)]) { _ in .ok("") }
@@ -74,7 +74,7 @@ struct SessionRows {
         }
     }
 
-    @Test("checklist 15: finishTasksAndInvalidate lets loads finish and takes no new ones")
+    @Test("finishTasksAndInvalidate lets loads finish and takes no new ones (checklist 15)")
     func finishTasks() async throws {
         try await withHTTPTestServer { origin in
             let latch = Latch()
@@ -102,7 +102,7 @@ struct SessionRows {
         }
     }
 
-    @Test("checklist 168: a session may be called by many tasks at once")
+    @Test("a session may be called by many tasks at once (checklist 168)")
     func manyCallers() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/*") { .ok($0.path) }
@@ -134,7 +134,7 @@ struct SessionRows {
         }
     }
 
-    @Test("checklist 17: dropping a session closes it, and withSession waits for its loads")
+    @Test("dropping a session closes it, and withSession waits for its loads (checklist 17)")
     func dropped() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("x") }

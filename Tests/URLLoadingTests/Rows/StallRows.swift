@@ -50,7 +50,7 @@ struct StallRows {
     ]
 
     @Test(
-        "security 83: a silent peer ends a load by the idle timeout, a patient one by the resource timeout",
+        "a silent peer ends a load by the idle timeout, a patient one by the resource timeout (security 83)",
         arguments: stalls)
     func stall(_ stall: Stall) async throws {
         try await withHTTPTestServer { origin in
@@ -89,7 +89,7 @@ struct StallRows {
         return error
     }
 
-    @Test("security 83: a stall in the handshake", arguments: [HTTPTestServer.Fault.Point.accept, .handshake])
+    @Test("a stall in the handshake (security 83)", arguments: [HTTPTestServer.Fault.Point.accept, .handshake])
     func handshake(_ point: HTTPTestServer.Fault.Point) async throws {
         try await withSecureOrigin { origin, configuration in
             origin.inject(.init(point, .stall))
@@ -104,7 +104,7 @@ struct StallRows {
         }
     }
 
-    @Test("security 83: a peer that reads no body")
+    @Test("a peer that reads no body (security 83)")
     func sending() async throws {
         let large = Data(count: 32 << 20)
         let endless = RequestBody.stream { AsyncStream<[UInt8]>(unfolding: { [UInt8](repeating: 1, count: 100_000) }) }
@@ -127,7 +127,7 @@ struct StallRows {
         }
     }
 
-    @Test("security 83: a host that takes no connection")
+    @Test("a host that takes no connection (security 83)")
     func connecting() async throws {
         // A queue of one that nobody empties: what comes later gets no answer from the kernel.
         let listener = try SocketListener(.ipv4((127, 0, 0, 1), port: 0), backlog: 0)
@@ -164,7 +164,7 @@ struct StallRows {
         }
     }
 
-    @Test("security 83: a resolver that does not answer")
+    @Test("a resolver that does not answer (security 83)")
     func resolving() async throws {
         let gate = BlockingGate()
         defer { gate.open() }
@@ -181,7 +181,7 @@ struct StallRows {
         }
     }
 
-    @Test("security 83: a peer that never stops is stopped by the resource timeout")
+    @Test("a peer that never stops is stopped by the resource timeout (security 83)")
     func endless() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok(.repeated(count: .max, chunked: true)) }
@@ -262,17 +262,17 @@ struct CallersCodeRows {
             })
     }
 
-    @Test("checklist 22: the resource timeout ends a load whose body's sequence is silent")
+    @Test("the resource timeout ends a load whose body's sequence is silent (checklist 22)")
     func silentSequence() async throws {
         try await endsInTime(.resourceTimeout, { $0.resourceTimeout = .milliseconds(50) }, silent)
     }
 
-    @Test("checklist 14: invalidation ends a load whose body's sequence is silent")
+    @Test("invalidation ends a load whose body's sequence is silent (checklist 14)")
     func invalidatedSequence() async throws {
         try await endsInTime(.cancelled, { _ in }, silent) { $0.invalidateAndCancel() }
     }
 
-    @Test("checklist 22: the resource timeout ends a load whose decision takes its time")
+    @Test("the resource timeout ends a load whose decision takes its time (checklist 22)")
     func slowDecision() async throws {
         var decisions = Decisions()
         decisions.redirect = Decision { _ in

@@ -7,7 +7,7 @@ import URLLoadingTesting
 /// What the checklist says of stream tasks.
 @Suite(.timeLimit(.minutes(4)))
 struct StreamRows {
-    @Test("checklist 39: a stream task is a raw TCP connection for reading and writing, by methods and by sequences")
+    @Test("a stream task is a raw TCP connection for reading and writing, by methods and by sequences (checklist 39)")
     func stream() async throws {
         let rig = try StreamRig()
         let task = rig.task()
@@ -29,7 +29,7 @@ struct StreamRows {
         await rig.finish()
     }
 
-    @Test("checklist 39: it may be secure from the beginning, or become so")
+    @Test("it may be secure from the beginning, or become so (checklist 39)")
     func secure() async throws {
         let rig = try StreamRig()
         for fromTheBeginning in [true, false] {
@@ -48,7 +48,7 @@ struct StreamRows {
         await rig.finish()
     }
 
-    @Test("checklist 39: streams take no connection from loads")
+    @Test("streams take no connection from loads (checklist 39)")
     func limits() async throws {
         let rig = try StreamRig { $0.maximumConnectionsPerHost = 1 }
         var streams: [(StreamTask, StreamPeer)] = []

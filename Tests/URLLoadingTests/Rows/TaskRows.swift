@@ -8,7 +8,7 @@ import URLLoadingTesting
 /// What the checklist says of sessions and their tasks, on the async surface.
 @Suite(.timeLimit(.minutes(4)))
 struct TaskRows {
-    @Test("checklist 1, 9: a session's kind is fixed by the configuration it was made with")
+    @Test("a session's kind is fixed by the configuration it was made with (checklist 1, 9)")
     func kinds() {
         var configuration = Configuration.ephemeral
         let session = Session(configuration)
@@ -18,7 +18,7 @@ struct TaskRows {
         )
     }
 
-    @Test("checklist 7, 36: a body is delivered piece by piece as it arrives, or whole at the end")
+    @Test("a body is delivered piece by piece as it arrives, or whole at the end (checklist 7, 36)")
     func incrementally() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok(.chunks(["one"])) }
@@ -39,7 +39,7 @@ struct TaskRows {
         }
     }
 
-    @Test("checklist 8: many sessions, each with many tasks, side by side")
+    @Test("many sessions, each with many tasks, side by side (checklist 8)")
     func many() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/*") { .ok($0.path) }
@@ -55,7 +55,7 @@ struct TaskRows {
         }
     }
 
-    @Test("checklist 15, 16: a session has ended when its last task has had its last event, once")
+    @Test("a session has ended when its last task has had its last event, once (checklist 15, 16)")
     func ended() async throws {
         final class Last: LoadObserver {
             let completed = Atomic<Int>(0)
@@ -78,7 +78,7 @@ struct TaskRows {
         }
     }
 
-    @Test("checklist 17: a session that nobody holds finishes its tasks; a scope ends with its session")
+    @Test("a session that nobody holds finishes its tasks; a scope ends with its session (checklist 17)")
     func scopes() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok(.chunks(["one", .pause(.milliseconds(20)), "two"])) }
@@ -103,7 +103,7 @@ struct TaskRows {
         }
     }
 
-    @Test("checklist 35: progress without anybody listening, up and down")
+    @Test("progress without anybody listening, up and down (checklist 35)")
     func progress() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { .ok(.bytes($0.body)) }
@@ -133,7 +133,7 @@ struct TaskRows {
         }
     }
 
-    @Test("checklist 43: what was read is the reader's alone")
+    @Test("what was read is the reader's alone (checklist 43)")
     func notRetained() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok(.repeated(count: 10_000_000)) }

@@ -17,7 +17,7 @@ struct UploadRows {
 
     // MARK: What is sent
 
-    @Test("checklist 121-124: length and type are computed unless the caller says; a length or chunks, never both")
+    @Test("length and type are computed unless the caller says; a length or chunks, never both (checklist 121-124)")
     func framing() async throws {
         let file = try TemporaryFile(Data("0123456789".utf8), name: "ten.txt")
         try await withHTTPTestServer { origin in
@@ -53,7 +53,7 @@ struct UploadRows {
     }
 
     @Test(
-        "checklist 127: a large file goes out as it is, in the clear and over TLS, from any offset",
+        "a large file goes out as it is, in the clear and over TLS, from any offset (checklist 127)",
         arguments: [false, true])
     func files(isSecure: Bool) async throws {
         let size = 3 << 20
@@ -149,7 +149,7 @@ struct UploadRows {
 
     // MARK: Again
 
-    @Test("checklist 125: a demanded body is asked for at the first send and at every other")
+    @Test("a demanded body is asked for at the first send and at every other (checklist 125)")
     func demanded() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .redirect("/next", status: .temporaryRedirect) }

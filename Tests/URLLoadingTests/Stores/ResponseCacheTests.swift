@@ -63,7 +63,7 @@ import URLLoadingWire
         #expect(cache.memoryUsage == 0)
     }
 
-    @Test func `checklist 100: memory only stays off the disk`() throws {
+    @Test func `memory only stays off the disk (checklist 100)`() throws {
         try withStoreFolder { folder in
             let cache = ResponseCache(directory: folder)
             let page = try request("m")

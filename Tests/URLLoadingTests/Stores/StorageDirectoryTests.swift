@@ -30,7 +30,7 @@ struct StorageDirectoryTests {
         return configuration
     }
 
-    @Test("checklist 2: what a session keeps in its directory is there for the next one, and in no other place")
+    @Test("what a session keeps in its directory is there for the next one, and in no other place (checklist 2)")
     func kept() async throws {
         try await withFolder { folder in
             try await withHTTPTestServer { origin in

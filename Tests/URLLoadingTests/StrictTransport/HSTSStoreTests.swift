@@ -50,7 +50,7 @@ struct HSTSStoreTests {
         }
     }
 
-    @Test("security 30: what a subdomain says is its own affair")
+    @Test("what a subdomain says is its own affair (security 30)")
     func subdomains() throws {
         let store = HSTSStore()
         try note(store, "max-age=1000; includeSubDomains", from: "https://a.org")
@@ -90,7 +90,7 @@ struct HSTSStoreTests {
         #expect(table.hosts.count == HSTSTable.most && table.hosts["h0.a.org"] == nil)
     }
 
-    @Test("security 30: it is there after a restart, and for others; and gone when it is forgotten")
+    @Test("it is there after a restart, and for others; and gone when it is forgotten (security 30)")
     func restart() async throws {
         let folder = Folder()
         defer { withExtendedLifetime(folder) {} }

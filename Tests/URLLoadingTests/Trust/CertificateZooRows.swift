@@ -33,7 +33,7 @@ struct CertificateZooRows {
         ) { try await expect(.certificateUntrusted, $0) }
     }
 
-    @Test("security 35: an authority vouches for the names it may vouch for, and as deep as it may")
+    @Test("an authority vouches for the names it may vouch for, and as deep as it may (security 35)")
     func constraints() async throws {
         try await withTrust(through: { try $0.intermediate(commonName: "Ours", permittedNames: ["localhost"]) }) {
             try await expect(nil, $0)
@@ -63,7 +63,7 @@ struct CertificateZooRows {
         try await withTrust { rig in try await expect(nil, rig) { $0.minimumStrength = .bits128 } }
     }
 
-    @Test("security 38: a stapled status is heard when asked for")
+    @Test("a stapled status is heard when asked for (security 38)")
     func staples() async throws {
         try await withTrust { rig in
             try await expect(nil, rig) { $0.ocspStapling = .ifPresent }

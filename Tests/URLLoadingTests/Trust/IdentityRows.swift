@@ -25,7 +25,7 @@ struct IdentityRows {
     }
 
     @Test(
-        "checklist 80: the identity of the configuration is given to the hosts it is for",
+        "the identity of the configuration is given to the hosts it is for (checklist 80)",
         arguments: [Configuration.TLS.Version.tls12, .tls13])
     func configured(_ version: Configuration.TLS.Version) async throws {
         try await asking(version) { rig in
@@ -64,7 +64,7 @@ struct IdentityRows {
     }
 
     @Test(
-        "checklist 66: a decision is asked who we are, and hears whom the server would believe",
+        "a decision is asked who we are, and hears whom the server would believe (checklist 66)",
         arguments: [true, false])
     func decided(_ requires: Bool) async throws {
         try await asking(requires: requires) { rig in
@@ -94,7 +94,7 @@ struct IdentityRows {
         }
     }
 
-    @Test("security 15: a renewed identity finds no connection and no session of the other")
+    @Test("a renewed identity finds no connection and no session of the other (security 15)")
     func renewed() async throws {
         try await asking { rig in
             var configuration = rig.trusting
@@ -113,7 +113,7 @@ struct IdentityRows {
     }
 
     /// What is in use while the identity is renewed ends as who it was, and is nobody's after that.
-    @Test("security 15: nor does it find one that was in use meanwhile")
+    @Test("nor does it find one that was in use meanwhile (security 15)")
     func renewedMeanwhile() async throws {
         try await asking { rig in
             var configuration = rig.trusting

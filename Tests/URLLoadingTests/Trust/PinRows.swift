@@ -16,7 +16,7 @@ struct PinRows {
         return configuration
     }
 
-    @Test("security 37: a key or a certificate of the chain must match, where there are pins for the host")
+    @Test("a key or a certificate of the chain must match, where there are pins for the host (security 37)")
     func matching() async throws {
         try await withTrust { rig in
             let leaf = try rig.leaf
@@ -50,7 +50,7 @@ struct PinRows {
         }
     }
 
-    @Test("security 37: what is shown beside the chain matches no pin")
+    @Test("what is shown beside the chain matches no pin (security 37)")
     func decoys() async throws {
         let decoy = try TestCertificateAuthority(commonName: "Pinned")
         let pin = TLS.Pin.publicKey(sha256: try #require(Certificate(pem: decoy.pem)).publicKeySHA256)
@@ -89,7 +89,7 @@ struct PinRows {
         }
     }
 
-    @Test("security 20: pins hold on resumed sessions, and what was kept serves no other pins")
+    @Test("pins hold on resumed sessions, and what was kept serves no other pins (security 20)")
     func resumed() async throws {
         try await withTrust { rig in
             var configuration = try pinned(rig.trusting, "*", [.publicKey(sha256: try rig.leaf.publicKeySHA256)])

@@ -8,7 +8,7 @@ import URLLoadingTesting
 /// Checklist 66, 67, 69, 77, 81, 82: whoever wants to decides whether a server is to be trusted, while the handshake waits.
 @Suite(.timeLimit(.minutes(4)))
 struct TrustDecisionRows {
-    @Test("checklist 81, 82: a decision sees what was shown and what failed, and lets an untrusted server pass")
+    @Test("a decision sees what was shown and what failed, and lets an untrusted server pass (checklist 81, 82)")
     func accepts() async throws {
         try await withTrust { rig in
             try await withSession(rig.strict, decisions: rig.accepting) {
@@ -32,7 +32,7 @@ struct TrustDecisionRows {
         }
     }
 
-    @Test("checklist 82: a decision refuses a server that is trusted; the peer is gone, and nothing was sent")
+    @Test("a decision refuses a server that is trusted; the peer is gone, and nothing was sent (checklist 82)")
     func refuses() async throws {
         try await withTrust { rig in
             for (answer, reason) in [
@@ -49,7 +49,7 @@ struct TrustDecisionRows {
         }
     }
 
-    @Test("checklist 75: by default it is as if nobody had been asked", arguments: [false, true])
+    @Test("by default it is as if nobody had been asked (checklist 75)", arguments: [false, true])
     func defaults(_ isTrusted: Bool) async throws {
         try await withTrust { rig in
             for answer in [ChallengeDecision.performDefaultHandling, .use(Credential(user: "u", password: "p"))] {
@@ -218,7 +218,7 @@ struct TrustDecisionRows {
 
     // MARK: Whose decision
 
-    @Test("checklist 66, 67, 69: the session's decision goes first, the load's own is asked where there is none")
+    @Test("the session's decision goes first, the load's own is asked where there is none (checklist 66, 67, 69)")
     func order() async throws {
         try await withTrust { rig in
             let refusing = rig.decision { _ in .rejectProtectionSpace }
@@ -252,7 +252,7 @@ struct TrustDecisionRows {
     }
 
     @Test(
-        "security 20: a decision holds on resumed sessions: it is asked again, of what was shown then",
+        "a decision holds on resumed sessions: it is asked again, of what was shown then (security 20)",
         arguments: [true, false])
     func resumed(_ stays: Bool) async throws {
         try await withTrust { rig in

@@ -7,7 +7,7 @@ import URLLoadingTesting
 /// Where else somebody proves who he is: at proxies, on streams, and on connections that serve several hosts.
 @Suite(.timeLimit(.minutes(4)))
 struct TrustPlacesRows {
-    @Test("checklist 88: a proxy is trusted by decision as an origin is, and the challenge says which it is")
+    @Test("a proxy is trusted by decision as an origin is, and the challenge says which it is (checklist 88)")
     func proxies() async throws {
         try await withTrust { rig in
             try await withTestProxy(.init(.http, tls: .init(rig.identity))) { proxy in

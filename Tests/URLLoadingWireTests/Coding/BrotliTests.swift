@@ -33,13 +33,13 @@ import Testing
         #expect(try decode("br", []).isEmpty, "no byte at all is empty content")
     }
 
-    @Test("security 49: cut") func truncated() {
+    @Test("cut (security 49)") func truncated() {
         for end in 1..<Self.whole.count {
             #expect(violation { _ = try decode("br", Array(Self.whole[..<end])) } == .truncatedContent, "\(end)")
         }
     }
 
-    @Test("security 49: damage ends, and the same however it is cut") func damaged() {
+    @Test("damage ends, and the same however it is cut (security 49)") func damaged() {
         for place in Self.whole.indices {
             for bit in 0..<8 as Range<UInt8> {
                 var broken = Self.whole
@@ -76,7 +76,7 @@ import Testing
         }
     }
 
-    @Test("security 48: one layer can be a bomb") func bombs() throws {
+    @Test("one layer can be a bomb (security 48)") func bombs() throws {
         let harmless = Coded.brotli([UInt8](repeating: 0, count: 4 << 20))
         #expect(try decode("br", harmless, room: 1 << 16).count == 4 << 20, "below the threshold")
         let bomb = Coded.brotli([UInt8](repeating: 0, count: 64 << 20))

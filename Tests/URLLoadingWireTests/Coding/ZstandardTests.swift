@@ -58,7 +58,7 @@ import Testing
         #expect(try decode("zstd", []).isEmpty, "no byte at all is empty content")
     }
 
-    @Test("security 49: cut") func truncated() {
+    @Test("cut (security 49)") func truncated() {
         for coded in [
             Self.whole, Coded.zstd(Self.text, checksum: false, sized: false), Coded.skippable(bytes("skipped")),
         ] {
@@ -72,7 +72,7 @@ import Testing
         }
     }
 
-    @Test("security 49: a damaged byte never gives other content, however it is cut") func damaged() {
+    @Test("a damaged byte never gives other content, however it is cut (security 49)") func damaged() {
         for place in Self.whole.indices {
             for bit in 0..<8 as Range<UInt8> {
                 var broken = Self.whole
@@ -129,7 +129,7 @@ import Testing
         (0..<blocks).reduce(into: magic + [0, 0x58]) { $0 += [0x02 | ($1 == blocks - 1 ? 1 : 0), 0, 0x10, 0] }
     }
 
-    @Test("security 48: one layer can be a bomb") func bombs() throws {
+    @Test("one layer can be a bomb (security 48)") func bombs() throws {
         #expect(try decode("zstd", Self.bomb(32), room: 1 << 16).count == 4 << 20, "below the threshold")
         #expect(violation { _ = try decode("zstd", Self.bomb(33), room: 1 << 16) } == .contentDecodingLimit)
         #expect(
@@ -142,7 +142,7 @@ import Testing
         #expect(violation { _ = try decode("zstd", Self.whole, limits: limits) } == .contentDecodingLimit)
     }
 
-    @Test("security 48: work that comes to nothing is bounded like content") func hiddenBombs() throws {
+    @Test("work that comes to nothing is bounded like content (security 48)") func hiddenBombs() throws {
         let skips = Coded.skippable([UInt8](repeating: 0, count: 6 << 20))
         #expect(try decode("zstd", skips).isEmpty, "on the wire nothing was hidden")
         for (coding, coded) in [("zstd, br", Coded.brotli(skips)), ("zstd, zstd", Coded.zstd(skips))] {

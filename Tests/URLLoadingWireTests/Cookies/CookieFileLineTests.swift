@@ -27,7 +27,7 @@ struct CookieFileLineTests {
     func refused(_ text: String) { #expect(CookieFileLine(text) == nil) }
 
     @Test(
-        "security 28: nothing in a cookie forges a line",
+        "nothing in a cookie forges a line (security 28)",
         arguments: ["\t", "\n", "\r", "\0", "x\nexample.com\tTRUE\t/\tFALSE\t0\tevil\t1"])
     func forgery(_ text: String) {
         for change in [\CookieFileLine.name, \.value, \.path, \.domain] as [WritableKeyPath<CookieFileLine, String>] {

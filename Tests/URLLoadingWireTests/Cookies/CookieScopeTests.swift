@@ -16,7 +16,7 @@ struct CookieScopeTests {
         #expect(CookieScope.matches(domain: domain, host: host, hostIsAddress: false) == matches)
     }
 
-    @Test("security 22: an address lies below nothing")
+    @Test("an address lies below nothing (security 22)")
     func addresses() {
         #expect(CookieScope.matches(domain: "127.0.0.1", host: "127.0.0.1", hostIsAddress: true))
         #expect(!CookieScope.matches(domain: "0.0.1", host: "127.0.0.1", hostIsAddress: true))
@@ -43,7 +43,7 @@ struct CookieScopeTests {
     func defaults(_ target: String, _ path: String) { #expect(CookieScope.defaultPath(of: target.utf8) == path) }
 
     @Test(
-        "security 21: suffixes under which anybody may register",
+        "suffixes under which anybody may register (security 21)",
         arguments: [
             ("com", true), ("co.uk", true), ("example.com", false), ("github.io", true), ("kawasaki.jp", true),
             ("city.kawasaki.jp", false),

@@ -190,7 +190,7 @@ import Testing
         #expect(throws: (any Error).self) { try play.conversation.begin(Job(.retrieve, FTPPath("/b"))) }
     }
 
-    @Test("security 61: users and passwords that would forge commands")
+    @Test("users and passwords that would forge commands (security 61)")
     func injection() throws {
         for (user, password) in [("a\r\nDELE x", "p"), ("a", "p\nSTOR y"), ("a\0", "p")] {
             var play = try start(Job(.retrieve, FTPPath("/a")))

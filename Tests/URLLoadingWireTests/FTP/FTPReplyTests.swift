@@ -110,7 +110,7 @@ import Testing
     }
 
     @Test(
-        "security 61: no path forges a command",
+        "no path forges a command (security 61)",
         arguments: ["/a%0d%0aDELE%20b", "/a%0Ab", "/a%00b", "/a;type=x", "/a%zz"])
     func badPaths(url: String) { #expect(throws: WireViolation.self) { _ = try FTPPath(url) } }
 }

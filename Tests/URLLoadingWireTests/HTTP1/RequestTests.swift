@@ -56,7 +56,7 @@ import Testing
         ("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1 \r\na\r\n", .malformedChunkSize),
     ]
 
-    @Test("security 45: refuses") func refuses() {
+    @Test("refuses (security 45)") func refuses() {
         for (wire, code) in Self.refused {
             #expect(runEveryWay(HTTP1Codec(role: .server), bytes(wire)).violation == code, "\(wire.debugDescription)")
             #expect(runEveryWay(HTTP1Codec(role: .server), bytes(wire + "tail\r\n\r\n")).violation == code)

@@ -125,7 +125,7 @@ import Testing
     }()
 
     /// Security 47: nothing a peer sends is collected without end; each limit holds to the byte.
-    @Test("security 47: limits") func limits() throws {
+    @Test("limits (security 47)") func limits() throws {
         let codec = try client(limits: Self.small)
         let ok = "HTTP/1.1 204 OK\r\n"
         let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"

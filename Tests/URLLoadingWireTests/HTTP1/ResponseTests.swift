@@ -112,7 +112,7 @@ import Testing
     }
 
     /// Security 46: what follows an answer is never an answer, and ends the connection.
-    @Test("security 46: a tail", arguments: samples.filter { !$0.untilClose }) func tail(_ sample: Sample) throws {
+    @Test("a tail (security 46)", arguments: samples.filter { !$0.untilClose }) func tail(_ sample: Sample) throws {
         let codec = try client(sample.method)
         for tail in ["x", "\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"] {
             let result = runEveryWay(codec, bytes(sample.wire + tail))

@@ -36,7 +36,7 @@ import Testing
     }
 
     /// Security 44: the caller's framing fields may only agree with what is sent.
-    @Test("security 44: framing fields") func framing() throws {
+    @Test("framing fields (security 44)") func framing() throws {
         #expect(try sent(.put, "/", ["content-length": "5"], .length(5)).hasSuffix("h\r\nContent-Length: 5\r\n\r\n"))
         #expect(try sent(.get, "/", ["content-length": "0"]).hasSuffix("h\r\nContent-Length: 0\r\n\r\n"))
         #expect(
@@ -65,7 +65,7 @@ import Testing
     }
 
     /// Security 24, 43: no control character leaves, wherever the caller puts it.
-    @Test("security 24, 43: control characters") func controls() {
+    @Test("control characters (security 24, 43)") func controls() {
         for bad in ["\r", "\n", "\0", "\r\n", "\u{7f}", "\u{1b}"] {
             #expect(violation { _ = try sent(.get, "/a\(bad)b") } == .malformedTarget)
             #expect(violation { _ = try sent(Method("GET\(bad)X")) } == .malformedMethod)

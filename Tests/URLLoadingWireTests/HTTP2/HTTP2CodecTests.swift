@@ -143,7 +143,7 @@ import Testing
         ok + field("content-length", "-1"), field(":status", "101"), ok + field("", "a"),
     ]
 
-    @Test("security 54: a stream error, and the connection goes on", arguments: malformed.indices)
+    @Test("a stream error, and the connection goes on (security 54)", arguments: malformed.indices)
     func refused(_ index: Int) throws {
         let wire = Self.settings + Self.headers(Self.malformed[index]) + Self.headers(Self.ok, 5, stream: 3)
         for pieces in [wire.count, 1] {
@@ -157,7 +157,7 @@ import Testing
         }
     }
 
-    @Test("security 50: heads have an end")
+    @Test("heads have an end (security 50)")
     func heads() throws {
         var limits = HTTP2Limits()
         limits.headSize = 500
@@ -178,7 +178,7 @@ import Testing
     }
 
     @Test(
-        "security 51: frames without use",
+        "frames without use (security 51)",
         arguments: [
             frame(6, 0, 0, [UInt8](repeating: 0, count: 8)), frame(4, 0, 0), frame(0, 0, 1),
             frame(2, 0, 1, [0, 0, 0, 0, 1]),
@@ -196,7 +196,7 @@ import Testing
     }
 
     @Test(
-        "security 51: frames on a stream that has ended",
+        "frames on a stream that has ended (security 51)",
         arguments: [
             frame(0, 1, 1), frame(0, 0, 1, [7]), headers(ok, 5), headers(ok, 4), frame(8, 0, 1, [0, 0, 0, 1]),
             frame(2, 0, 1, [0, 0, 0, 0, 1]),
@@ -208,7 +208,7 @@ import Testing
     }
 
     @Test(
-        "security 51: what was on its way when we ended a stream is no flood, more than that is",
+        "what was on its way when we ended a stream is no flood, more than that is (security 51)",
         arguments: [
             (16384, 16, 100), (100, 500, 1), (1, 1600, 1),
         ])
@@ -237,7 +237,7 @@ import Testing
     }
 
     @Test(
-        "security 53, 56: pushes, other protocols, frames too large",
+        "pushes, other protocols, frames too large (security 53, 56)",
         arguments: [
             (settings + frame(5, 4, 1, [0, 0, 0, 2] + ok), "http2Violation", 1),
             (Array("HTTP/1.1 400 Bad Request\r\n\r\n".utf8), "notHTTP2", 1),
