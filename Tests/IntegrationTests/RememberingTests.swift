@@ -89,9 +89,9 @@ struct RememberingTests {
             }
             let url = origin.url("/")
             let answers = try await [
-                run("protocol", url), run("protocol", url), run("revalidate", url), run("stored", url),
-                run("stored-only", url),
-                run("reload", url), run("reload-all", url), run("stored-only", origin.url("/other")),
+                run("protocol", url), run("protocol", url), run("revalidate", url), run("cache-else-load", url),
+                run("only-if-cached", url),
+                run("reload", url), run("reload-all", url), run("only-if-cached", origin.url("/other")),
             ]
             #expect(
                 answers.dropLast() == [

@@ -91,14 +91,17 @@ struct ResumableUploadTests {
         let folder = try TemporaryFolder()
         try Data("hello".utf8).write(to: URL(filePath: folder.path + "/a"))
         try await withHTTPTestServer { origin in
-            origin.route("/") {
-                .ok("\($0.method) \(String(decoding: $0.body, as: UTF8.self)) \($0.headers[.contentType] ?? "-")")
+            // A URL that ends with a slash gets the file's name, as curl does it.
+            for path in ["/", "/a"] {
+                origin.route(path) {
+                    .ok("\($0.method) \(String(decoding: $0.body, as: UTF8.self)) \($0.headers[.contentType] ?? "-")")
+                }
             }
             let url = origin.url().absoluteString
             for (arguments, input, text) in [
-                (["-T", "a"], nil, "PUT hello application/octet-stream"),
-                (["-T", "-", "-X", "POST"], "in", "POST in application/octet-stream"),
-                (["-T", "a", "--resumable", "s"], nil, "PUT hello application/octet-stream"),
+                (["-T", "a"], nil, "PUT hello -"),
+                (["-T", "-", "-X", "POST"], "in", "POST in -"),
+                (["-T", "a", "--resumable", "s"], nil, "PUT hello -"),
             ] as [([String], String?, String)] {
                 let result = try await Running.urlload(arguments + [url], input: input, in: folder)
                 #expect(result.text == text && result.code == 0, "\(result.text) \(result.errors)")
