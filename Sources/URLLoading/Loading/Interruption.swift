@@ -32,7 +32,7 @@ extension Interruption {
         handle.clock.schedule(slot, at: deadline)
         let race = Race<Answer>(handle.leaked)
         let task = Task {
-            // The slot may have another user by now, who looks again and waits on.
+            // The slot may have another user by now, which checks its own condition and waits again.
             if race.finish(await work()) { slot.wake() }
         }
         while true {
@@ -49,8 +49,8 @@ extension Interruption {
 }
 
 extension LoadHandle {
-    /// Puts a question to the caller, and waits for the answer, its deadline, or the end of the load. The connect
-    /// timeout stands still meanwhile.
+    /// Calls a decision, and waits for its answer, its deadline, or the end of the load. The connect timeout is
+    /// suspended meanwhile.
     /// - Parameter asker: calls the decision; nil to call it directly.
     @inline(never)
     func ask<Question: Sendable, Answer: Sendable>(
