@@ -35,7 +35,8 @@ extension LoadMetrics {
 
         // MARK: The connection
 
-        /// The protocol by its ALPN name, `http/1.1` or `http/1.0`; `ftp`, with TLS or without; `nil` if there was no connection.
+        /// The protocol by its ALPN name, `http/1.1` or `http/1.0`; `ftp`, with TLS or without; `nil` if there was no
+        /// connection.
         public var protocolName: String? { record.protocolName }
         /// A number for the connection, unique in this process; `nil` if there was none.
         public var connectionID: Int? { record.facts?.identifier }
