@@ -146,7 +146,7 @@ final class DownloadWork: Sendable {
         } catch {
             throw (error as? LoadError) ?? LoadError(.cannotCreateFile, phase: .receiving, party: .system)
         }
-        // An error page goes to another file, so another download may use the partial file.
+        // An error page is written to another file, so another download may use the partial file.
         if let held, held !== file { held.unclaim() }
         // While the load holds the file, it is again removed with its last reference.
         file.unkeep()

@@ -207,9 +207,9 @@ public struct ResumeToken: Sendable, CustomStringConvertible {
 
     private static func refusal(_ error: IOFailure) -> LoadError {
         switch Refusal(error) {
-        case .foreign?: return refused("its file is not where such files are")
+        case .foreign?: return refused("its file is not in a folder of partial downloads")
         case .changed?: return refused("its file was changed")
-        case .inUse?: return refused("somebody goes on with it already")
+        case .inUse?: return refused("another download uses it already")
         case .used?: return refused("its download is complete")
         case nil:
             guard case .system(let number) = error.code else { return LoadError(file: error, .preparing) }

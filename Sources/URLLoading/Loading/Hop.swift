@@ -22,7 +22,7 @@ struct Hop: Sendable {
     }
 }
 
-/// What a request of a load is for, where that changes how the request is sent.
+/// The purpose of a request, where it changes how the request is sent.
 enum RequestPurpose: Sendable {
     case plain
     /// Fetches anew what the cache served stale (RFC 5861 §3).

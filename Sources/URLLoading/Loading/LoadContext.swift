@@ -108,7 +108,7 @@ final class LoadContext: ConnectionClient {
         decisions?.bodyProvider ?? core.decisions?.bodyProvider
     }
 
-    /// The decision about storing the response; nil for downloads, whose bodies are not stored.
+    /// The decision about storing the response; nil for downloads, for which it is not called.
     var cacheDecision: Decision<CachedResponse, CacheDecision>? {
         if case .file = consumer { return nil }
         return asker?.decidesWhatIsKept ?? true ? decisions?.cache ?? core.decisions?.cache : nil
@@ -177,6 +177,6 @@ extension LoadError {
     static func noBody(_ url: URL) -> LoadError {
         LoadError(
             .badRequest, phase: .preparing, party: .local, url: url,
-            detail: "its body is demanded, and no decision bodyProvider gives one")
+            detail: "the body is .provided, but no decision bodyProvider is set")
     }
 }

@@ -4,14 +4,14 @@ import FoundationEssentials
 import URLLoadingWire
 
 enum RedirectPlan {
-    /// Not a redirect, or one without a usable Location: the response is the result.
+    /// Not a redirect, or one without a Location: the response is the result.
     case deliver
     case follow(Request)
     /// The redirect must not be followed. If there is a request to propose, the decision is called nevertheless,
     /// because it may take the response as it is.
     case refuse(LoadError, Request?)
 
-    @inline(never)  // What is inlined into the line makes its frame, and every load's, larger.
+    @inline(never)  // Inlined, it would enlarge the stack frame of every load.
     static func make(_ exchange: any Exchange, _ request: Request, followed: Int, maximum: Int) -> RedirectPlan {
         var answered = request
         // A handler may have sent another request, whose URL is the base of the redirect.
@@ -27,21 +27,22 @@ enum RedirectPlan {
         if to == "file" || to == "data", from != to {
             return .refuse(
                 LoadError(
-                    .redirectRefused, phase: .redirecting, party: .local, detail: "only \(to ?? "") may redirect to it"),
+                    .redirectRefused, phase: .redirecting, party: .local,
+                    detail: "only a URL with the scheme \(to ?? "") may redirect to it"),
                 proposed)
         }
         return followed < maximum ? .follow(proposed) : .refuse(tooMany(followed), proposed)
     }
 
     private static func tooMany(_ followed: Int) -> LoadError {
-        LoadError(.tooManyRedirects, phase: .redirecting, party: .remote, detail: "\(followed) followed")
+        LoadError(.tooManyRedirects, phase: .redirecting, party: .remote, detail: "after \(followed) redirects")
     }
 
     static func make(_ head: HTTPHead, _ request: Request, followed: Int, maximum: Int) -> RedirectPlan {
         guard isRedirect(head.status), let location = head.headers.values(of: .location).first else { return .deliver }
         guard let next = resolve(location, request.url, isWebSocket: request.headers[.upgrade] == "websocket") else {
             return .refuse(
-                LoadError(.badRedirect, phase: .redirecting, party: .remote, detail: "Location is no URL reference"),
+                LoadError(.badRedirect, phase: .redirecting, party: .remote, detail: "the Location is not a valid URL"),
                 nil)
         }
         // A server must not redirect a load to a local file (security 58).

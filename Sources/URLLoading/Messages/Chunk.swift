@@ -72,7 +72,7 @@ extension [UInt8] {
     }
 }
 
-/// The buffer that chunks refer to. Only the connection writes to it, and only the part that no chunk refers to.
+/// The buffer that chunks refer to. Only the connection writes to it, and only while no chunk refers to it.
 final class ChunkStorage: @unchecked Sendable {
     let base: UnsafeMutableRawPointer
     let capacity: Int

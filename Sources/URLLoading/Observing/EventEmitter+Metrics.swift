@@ -23,7 +23,7 @@ extension EventEmitter {
         local?.mark(.responseStart)
     }
 
-    /// Ends the local record. A failure that a server's transaction already reports is not reported again.
+    /// Ends the local record with a failure, or drops it if a server's transaction already reports that failure.
     func failedLocally(_ error: LoadError) {
         guard error.phase != .preparing, transactionCount == countBefore else {
             local = nil

@@ -49,7 +49,7 @@ final class EventEmitter: EventSink, @unchecked Sendable {
     /// - Parameter isHeard: true if a driver will be notified of the events, in addition to the observers.
     static func make(_ request: Request, _ observers: [any LoadObserver], isHeard: Bool) -> EventEmitter? {
         #if DEBUG
-        let isHeard = true // Debug builds check the order of events for every load.
+        let isHeard = true  // Debug builds check the order of events for every load.
         #endif
         guard isHeard || !observers.isEmpty else { return nil }
         return EventEmitter(LoadIdentity(request), observers)

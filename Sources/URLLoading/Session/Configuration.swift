@@ -182,7 +182,7 @@ public struct Configuration: Sendable {
 
     // MARK: Limits
 
-    /// The limits of a response's size.
+    /// The limits on the size of responses, and on the work that they cause.
     public var limits = Limits()
 
     /// Limits on the memory and work that a peer can cause. Each is at least 0 and cannot be disabled. Numbers above

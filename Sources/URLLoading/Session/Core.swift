@@ -30,7 +30,7 @@ final class Core: Sendable {
     /// Marks cached responses that only this session may reuse, because its own login or certificate obtained them.
     let cacheMark = "\(UInt64.random(in: 0 ... .max))"
 
-    /// The parts of a session that are made above the module of loads.
+    /// The parts of a session that belong to layers above its loads.
     struct Parts: Sendable {
         let handlers: HandlerLine
         let makeEvents: @Sendable (_ request: Request, _ isHeard: Bool) -> (any EventSink)?

@@ -65,7 +65,7 @@ final class StreamDriver: ConnectionClient, StopListener, @unchecked Sendable {
 
     private func refusal(_ predecessor: LoadContext?) -> LoadError? {
         guard origin != nil else {
-            return LoadError(.badURL, phase: .preparing, party: .local, detail: "no host with a port")
+            return LoadError(.badURL, phase: .preparing, party: .local, detail: "invalid host or port")
         }
         guard core.registry.enter(handle, inPlaceOf: predecessor?.handle) else {
             return LoadError(.sessionInvalidated, phase: .preparing, party: .local, url: url)

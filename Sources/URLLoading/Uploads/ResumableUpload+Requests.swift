@@ -60,7 +60,7 @@ extension ResumableUpload {
     }
 
     private func toResource(_ method: Method) throws(LoadError) -> Request {
-        guard let token else { throw UploadPlan.inconsistent("nowhere to go on") }
+        guard let token else { throw UploadPlan.inconsistent("the server gave no location for the upload") }
         return request.toUpload(at: token.url, method)
     }
 

@@ -65,7 +65,7 @@ final class ResumableUpload {
                     try await setBack(
                         LoadError(
                             .uploadInconsistent, phase: .receiving, party: .remote,
-                            detail: "nothing was taken of what was sent"))
+                            detail: "the server accepted none of the bytes sent"))
                     try await pause(nil)
                 }
                 sentFrom = offset
@@ -184,7 +184,7 @@ final class ResumableUpload {
         else { return }
         if let token {
             // §4.2.2: all responses to one request must name the same location.
-            guard token.url == url else { throw UploadPlan.inconsistent("two places for one upload") }
+            guard token.url == url else { throw UploadPlan.inconsistent("the upload's URL changed") }
             return
         }
         let token = UploadToken(url: url, identity: identity, target: UploadToken.target(of: request))
@@ -222,7 +222,7 @@ final class ResumableUpload {
 
     private func end(of offset: Int64) throws(LoadError) -> Int64 {
         guard let end = limits.end(of: offset, length: length, wanted: options.partSize.map { max(1, $0) }) else {
-            throw UploadPlan.tooLarge("the server takes no part that could be sent")
+            throw UploadPlan.tooLarge("the server accepts no possible part size")
         }
         return end
     }

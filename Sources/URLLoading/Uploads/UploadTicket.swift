@@ -112,14 +112,14 @@ package struct UploadTicket: Sendable {
     package init(_ data: Data) throws(LoadError) {
         let lines = data.split(separator: UInt8(ascii: "\n"), maxSplits: 3, omittingEmptySubsequences: false)
         guard lines.count == 4, lines[0].elementsEqual(Self.version.utf8) else {
-            throw ResumeToken.refused("not what an upload is resumed with")
+            throw ResumeToken.refused("not the resume data of an upload")
         }
         let content = Data(lines[3])
         guard lines[1].elementsEqual(Self.check(lines[2], content).utf8) else { throw ResumeToken.refused("damaged") }
         guard let record = try? JSONDecoder().decode(Record.self, from: Data(lines[2])),
             let made = Self(record, content)
         else {
-            throw ResumeToken.refused("its content makes no sense")
+            throw ResumeToken.refused("its content is invalid")
         }
         self = made
     }

@@ -226,7 +226,7 @@ package final class UploadWork: UploadSteps, Sendable {
             return (state.place, state.questions)
         }
         guard let place, questions <= Self.mostQuestions else {
-            throw UploadPlan.inconsistent("it is asked over and over")
+            throw UploadPlan.inconsistent("the offset was queried too often")
         }
         var question = request.toUpload(at: place, .head)
         // A cached response does not have the current offset.
@@ -246,9 +246,9 @@ package final class UploadWork: UploadSteps, Sendable {
                 state.limits.end(of: offset, length: state.length ?? Self.unknown, wanted: nil), isAgain, state.place
             )
         }
-        if isAgain { throw UploadPlan.inconsistent("nothing was taken of what was sent") }
+        if isAgain { throw UploadPlan.inconsistent("the server accepted none of the bytes sent") }
         guard let end, mayPart || end == state.withLock({ $0.length ?? Self.unknown }) else {
-            throw UploadPlan.tooLarge("the server takes no part that could be sent")
+            throw UploadPlan.tooLarge("the server accepts no possible part size")
         }
         return place == nil ? creation(offset..<end) : try addition(offset..<end)
     }
@@ -265,7 +265,7 @@ package final class UploadWork: UploadSteps, Sendable {
             state.step = .append(range)
             return (state.place, state.length)
         }
-        guard let place else { throw UploadPlan.inconsistent("nowhere to go on") }
+        guard let place else { throw UploadPlan.inconsistent("the server gave no location for the upload") }
         var addition = request.toUpload(at: place, .patch)
         addition.body = range.isEmpty ? .data(Data()) : source.body(range)
         addition.headers[.contentType] = ResumableUploads.mediaType
