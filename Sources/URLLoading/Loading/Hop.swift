@@ -1,4 +1,4 @@
-// One of the requests a load sends, and what it is for.
+// One of the requests that a load sends, and its purpose.
 
 import URLLoadingIO
 import URLLoadingWire

@@ -5,7 +5,7 @@ import Synchronization
 import URLLoadingIO
 import URLLoadingWire
 
-/// Told that the work of a handle was stopped: the driver of a task.
+/// The driver of a task, which is notified when the work of a handle is stopped.
 protocol StopListener: AnyObject, Sendable {
     /// Called once, by the task that stopped the work, after the waits of the work were woken.
     func stopped()

@@ -30,7 +30,7 @@ extension LoadObserver {
 
 /// The identity of the load that an event belongs to.
 public struct LoadIdentity: Sendable, Identifiable, CustomStringConvertible {
-    /// Unique in this process.
+    /// The identifier of the load, unique in this process.
     public let id: UInt64
     /// The caller's request.
     public let request: Request

@@ -9,7 +9,7 @@ import URLLoadingWire
 final class StreamDriver: ConnectionClient, StopListener, @unchecked Sendable {
     let handle: LoadHandle
     let core: Core
-    /// Nil if the caller did not give a host with a port.
+    /// The peer; nil if the caller gave an invalid host or port.
     let origin: Origin?
     let url: URL?
     let state: Lock<StreamState>

@@ -5,7 +5,7 @@ import FoundationEssentials
 import URLLoadingIO
 import URLLoadingWire
 
-/// Used by one task.
+/// A resumable upload in progress. Used by one task.
 final class ResumableUpload {
     let core: Core
     let request: Request

@@ -4,13 +4,13 @@
 import URLLoadingWire
 
 extension FieldName {
-    /// Draft §4.1.1.
+    /// The number of bytes the server has (draft §4.1.1).
     package static let uploadOffset = FieldName("Upload-Offset")
-    /// Draft §4.1.2.
+    /// Whether the request or the server has the last byte (draft §4.1.2).
     package static let uploadComplete = FieldName("Upload-Complete")
-    /// Draft §4.1.3.
+    /// The length of the whole content (draft §4.1.3).
     package static let uploadLength = FieldName("Upload-Length")
-    /// Draft §4.1.4.
+    /// The server's limits (draft §4.1.4).
     package static let uploadLimit = FieldName("Upload-Limit")
     /// Draft, "Draft Version Identification"; will be removed with the RFC.
     package static let uploadInteropVersion = FieldName("Upload-Draft-Interop-Version")
@@ -19,7 +19,7 @@ extension FieldName {
 package enum ResumableUploads {
     /// The interop version of draft 12. A 104 of another version is ignored by either side.
     package static let interopVersion: Int64 = 9
-    /// Draft §6.
+    /// The media type of a part in a PATCH request (draft §6).
     package static let mediaType = "application/partial-upload"
     /// 104 (Upload Resumption Supported), draft §5.
     package static let statusCode = 104

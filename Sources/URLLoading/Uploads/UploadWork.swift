@@ -13,7 +13,7 @@ package final class UploadWork: UploadSteps, Sendable {
         case create(Range<Int64>)
         /// The query of the offset (draft §4.3).
         case ask
-        /// A part, or the rest (draft §4.4).
+        /// The request that appends a part, or the rest (draft §4.4).
         case append(Range<Int64>)
 
         var range: Range<Int64> {
