@@ -1,12 +1,12 @@
-// Messages over one local connection, for programs and for the agent alike.
+// The connection between programs and the background agent, as either side uses it.
 
 import Synchronization
 package import URLLoadingIO
 package import URLLoadingWire
 
-/// One connection between a program and the background agent: frames in, frames out.
+/// A connection between a program and the background agent, which carries frames.
 ///
-/// One task receives; any number send. Closed by ``close()``, by the other side, and by the first violation.
+/// One task receives; any number send. Closed by ``close()``, by the other side, and by the first protocol violation.
 package final class AgentChannel: Sendable {
     package struct Incoming: Sendable {
         package let message: AgentMessage
@@ -29,7 +29,7 @@ package final class AgentChannel: Sendable {
     private let state = Lock(State())
     private let queue: AsyncStream<Outgoing>.Continuation
 
-    /// Bytes that wait for a peer which does not read, before the connection is given up.
+    /// The maximum number of queued bytes for a peer that does not read; beyond it the connection is closed.
     private static let mostQueued = 16 << 20
     private static let readSize = 64 * 1024
 
@@ -50,21 +50,21 @@ package final class AgentChannel: Sendable {
 
     deinit { queue.finish() }
 
-    /// Who is at the other end.
+    /// Returns the identity of the peer process.
     package func peer() throws(IOFailure) -> LocalPeer { try socket.peer() }
 
-    /// Ends the connection: a task that receives gets `nil`, and what is queued is not sent.
+    /// Closes the connection at once: a task that receives gets `nil`, and queued messages are not sent.
     package func close() {
         state.withLock { $0.isOver = true }
         queue.finish()
         token.stop(.cancelled)
     }
 
-    /// Ends the connection once what is queued has been sent.
+    /// Closes the connection once the queued messages have been sent.
     package func finish() { queue.finish() }
 
     /// Queues a message. Never waits.
-    /// - Returns: whether the connection takes it.
+    /// - Returns: whether the connection accepts it.
     @discardableResult
     package func send(_ message: AgentMessage, id: UInt32 = 0, files: [PassedFile] = []) -> Bool {
         guard let bytes = try? message.frame(id: id, descriptorCount: files.count).encoded() else { return false }
@@ -81,8 +81,8 @@ package final class AgentChannel: Sendable {
         return false
     }
 
-    /// The next message; `nil` at the end of the connection.
-    /// - Throws: ``WireViolation`` of the peer: the connection is closed then.
+    /// Returns the next message; `nil` at the end of the connection.
+    /// - Throws: ``WireViolation`` of the peer: the connection is then closed.
     package func receive() async throws(WireViolation) -> Incoming? {
         while true {
             do throws(WireViolation) {
@@ -105,7 +105,7 @@ package final class AgentChannel: Sendable {
     private func next() throws(WireViolation) -> Incoming? {
         try state.withLock { (state) throws(WireViolation) in
             guard let frame = try state.decoder.next() else {
-                // Files come with the first byte of their frame: more than two belong to none.
+                // Descriptors arrive with the first byte of their frame: more than the maximum belong to no frame.
                 guard state.files.count <= AgentFrame.mostDescriptors else {
                     throw WireViolation(.remote, .wrongDescriptorCount)
                 }

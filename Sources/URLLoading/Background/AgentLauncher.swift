@@ -1,11 +1,11 @@
-// Acts on the launch plan.
+// Finds or starts the background agent according to the launch plan.
 
 import Glibc
 import URLLoadingIO
 import URLLoadingWire
 
 package enum AgentLauncher {
-    /// Facts of this process.
+    /// Returns the facts of this process.
     package static func facts(_ environment: [String: String]? = nil) -> LaunchPlan.Facts {
         let user = LocalPeer.ownUser
         var path = [CChar](repeating: 0, count: Int(PATH_MAX) + 1)
@@ -17,12 +17,12 @@ package enum AgentLauncher {
             isSocket: { FileKind.isSocket($0) }, isExecutable: { access($0, X_OK) == 0 })
     }
 
-    /// Connects to the agent, and starts one if that is the plan.
+    /// Connects to the agent, and starts one if the plan says so.
     /// - Throws: ``AgentFailure``.
     package static func open(_ facts: LaunchPlan.Facts) async throws(AgentFailure) -> AgentLink {
         let plan = LaunchPlan.make(facts)
         guard let socket = plan.socket else { throw AgentFailure(.unreachable, plan.description) }
-        // An agent that is just ending may take a connection and close it: it is started again then.
+        // An agent that is about to exit may accept a connection and close it: it is started again then.
         for attempt in 0..<3 {
             do throws(AgentFailure) { return try await AgentLink.open(socket) } catch {
                 guard error.code == .unreachable, attempt < 2 else { throw error }
@@ -53,14 +53,14 @@ package enum AgentLauncher {
         return try await AgentLink.open(socket)
     }
 
-    /// Binds the socket and starts an agent that is given it: a connection made next waits until the agent accepts it.
-    /// Blocks.
+    /// Binds the socket and starts an agent that inherits it: connections wait in the socket's queue until the agent
+    /// accepts them. Blocks.
     private static func spawn(_ executable: String, _ socket: String, _ facts: LaunchPlan.Facts) -> Result<
         Void, AgentFailure
     > {
         do throws(IOFailure) {
             try PrivateFolder.make(facts.stateFolder)
-            // Programs that start at the same moment must not bind twice.
+            // The lock prevents that programs started at the same moment bind the socket twice.
             let lock = try FileLock(facts.stateFolder + "/launch.lock", patience: 10_000)
             defer { withExtendedLifetime(lock) {} }
             if (try? LocalSocket.connect(to: socket)) != nil { return .success(()) }

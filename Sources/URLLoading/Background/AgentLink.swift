@@ -4,7 +4,7 @@ import Synchronization
 package import URLLoadingIO
 package import URLLoadingWire
 
-/// A connection to the agent that has been welcomed: requests and their answers, and what the agent says by itself.
+/// A connection to the agent after its welcome message: requests with their answers, and the agent's announcements.
 package final class AgentLink: Sendable {
     private struct State: Sendable {
         var lastID: UInt32 = 0
@@ -14,7 +14,7 @@ package final class AgentLink: Sendable {
     private let channel: AgentChannel
     private let state = Lock(State())
     package let welcome: AgentMessage.Welcome
-    /// Events, progress and the end of missed events, in order; ends with the connection. For one task.
+    /// The agent's events, progress and the end of missed events, in order; ends with the connection. For one task.
     package let announcements: AsyncStream<AgentMessage>
 
     private init(
@@ -38,8 +38,8 @@ package final class AgentLink: Sendable {
 
     deinit { channel.close() }
 
-    /// Connects, and says hello.
-    /// - Parameter path: of the agent's socket.
+    /// Connects to the agent, and exchanges the first messages.
+    /// - Parameter path: the path of the agent's socket.
     /// - Throws: ``AgentFailure``.
     package static func open(_ path: String, program: String = StorageFolders.program) async throws(AgentFailure)
         -> AgentLink
@@ -69,8 +69,8 @@ package final class AgentLink: Sendable {
     package func close() { channel.close() }
 
     /// Sends a request, and waits for its answer.
-    /// - Throws: ``AgentFailure``: `unreachable` if the connection ended before the answer, `refused` or another code if
-    ///   the agent refused.
+    /// - Throws: ``AgentFailure``: `unreachable` if the connection ended before the answer; `refused` or another code
+    ///   if the agent refused.
     package func request(_ message: AgentMessage, files: [PassedFile] = []) async throws(AgentFailure) -> AgentMessage {
         let answer: AgentMessage
         do {
@@ -107,19 +107,19 @@ package final class AgentLink: Sendable {
     }
 }
 
-/// Why the background agent did not do what was asked.
+/// The reason why the background agent did not carry out a request.
 package struct AgentFailure: Error, Sendable, Equatable, CustomStringConvertible {
     package struct Code: Sendable, Equatable {
         package let name: String
         package init(_ name: String) { self.name = name }
 
-        /// There is no connection to an agent, or it ended.
+        /// The agent cannot be connected to, or the connection ended.
         package static let unreachable = Code("unreachable")
-        /// The agent will not do this.
+        /// The agent refuses the request.
         package static let refused = Code("refused")
-        /// Another live session has the identifier.
+        /// Another running process uses the session identifier.
         package static let identifierInUse = Code("identifierInUse")
-        /// No version of the protocol, or of the journal, in common.
+        /// The program and the agent have no version of the protocol, or of the journal, in common.
         package static let version = Code("version")
         /// The agent cannot write its journal.
         package static let journal = Code("journal")
@@ -127,7 +127,7 @@ package struct AgentFailure: Error, Sendable, Equatable, CustomStringConvertible
     }
     package let code: Code
     package let detail: String
-    /// The process that has what was asked for; 0 without one.
+    /// The process that holds the requested resource; 0 without one.
     package let process: Int64
 
     package init(_ code: Code, _ detail: String, process: Int64 = 0) {

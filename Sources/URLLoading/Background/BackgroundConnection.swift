@@ -1,11 +1,11 @@
-// The program's side of one identifier: keeps the connection to the agent, and hands out what the agent says.
+// The program's connection for one session identifier: keeps it open, and delivers the agent's events.
 
 import FoundationEssentials
 import Synchronization
 package import URLLoadingIO
 package import URLLoadingWire
 
-/// An event that waits for its acknowledgement.
+/// An event that is not acknowledged yet.
 package struct PendingEvent: Sendable {
     package let sequence: Int64
     package let record: TransferRecord
@@ -22,14 +22,14 @@ package actor BackgroundConnection {
 
     private var link: AgentLink?
     private var opening: Task<AgentLink, any Error>?
-    /// Runs while a connection is open: takes what the agent says.
+    /// Receives the agent's announcements while a connection is open.
     private var pump: Task<Void, Never>?
     private var isListening = false
     private var isClosed = false
 
-    /// Events nobody has taken yet, in their order; `nil` at the end of those that were missed.
+    /// The events that were not taken yet, in order; `nil` marks the end of the missed ones.
     private var backlog: [PendingEvent?] = []
-    /// Events taken and not acknowledged: an agent that was started again tells of them once more.
+    /// The events that were taken and not acknowledged: a restarted agent sends them again.
     private var taken: Set<Int64> = []
     private var waiters: [String: CheckedContinuation<Result<PendingEvent, AgentFailure>, Never>] = [:]
     private var progress: [String: ProgressHandler] = [:]
@@ -50,7 +50,7 @@ package actor BackgroundConnection {
         link?.close()
     }
 
-    /// Ends the connection: waits for events fail, and transfers go on.
+    /// Closes the connection: waits for events fail, and transfers continue.
     package func close() {
         isClosed = true
         pump?.cancel()
@@ -64,7 +64,7 @@ package actor BackgroundConnection {
 
     // MARK: The connection
 
-    /// The attached connection, made when it is first needed and again when it was lost.
+    /// Returns the attached connection; opens it on first use, and again after it was lost.
     private func attached() async throws(AgentFailure) -> AgentLink {
         guard !isClosed else { throw AgentFailure(.refused, "the session was invalidated") }
         if let link { return link }
@@ -98,7 +98,7 @@ package actor BackgroundConnection {
         Task { [weak self] in await self?.reconnect() }
     }
 
-    /// Comes back to an agent that was stopped or killed, and asks what became of what is waited for.
+    /// Reconnects to an agent that was stopped or killed, and queries the state of the awaited transfers.
     private func reconnect() async {
         var delay = Duration.milliseconds(20)
         while !isClosed, link == nil {
@@ -119,7 +119,7 @@ package actor BackgroundConnection {
         waiters = [:]
     }
 
-    /// A journal that was damaged has forgotten its transfers: nobody shall wait for them for ever.
+    /// Fails the waits for transfers that the agent does not know, because a damaged journal was discarded.
     private func checkWaiters() async {
         guard !waiters.isEmpty, let known = try? await transfers() else { return }
         let ids = Set(known.map(\.id))
@@ -129,7 +129,7 @@ package actor BackgroundConnection {
         }
     }
 
-    /// Sends a request; once more if the connection was lost before its answer.
+    /// Sends a request, and repeats it once if the connection was lost before its answer.
     package func request(_ message: AgentMessage, files: [PassedFile] = []) async throws(AgentFailure) -> AgentMessage {
         var tries = 0
         while true {
@@ -142,7 +142,7 @@ package actor BackgroundConnection {
         }
     }
 
-    /// Asks for events, from now on and over the end of connections.
+    /// Subscribes to events, also after a reconnection.
     private func listen() async throws(AgentFailure) {
         guard !isListening else { return }
         isListening = true
@@ -152,9 +152,9 @@ package actor BackgroundConnection {
         }
     }
 
-    // MARK: What programs want
+    // MARK: Requests of the program
 
-    /// Returns when the agent has the transfer on its disk.
+    /// Submits a transfer; returns when the agent has stored it on disk.
     package func submit(
         _ id: String, _ order: TransferOrder, _ secrets: TransferSecrets, files: [PassedFile] = []
     ) async throws(AgentFailure) {
@@ -179,7 +179,7 @@ package actor BackgroundConnection {
         _ = try await request(.command(.init(transfer: id, verb: verb, argument: argument)))
     }
 
-    /// What the agent says of itself.
+    /// Returns the agent's welcome message, which describes the agent.
     package func welcome() async throws(AgentFailure) -> AgentMessage.Welcome { try await attached().welcome }
 
     package func acknowledge(_ sequence: Int64) async throws(AgentFailure) {
@@ -187,8 +187,8 @@ package actor BackgroundConnection {
         taken.remove(sequence)
     }
 
-    /// Waits for the end of a transfer; the caller acknowledges it.
-    /// - Parameter progress: hears of bytes.
+    /// Waits for the end of a transfer; the caller acknowledges the event.
+    /// - Parameter progress: receives the byte counts.
     package func end(of id: String, progress handler: ProgressHandler? = nil) async throws(AgentFailure) -> PendingEvent
     {
         progress[id] = handler
@@ -215,10 +215,10 @@ package actor BackgroundConnection {
         waiters.removeValue(forKey: id)?.resume(returning: .failure(.cancelled))
     }
 
-    /// Hands events to a closure, one after another, and acknowledges each when the closure has returned. Returns when the
-    /// calling task is cancelled or the session invalidated.
-    /// - Parameter handle: gets `nil` when all events that were missed have been handled.
-    /// - Throws: ``AgentFailure``; what the closure throws: the event is then not acknowledged.
+    /// Calls a closure for each event, one at a time, and acknowledges the event when the closure has returned. Returns
+    /// when the calling task is cancelled or the session invalidated.
+    /// - Parameter handle: receives `nil` when all missed events have been handled.
+    /// - Throws: ``AgentFailure``; the error of the closure, whose event is then not acknowledged.
     package func handleEvents(_ handle: Handler) async throws {
         guard !hasHandler else { throw AgentFailure(.refused, "the events of this session are handled already") }
         hasHandler = true
@@ -251,7 +251,7 @@ package actor BackgroundConnection {
         handlerWaits = nil
     }
 
-    // MARK: What the agent says
+    // MARK: Announcements of the agent
 
     private func hear(_ message: AgentMessage) {
         switch message {

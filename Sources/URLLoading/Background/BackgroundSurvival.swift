@@ -1,18 +1,19 @@
-/// What transfers of a background session outlive on this system, at least.
+/// The events that transfers of a background session survive on this system, at least.
 ///
-/// The end of the program, normal or not, is outlived in any case.
+/// Transfers always survive the end of the program, normal or not.
 public enum BackgroundSurvival: Sendable, Hashable, CustomStringConvertible {
-    /// Until the service manager stops this unit, which the agent shares with the program. The next start of the program
-    /// goes on with the transfers.
+    /// Survives until the service manager stops this unit, which contains the agent and the program. The next start of
+    /// the program continues the transfers.
     case untilStop(unit: String)
-    /// Until the user's last session ends, for the user does not linger (`loginctl enable-linger`). The next use goes on.
+    /// Survives until the user's last session ends, because lingering is disabled (`loginctl enable-linger`). The next
+    /// use of a background session continues the transfers.
     case untilLogout
-    /// Until the system is started again, and from then on when a program of the user's is started.
+    /// Survives until a reboot. After it, the next start of a program of the user's continues the transfers.
     case untilReboot
-    /// The transfers go on by themselves after the system was started again.
+    /// Survives a reboot: the transfers then continue without a program.
     case reboot
 
-    /// As the agent says it.
+    /// The text in the agent's messages.
     package var text: String {
         switch self {
         case .untilStop(let unit): "untilStop \(unit)"

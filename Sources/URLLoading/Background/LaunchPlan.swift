@@ -1,27 +1,28 @@
-// Where the background agent is found, or how it is started. Pure: everything is passed in.
+// Decides where the background agent is found, or how it is started. Pure: all facts are passed in.
 
-/// The way to a background agent: the first that holds.
+/// The way to reach a background agent: the first case that applies.
 package enum LaunchPlan: Sendable, Equatable, CustomStringConvertible {
-    /// `URLLOADING_AGENT_SOCKET` names the socket; nothing is started.
+    /// `URLLOADING_AGENT_SOCKET` names the socket; the program starts no agent.
     case named(socket: String)
-    /// A service manager, or an agent, listens there.
+    /// A service manager, or an agent, listens on the socket.
     case listening(socket: String)
-    /// The user's service manager is asked to start it.
+    /// The user's service manager starts the agent.
     case userService(socket: String, executable: String)
-    /// A process of its own (setsid(2)). It shares the program's cgroup: a stop of the program's service ends it.
+    /// The program starts the agent as a process of its own (setsid(2)) in the program's cgroup: stopping the program's
+    /// service ends it.
     case spawned(socket: String, executable: String)
     case impossible(String)
 
-    /// What the plan depends on.
+    /// The facts that determine the plan.
     package struct Facts: Sendable {
         package var environment: [String: String]
         package var user: UInt32
         package var userName: String
         /// The folder of the executable.
         package var programFolder: String
-        /// Whether a path is a socket.
+        /// Returns whether a path is a socket.
         package var isSocket: @Sendable (String) -> Bool
-        /// Whether a path can be executed.
+        /// Returns whether a path is executable.
         package var isExecutable: @Sendable (String) -> Bool
 
         package init(
@@ -33,10 +34,10 @@ package enum LaunchPlan: Sendable, Equatable, CustomStringConvertible {
             (self.isSocket, self.isExecutable) = (isSocket, isExecutable)
         }
 
-        /// `/run/user/UID`, or what the environment says.
+        /// `XDG_RUNTIME_DIR` of the environment, or `/run/user/UID`.
         var runtimeFolder: String { Self.absolute(environment["XDG_RUNTIME_DIR"]) ?? "/run/user/\(user)" }
 
-        /// Where the agent keeps its journal and its files.
+        /// The folder of the agent's journal and files.
         package var stateFolder: String {
             (Self.absolute(environment["XDG_STATE_HOME"]) ?? (environment["HOME"] ?? "") + "/.local/state")
                 + "/url-loading"
@@ -44,7 +45,7 @@ package enum LaunchPlan: Sendable, Equatable, CustomStringConvertible {
 
         static func absolute(_ path: String?) -> String? { path.flatMap { $0.hasPrefix("/") ? $0 : nil } }
 
-        /// The agent's executable: named, beside the program, or in PATH.
+        /// The path of the agent's executable: from the environment, beside the program, or in PATH.
         var executable: String? {
             if let named = environment["URLLOADING_AGENT"] { return isExecutable(named) ? named : nil }
             let folders = [programFolder] + (environment["PATH"] ?? "").split(separator: ":").map(String.init)
@@ -62,7 +63,7 @@ package enum LaunchPlan: Sendable, Equatable, CustomStringConvertible {
             return .impossible(
                 "no url-loading-agent beside the program or in PATH; install it, or name it in URLLOADING_AGENT")
         }
-        // One agent for a journal: what was spawned before goes on serving.
+        // Only one agent may use a journal, so an agent that was spawned before is used further.
         if !facts.isSocket(spawned), facts.isSocket(facts.runtimeFolder + "/systemd/private") {
             return .userService(socket: own, executable: executable)
         }

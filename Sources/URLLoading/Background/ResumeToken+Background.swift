@@ -1,4 +1,4 @@
 extension ResumeToken {
-    /// The path of the file with what was loaded so far; `nil` if the bytes are in the token.
+    /// The path of the partial file; `nil` if the bytes are in the token.
     package var heldPath: String? { record.path }
 }

@@ -1,10 +1,10 @@
-// What the background agent must know of a session's configuration.
+// The settings of a session that the background agent needs.
 
 import FoundationEssentials
 import URLLoadingIO
 import URLLoadingWire
 
-/// The part of a configuration that crosses to the agent, without secrets.
+/// The settings of a configuration that are sent to the agent, without secrets.
 package struct SessionSettings: Codable, Sendable, Equatable {
     package var idleTimeout: Duration?
     package var resourceTimeout: Duration?
@@ -19,7 +19,7 @@ package struct SessionSettings: Codable, Sendable, Equatable {
     package init() {}
 }
 
-/// How a program is started when its transfers have something to say and it does not run.
+/// The command that starts a program when its transfers have events and it is not running.
 package struct WakingOrder: Codable, Sendable, Equatable {
     /// The executable and its arguments.
     package var arguments: [String]
@@ -34,7 +34,7 @@ package struct WakingOrder: Codable, Sendable, Equatable {
     }
 }
 
-/// What of a configuration is kept as secrets are.
+/// The settings of a configuration that are stored as secrets.
 package struct SessionSecrets: Codable, Sendable, Equatable {
     package var fields: [[String]] = []
 
@@ -53,13 +53,13 @@ extension SessionSettings {
         maximumRedirects = configuration.maximumRedirects
     }
 
-    /// A configuration for the agent's own sessions.
-    /// - Parameter folder: where downloads grow that have no destination.
+    /// Returns a configuration for the agent's own sessions.
+    /// - Parameter folder: the folder of downloads without a destination.
     package func configuration(_ secrets: SessionSecrets, temporaryDirectory folder: String) -> Configuration {
         var configuration = Configuration.ephemeral
         configuration.cachesInMemory = false
         configuration.idleTimeout = idleTimeout
-        // The agent's own clock counts it: a session here lives for one attempt of many.
+        // The agent enforces the resource timeout itself, because a session here runs one attempt of several.
         configuration.resourceTimeout = nil
         configuration.connectTimeout = connectTimeout
         configuration.userAgent = userAgent

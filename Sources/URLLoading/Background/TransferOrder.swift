@@ -1,19 +1,20 @@
-// What a program asks the background agent to carry out, as it is written down: by name and field, so that an older and
-// a newer build understand each other.
+// The serialised order for a transfer by the background agent. Its fields are named, so that older and newer builds
+// understand each other.
 
 package import FoundationEssentials
 package import URLLoadingIO
 import URLLoadingWire
 
-/// One transfer, without its secrets.
+/// The order for one transfer, without its secrets.
 package struct TransferOrder: Codable, Sendable, Equatable {
     package enum Kind: String, Codable, Sendable { case download, upload }
 
     package var kind: Kind
-    /// Without userinfo and the values of secret parameters: what listings show. ``TransferSecrets`` has the whole.
+    /// The URL for listings, without userinfo and the values of secret parameters. ``TransferSecrets`` has the whole
+    /// URL.
     package var shownURL: String
     package var method: String
-    /// Fields known to be harmless.
+    /// The fields that are never secret.
     package var fields: [[String]]
     package var overrides = RequestSettings()
     /// The caller's name for the transfer.
@@ -21,26 +22,26 @@ package struct TransferOrder: Codable, Sendable, Equatable {
     /// The caller's data, at most ``mostUserData`` bytes.
     package var userData = Data()
 
-    /// The path that a download gets; `nil` for a file of the agent's until its delivery.
+    /// The destination path of a download; `nil` keeps the file with the agent until its delivery.
     package var destination: String?
-    /// The folder of the destination as the program sees it.
+    /// The identity of the destination folder as the program sees it.
     package var destinationFolder: FilePlace?
     package var replaces = true
     package var permissions: UInt16?
     package var requiresSuccess = false
 
-    /// The file that an upload sends.
+    /// The path of the file to upload.
     package var source: String?
     package var sourceStamp: SourceStamp?
 
-    /// 0 to 255; greater goes first.
+    /// The priority, 0 to 255; greater values are served first.
     package var priority: UInt8 = 25
-    /// Nanoseconds since 1970 before which nothing is sent.
+    /// The earliest time of sending, in nanoseconds since 1970.
     package var earliestBegin: Int64?
     package var isDiscretionary = false
-    /// What a download goes on with (``ResumeToken/data``).
+    /// The resume data of a download (``ResumeToken/data``).
     package var resumption: Data?
-    /// Nanoseconds since 1970.
+    /// The time of creation, in nanoseconds since 1970.
     package var created: Int64
 
     package static let mostUserData = 64 * 1024
@@ -51,7 +52,7 @@ package struct TransferOrder: Codable, Sendable, Equatable {
     }
 }
 
-/// What of a transfer is kept in a place of its own, and erased with it.
+/// The secrets of a transfer, stored separately and erased with it.
 package struct TransferSecrets: Codable, Sendable, Equatable {
     package var url: String
     package var fields: [[String]]
@@ -59,11 +60,11 @@ package struct TransferSecrets: Codable, Sendable, Equatable {
     package init(url: String, fields: [[String]]) { (self.url, self.fields) = (url, fields) }
 }
 
-/// Which file an upload sends: another one under its name is not sent.
+/// The identity of the file to upload: a file that has replaced it is not sent.
 package struct SourceStamp: Codable, Sendable, Equatable {
     package var place: FilePlace
     package var size: Int64
-    /// Nanoseconds since 1970.
+    /// The modification time, in nanoseconds since 1970.
     package var modified: Int64
 
     package init(place: FilePlace, size: Int64, modified: Int64) {
@@ -71,7 +72,7 @@ package struct SourceStamp: Codable, Sendable, Equatable {
     }
 }
 
-/// What a request says other than its session.
+/// The settings of a request that differ from those of its session.
 package struct RequestSettings: Codable, Sendable, Equatable {
     package var idleTimeout: Duration?
     package var resourceTimeout: Duration?
@@ -87,14 +88,14 @@ package struct RequestSettings: Codable, Sendable, Equatable {
 }
 
 extension TransferOrder {
-    /// Fields whose values are never secret. All others are kept as secrets.
+    /// Fields whose values are never secret. All others are stored as secrets.
     package static let harmlessFields: Set<FieldName> = [
         .accept, .acceptEncoding, .acceptLanguage, .userAgent, .contentType, "Content-Language", "Content-Disposition",
         .contentEncoding, .range, .ifRange, .ifMatch, .ifNoneMatch, .ifModifiedSince, "If-Unmodified-Since",
         .cacheControl, "Prefer", "Idempotency-Key", "Date", "Origin",
     ]
 
-    /// Takes a request apart.
+    /// Creates an order from a request.
     package init(_ kind: Kind, _ request: Request, created: Int64) {
         let fields = request.headers.map { ($0.name, $0.value) }
         self.init(
@@ -112,7 +113,7 @@ extension TransferOrder {
         overrides.mainDocument = request.mainDocumentURL?.absoluteString
     }
 
-    /// The request again; `nil` if its URL is none.
+    /// Returns the request with its secrets; `nil` if its URL is invalid.
     package func request(_ secrets: TransferSecrets) -> Request? {
         guard let url = URL(string: secrets.url), !method.isEmpty else { return nil }
         var request = Request(url: url, method: Method(method))
@@ -145,7 +146,7 @@ extension TransferSecrets {
 }
 
 extension SourceStamp {
-    /// The file at a path, links followed; `nil` without one.
+    /// Identifies the file at a path, following links; `nil` without one.
     package init?(path: String) {
         guard let place = FilePlace(path), let reader = try? FileReader(path: path), reader.kind == .file else {
             return nil

@@ -1,4 +1,4 @@
-// What became of a transfer, as it is written down and delivered.
+// The result of a transfer, as it is stored and delivered.
 
 package import FoundationEssentials
 import URLLoadingIO
@@ -22,7 +22,7 @@ package struct TransferResponse: Codable, Sendable, Equatable {
         fields = head.headers.map { [$0.name.description, $0.value] }
     }
 
-    /// The response again; `nil` if its URL is none.
+    /// The response as a value of the API; `nil` if its URL is invalid.
     package var response: Response? {
         guard let url = URL(string: url) else { return nil }
         var headers = Headers()
@@ -34,7 +34,7 @@ package struct TransferResponse: Codable, Sendable, Equatable {
     }
 }
 
-/// A ``LoadError``, by name and field.
+/// The serialised form of a ``LoadError``.
 package struct TransferError: Codable, Sendable, Equatable {
     package var reason: String
     package var code: Int
@@ -42,7 +42,7 @@ package struct TransferError: Codable, Sendable, Equatable {
     package var party: String
     package var url: String?
     package var detail: String?
-    /// What a download can go on with (``ResumeToken/data``).
+    /// The resume data of a download (``ResumeToken/data``).
     package var resumption: Data?
 
     package init(_ error: LoadError) {
@@ -61,16 +61,16 @@ package struct TransferError: Codable, Sendable, Equatable {
     }
 }
 
-/// How a transfer ended.
+/// The result of a transfer.
 package enum TransferOutcome: Codable, Sendable, Equatable {
-    /// A download is complete, and lies there.
+    /// A download is complete; its file is at the path.
     case file(path: String, size: Int64, response: TransferResponse)
-    /// An upload was answered; the body of the answer lies in a file of the agent's.
+    /// An upload was answered; the response's body is in a file of the agent's.
     case answer(path: String, size: Int64, response: TransferResponse)
     case failed(TransferError)
 }
 
-/// One transfer as listings and events show it.
+/// The state of one transfer, as listings and events show it.
 package struct TransferRecord: Codable, Sendable, Equatable {
     package enum State: String, Codable, Sendable {
         case queued, waiting, running, paused, parked, placing, finished
@@ -83,9 +83,9 @@ package struct TransferRecord: Codable, Sendable, Equatable {
     package var label: String
     package var userData: Data
     package var state: State
-    /// Why it waits, for people.
+    /// The reason for waiting, in words for people.
     package var reason: String?
-    /// Nanoseconds since 1970.
+    /// The end of the wait, in nanoseconds since 1970.
     package var until: Int64?
     package var received: Int64
     package var expectedToReceive: Int64?
@@ -105,16 +105,16 @@ package struct TransferRecord: Codable, Sendable, Equatable {
     }
 }
 
-/// JSON with keys in order, as it is sent and written down.
+/// Encodes values as JSON with sorted keys, as they are sent and stored.
 package enum TransferCoding {
     package static func encode(_ value: some Encodable) -> [UInt8] {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        // Strings, numbers and data alone: nothing that could not be encoded.
+        // Strings, numbers and data only, so the encoding cannot fail.
         return (try? encoder.encode(value)).map { [UInt8]($0) } ?? []
     }
 
-    /// `nil` for what is no such value.
+    /// Decodes a value; `nil` if the bytes do not encode one.
     package static func decode<Value: Decodable>(_ type: Value.Type, _ bytes: [UInt8]) -> Value? {
         try? JSONDecoder().decode(type, from: Data(bytes))
     }

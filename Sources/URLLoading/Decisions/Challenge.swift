@@ -1,7 +1,7 @@
-/// Somebody wants to know who we are, or has shown who he is.
+/// A request for credentials or a client certificate, or a server's certificate to be judged.
 ///
-/// `http` and `https` ask when a server answers 401, or a proxy 407 (RFC 9110 §11): once for each way to
-/// authenticate that the response offers and this library knows, the strongest first. Protocol handlers ask with
+/// For `http` and `https` a challenge arises when a server answers 401, or a proxy 407 (RFC 9110 §11): once for each
+/// supported authentication scheme that the response offers, the strongest first. Protocol handlers challenge with
 /// ``ProtocolClient/decide(_:)``.
 ///
 /// ```swift
@@ -11,20 +11,20 @@
 /// }
 /// ```
 public struct Challenge: Sendable {
-    /// What is protected, and how.
+    /// The protected resource: host, realm and authentication method.
     public let protectionSpace: ProtectionSpace
-    /// What the server has shown, if the method is `ServerTrust`: whether it is to be trusted.
+    /// The server's certificate chain and the results of its checks, if the method is `ServerTrust`.
     public internal(set) var serverTrust: ServerTrust?
-    /// What the server wants to know, if the method is `ClientCertificate`: who we are.
+    /// The server's request for a client certificate, if the method is `ClientCertificate`.
     public internal(set) var clientCertificate: ClientCertificateRequest?
-    /// What the one who asks would use, if the decision is ``ChallengeDecision/performDefaultHandling``. After a
-    /// failure it is what was refused; nobody uses that again without being told to.
+    /// The credential that ``ChallengeDecision/performDefaultHandling`` would use. After a failure it is the refused
+    /// credential, which default handling does not use again.
     public let proposedCredential: Credential?
-    /// How many credentials were refused before in this load, at least 0.
+    /// The number of credentials refused before in this load, at least 0.
     public let previousFailureCount: Int
-    /// The response that asks, or that refused the last.
+    /// The response that requires authentication, or that refused the last credential.
     public let failureResponse: Response?
-    /// Why the last credential could not even be tried, if it was so.
+    /// The error for which the last credential could not be sent; `nil` if it was sent.
     public let error: LoadError?
 
     public init(
@@ -38,35 +38,35 @@ public struct Challenge: Sendable {
         self.error = error
     }
 
-    /// A way to authenticate: the name of an authentication scheme (RFC 9110 §11.1), or of a handler's own. Compared
-    /// without regard to case.
+    /// An authentication method: the name of an authentication scheme (RFC 9110 §11.1), or of a handler's own method.
+    /// Compared case-insensitively.
     public struct Method: Sendable, Hashable, ExpressibleByStringLiteral, CustomStringConvertible {
         public let name: String
 
         public init(_ name: String) { self.name = name }
         public init(stringLiteral name: String) { self.init(name) }
 
-        /// User and password, readable by whoever reads the request (RFC 7617).
+        /// User and password, encoded but not encrypted (RFC 7617).
         public static let basic = Method("Basic")
-        /// A proof that the password is known (RFC 7616).
+        /// A digest that proves knowledge of the password (RFC 7616).
         public static let digest = Method("Digest")
-        /// A token (RFC 6750).
+        /// A bearer token (RFC 6750).
         public static let bearer = Method("Bearer")
-        /// Kerberos (RFC 4559). Asked about only where no ticket is there; a user is `name@REALM`.
+        /// Kerberos (RFC 4559). Challenges arise only without a ticket; the user name is `name@REALM`.
         public static let negotiate = Method("Negotiate")
-        /// User and password, where a protocol knows one way only: `ftp` and `ftps`.
+        /// User and password in a protocol with a single method: `ftp` and `ftps`.
         public static let `default` = Method("Default")
-        /// Of a ``CredentialStore``: whichever is asked for.
+        /// Any method; for entries of a ``CredentialStore``.
         public static let any = Method("*")
-        /// The older way of Windows.
+        /// NTLM (MS-NTHT), Windows' predecessor of Kerberos.
         public static let ntlm = Method("NTLM")
 
-        /// Whether a server is to be trusted.
+        /// Whether to trust a server's certificate.
         public static let serverTrust = Method("ServerTrust")
-        /// A certificate of ours.
+        /// A client certificate.
         public static let clientCertificate = Method("ClientCertificate")
 
-        /// Asked of the session's decision first, of the load's own if there is none; all others the other way round.
+        /// True if the session's decision precedes the load's own; for other methods the load's own precedes.
         var isForSession: Bool { [.negotiate, .ntlm, .serverTrust, .clientCertificate].contains(self) }
 
         public var description: String { name }
@@ -75,22 +75,23 @@ public struct Challenge: Sendable {
     }
 }
 
-/// What to do with a challenge.
+/// The answer to a challenge.
 public enum ChallengeDecision: Sendable {
-    /// Try this.
+    /// Use this credential.
     case use(Credential)
-    /// Trust this server, whatever failed. The trust must be the challenge's own. Answers ``Challenge/serverTrust``, and
-    /// nothing else.
+    /// Trust this server despite failed checks. The trust must be the challenge's own. Valid only for
+    /// ``Challenge/serverTrust``.
     case accept(ServerTrust)
-    /// Be this one. Answers ``Challenge/clientCertificate``, and nothing else.
+    /// Present this client certificate. Valid only for ``Challenge/clientCertificate``.
     case present(ClientIdentity)
-    /// As if nobody had been asked.
+    /// Proceed as without a decision.
     case performDefaultHandling
-    /// Not this way: the next way of the same response, if it offers one.
+    /// Skip this authentication scheme: the next one of the same response is tried, if it offers one.
     case rejectProtectionSpace
-    /// No credential, whatever else the response offers: it is the result (checklist 84). For ``Challenge/serverTrust`` and
-    /// ``Challenge/clientCertificate`` the same as ``rejectProtectionSpace``.
+    /// Send no credential: the response that requires it becomes the result, whatever other schemes it offers
+    /// (checklist 84). For ``Challenge/serverTrust`` and ``Challenge/clientCertificate`` it equals
+    /// ``rejectProtectionSpace``.
     case continueWithoutCredential
-    /// End the load as cancelled.
+    /// Cancel the load.
     case cancel
 }

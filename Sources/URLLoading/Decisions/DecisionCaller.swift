@@ -1,12 +1,12 @@
-// The classic task on whose behalf decisions are called.
+// The classic task for which decisions are called.
 
 /// Calls the decisions of a load.
 package protocol DecisionCaller: AnyObject, Sendable {
-    /// Whether the decision about challenges may have something to say about servers.
+    /// True if the challenge decision may decide about server certificates.
     var judgesServers: Bool { get }
-    /// Whether the decision about stored responses is asked.
+    /// True if the decision about stored responses is called.
     var decidesWhatIsKept: Bool { get }
-    /// Calls a decision, which may want to know whose load it is about.
+    /// Calls a decision with the classic task as its context.
     func asking<Answer: Sendable>(_ decision: @Sendable () async throws -> Answer) async throws -> Answer
 }
 

@@ -1,27 +1,26 @@
-/// A question put to the caller while a load goes on, and the closure that answers it.
+/// A closure of the caller's that answers a question during a load.
 ///
-/// The load waits for the answer. Whoever answers over a network, or asks a person, sets a deadline:
+/// The load waits for the answer. Set a deadline if the closure uses a network, or asks a person:
 ///
 /// ```swift
 /// decisions.redirect = Decision(timeout: .seconds(2), fallback: .doNotFollow) { redirect in
 ///     try await policy.allows(redirect.request.url) ? .follow : .cancel
 /// }
 /// ```
-/// The closure runs in a task of its own, with the priority and the task-local values of the load, off
-/// every actor unless it names one. It may throw: that ends the load with
-/// ``LoadError/Reason/decisionFailed``, the error in ``LoadError/underlying``. When the load ends or the
-/// deadline passes, the closure is cancelled and no longer waited for: what it answers then reaches
-/// nobody (``Session/leakedClosures`` counts those that go on nevertheless).
+/// The closure runs in a task of its own, with the priority and the task-local values of the load, off every actor
+/// unless it names one. It may throw: that ends the load with ``LoadError/Reason/decisionFailed``, the error in
+/// ``LoadError/underlying``. When the load ends or the deadline passes, the closure is cancelled and not awaited, and
+/// its answer is dropped (``Session/leakedClosures`` counts the closures that still run).
 public struct Decision<Question: Sendable, Answer: Sendable>: Sendable {
     let deadline: Duration?
     let fallback: Answer?
     let decide: @Sendable (Question) async throws -> Answer
-    /// Tells it from others: connections that one has let through serve no load that has another.
+    /// Identifies the decision: a connection that it has approved is not used by loads with another decision.
     let identity = DecisionIdentity.next()
 
     /// - Parameters:
-    ///   - deadline: how long the closure may take, more than zero; `nil` for as long as the load lives.
-    ///     The time does not count as the peer's silence.
+    ///   - deadline: the time limit of the closure, more than zero; `nil` for none but the load's own. The time does
+    ///     not count as the peer's silence.
     ///   - fallback: the answer when the deadline has passed; without one the load ends with
     ///     ``LoadError/Reason/decisionTimeout``.
     ///   - decide: answers the question.
@@ -35,9 +34,9 @@ public struct Decision<Question: Sendable, Answer: Sendable>: Sendable {
     }
 }
 
-/// The decisions a caller wants to take itself. What is `nil` is decided by default; a load's own
-/// decision goes before its session's, but for trust, client certificates and NTLM, which open connections that all loads
-/// may use. What is not given costs nothing.
+/// The decisions of a session or a load. A decision that is `nil` is taken by default. A load's own decision precedes
+/// its session's, except for server trust, client certificates and NTLM, because those authenticate connections that
+/// all loads of the session share.
 ///
 /// ```swift
 /// var decisions = Decisions()
@@ -50,26 +49,26 @@ public struct Decision<Question: Sendable, Answer: Sendable>: Sendable {
 /// let (data, response) = try await session.data(for: request, decisions: decisions)
 /// ```
 public struct Decisions: Sendable {
-    /// Asked before each redirect is followed. By default all are, up to
-    /// ``Configuration/maximumRedirects``.
+    /// Called before each redirect is followed. By default all are followed, up to ``Configuration/maximumRedirects``.
     public var redirect: Decision<Redirect, RedirectDecision>?
-    /// Asked when the response is known and nothing of its body was read. By default it is taken.
+    /// Called when the head of the response has been received, before its body is read. By default the body is loaded.
     public var response: Decision<Response, ResponseDisposition>?
-    /// Asked when a server, a proxy or a ``ProtocolHandler`` wants a credential. By default what the URL, the
-    /// session's store or its netrc file has for it is used; if there is nothing, the response is the result.
+    /// Called when a server, a proxy or a ``ProtocolHandler`` requires a credential. By default the credential of the
+    /// URL, the session's store or its netrc file is used; if there is none, the response is the result.
     public var challenge: Decision<Challenge, ChallengeDecision>?
-    /// Asked what to keep of a response that may be kept (RFC 9111 §3), when all of its body is here: of data and upload
-    /// tasks and verbs, not of downloads (checklist 98). Without one, all of it is kept.
+    /// Called when the whole body of a storable response (RFC 9111 §3) has been received: for data and upload tasks and
+    /// session methods, not for downloads (checklist 98). Without one, the response is stored unchanged.
     ///
     /// ```swift
     /// decisions.cache = Decision { entry in
     ///     entry.data.count < 1 << 20 ? .store : .skip
     /// }
     /// ```
-    /// The body is held in memory for it; of what is larger than an entry may be nothing is kept, and nothing asked.
+    /// The body is held in memory for it. A body beyond the maximum size of an entry is not stored, and the closure not
+    /// called.
     public var cache: Decision<CachedResponse, CacheDecision>?
-    /// Asked for the body of a request whose body is ``RequestBody/provided``: when it is sent, and again
-    /// each time it is sent again. Without one such a request is refused when it is made.
+    /// Called for the body of a request whose body is ``RequestBody/provided``: when it is sent, and again each time it
+    /// is sent again. Without it such a request fails.
     ///
     /// ```swift
     /// request.body = .provided
@@ -80,76 +79,76 @@ public struct Decisions: Sendable {
     public init() {}
 }
 
-/// What to keep of a response.
+/// The answer to whether a response is stored.
 public enum CacheDecision: Sendable {
-    /// All of it.
+    /// Store the response unchanged.
     case store
-    /// This in its place: another body or head, something of the caller's with it, or in memory only. What it is found
-    /// by stays.
+    /// Store this response instead: with another body or head, with properties of the caller's, or in memory only. The
+    /// cache key stays the same.
     case instead(CachedResponse)
-    /// Nothing.
+    /// Do not store the response.
     case skip
 }
 
-/// A body is needed.
+/// The request that needs a body, and the reason.
 public struct BodyProviderContext: Sendable {
-    /// Why.
+    /// The reason for which a body is needed.
     public enum Cause: Sendable, Hashable {
         /// The request is sent for the first time.
         case first
-        /// A redirect leads to another place, with the same method and body (RFC 9110 §15.4.8, §15.4.9).
+        /// A redirect keeps the method and the body (RFC 9110 §15.4.8, §15.4.9).
         case redirect
-        /// The connection had been closed by the peer; nothing was answered.
+        /// The peer had closed the idle connection before it answered.
         case staleConnection
-        /// The server refused to be asked whether it wants the body (RFC 9110 §15.5.18).
+        /// The server does not support `Expect: 100-continue` (RFC 9110 §15.5.18).
         case expectationFailed
-        /// A try has failed, and ``RetryPolicy`` wants another.
+        /// An attempt failed, and ``RetryPolicy`` retries it.
         case retry
-        /// The server or a proxy wanted a credential, and gets one now (RFC 9110 §11). One that wants the body proved
-        /// (auth-int) costs a second demand: a sequence is read once for the proof and once to be sent.
+        /// The request is repeated with credentials (RFC 9110 §11). Digest with auth-int calls the closure twice,
+        /// because a sequence is read once for the digest and once to be sent.
         case challenge
     }
-    /// The request it is for.
+    /// The request that needs the body.
     public let request: Request
     public let cause: Cause
 }
 
 /// A redirect about to be followed.
 public struct Redirect: Sendable {
-    /// The response that asks for it. Its body is delivered only if the redirect is not followed.
+    /// The redirect response. Its body is delivered only if the redirect is not followed.
     public let response: Response
-    /// The request that would be sent: method, body and fields already changed by the rules of
-    /// RFC 9110 §15.4, credentials removed if the origin differs.
+    /// The request that would be sent: method, body and fields changed by the rules of RFC 9110 §15.4, credentials
+    /// removed if the origin differs.
     public let request: Request
-    /// How many redirects this load has followed before.
+    /// The number of redirects that this load has followed before.
     public let count: Int
 }
 
-/// What to do with a redirect.
+/// The answer to a redirect.
 public enum RedirectDecision: Sendable {
     /// Send the proposed request.
     case follow
-    /// Send this request instead. It is sent as it is: nothing is removed from it.
+    /// Send this request instead, unchanged: credentials are not removed from it.
     case instead(Request)
-    /// Take the redirect response and its body as the result. This is no error.
+    /// Take the redirect response and its body as the result, without an error.
     case doNotFollow
-    /// End the load as cancelled.
+    /// Cancel the load.
     case cancel
 }
 
-/// What to do with a response.
+/// The answer to a response.
 public enum ResponseDisposition: Sendable {
-    /// Go on to its body.
+    /// Load the body.
     case allow
-    /// Make a download of it: of a ``LoadTask`` made by ``Session/dataTask(_:decisions:)``. Its events end
-    /// with ``LoadEvent/becameDownload(_:)``, and bring the task that goes on with it. Elsewhere this is
+    /// Turn the load into a download. Available to a ``LoadTask`` made by ``Session/dataTask(_:decisions:)``, whose
+    /// events end with ``LoadEvent/becameDownload(_:)``, which has the download's task. For other loads it fails with
     /// ``LoadError/Reason/badDecision``.
     case becomeDownload(DownloadOptions = DownloadOptions())
-    /// Take over its connection, with what was received behind the head: of a ``LoadTask`` made by
-    /// ``Session/dataTask(_:decisions:)`` for http or https. Its events end with
-    /// ``LoadEvent/becameStream(_:)``, and bring the stream, which begins when it is resumed. Elsewhere this
-    /// is ``LoadError/Reason/badDecision``.
+    /// Take over the connection, with the bytes received behind the head. Available to a ``LoadTask`` made by
+    /// ``Session/dataTask(_:decisions:)`` for http or https, whose events end with ``LoadEvent/becameStream(_:)``,
+    /// which has the stream; the stream begins when it is resumed. For other loads it fails with
+    /// ``LoadError/Reason/badDecision``.
     case becomeStream
-    /// End the load as cancelled. The rest of the body is not read; its connection is closed.
+    /// Cancel the load. The rest of the body is not read; its connection is closed.
     case cancel
 }

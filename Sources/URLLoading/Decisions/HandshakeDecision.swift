@@ -1,12 +1,13 @@
-// Who decides about a server's certificate, and about ours. The session's decision goes first here: what it let through
-// serves all its loads (checklist 66, 67, 69).
+// The decision about a server's certificate and the client certificate. The session's decision precedes the load's,
+// because all loads of the session share the connections that it has approved (checklist 66, 67, 69).
 
 import Synchronization
 import URLLoadingIO
 
 struct HandshakeDecision: Sendable {
     let decision: Decision<Challenge, ChallengeDecision>
-    /// 0 for the session's: its loads share connections. Others share them with whoever has the same.
+    /// 0 for the session's decision, whose loads share connections; otherwise the identity of the load's own decision,
+    /// whose connections are shared with loads of the same decision only.
     let group: Int
 
     init?(session: Decisions?, load: Decisions?) {

@@ -2,8 +2,8 @@ package import FoundationEssentials
 import URLLoadingIO
 import URLLoadingWire
 
-/// The file for a body whose first pieces were read before anybody knew that it would be one: of the classic shape's data
-/// task that becomes a download. One call at a time.
+/// The file of a body whose first pieces were read before it became a download: a data task of the classic API that
+/// becomes a download task. Accepts one call at a time.
 package final class BodyFile: Sendable {
     private let work: DownloadWork
     private let response: Response
@@ -14,22 +14,22 @@ package final class BodyFile: Sendable {
         work = DownloadWork(DownloadOptions(), nil, session.core.configuration)
     }
 
-    /// Makes the file.
+    /// Creates the file.
     package func open() async throws(LoadError) {
         _ = try await work.begin(response, request)
         if response.http?.headers.contains(.contentEncoding) == true { work.forgetRecord() }
     }
 
-    /// Writes a piece behind those before it.
+    /// Appends a piece to the file.
     package func append(_ data: Data) async throws(LoadError) { try await work.append(data) }
 
-    /// The body is complete.
+    /// Completes the file at the end of the body.
     package func finish() async throws(LoadError) { try await work.finish() }
 
     /// The complete file.
     package var result: DownloadedFile? { work.result }
 
-    /// With what the rest can be loaded; `nil` if it cannot.
+    /// The token that resumes the download; `nil` if it cannot be resumed.
     package var resumeToken: ResumeToken? {
         work.leave()
         return work.resumeToken(isEarly: false)

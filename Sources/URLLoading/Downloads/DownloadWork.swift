@@ -1,5 +1,5 @@
-// The file of a download while it grows, and what is needed to go on with it later. Written by one task,
-// the load's; asked for tokens by any.
+// The growing file of a download, and the facts needed to resume it later. Written by the load's task; any task may
+// request a token.
 
 import FoundationEssentials
 import Synchronization
@@ -11,29 +11,30 @@ final class DownloadWork: Sendable {
     private let token: ResumeToken?
     private let page: Page
     private let clock: LoopClock
-    /// The folder of the destination: a rename cannot leave a file system. Then the one for temporary files.
+    /// The folders for the partial file: first that of the destination, because a rename cannot cross file systems,
+    /// then the one for temporary files.
     private let folders: [String]
 
     private struct State: Sendable {
         var file: FileWriter?
-        /// Bytes that are in the file for sure.
+        /// The number of bytes that are completely written.
         var offset: Int64 = 0
-        /// Where the body must end, if that is known.
+        /// The offset at which the body must end, if known.
         var end: Int64?
-        /// What a token says besides; `nil` if the response cannot be resumed.
+        /// The record for resume tokens; `nil` if the response cannot be resumed.
         var record: ResumeToken.Record?
         var response: Response?
-        /// The answer goes into the file, or into one in its place: the token it was resumed with is used up.
+        /// True once the response writes to the partial file or replaces it: the token that resumed it is then used up.
         var hasContent = false
         var complete: DownloadedFile?
     }
     private let state: Lock<State>
 
-    /// What becomes of a response that answers a resumed download with neither the rest nor the whole.
+    /// The treatment of a response to a resumed download that is neither the rest nor the whole, such as an error page.
     enum Page: Sendable {
         /// The load ends with an error that carries the response.
         case refused
-        /// It is the result, as a file of its own: the classic shape, as on Apple's platforms.
+        /// The response is the result, in a file of its own: the classic API, as on Apple's platforms.
         case delivered
     }
 
@@ -48,8 +49,8 @@ final class DownloadWork: Sendable {
         state = Lock(State())
     }
 
-    /// The request as a download sends it: for content without a coding, since a coded body cannot be resumed. A server
-    /// that codes it all the same has it decoded.
+    /// Returns the request with `Accept-Encoding: identity`, because a coded body cannot be resumed. If a server codes
+    /// the body all the same, it is decoded.
     static func request(_ request: Request) -> Request {
         var request = request
         if !request.headers.contains(.acceptEncoding) { request.headers[.acceptEncoding] = "identity" }
@@ -58,9 +59,9 @@ final class DownloadWork: Sendable {
         return request
     }
 
-    // MARK: The answer
+    // MARK: The response
 
-    /// Opens what is held, and asks for what follows it. Blocks on the file system.
+    /// Opens the partial file, and requests the range behind it. Blocks on the file system.
     func prepare(_ request: inout Request) async throws(LoadError) {
         guard let token else { return }
         let opened = await BlockingThreads.files.call(.never) {
@@ -71,7 +72,8 @@ final class DownloadWork: Sendable {
             }
         }
         guard case (let file, var offset)? = try opened?.get() else { return }
-        // The last byte is asked for once more: to nothing there is no answer that says whether it is the same.
+        // Requests the last byte again, because a request for an empty range gets no response that confirms the
+        // validator.
         if offset > 0, offset == token.record.length { offset -= 1 }
         state.withLock { [offset] state in
             state.file = file
@@ -82,13 +84,13 @@ final class DownloadWork: Sendable {
         token.record.condition.addCondition(to: &request.headers, from: offset)
     }
 
-    /// What an answer does to the file.
+    /// The effect of a response on the file.
     private enum Opening: Sendable {
-        /// A new file takes it.
+        /// The body is written to a new file.
         case create
-        /// The one that is held takes it, behind so many bytes.
+        /// The body is appended to the partial file, at this offset.
         case resume(at: Int64)
-        /// A new file takes it, and the one that is held stays as it is.
+        /// The body is written to a new file, and the partial file is unchanged.
         case page
     }
 
@@ -116,9 +118,10 @@ final class DownloadWork: Sendable {
         return .resume(at: facts.offset == offset ? offset : 0)
     }
 
-    /// Makes the file ready for the body of an answer.
-    /// - Returns: where it goes on, for a download that was to be resumed and takes content.
-    /// - Throws: ``LoadError``; the response, if it is not what was asked for. What is held stays as it was then.
+    /// Prepares the file for the body of a response.
+    /// - Returns: the offset at which a resumed download continues; `nil` for others.
+    /// - Throws: ``LoadError``, with the response if it does not answer the request. The partial file is then
+    ///   unchanged.
     func begin(_ response: Response, _ request: Request) async throws(LoadError) -> (offset: Int64, expected: Int64?)? {
         let opening = try opening(for: response)
         let held = state.withLock { $0.file }
@@ -143,9 +146,9 @@ final class DownloadWork: Sendable {
         } catch {
             throw (error as? LoadError) ?? LoadError(.cannotCreateFile, phase: .receiving, party: .system)
         }
-        // Of a page: others may go on with what was held.
+        // An error page is written to another file, so another download may use the partial file.
         if let held, held !== file { held.unclaim() }
-        // In our hands it goes with its last reference again.
+        // While the load holds the file, it is again removed with its last reference.
         file.unkeep()
         let kept: Int64 = if case .resume(let offset) = opening { offset } else { 0 }
         let isPage = if case .page = opening { true } else { false }
@@ -167,9 +170,9 @@ final class DownloadWork: Sendable {
         return token == nil || isPage ? nil : (kept, expected)
     }
 
-    // MARK: Going on over another connection
+    // MARK: Continuing over another connection
 
-    /// Makes of the request one for the rest; returns from where, `nil` if there can be none.
+    /// Turns the request into one for the rest. Returns its offset; `nil` if the download cannot be resumed.
     func goOn(with request: inout Request) -> Int64? {
         let (offset, record) = state.withLock { ($0.offset, $0.record) }
         guard offset > 0, let record else { return nil }
@@ -177,7 +180,7 @@ final class DownloadWork: Sendable {
         return offset
     }
 
-    /// Whether an answer is exactly the rest.
+    /// Returns whether a response is exactly the rest.
     func isRest(_ response: Response) -> Bool {
         let (offset, record) = state.withLock { ($0.offset, $0.record) }
         guard let head = response.http else {
@@ -197,7 +200,7 @@ final class DownloadWork: Sendable {
     private static func record(_ request: Request, _ validator: ResumeValidator, _ length: Int64?) -> ResumeToken
         .Record?
     {
-        // A part of the caller's own choice is no beginning.
+        // A range of the caller's choice is not the beginning of the content.
         guard request.body == nil, !request.headers.contains(.range) else { return nil }
         return ResumeToken.Record(
             url: request.url.withoutUserinfo.absoluteString,
@@ -208,12 +211,11 @@ final class DownloadWork: Sendable {
         ).withoutSecrets
     }
 
-    /// Writes what is here of the body, and what comes meanwhile, behind what is there. All on the thread that
-    /// may block: a visit to it costs more than a piece, and a piece that is written where it was read is still
-    /// in that core's cache, in a buffer that the next one gets again.
+    /// Writes the received part of the body, and what arrives meanwhile, at the end of the file. All of it runs on a
+    /// thread that may block, because a switch to that thread costs more than a write; and a piece written on the core
+    /// that read it is still in that core's cache, in a buffer that is reused for the next piece.
     ///
-    /// A cancellation waits for the piece that is being written: nothing may write to the file once somebody
-    /// else goes on with it.
+    /// A cancellation waits for the current write, because the file must not change once another download resumes it.
     func receive(_ exchange: any Exchange, _ control: LoadHandle) async throws(LoadError) -> Saved {
         let (held, offset, end) = state.withLock { ($0.file, $0.offset, $0.end) }
         guard let file = held else { return Saved(isEnd: true) }
@@ -258,13 +260,13 @@ final class DownloadWork: Sendable {
         }
         state.withLock { state in
             state.offset = offset + Int64(saved.count)
-            // What is held may be anything.
+            // The content of the partial file is unknown.
             if saved.isTooLong { (state.record, state.response) = (nil, nil) }
         }
         return result
     }
 
-    /// Writes what somebody else has read, behind what is there. One call at a time.
+    /// Appends bytes that the caller has read. Accepts one call at a time.
     func append(_ data: Data) async throws(LoadError) {
         let (held, offset) = state.withLock { ($0.file, $0.offset) }
         guard let held else { return }
@@ -282,24 +284,24 @@ final class DownloadWork: Sendable {
         state.withLock { $0.offset = offset + Int64(data.count) }
     }
 
-    /// What was read is not what was sent: nobody could go on with it.
+    /// Prevents resumption, because the offset of decoded bytes is not that of the bytes sent.
     func forgetRecord() { state.withLock { $0.record = nil } }
 
-    /// How far a visit to the file came.
+    /// The result of one visit to the blocking thread.
     struct Saved: Sendable {
         var count = 0
         var isEnd = false
         var isTooLong = false
         var error: LoadError?
     }
-    /// A thread belongs to all downloads.
+    /// The maximum number of bytes written in one visit, because all downloads share the thread.
     private static let mostInTurn = 4 << 20
 
-    /// The body is complete.
+    /// Completes the file at the end of the body.
     func finish() async throws(LoadError) {
         let (held, size, response) = state.withLock { ($0.file, $0.offset, $0.response) }
         guard let held, let response else { return }
-        // A token that was written down is of no use any more.
+        // A stored token is useless from now on.
         held.unkeep()
         let complete = DownloadedFile(response, held, size)
         if let destination = options.destination {
@@ -321,7 +323,7 @@ final class DownloadWork: Sendable {
         }
     }
 
-    /// The load is over: whoever has a token may go on.
+    /// Releases the partial file at the end of the load, so that a token may resume it.
     func leave() {
         let (held, leftover) = state.withLock { state in
             let isPlain =
@@ -341,8 +343,8 @@ final class DownloadWork: Sendable {
 
     var result: DownloadedFile? { state.withLock { $0.complete } }
 
-    /// With what the download can go on; `nil` if it would have to begin anew.
-    /// - Parameter isEarly: it goes on meanwhile.
+    /// Returns the token that resumes the download; `nil` if it would have to start anew.
+    /// - Parameter isEarly: true if the download still runs.
     func resumeToken(isEarly: Bool) -> ResumeToken? {
         let (held, offset, known) = state.withLock { ($0.file, $0.offset, $0.record) }
         guard let held, !held.wasDelivered, var record = known, isEarly || offset > 0,
@@ -356,14 +358,14 @@ final class DownloadWork: Sendable {
         return ResumeToken(record, held)
     }
 
-    /// With what the download can go on after an error. Before its answer took a file, the token it was resumed with is as
-    /// good as it was.
+    /// Returns the token that resumes the download after an error. Before a response has changed the file, the token
+    /// that resumed it is still valid.
     func resumeToken(after error: LoadError) -> ResumeToken? {
         guard error.reason != .invalidResumeToken else { return nil }
         return state.withLock { $0.hasContent } || token == nil ? resumeToken(isEarly: false) : token
     }
 
-    /// How many bytes of the file are known to be on the disk.
+    /// The number of bytes of the file that are known to be on disk.
     var offsetOnDisk: Int64 { state.withLock { $0.file }?.mark?.offset ?? 0 }
 }
 

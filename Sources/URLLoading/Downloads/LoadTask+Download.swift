@@ -2,13 +2,12 @@ import Synchronization
 import URLLoadingIO
 
 extension LoadTask where Output == DownloadedFile {
-    /// The file, if the download is complete.
+    /// The file of a complete download; `nil` before.
     package var result: DownloadedFile? { load.download?.result }
 
-    /// The complete file. May be awaited by any number of tasks, at any time; waits for ever if nobody
-    /// resumes the task.
-    /// - Throws: ``LoadError`` of the load, with a ``LoadError/resumeToken`` if it can go on later;
-    ///   ``LoadError/Reason/cancelled`` also if the calling task is cancelled, which leaves the load as it is.
+    /// The complete file. Any number of tasks may await it, at any time. Waits forever if the task is never resumed.
+    /// - Throws: ``LoadError`` of the load, with a ``LoadError/resumeToken`` if it can be resumed;
+    ///   ``LoadError/Reason/cancelled`` also if the calling task is cancelled, which does not affect the load.
     public var value: DownloadedFile {
         get async throws(LoadError) {
             defer { withExtendedLifetime(self) {} }
@@ -18,26 +17,25 @@ extension LoadTask where Output == DownloadedFile {
         }
     }
 
-    /// With what this download could go on if it ended at this moment: for programs that may be killed. Ask
-    /// when the response is there, and store it; a download that is resumed with it goes on from what was written until
-    /// the end. After a loss of power, or another start of the system, it goes on from what was on the disk when the token
-    /// was asked for: store another every few seconds, as ``LoadEvent/received(_:)`` comes. `nil` before the response, if
-    /// the response cannot be resumed (no strong validator, RFC 9110 §8.8), and when the download is complete. Reads up to
-    /// 64 KiB of the file.
+    /// A token that resumes this download if it ends now: for programs that may be killed. Store one once the response
+    /// is known; it resumes the download behind the last byte written before the end of the process. After a power
+    /// failure or a reboot it resumes behind the bytes that were on disk when the token was requested, so store another
+    /// every few seconds, as ``LoadEvent/received(_:)`` arrives. `nil` before the response, if the response cannot be
+    /// resumed (no strong validator, RFC 9110 §8.8), and when the download is complete. Reads up to 64 KiB of the file.
     public var resumeToken: ResumeToken? { load.download?.resumeToken(isEarly: true) }
 
-    /// How many bytes a token would go on behind after a loss of power, were it asked for now.
+    /// The offset at which a token requested now would resume the download after a power failure.
     package var offsetOnDisk: Int64 { load.download?.offsetOnDisk ?? 0 }
 
-    /// Ends the load as ``cancel()`` does.
-    /// - Returns: with what it can go on; `nil` if it would have to begin anew, or is complete. Returns when
-    ///   the load is over, cancelled or not.
+    /// Cancels the load as ``cancel()`` does, and waits until it has ended.
+    /// - Returns: the token that resumes the download; `nil` if it would have to start anew, or is complete. Cancelling
+    ///   the calling task does not shorten the wait.
     public func cancelProducingResumeToken() async -> ResumeToken? {
         cancel()
         defer { withExtendedLifetime(self) {} }
         while true {
             do throws(LoadError) { try await load.finished() } catch {
-                // Not our own cancellation, which ends only the wait.
+                // The load runs on: only this wait was cancelled, so wait in another task.
                 guard case .failed(let error)? = load.state.withLock({ $0.outcome }) else {
                     await Task { try? await load.finished() }.value
                     continue

@@ -1,23 +1,23 @@
-// What an answer to a request for the rest of a representation means (RFC 9110 §13.1.5, §14.2, §15.3.7, security 79).
-// Pure.
+// Interprets the response to a request for the rest of a representation (RFC 9110 §13.1.5, §14.2, §15.3.7): a file must
+// never mix two versions of the content (security 79). Pure.
 
 import FoundationEssentials
 import URLLoadingWire
 
 enum ResumePlan: Equatable {
-    /// 206 with exactly the rest of the same content: written behind what is held.
+    /// 206 with exactly the rest of the same content: it is appended to the partial file.
     case append
-    /// 200, the whole from its beginning: what is held is given up.
+    /// 200 with the whole content: the partial file is replaced.
     case restart
-    /// 206 with something else, or with something that may be: behind what is held it would make one file of two.
+    /// 206 with another range, or without proof of the same content: appended, it could mix two versions in one file.
     case mismatch
-    /// Any other status: what is held stays as it was.
+    /// Any other status: the partial file is unchanged.
     case refused
 
     /// - Parameters:
-    ///   - offset: where the rest was asked from; at 0 the whole was.
-    ///   - length: how many bytes the whole had, if that is known.
-    ///   - validator: what the whole was known by.
+    ///   - offset: the requested offset; 0 if the whole was requested.
+    ///   - length: the length of the whole content, if known.
+    ///   - validator: the validator of the partial content.
     static func make(_ head: HTTPHead, offset: Int64, length: Int64?, validator: ResumeValidator) -> ResumePlan {
         switch head.status {
         case .ok: return .restart
@@ -34,23 +34,23 @@ enum ResumePlan: Equatable {
         if let length, let total, length != total { return false }
         return range.lowerBound == offset && range.upperBound == total ?? length ?? range.upperBound
             && validator.isRepeated(by: head.headers) && states(head.headers, range.upperBound - range.lowerBound)
-            // A coded part is no part of what is held, which is not coded.
+            // A coded part does not continue a partial file that is not coded.
             && !head.headers.contains(.contentEncoding)
     }
 
-    /// Where the part that a 206 carries ends; what comes must be exactly that (RFC 9110 §14.4).
+    /// Returns the end of the range of a 206 response, which the body must reach exactly (RFC 9110 §14.4).
     static func end(of head: HTTPHead) -> Int64? {
         guard case .part(let range, _)? = head.headers[.contentRange].flatMap({ ContentRange($0) }) else { return nil }
         return range.upperBound
     }
 
-    /// A length that is stated is that of the part.
+    /// Returns whether the Content-Length, if there is one, is the length of the range.
     private static func states(_ headers: Headers, _ count: Int64) -> Bool {
         guard let stated = headers[.contentLength] else { return true }
         return Int64(stated) == count
     }
 
-    /// `nil` if the response cannot be resumed.
+    /// Returns the validator of a response; `nil` if it cannot be resumed.
     static func validator(of head: HTTPHead, method: Method) -> ResumeValidator? {
         guard method == .get, head.status == .ok, !head.headers.contains(.contentEncoding),
             head.headers["Accept-Ranges"]?.lowercased() != "none"
@@ -59,14 +59,14 @@ enum ResumePlan: Equatable {
     }
 }
 
-/// What a representation is known by when its rest is asked for: the value of If-Range (RFC 9110 §13.1.5).
+/// The validator of a representation for If-Range (RFC 9110 §13.1.5).
 enum ResumeValidator: Sendable, Equatable {
-    /// A strong entity tag, as bytes: the same text in UTF-8 and in Latin-1 is two tags.
+    /// A strong entity tag, as bytes, because its UTF-8 and its Latin-1 form are different tags.
     case tag(EntityTag)
-    /// A date that is known to be a strong validator (§8.8.2.2); over ftp, size and date in a form of our own.
+    /// A date that is a strong validator (§8.8.2.2); for FTP, size and date in a format of this library.
     case text(String)
 
-    /// A strong tag, or the date of a response that is at least a minute younger; `nil` without either.
+    /// Takes a strong tag, or a Last-Modified at least a minute older than the Date; `nil` without either.
     init?(of headers: Headers) {
         if let tag = EntityTag(in: headers) {
             guard !tag.isWeak else { return nil }
@@ -80,8 +80,8 @@ enum ResumeValidator: Sendable, Equatable {
         self = .text(text)
     }
 
-    /// As a token keeps it.
-    /// - Parameter bytes: what is sent, where that is not the text in UTF-8.
+    /// Creates a validator from a token.
+    /// - Parameter bytes: the field value, if it differs from the text in UTF-8.
     init(_ text: String, _ bytes: Data?) {
         let tag = bytes.map { EntityTag(Array($0)[...]) } ?? EntityTag(text)
         self = tag.map { .tag($0) } ?? .text(text)
@@ -94,13 +94,13 @@ enum ResumeValidator: Sendable, Equatable {
         }
     }
 
-    /// What is sent, where that is not ``description`` in UTF-8.
+    /// The field value, if it differs from ``description`` in UTF-8.
     var bytes: Data? {
         guard case .tag(let tag) = self, !tag.fieldValue.elementsEqual(tag.description.utf8) else { return nil }
         return Data(tag.fieldValue)
     }
 
-    /// Asks for everything from `offset` on, if the representation is still the same.
+    /// Sets the fields that request everything from `offset` on, if the representation is unchanged.
     func addCondition(to headers: inout Headers, from offset: Int64) {
         headers[.range] = "bytes=\(offset)-"
         headers.remove(.ifRange)
@@ -110,8 +110,8 @@ enum ResumeValidator: Sendable, Equatable {
         }
     }
 
-    /// Whether a 206 says that its part is of the same representation. One that does not say so may come from a server
-    /// that does not know If-Range and has other content by now.
+    /// Returns whether a 206 repeats the validator. One that does not may come from a server that ignores If-Range and
+    /// has different content by now.
     func isRepeated(by headers: Headers) -> Bool {
         switch self {
         case .tag(let tag): tag.matchesStrongly(EntityTag(in: headers))

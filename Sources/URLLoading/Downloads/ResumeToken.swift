@@ -1,18 +1,17 @@
-// Where an interrupted download can go on. What is read back from outside is not believed: version,
-// checksum, the place of the file, whose it is, its length and its last bytes are all looked at
-// (security 78), which of its fields may go out, and what the server sends then (`ResumePlan`).
+// The token that resumes an interrupted download. Serialised tokens are not trusted: version, checksum, location,
+// owner, length and last bytes of the file are checked (security 78), only harmless fields are sent, and `ResumePlan`
+// checks the response.
 
 public import FoundationEssentials
 import Synchronization
 import URLLoadingIO
 import URLLoadingWire
 
-/// What is needed to go on with a download that was interrupted: in another task, session, process, or on
-/// another machine.
+/// A token that resumes an interrupted download: in another task, session or process, or on another machine.
 ///
-/// One comes with the error of a download that failed and can be resumed (``LoadError/resumeToken``), from
-/// ``LoadTask/cancelProducingResumeToken()``, and from ``LoadTask/resumeToken`` while the download goes on,
-/// for programs that may be killed.
+/// A token comes with the error of a failed download that can be resumed (``LoadError/resumeToken``), from
+/// ``LoadTask/cancelProducingResumeToken()``, and, for programs that may be killed, from ``LoadTask/resumeToken`` while
+/// the download runs.
 ///
 /// ```swift
 /// do {
@@ -24,40 +23,40 @@ import URLLoadingWire
 /// let token = try ResumeToken(Data(contentsOf: memory))
 /// try await session.download(resuming: token, to: place)
 /// ```
-/// The bytes held are in a file that only its owner may read. It goes with the last copy of the token,
-/// unless ``data`` was asked for: then it stays until the download is resumed or the token is discarded.
+/// The partial content is in a file that only its owner may read. The file is removed with the last copy of the token,
+/// unless ``data`` was read: then it stays until the download is resumed or the token is discarded.
 ///
-/// A token serves one download at a time, and none when that is complete. It names the URL, query included, the
-/// validator, and of the request's fields those that say what is accepted, and nothing that could be a secret: give
-/// such fields again when you resume.
+/// A token serves one download at a time, and none after that has completed. It contains the URL with its query, the
+/// validator, and the Accept fields of the request, but no fields that could be secret: supply those again when you
+/// resume.
 ///
-/// Written while the download goes on, a token outlives the process: the next one goes on behind the last byte that was
-/// written. It outlives the system, too: the file is brought to the disk every 64 MiB or 5 seconds, and after another
-/// start of the system the download goes on from the last such point that the token knows. Ask for another token now and
-/// then while the download goes on, to move that point.
+/// A token stored while the download runs survives the process: the next one continues behind the last byte that was
+/// written. It survives a reboot, too: the file is synchronised to disk every 64 MiB or 5 seconds, and after a reboot
+/// the download continues from the last synchronised offset in the token. Store a new token now and then while the
+/// download runs, to advance that offset.
 public struct ResumeToken: Sendable, CustomStringConvertible {
-    /// What is written down.
+    /// The serialised content of a token.
     struct Record: Codable, Sendable {
         var url: String
-        /// Names and values, without credentials.
+        /// Names and values of request fields, without credentials.
         var fields: [[String]]
         /// The value for If-Range (RFC 9110 §13.1.5).
         var validator: String
-        /// The same as it is sent, where that is not UTF-8.
+        /// The validator as it is sent, if that is not UTF-8.
         var validatorBytes: Data?
         var offset: Int64
         var length: Int64?
-        /// Where the bytes are, unless they come with the token.
+        /// The path of the partial file, unless the bytes are in the token.
         var path: String?
         var bytes: Data?
         /// SHA-256 of the last bytes before `offset`, at most 64 KiB.
         var tail: String
-        /// The download went on when this was written: the file may be longer by now.
+        /// True if the download was running when the token was made: the file may be longer by now.
         var isEarly: Bool
-        /// What the system was known by that has the file's bytes in its buffers. Empty if it did not say; `nil` in tokens
-        /// of earlier versions, whose file is taken for what it was.
+        /// The identity of the system start whose page cache holds the file's unsynchronised bytes. Empty if unknown;
+        /// `nil` in tokens of earlier versions, whose files are trusted as they are.
         var boot: String?
-        /// How many bytes were on the disk for sure, and the tail before them.
+        /// The number of bytes that were on disk, and the digest of the last of them.
         var synced: Int64?
         var syncedTail: String?
     }
@@ -71,9 +70,9 @@ public struct ResumeToken: Sendable, CustomStringConvertible {
 
     init(_ record: Record, _ file: FileWriter?) { storage = Storage(record, file) }
 
-    /// Reads what ``data`` or ``dataWithContent()`` gave. The file it may name is looked at when the download
-    /// is resumed.
-    /// - Throws: ``LoadError/Reason/invalidResumeToken`` if it is damaged, of a later version, or no token.
+    /// Parses the result of ``data`` or ``dataWithContent()``. The partial file is checked only when the download is
+    /// resumed.
+    /// - Throws: ``LoadError/Reason/invalidResumeToken`` if the data is damaged, of a later version, or not a token.
     public init(_ data: Data) throws(LoadError) {
         let lines = data.split(separator: UInt8(ascii: "\n"), maxSplits: 2, omittingEmptySubsequences: false)
         guard lines.count == 3, lines[0].elementsEqual(Self.version.utf8) else {
@@ -86,27 +85,27 @@ public struct ResumeToken: Sendable, CustomStringConvertible {
         storage = Storage(record.withoutSecrets, nil)
     }
 
-    /// The first line of what is written.
+    /// The first line of a serialised token.
     private static let version = "URLLoading-Resume/1"
 
     static func refused(_ detail: String) -> LoadError {
         LoadError(.invalidResumeToken, phase: .preparing, party: .local, detail: detail)
     }
 
-    /// What is loaded.
+    /// The URL of the download.
     public var url: URL { URL(string: record.url) ?? URL(filePath: "/") }
-    /// How many bytes are held, at least.
+    /// The minimum number of bytes already loaded.
     public var offset: Int64 { record.offset }
-    /// How many there are in all, if that is known.
+    /// The length of the whole content in bytes; `nil` if unknown.
     public var expectedLength: Int64? { record.length }
 
-    /// The token as bytes to store, for this machine: the file with what was loaded stays where it is.
+    /// The token as bytes to store on this machine. The partial file stays where it is.
     public var data: Data {
         storage.file?.keep()
         return Self.encoded(record)
     }
 
-    /// The token with what was loaded, for another machine. The file is no longer needed then.
+    /// The token and the partial content as bytes, for another machine. The partial file is then no longer needed.
     /// - Throws: ``LoadError`` if the file cannot be read; ``LoadError/Reason/bodyTooLarge`` beyond 64 MiB.
     public func dataWithContent() throws(LoadError) -> Data {
         guard record.bytes == nil else { return Self.encoded(record) }
@@ -130,7 +129,7 @@ public struct ResumeToken: Sendable, CustomStringConvertible {
         return Self.encoded(record)
     }
 
-    /// Removes what was loaded: the download will not be resumed.
+    /// Removes the partial file: the download can no longer be resumed.
     public func discard() {
         if let file = storage.file {
             file.unkeep()
@@ -148,15 +147,15 @@ public struct ResumeToken: Sendable, CustomStringConvertible {
         return Data("\(version)\n\(Digest.hex(text))\n".utf8) + text
     }
 
-    /// One line, without the query: `token https://example.org/a.iso 1024/4096`.
+    /// The token on one line, without the query: `token https://example.org/a.iso 1024/4096`.
     public var description: String { "token \(url.withoutSecrets) \(offset)/\(expectedLength.map(String.init) ?? "?")" }
 
-    // MARK: Its file
+    // MARK: The partial file
 
-    /// Names of files with what was loaded so far begin so.
+    /// The prefix of the names of partial files.
     static let prefix = ".urlloading-"
 
-    /// Whether a file bears such a name: nothing else is opened at the word of a token.
+    /// Returns whether a path has the form of a partial file. A token must not make the program open any other file.
     private static func isOurs(_ path: String) -> Bool {
         guard path.hasPrefix("/"), !path.contains("/../"), let name = path.split(separator: "/").last,
             name.hasPrefix(prefix)
@@ -165,10 +164,10 @@ public struct ResumeToken: Sendable, CustomStringConvertible {
         return random.count == 24 && random.allSatisfy { (0x61...0x7A).contains($0) || (0x30...0x39).contains($0) }
     }
 
-    /// The file to go on with, and how much of it is good.
+    /// Opens the partial file, and returns how many of its bytes are valid.
     /// - Parameters:
-    ///   - folders: where such files may be.
-    ///   - boot: what the running system is known by.
+    ///   - folders: the folders that may contain partial files.
+    ///   - boot: the identity of the running system start.
     func open(in folders: [String], boot: String = SystemBoot.identity) throws(LoadError) -> (FileWriter, offset: Int64)
     {
         do throws(IOFailure) {
@@ -189,9 +188,10 @@ public struct ResumeToken: Sendable, CustomStringConvertible {
         return try reopened(after: boot)
     }
 
-    /// The file it names, if that is what it held: nothing else is opened at the word of a token.
-    /// - Returns: the file, and how much of it is good. After another start of the system that is what was on the disk for
-    ///   sure: behind it the file may have zeros.
+    /// Opens the file that the token names, if its content is as recorded. A token must not make the program open any
+    /// other file.
+    /// - Returns: the file, and how many of its bytes are valid. After a reboot these are the synchronised ones,
+    ///   because the file may have zeros behind them.
     private func reopened(after boot: String) throws(IOFailure) -> (FileWriter, good: Int64) {
         guard let path = record.path, Self.isOurs(path) else { throw Refusal.foreign.failure }
         let (file, size) = try FileWriter.reopen(path)
@@ -207,9 +207,9 @@ public struct ResumeToken: Sendable, CustomStringConvertible {
 
     private static func refusal(_ error: IOFailure) -> LoadError {
         switch Refusal(error) {
-        case .foreign?: return refused("its file is not where such files are")
+        case .foreign?: return refused("its file is not in a folder of partial downloads")
         case .changed?: return refused("its file was changed")
-        case .inUse?: return refused("somebody goes on with it already")
+        case .inUse?: return refused("another download uses it already")
         case .used?: return refused("its download is complete")
         case nil:
             guard case .system(let number) = error.code else { return LoadError(file: error, .preparing) }
@@ -230,7 +230,7 @@ public struct ResumeToken: Sendable, CustomStringConvertible {
         return file
     }
 
-    /// Our own reasons among those of the system.
+    /// The library's own refusals, encoded as I/O failures.
     private enum Refusal: String {
         case foreign, changed, inUse, used
         var failure: IOFailure { IOFailure(.invalidAddress(rawValue), .open) }
@@ -256,8 +256,8 @@ extension ResumeToken.Record {
             && fields.allSatisfy { $0.count == 2 }
     }
 
-    /// With those fields alone that say what is accepted. Other fields may be secrets; and a token
-    /// that comes from elsewhere must not choose whom the request speaks for, or to.
+    /// The record without the fields that may be secrets. A token from elsewhere must not determine with which
+    /// credentials the request is sent.
     var withoutSecrets: Self {
         var record = self
         record.fields = fields.filter { field in field.first.map { Self.kept.contains(FieldName($0)) } ?? false }
@@ -265,10 +265,10 @@ extension ResumeToken.Record {
     }
     private static let kept: [FieldName] = [.accept, .acceptEncoding, .acceptLanguage, .userAgent]
 
-    /// What the rest is asked for with.
+    /// The validator for the request of the rest.
     var condition: ResumeValidator { ResumeValidator(validator, validatorBytes) }
 
-    /// How much of the file was on the disk for sure.
+    /// The part of the file that was on disk.
     var mark: DiskMark? {
         get { synced.flatMap { offset in syncedTail.map { DiskMark(offset: offset, tail: $0) } } }
         set { (synced, syncedTail) = (newValue?.offset, newValue?.tail) }

@@ -1,5 +1,5 @@
-// The name under which a response may be saved. What a server says is a suggestion and never a path
-// (security 77): no folder, no control character, nothing hidden, nothing that reads as an option.
+// The file name under which a response may be saved. The server's name is a suggestion and never a path (security 77):
+// no folder, no control character, no hidden file, no name that reads as a command-line option.
 
 package import FoundationEssentials
 import URLLoadingWire
@@ -7,8 +7,8 @@ import URLLoadingWire
 package enum SuggestedName {
     /// - Parameters:
     ///   - disposition: the value of Content-Disposition.
-    ///   - url: whose last part is the name if nobody states one.
-    ///   - fallback: if there is no name at all.
+    ///   - url: the URL whose last component is used without a stated name.
+    ///   - fallback: the name used without any other.
     package static func make(disposition: String?, _ url: URL?, fallback: String) -> String {
         let last = url?.path(percentEncoded: true).split(separator: "/").last.flatMap { decoded(String($0)) }
         for name in [disposition.flatMap { ContentDisposition($0)?.fileName }, last] {
@@ -21,9 +21,9 @@ package enum SuggestedName {
         PercentCoding.decode(Array(text.utf8)).flatMap { String(validating: $0, as: UTF8.self) }
     }
 
-    /// `nil` if nothing is left of it.
+    /// Returns the safe part of a name; `nil` if nothing is left.
     private static func safe(_ name: String) -> String? {
-        // A path of either kind stands for its last part.
+        // Only the last component of a Unix or Windows path is kept.
         let last = name.unicodeScalars.split { $0 == "/" || $0 == "\\" }.last.map { Array($0) } ?? []
         let scalars = last.filter { isHarmless($0) }.drop { $0 == "." || $0 == " " || $0 == "-" }
         var name = String(String.UnicodeScalarView(scalars))
@@ -40,9 +40,8 @@ package enum SuggestedName {
 }
 
 extension Response {
-    /// A name to save the body under: from Content-Disposition (RFC 6266), else the last part of the URL,
-    /// else `download`. Always the name of a file and never a path, whatever the server says; at most 255
-    /// bytes of UTF-8.
+    /// A safe file name for the body: from Content-Disposition (RFC 6266), else the last component of the URL, else
+    /// `download`. Never a path, whatever the server sends; at most 255 bytes of UTF-8.
     public var suggestedFileName: String {
         SuggestedName.make(disposition: http?.headers["Content-Disposition"], url, fallback: "download")
     }

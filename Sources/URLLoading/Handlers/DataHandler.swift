@@ -11,11 +11,11 @@ struct DataHandler: DirectHandler {
         try request.allowOnlyReading()
         guard let url = DataURL(request.url.absoluteString) else {
             throw LoadError(
-                .badURL, phase: .preparing, party: .local, url: request.url, detail: "a data URL has a comma")
+                .badURL, phase: .preparing, party: .local, url: request.url, detail: "a data URL requires a comma")
         }
         guard let bytes = url.decoded else {
             throw LoadError(
-                .contentDecodingFailed, phase: .decoding, party: .local, url: request.url, detail: "no base64")
+                .contentDecodingFailed, phase: .decoding, party: .local, url: request.url, detail: "invalid base64")
         }
         let response = Response(url: request.url, mediaType: url.mediaType, expectedLength: Int64(bytes.count))
         return WholeExchange(response, request.method == .head ? Data() : bytes, load)

@@ -53,7 +53,7 @@ extension FileHandler: DirectHandler {
         }
         let path = url.path(percentEncoded: false)
         guard path.hasPrefix("/"), !path.utf8.contains(0), !url.absoluteString.lowercased().contains("%00") else {
-            throw LoadError(.badURL, phase: .preparing, party: .local, detail: "no path of a file")
+            throw LoadError(.badURL, phase: .preparing, party: .local, detail: "the URL has no file path")
         }
         return path
     }

@@ -183,7 +183,7 @@ struct HTTPHandler: DirectHandler {
         }
     }
 
-    /// Completes the route by everything that must keep connections apart: login, traffic class, network access.
+    /// Completes the route by everything that must keep connections apart: tunnel, trust, login and traffic class.
     private static func complete(
         _ route: Route, for request: PreparedRequest, _ load: LoadContext, _ access: NetworkAccess
     ) -> Route {

@@ -86,9 +86,9 @@ extension LoadError {
     }
 }
 
-/// Tracks library code that runs inside the tasks of custom handlers, and the exchanges it has opened there. A load that
-/// ends waits for that code, though not for the handlers, which are cancelled; then the exchanges are released, even if
-/// a handler still refers to them.
+/// Tracks library code that runs inside the tasks of custom handlers, and the exchanges it has opened there. A load
+/// that ends waits for that code, though not for the handlers, which are cancelled; then the exchanges are released,
+/// even if a handler still refers to them.
 final class HandlerScope: Sendable {
     fileprivate struct Opened: Sendable { weak var exchange: (any Exchange)? }
     fileprivate struct State: Sendable {

@@ -1,5 +1,4 @@
-// Content codings undone, piece by piece: what comes in is a chunk of the connection, what goes out a
-// chunk of a buffer of its own.
+// Decodes content codings piece by piece: from chunks of the connection to chunks of its own output buffer.
 
 import URLLoadingWire
 
@@ -11,7 +10,7 @@ final class BodyDecoding {
 
     private static let outputSize = 64 * 1024
 
-    /// `nil` if there is nothing to undo, or nothing that can be undone.
+    /// Returns `nil` if the body has no content coding, or an unsupported one.
     init?(_ headers: Headers, _ limits: Configuration.Limits) throws(LoadError) {
         guard let coding = headers[.contentEncoding] else { return nil }
         do throws(WireViolation) {
@@ -23,7 +22,7 @@ final class BodyDecoding {
         }
     }
 
-    /// True if the last input is used up.
+    /// True if the last input has been consumed.
     var wantsInput: Bool { input == nil }
 
     func feed(_ chunk: Chunk) {
@@ -31,7 +30,7 @@ final class BodyDecoding {
         consumed = 0
     }
 
-    /// The next decoded piece; `nil` if more input is wanted.
+    /// Returns the next decoded piece; `nil` if more input is required.
     func next() throws(LoadError) -> Chunk? {
         while let input {
             if !isKnownUniquelyReferenced(&output) { output = nil }
@@ -52,7 +51,7 @@ final class BodyDecoding {
         return nil
     }
 
-    /// The input has ended: was that its end?
+    /// Checks that the coded content is complete at the end of the input.
     func finish() throws(LoadError) {
         do throws(WireViolation) { try decoder.finish() } catch { throw LoadError(error, .decoding) }
     }

@@ -6,7 +6,7 @@ import URLLoadingWire
 
 /// The fields of a request that is ready to be sent.
 enum RequestFields: Sendable {
-    /// The session's defaults and nothing else: the common case, written out once.
+    /// Only the session's defaults, encoded once: the common case.
     case defaults(HTTP1PreparedFields)
     /// The caller's fields, and the defaults that the caller did not set.
     case own(Headers)
@@ -15,12 +15,12 @@ enum RequestFields: Sendable {
 /// The fields that every request gets unless it sets them itself.
 final class DefaultFields: Sendable {
     private let own: Set
-    /// For origins that a redirect led to: session-wide credentials are not theirs either.
+    /// The defaults for another origin after a redirect, without the session-wide credentials.
     private let foreign: Set
     private let offersCoding: Bool
-    /// Of the session, for its proxy.
+    /// The session's Proxy-Authorization field, which is sent only to its proxy.
     let proxyAuthorization: String?
-    /// What stored responses are told apart by: a Host of the session's, and its Cookie as a digest.
+    /// Parts of the cache key: the session's Host field, and the digest of its Cookie field.
     let host: String?
     let ownCookie: String?
 
@@ -36,7 +36,7 @@ final class DefaultFields: Sendable {
 
     /// - Parameters:
     ///   - headers: the fields of a configuration.
-    ///   - cookieDigest: makes the digest of their Cookie field; nil without one.
+    ///   - cookieDigest: returns the digest of their Cookie field; nil without one.
     init(
         _ headers: Headers, acceptEncoding: String?, userAgent: String?, cookieDigest: (Headers) -> String?
     ) {
@@ -51,12 +51,12 @@ final class DefaultFields: Sendable {
         add(.acceptEncoding, acceptEncoding)
         add(.userAgent, userAgent)
         own = Set(fields)
-        // Nor is another origin told where the caller came from.
+        // Referer is omitted as well, because it would tell another origin the URL of the previous page.
         for name in FieldName.personal + [.referer] { fields.remove(name) }
         foreign = Set(fields)
     }
 
-    /// Whether the content coding of a whole response to a request is undone.
+    /// Returns whether the content coding of a complete response to `request` is decoded.
     func decodesContent(of request: Request) -> Bool {
         switch request.contentDecoding {
         case .ifOffered: offersCoding && (request.headers.isEmpty || !request.headers.choosesCoding)
@@ -80,12 +80,12 @@ final class DefaultFields: Sendable {
 }
 
 extension FieldName {
-    /// What proves to one server who we are, and its name: never for another.
+    /// Fields with credentials for one server, and its name: they must not be sent to another.
     static let personal: [FieldName] = [.authorization, .cookie, .proxyAuthorization, .host]
 }
 
 extension Headers {
-    /// Takes out what is meant for a proxy and for nobody behind it, and returns the credentials among it.
+    /// Removes the fields that are meant for a proxy only, and returns the credentials among them.
     mutating func takeProxyFields() -> String? {
         guard !isEmpty else { return nil }
         let credentials = self[.proxyAuthorization]
@@ -94,7 +94,7 @@ extension Headers {
         return credentials
     }
 
-    /// Whether the coding of the answer is no longer ours to choose. A range of a coded
-    /// representation could not be decoded (RFC 9110 §14.2).
+    /// True if the caller's fields determine the content coding of the response. A range of a coded representation
+    /// cannot be decoded (RFC 9110 §14.2).
     var choosesCoding: Bool { contains(.acceptEncoding) || contains(.range) }
 }

@@ -1,5 +1,5 @@
-// One iteration of server-sent events: connect, read, wait, connect again. Each connection is the load of a
-// task handle: between two events nobody of ours waits, and the session can end it all the same.
+// One iteration of server-sent events: connect, read, wait, reconnect. Each connection is the load of a task handle, so
+// that the session can end it even between two events, when no library code runs.
 
 import FoundationEssentials
 import URLLoadingIO
@@ -14,9 +14,9 @@ struct EventStream: Sendable {
     private var connection: Connection?
     private var lastEventID: String
     private var history = ReconnectionPlan.History()
-    /// When it was lost; `nil` while it is not.
+    /// The time at which the stream was lost; `nil` while it is connected.
     private var lostAt: Int64?
-    /// When all must have ended; `nil` before the first call.
+    /// The deadline of the whole iteration; `nil` before the first call.
     private var deadline: Int64?
     private var ending: Result<Void, LoadError>?
 
@@ -33,7 +33,7 @@ struct EventStream: Sendable {
 
     private var clock: LoopClock { session.core.configuration.clock }
 
-    /// Off the caller's actor.
+    /// Returns the next event, parsed off the caller's actor.
     @concurrent mutating func nextElsewhere() async throws(LoadError) -> ServerSentEvent? { try await next() }
 
     mutating func next() async throws(LoadError) -> ServerSentEvent? {
@@ -55,7 +55,7 @@ struct EventStream: Sendable {
         return nil
     }
 
-    /// Ends its load with the iteration, whatever else holds the body.
+    /// Ends its load together with the iteration, even if the body is still referenced elsewhere.
     private final class Connection: Sendable {
         private let task: LoadTask<Data>
         init(_ task: LoadTask<Data>) { self.task = task }
@@ -64,7 +64,7 @@ struct EventStream: Sendable {
 
     // MARK: Connecting
 
-    /// Returns false if the server wants nobody to come back.
+    /// Connects. Returns false if the server forbids to reconnect.
     private mutating func connect() async throws(LoadError) -> Bool {
         let task = session.dataTask(prepared(), decisions: decisions)
         connection = Connection(task)
@@ -89,7 +89,7 @@ struct EventStream: Sendable {
 
     private func prepared() -> Request {
         var request = request
-        // An ID may hold what no field may; it could not be sent, today or ever.
+        // An event ID may contain characters that a header field must not; such an ID is never sent.
         let isSendable = lastEventID.unicodeScalars.allSatisfy { $0.value >= 0x20 && $0.value != 0x7F || $0 == "\t" }
         request.headers[Self.lastEventIDField] = lastEventID.isEmpty || !isSendable ? nil : lastEventID
         request.resourceTimeout =
@@ -97,7 +97,7 @@ struct EventStream: Sendable {
         return request
     }
 
-    // MARK: Connecting again
+    // MARK: Reconnecting
 
     private mutating func goOn(after failure: LoadError?) async {
         note(reader)
@@ -125,7 +125,7 @@ struct EventStream: Sendable {
 
     private func wait(until moment: Int64) async throws(LoadError) {
         let deadline = deadline ?? .max
-        // The session ends a stream that waits when it is invalidated, and does not wait for it.
+        // When the session is invalidated it ends a waiting stream, and does not wait for it.
         let pause = LoadHandle(idle: nil, resource: nil, clock: clock, holdsSession: false)
         guard session.core.registry.enter(pause) else { throw .sessionInvalidated(request.url) }
         defer { session.core.registry.leave(pause) }
@@ -143,12 +143,12 @@ struct EventStream: Sendable {
 }
 
 extension Duration {
-    /// Longer than anything runs.
+    /// A duration longer than any program runs.
     fileprivate static let unlimited = Duration.seconds(Int64.max / 4)
 }
 
 extension Request {
-    /// With what a stream of events needs, where the caller has said nothing.
+    /// The request with the fields that an event stream needs, unless the caller has set them.
     fileprivate var forEvents: Request {
         var request = self
         if !headers.contains(.accept) { request.headers[.accept] = "text/event-stream" }

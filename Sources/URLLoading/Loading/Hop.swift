@@ -1,4 +1,4 @@
-// One of the requests a load sends, and what it is for.
+// One of the requests that a load sends, and its purpose.
 
 import URLLoadingIO
 import URLLoadingWire
@@ -22,7 +22,7 @@ struct Hop: Sendable {
     }
 }
 
-/// What a request of a load is for, where that changes how the request is sent.
+/// The purpose of a request, where it changes how the request is sent.
 enum RequestPurpose: Sendable {
     case plain
     /// Fetches anew what the cache served stale (RFC 5861 §3).

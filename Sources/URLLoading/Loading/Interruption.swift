@@ -1,6 +1,7 @@
-// The caller's own code inside a load: a decision, the sequence of a body, a handler. It may ignore its cancellation, or
-// never return. So it runs in a task of its own, and the load waits for the first of its answer, a deadline, and the
-// load's end. Code that is too late is cancelled, counted while it runs on, and never waited for; its answer is dropped.
+// The caller's own code inside a load: a decision, the sequence of a body, a handler. It may ignore its cancellation,
+// or never return. So it runs in a task of its own, and the load waits for the first of its answer, a deadline, and the
+// load's end. Code that is too late is cancelled, counted while it runs on, and never waited for; its answer is
+// dropped.
 //
 // A task group would wait for its children: 3.0 s instead of 0.1 where a closure ignored cancellation.
 
@@ -32,7 +33,7 @@ extension Interruption {
         handle.clock.schedule(slot, at: deadline)
         let race = Race<Answer>(handle.leaked)
         let task = Task {
-            // The slot may have another user by now, who looks again and waits on.
+            // The slot may have another user by now, which checks its own condition and waits again.
             if race.finish(await work()) { slot.wake() }
         }
         while true {
@@ -49,8 +50,8 @@ extension Interruption {
 }
 
 extension LoadHandle {
-    /// Puts a question to the caller, and waits for the answer, its deadline, or the end of the load. The connect
-    /// timeout stands still meanwhile.
+    /// Calls a decision, and waits for its answer, its deadline, or the end of the load. The connect timeout is
+    /// suspended meanwhile.
     /// - Parameter asker: calls the decision; nil to call it directly.
     @inline(never)
     func ask<Question: Sendable, Answer: Sendable>(

@@ -1,11 +1,11 @@
-// The verbs: loads that run in their caller's task.
+// Loads without a handle, such as `Session.data(for:)`, which run in their caller's task.
 
 import FoundationEssentials
 import URLLoadingIO
 import URLLoadingWire
 
 extension Load {
-    /// Begins the load of a verb: it enters its session, and its resource timeout starts.
+    /// Begins a load without a handle: registers it with its session, and starts its resource timeout.
     static func begin(
         _ core: Core, _ request: Request, _ decisions: Decisions?, consumer: BodyConsumer,
         telling listener: (any LoadListener)? = nil
@@ -30,7 +30,7 @@ extension Load {
         }
     }
 
-    /// Collects a body in the load's own task: bytes that have arrived already cost no wait.
+    /// Collects a body in the load's own task: bytes that have already arrived are taken without a wait.
     @inline(never)
     private func collect(_ exchange: any Exchange) async throws(LoadError) -> Data {
         let limit = context.core.configuration.limits.collectedBodySize
@@ -52,7 +52,7 @@ extension Load {
         }
     }
 
-    /// Runs the load to its head, off the caller's actor. `finish` must follow, whatever comes of it.
+    /// Runs the load to the head of the response, off the caller's actor. `finish` must follow, even after an error.
     @concurrent func head(_ request: Request) async throws(LoadError) -> ScopedBody {
         ScopedBody(try await run(request).body(for: context))
     }
@@ -63,8 +63,8 @@ extension Load {
 }
 
 extension Data {
-    /// Appends a chunk of a body that may have `limit` bytes. The first chunk makes room for the length that the peer
-    /// announced, up to 4 MiB.
+    /// Appends a chunk of a body of at most `limit` bytes. The first chunk reserves capacity for the announced length,
+    /// up to 4 MiB.
     fileprivate mutating func collect(_ chunk: Chunk, _ expectedLength: Int64?, _ limit: Int) throws(LoadError) {
         guard chunk.count <= limit - count else { throw .tooLarge(limit) }
         if isEmpty {

@@ -1,11 +1,11 @@
-// The story of a load, top to bottom: the steps and their order. What a step decides is a plan, made elsewhere as a
-// value; sockets and bytes are the exchanges' matter. What was found out about a response comes back with its exchange.
+// The steps of a load and their order, top to bottom. Each step's decision is a plan, made elsewhere as a value;
+// sockets and bytes belong to the exchanges. Facts about a response are returned with its exchange.
 
 import FoundationEssentials
 import URLLoadingIO
 import URLLoadingWire
 
-/// One load, as its driver runs it: a verb in its caller's task, or the driver of a task.
+/// One load, run by its driver: a session method such as `data(for:)` in its caller's task, or the driver of a task.
 struct Load: Sendable {
     let context: LoadContext
     var purpose = RequestPurpose.plain
@@ -15,11 +15,11 @@ struct Load: Sendable {
         let exchange: any Exchange
         /// The last request: the one that the response answers.
         let hop: Hop
-        /// What the caller wants to do with the response. Never `cancel`, which is thrown.
+        /// The caller's decision about the response. Never `cancel`, which is thrown.
         let disposition: ResponseDisposition
     }
 
-    // MARK: The line
+    // MARK: The steps
 
     /// Runs the load to the head of its response.
     @inline(never)
@@ -27,7 +27,7 @@ struct Load: Sendable {
         var hop = Hop(request: first, purpose: purpose)
         while true {
             let exchange = try await answer(&hop)
-            // Asked first: an async function has a frame of its own, and these are large.
+            // Checked before the call, because an async function has a frame of its own, and this one's is large.
             if mayRedirect(exchange), let next = try await redirect(after: exchange, hop) {
                 exchange.release()
                 hop = next
@@ -46,7 +46,7 @@ struct Load: Sendable {
         }
     }
 
-    /// One request and its response: made ready, secured by HSTS, and answered by the first that can handle it.
+    /// Answers one request: prepares it, applies HSTS, and passes it to the first handler that can handle it.
     func answer(_ hop: inout Hop) async throws(LoadError) -> any Exchange {
         context.events?.prepare(&hop.request)
         let core = context.core
@@ -65,7 +65,7 @@ struct Load: Sendable {
         return try await HTTPHandler.exchange(hop, for: context)
     }
 
-    /// One more response for a load that has its result already. Redirects are not followed.
+    /// Sends another request for a load that has its result already. Redirects are not followed.
     func answer(again hop: Hop) async throws(LoadError) -> any Exchange {
         var hop = hop
         return try await answer(&hop)
@@ -131,7 +131,7 @@ struct Load: Sendable {
         }
     }
 
-    /// The last word on a response is the caller's: before it there is no event of the body, and no byte of it is read.
+    /// Calls the response decision of the caller. Before it, the body is not read and no event of the body is emitted.
     private func disposition(
         of exchange: any Exchange, _ hop: Hop, _ decision: Decision<Response, ResponseDisposition>
     ) async throws(LoadError) -> ResponseDisposition {
@@ -139,7 +139,7 @@ struct Load: Sendable {
             let disposition = try await context.ask(decision, exchange.response)
             switch disposition {
             case .allow where exchange.head?.status == .switchingProtocols && !hop.purpose.opensWebSocket:
-                // The bytes that follow a 101 are no body (RFC 9110 §15.2.2).
+                // The bytes that follow a 101 are not a body (RFC 9110 §15.2.2).
                 throw LoadError(.unexpectedUpgrade, phase: .deciding, party: .local)
             case .cancel: throw LoadError(.cancelled, phase: .deciding, party: .local)
             case .allow, .becomeDownload, .becomeStream: return disposition

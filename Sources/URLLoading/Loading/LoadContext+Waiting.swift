@@ -1,11 +1,11 @@
-// Waits of a load that are not for its peer: before another try, and for a network. The idle timeout
-// stands still, the resource timeout does not; a stop ends them, and what is suspended waits on.
+// Waits of a load for a retry and for a network, not for its peer. The idle timeout is suspended, the resource timeout
+// runs on; a stop ends the wait, and a suspended load waits until it is resumed.
 
 import URLLoadingIO
 
 extension LoadContext {
-    /// Waits before another try.
-    /// - Parameter hearsPaths: another network ends the wait.
+    /// Waits before a retry.
+    /// - Parameter hearsPaths: true if a change of the network ends the wait.
     func backoff(_ retry: Retry, hearsPaths: Bool) async throws(LoadError) {
         events?.retrying(retry)
         let moment = retry.delay > .zero ? clock.now() &+ LoadHandle.nanoseconds(retry.delay) : 0
@@ -21,7 +21,7 @@ extension LoadContext {
         guard clock.now() < moment, let watch = try? PathWatch(core.configuration.networkMonitor, for: handle) else {
             return try await clock.sleep(until: moment, handle)
         }
-        // Read before the alarm is set: a test that moves its clock once the load waits changes the network after this.
+        // Read before the alarm is set, because a test changes the network after it has seen the load wait.
         var known = watch.path
         let alarm = Alarm(clock, at: moment, handle)
         defer {
@@ -35,8 +35,7 @@ extension LoadContext {
         }
     }
 
-    /// Waits for a network that this load may use; returns `false` at once if the want of one is not
-    /// why it could not connect.
+    /// Waits for a network that this load may use. Returns `false` at once if the connection failed for another reason.
     func waitForConnectivity(after error: LoadError, _ access: NetworkAccess) async throws(LoadError) -> Bool {
         guard ConnectivityPlan.mayLackNetwork(error),
             let watch = try? PathWatch(core.configuration.networkMonitor, for: handle)
@@ -57,12 +56,12 @@ extension LoadContext {
         return true
     }
 
-    /// Whether there may be another try. What was stopped for the peer's silence goes on; but not if a handler
-    /// of the caller's waits for the answer, for he has heard of the stop.
+    /// Returns whether the load may be retried. An idle timeout is revoked for the retry, except while a custom handler
+    /// waits for the response, because the handler was already cancelled.
     func mayTryAgain() -> Bool {
         guard stopReason != nil else { return true }
         guard handlerScope == nil, handle.forgiveIdle() else { return false }
-        // Whoever stopped it looks after it no more.
+        // The registry stops observing a load that it has stopped, so register the load again.
         core.registry.watch(handle)
         return stopReason == nil
     }
@@ -74,7 +73,7 @@ extension LoadContext {
 }
 
 extension Retry {
-    /// How far the load had come.
+    /// The phase of the failure that is retried.
     fileprivate var phase: LoadError.Phase {
         if case .failed(let error) = cause { error.phase } else { .waiting }
     }

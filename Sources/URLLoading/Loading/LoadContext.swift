@@ -1,25 +1,25 @@
-// What a load passes down to everything that works for it: the handle that ends it, what its session shares, the
-// decisions, and the events. Nothing that one request finds out is kept here: that comes back with its exchange.
+// The context of a load, passed to every function that works for it: the handle that ends it, the session's shared
+// state, the decisions, and the events. Facts about a single request are returned with its exchange instead.
 
 import FoundationEssentials
 import Synchronization
 import URLLoadingIO
 import URLLoadingWire
 
-/// Who takes the body of a load's response.
+/// The consumer of a response's body.
 enum BodyConsumer: Sendable {
-    /// The library collects all of it before the caller gets a byte.
+    /// The library, which collects the whole body before the caller gets it.
     case collector
-    /// A closure of the caller's reads it (``Session/load(_:decisions:_:)``).
+    /// A closure of the caller's (``Session/load(_:decisions:_:)``).
     case scope
-    /// The holder of a task's handle, if anything.
+    /// The holder of a task's handle.
     case reader
     /// The classic layer: the load pushes the body.
     case sink
-    /// A download: the library writes it into a file.
+    /// A download: the library writes the body to a file.
     case file
 
-    /// The library reads the body to its end, and waits for no caller meanwhile.
+    /// True if the library drains the body itself, without waiting for a caller, so this load may lead a shared fetch.
     var readsToEnd: Bool {
         switch self {
         case .collector, .sink, .file: true
@@ -39,7 +39,7 @@ final class LoadContext: ConnectionClient {
     /// The classic task that calls decisions; nil outside the classic layer.
     let asker: (any DecisionCaller)?
     private let given: Decisions?
-    /// In place of `given`: the decisions of a classic task are known when it is resumed.
+    /// Overrides `given`: the decisions of a classic task are known only when it is resumed.
     private let replaced = AtomicLazyReference<Replacement>()
     private let scope = AtomicLazyReference<HandlerScope>()
 
@@ -48,7 +48,7 @@ final class LoadContext: ConnectionClient {
         init(_ decisions: Decisions) { self.decisions = decisions }
     }
 
-    /// - Parameter isHeard: whether a driver will be told of the events, besides the observers.
+    /// - Parameter isHeard: true if a driver is notified of the events, in addition to the observers.
     init(
         _ core: Core, _ request: Request, _ decisions: Decisions?, consumer: BodyConsumer, isHeard: Bool = false,
         asker: (any DecisionCaller)? = nil, holdsSession: Bool = true
@@ -77,7 +77,7 @@ final class LoadContext: ConnectionClient {
     var isSuspended: Bool { handle.isSuspended }
     func stop(_ reason: StopReason) { handle.stop(reason) }
 
-    /// The load has ended: it leaves its session, and its observers are told.
+    /// Ends the load: it leaves its session, and its observers are notified.
     func end(_ error: LoadError?) {
         handlerScope?.end()
         events?.complete(error)
@@ -91,7 +91,7 @@ final class LoadContext: ConnectionClient {
     var handlerScope: HandlerScope? { scope.load() }
     func beginHandlerScope() -> HandlerScope { scope.load() ?? scope.storeIfNil(HandlerScope()) }
 
-    /// Begins library code inside a handler's task; false once the load is over. `leave` must follow.
+    /// Enters library code inside a handler's task; returns false once the load has ended. `leave` must follow.
     func enter(_ scope: HandlerScope) -> Bool {
         guard scope.enter() else { return false }
         if scope.haveOverlapped { events?.allowOverlap() }
@@ -108,18 +108,18 @@ final class LoadContext: ConnectionClient {
         decisions?.bodyProvider ?? core.decisions?.bodyProvider
     }
 
-    /// The decision about what is stored. It is for data and uploads, not for downloads.
+    /// The decision about storing the response; nil for downloads, for which it is not called.
     var cacheDecision: Decision<CachedResponse, CacheDecision>? {
         if case .file = consumer { return nil }
         return asker?.decidesWhatIsKept ?? true ? decisions?.cache ?? core.decisions?.cache : nil
     }
 
-    /// A decision may hold the load up with the response in hand.
+    /// True if a decision may delay the load between its response and its body.
     var mayWaitForOthers: Bool { responseDecision != nil || cacheDecision != nil }
-    /// Whether a decision about challenges may have something to say about servers.
+    /// True if the challenge decision may decide about server certificates.
     var judgesServers: Bool { asker?.judgesServers ?? true }
 
-    /// The response decision of a task is asked about a 101, and may take the connection over.
+    /// True if the response decision of a task may take over the connection after a 101.
     var acceptsUpgrade: Bool {
         switch consumer {
         case .reader, .sink: responseDecision != nil
@@ -137,7 +137,7 @@ final class LoadContext: ConnectionClient {
         return try await ask(decision, challenge)
     }
 
-    /// The body of a request that has none of its own.
+    /// Calls `bodyProvider` for the body of a request.
     @inline(never)
     func demandBody(_ hop: Hop, _ cause: BodyProviderContext.Cause?) async throws(LoadError) -> RequestBody {
         guard let decision = bodyDecision else { throw .noBody(hop.request.url) }
@@ -166,7 +166,7 @@ final class LoadContext: ConnectionClient {
     func informed(_ head: HTTP1ResponseHead) { events?.informed(HTTPHead(head)) }
     func setResting(_ isResting: Bool, _ route: Route) { core.pool.setResting(isResting, route) }
 
-    /// A storage has not taken a response that it would take of others.
+    /// Notes that a storage refused a response that is storable otherwise.
     func noteRefusal(of response: StoredResponse, by storage: any CacheStorage) {
         guard let events, response.knownRules.isOfUse, storage.refusal(of: response) != nil else { return }
         events.note(.refused)
@@ -177,6 +177,6 @@ extension LoadError {
     static func noBody(_ url: URL) -> LoadError {
         LoadError(
             .badRequest, phase: .preparing, party: .local, url: url,
-            detail: "its body is demanded, and no decision bodyProvider gives one")
+            detail: "the body is .provided, but no decision bodyProvider is set")
     }
 }

@@ -1,11 +1,11 @@
-// The one handle by which a load is ended from outside (by its task's cancellation, by a timer, by its session), and
-// suspended and resumed. It knows no feature of a load. See `StopToken` for how a stop wakes the load.
+// The handle by which a load is ended from outside (by its task's cancellation, by a timer, by its session), suspended
+// and resumed. It is independent of the features of a load. See `StopToken` for how a stop wakes the load.
 
 import Synchronization
 import URLLoadingIO
 import URLLoadingWire
 
-/// Told that the work of a handle was stopped: the driver of a task.
+/// The driver of a task, which is notified when the work of a handle is stopped.
 protocol StopListener: AnyObject, Sendable {
     /// Called once, by the task that stopped the work, after the waits of the work were woken.
     func stopped()
@@ -17,7 +17,7 @@ final class LoadHandle: StopToken, @unchecked Sendable {
     private let resourceLimit: Int64
     /// The limit of an attempt to connect, in nanoseconds; `.max` for none.
     let connectLimit: Int64
-    /// The place in the registry. Accessed only under the registry's lock.
+    /// The index in the registry. Accessed only under the registry's lock.
     var registryIndex = -1
     /// Whether a session that finishes its tasks waits for this load. A task that was never resumed does not hold it.
     let holdsSession: Atomic<Bool>
@@ -50,7 +50,7 @@ final class LoadHandle: StopToken, @unchecked Sendable {
 
     // MARK: The driver
 
-    /// Sets the driver that is told of a stop, and keeps it alive until `forgetListener`.
+    /// Sets the driver that is notified of a stop, and keeps it alive until `forgetListener`.
     func tell(_ listener: any StopListener) { self.listener.withLock { $0 = listener } }
 
     /// Called at the end of the load: the handle may outlive its driver.
@@ -65,28 +65,29 @@ final class LoadHandle: StopToken, @unchecked Sendable {
 
     private let suspended = Atomic<Bool>(false)
 
-    /// While true, no byte is read or written, and the idle timeout stands still.
+    /// While true, no byte is read or written, and the idle timeout is suspended.
     var isSuspended: Bool { suspended.load(ordering: .relaxed) }
 
     func setSuspended(_ isSuspended: Bool) {
         let wasSuspended = suspended.exchange(isSuspended, ordering: .sequentiallyConsistent)
         guard wasSuspended != isSuspended else { return }
         if !isSuspended { restartIdle() }
-        // Waits for the peer look again and wait to be resumed; waits to be resumed, however many, go on.
+        // The woken waits check the state again: waits for the peer begin to wait for the resumption, and waits for it
+        // end.
         wake()
     }
 
-    /// The time of a suspension does not count as the peer's silence.
+    /// Restarts the idle timeout, so that the time of a suspension does not count as the peer's silence.
     private func restartIdle() {
         let seen = idleDeadline.load(ordering: .relaxed)
         guard seen != .max else { return }
         _ = idleDeadline.compareExchange(expected: seen, desired: clock.now() &+ idleLimit, ordering: .relaxed)
     }
 
-    /// Returns when the load is not, or no longer, suspended, or was stopped.
+    /// Waits until the load is not suspended, or was stopped.
     func untilResumed() async {
         guard isSuspended else { return }
-        // The time of a suspension does not count for the connect timeout.
+        // The time of a suspension does not count towards the connect timeout.
         let attempt = attempt
         let paused = attempt?.pause()
         defer { attempt?.go(on: paused) }

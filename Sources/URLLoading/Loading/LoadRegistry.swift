@@ -1,8 +1,8 @@
-// All loads of a session that are going on, and their deadlines.
+// The running loads of a session, and their deadlines.
 //
-// Deadlines cost a load nothing but its entry here: one timer per session wakes for the earliest
-// deadline, looks at all loads, and sets itself to the next. Activity moves a deadline later, never
-// earlier, so a look too early is the worst that happens.
+// A deadline costs a load only its entry here: one timer per session fires at the earliest deadline, checks all loads,
+// and is set to the next one. Activity moves a deadline later, never earlier, so the timer may fire too early but not
+// too late.
 
 import Synchronization
 import URLLoadingIO
@@ -13,18 +13,18 @@ final class LoadRegistry: Sendable {
         var free: [Int] = []
         var count = 0
         var isClosed = false
-        /// Closed, without loads, and what follows from that is done.
+        /// True once the registry is closed and empty, and `whenEmptied` has been called.
         var isSettled = false
         var waiting: [PollSlot] = []
     }
     private let state = Lock(State())
-    /// The moment the next look is due.
+    /// The time of the next check.
     private let nextLook = Atomic<Int64>(.max)
     let anchor = Anchor<LoadRegistry>.Weak()
     private let clock: LoopClock
     private let whenEmptied: @Sendable () -> Void
 
-    /// - Parameter whenEmptied: called when the last load of a closed registry has gone.
+    /// - Parameter whenEmptied: called when the last load of a closed registry has left.
     init(_ clock: LoopClock = .system, whenEmptied: @escaping @Sendable () -> Void) {
         self.clock = clock
         self.whenEmptied = whenEmptied
@@ -33,8 +33,8 @@ final class LoadRegistry: Sendable {
     var count: Int { state.withLock { $0.count } }
     var isClosed: Bool { state.withLock { $0.isClosed } }
 
-    /// Returns false if no load may begin any more.
-    /// - Parameter predecessor: a load whose work goes on with this one: it may, also when nothing begins any more.
+    /// Registers a load. Returns false if the registry is closed.
+    /// - Parameter predecessor: a running load that this one continues; such a load may enter a closed registry, too.
     func enter(_ load: LoadHandle, inPlaceOf predecessor: LoadHandle? = nil) -> Bool {
         let entered = state.withLock { state in
             let goesOn = predecessor.map { $0.registryIndex >= 0 && $0.stopReason == nil } ?? false
@@ -53,7 +53,7 @@ final class LoadRegistry: Sendable {
         return entered
     }
 
-    /// The time of a load that entered before has begun to run.
+    /// Starts to check the deadlines of a registered load, which have been set.
     func watch(_ load: LoadHandle) { look(noLaterThan: due(load, clock.coarseNow())) }
 
     func leave(_ load: LoadHandle) {
@@ -68,8 +68,8 @@ final class LoadRegistry: Sendable {
         if emptied { announceEmpty() }
     }
 
-    /// No load begins after this. Those going on are stopped if a reason is given; handles that nobody
-    /// has resumed are stopped anyway.
+    /// Closes the registry: no further load may enter. With a reason, the running loads are stopped. Tasks that were
+    /// never resumed are stopped in any case.
     func close(stopping reason: StopReason?) {
         let (entered, emptied) = state.withLock { state in
             let wasClosed = state.isClosed
@@ -82,7 +82,7 @@ final class LoadRegistry: Sendable {
         if emptied { announceEmpty() }
     }
 
-    /// Returns when a closed registry has no load left and `whenEmptied` has been called.
+    /// Waits until a closed registry has no load left and `whenEmptied` has been called.
     func emptied() async {
         let slot = Poller.shared.borrowSlot()
         defer { Poller.shared.returnSlot(slot) }
@@ -110,7 +110,7 @@ final class LoadRegistry: Sendable {
 
     // MARK: Deadlines
 
-    /// When to look again at a load that was woken and does not run yet, in nanoseconds.
+    /// The interval, in nanoseconds, to the second check of a load that was woken and does not run yet.
     private static let secondLook: Int64 = 100_000_000
 
     private func due(_ load: LoadHandle, _ now: Int64) -> Int64 {
@@ -133,7 +133,7 @@ final class LoadRegistry: Sendable {
     }
 
     func look(now: Int64) {
-        // A timer that a shorter deadline overtook.
+        // A superseded timer: a shorter deadline has set another one.
         guard nextLook.load(ordering: .acquiring) <= now else { return }
         nextLook.store(.max, ordering: .releasing)
         let going = state.withLock { $0.loads.compactMap { $0 } }
@@ -142,7 +142,7 @@ final class LoadRegistry: Sendable {
             if load.deadline.load(ordering: .relaxed) <= now {
                 load.stop(.deadline)
             } else if !load.isSuspended, load.idleDeadline.load(ordering: .relaxed) <= now {
-                // The peer was heard, and the load waits for a thread: that is not the peer's silence.
+                // A load that is not parked has received bytes and waits for a thread, which is not the peer's silence.
                 if load.isParked { load.stop(.idle) } else { next = min(next, now + Self.secondLook) }
             } else {
                 next = min(next, due(load, now))
@@ -151,6 +151,7 @@ final class LoadRegistry: Sendable {
         if next != .max { look(noLaterThan: max(next, now + clock.rest(Self.shortestRest))) }
     }
 
-    /// However short the limits, the poller has other work between two looks.
+    /// The shortest interval between two checks in nanoseconds, because the poller has other work, however short the
+    /// limits.
     private static let shortestRest: Int64 = 5_000_000
 }

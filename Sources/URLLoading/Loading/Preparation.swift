@@ -1,44 +1,45 @@
-// From what the caller asked for to what goes on the wire.
+// The preparation of a request: from the caller's value to the fields and the body that are sent.
 
 import FoundationEssentials
 import URLLoadingIO
 import URLLoadingWire
 
-/// A request with nothing left to decide.
+/// A request that is ready to be sent.
 struct PreparedRequest: Sendable {
     let request: Request
     let destination: Destination
     var fields: RequestFields
-    /// What goes after the head, ready to be sent once.
+    /// The body, opened for one sending.
     var body: OutgoingBody?
 
-    /// A Proxy-Authorization that the caller gave; it is no field of the request itself (security 5).
+    /// The caller's Proxy-Authorization field, kept apart because it must never be sent to the origin (security 5).
     let proxyAuthorization: String?
-    /// Who must be proved to be using its connection, and what is said on one where nobody is yet.
+    /// Login that the connection must be authenticated as (NTLM, Negotiate), and the handshake for one that is not yet.
     var identity: Route.Identity?
     var legs: ProofLegs?
-    /// Offered by a request that opens a WebSocket.
+    /// The offer of a request that opens a WebSocket.
     var webSocket: WebSocketOffer?
-    /// Said to a proxy, with the whole URL.
+    /// True if the request is sent to a proxy in absolute form.
     private(set) var isForwarded = false
-    /// The login that goes with it, in its fields or with its connection.
+    /// The login that authenticates the request, by its fields or by its connection.
     var login: Login?
-    /// What opens its connection, in place of what it gets with every request.
+    /// The proxy credentials that authenticate the connection, in place of the field sent with every request.
     var proxyWords: String?
-    /// What it got with Digest: its answer may prove it.
+    /// The Digest proof sent to the proxy, against which the response is checked.
     private(set) var proxyProof: DigestProof?
 
-    /// Whether the content coding of a whole response is undone.
+    /// True if the content coding of a complete response is decoded.
     private let decodesContent: Bool
     private let asksForRange: Bool
 
-    /// Whether the content coding of a response with this status is undone. A part of a coded representation cannot be
-    /// decoded (RFC 9110 §14.2).
+    /// Returns whether the content coding of a response with this status is decoded. A part of a coded representation
+    /// cannot be decoded (RFC 9110 §14.2).
     func decodesContent(of status: Status) -> Bool { decodesContent && !(asksForRange && status == .partialContent) }
 
-    /// - Parameter isForeign: a redirect has led to another origin than the one the caller named.
-    /// - Parameter contentType: what the body is, unless the request says so.
-    /// - Parameter cachePolicy: what caches on the way are told of.
+    /// - Parameters:
+    ///   - isForeign: true if a redirect has led to another origin than the caller's.
+    ///   - contentType: the media type of the body, unless the request has a Content-Type field.
+    ///   - cachePolicy: the policy to announce to intermediate caches.
     init(
         _ request: Request, _ defaults: DefaultFields, isForeign: Bool, contentType: String? = nil,
         cachePolicy: Request.CachePolicy = .useProtocol
@@ -57,7 +58,7 @@ struct PreparedRequest: Sendable {
         instructCaches(cachePolicy)
     }
 
-    /// As the last proxy on its way gets it (RFC 9112 §3.2.2).
+    /// Returns the request in the form for the last proxy of the route (RFC 9112 §3.2.2).
     func forwarded(by proxy: Proxy) -> PreparedRequest {
         var request = self
         request.isForwarded = true
@@ -77,7 +78,7 @@ struct PreparedRequest: Sendable {
         return request
     }
 
-    /// Adds fields, in the place of those of the same name.
+    /// Sets fields, replacing those of the same name.
     mutating func set(_ added: Headers) {
         var headers =
             switch fields {
@@ -88,8 +89,8 @@ struct PreparedRequest: Sendable {
         fields = .own(headers)
     }
 
-    /// Tells the caches on the way what the policy wants of them (RFC 9111 §5.2.1, §5.4). The caller's own fields
-    /// stay.
+    /// Adds the Cache-Control directives of the policy for intermediate caches (RFC 9111 §5.2.1, §5.4). The caller's
+    /// own fields take precedence.
     private mutating func instructCaches(_ policy: Request.CachePolicy) {
         let directive: String
         switch policy {
@@ -102,20 +103,20 @@ struct PreparedRequest: Sendable {
         if policy == .reloadIgnoringCaches, !given.contains(.pragma) { set([.pragma: "no-cache"]) }
     }
 
-    /// Takes fields out.
+    /// Removes fields.
     mutating func remove(_ names: [FieldName]) {
         var headers = headers
         for name in names { headers.remove(name) }
         fields = .own(headers)
     }
 
-    /// It asks for another protocol on its connection, which HTTP/1.1 alone can do (RFC 9113 8.2.2).
+    /// True if the request asks for a switch of protocols, which only HTTP/1.1 supports (RFC 9113 8.2.2).
     var asksUpgrade: Bool {
-        // Prepared fields never do.
+        // The session's default fields have no Upgrade.
         if case .own(let headers) = fields { headers.contains(.upgrade) } else { false }
     }
 
-    /// Says who asks; `nil` says nothing any more.
+    /// Sets the Authorization field; `nil` removes it.
     mutating func setAuthorization(_ value: String?) {
         var headers: Headers
         switch fields {
@@ -128,12 +129,12 @@ struct PreparedRequest: Sendable {
         fields = .own(headers)
     }
 
-    /// Its Cookie field is the store's, not the caller's.
+    /// True if the Cookie field is the cookie store's, not the caller's.
     private(set) var hasStoredCookies = false
     var carried: CarriedIdentity { CarriedIdentity(login: login, hasCookies: hasStoredCookies) }
     var hasOwnCookies: Bool { !hasStoredCookies && headers.contains(.cookie) }
 
-    /// Cookies of a store; `nil` takes back those it has.
+    /// Sets the Cookie field from a store; `nil` removes a field set before.
     mutating func setCookies(_ value: String?) {
         guard value != nil || hasStoredCookies else { return }
         hasStoredCookies = value != nil
@@ -149,13 +150,13 @@ struct PreparedRequest: Sendable {
         }
     }
 
-    /// Digits of its body, where the proxy that gets it wants that proved; worked out before it is sent.
+    /// The hexadecimal digest of the body, for proxies that require auth-int; computed before the request is sent.
     var provedBody: String?
 
-    /// What its request line asks for.
+    /// The request target for the request line.
     var targetForm: [UInt8] { isForwarded ? destination.target.absoluteForm : destination.target.originForm }
 
-    /// The body waits until the server wants it (RFC 9110 §10.1.1).
+    /// True if the body waits for 100 (Continue) (RFC 9110 §10.1.1).
     var expectsContinue: Bool {
         guard body != nil, case .own(let fields) = fields else { return false }
         return fields[.expect]?.lowercased() == "100-continue"
@@ -167,7 +168,8 @@ struct PreparedRequest: Sendable {
         fields = .own(headers)
     }
 
-    /// What is sent before the request itself to open a connection: a body would be sent for nothing.
+    /// Returns the request of one message that authenticates the connection, without a body, because a refused one is
+    /// wasted.
     func leg(saying value: String, toProxy: Bool) -> PreparedRequest {
         var leg = self
         if body != nil { leg.body = .data(Data()) }

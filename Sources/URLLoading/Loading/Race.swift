@@ -1,4 +1,4 @@
-// A closure of the caller's against the end of its load: the first of the two wins.
+// A race between a caller's closure and the end of its load.
 
 import Synchronization
 import URLLoadingIO
@@ -21,7 +21,7 @@ final class Race<Answer: Sendable>: Sendable {
 
     init(_ leaked: LeakCount) { self.leaked = leaked }
 
-    /// Returns false if the load no longer waits for the answer.
+    /// Records the answer. Returns false if the load no longer waits for it.
     func finish(_ answer: Answer) -> Bool {
         let isAwaited = state.withLock { state in
             guard case .running = state else { return false }
@@ -40,7 +40,7 @@ final class Race<Answer: Sendable>: Sendable {
         }
     }
 
-    /// Returns whether the closure still runs.
+    /// Stops waiting for the closure. Returns whether it still runs.
     func abandon() -> Bool {
         let isRunning = state.withLock { state in
             guard case .running = state else { return false }

@@ -1,26 +1,26 @@
-// Whether and when a stream of events connects again: pure, with chance and time passed in.
+// Decides whether and when a stream of events reconnects. Pure: the time and the random number are parameters.
 
 enum ReconnectionPlan: Sendable {
-    /// Nanoseconds, at least 0.
+    /// Reconnect after this many nanoseconds, at least 0.
     case connect(after: Int64)
     case end
     case fail(LoadError)
 
-    /// What is known of the connections so far.
+    /// The history of the stream's connections.
     struct History: Sendable {
-        /// One of them brought a stream.
+        /// True if a connection has delivered a stream.
         var wasConnected = false
-        /// Attempts in a row that brought nothing.
+        /// The number of consecutive failed attempts.
         var failures = 0
-        /// What the server said about the wait.
+        /// The reconnection time that the server has sent.
         var retry: Duration?
         /// Nanoseconds since the stream was lost.
         var lostFor: Int64 = 0
     }
 
     /// - Parameters:
-    ///   - error: why the last connection ended; `nil` if it ended well.
-    ///   - chance: 0..<1.
+    ///   - error: the error that ended the last connection; `nil` if it ended regularly.
+    ///   - chance: a random number, 0..<1, for the jitter.
     static func make(
         after error: LoadError?, _ history: History, _ reconnection: ServerSentEvents.Reconnection, chance: Double
     ) -> ReconnectionPlan {
@@ -35,7 +35,7 @@ enum ReconnectionPlan: Sendable {
         return .connect(after: wait)
     }
 
-    /// At most about 146 years.
+    /// Returns the delay in nanoseconds, at most about 146 years.
     private static func delay(
         _ history: History, _ reconnection: ServerSentEvents.Reconnection, chance: Double
     ) -> Int64 {
@@ -53,7 +53,8 @@ enum ReconnectionPlan: Sendable {
 }
 
 extension LoadError {
-    /// Networks and servers come back; what this side forbids, or a certificate, does not change by itself.
+    /// True for failures of networks and servers, which may be temporary. Certificates and local refusals are
+    /// permanent.
     fileprivate var maySucceedLater: Bool { Self.passing.contains(reason) }
 
     private static let passing: Set<Reason> = [

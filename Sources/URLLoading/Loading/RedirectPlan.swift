@@ -1,50 +1,51 @@
-// Where a redirect leads, and with what: RFC 9110 §15.4 and §10.2.2. Pure.
+// Decides about redirects: the target and the fields of the next request (RFC 9110 §15.4, §10.2.2). Pure.
 
 import FoundationEssentials
 import URLLoadingWire
 
 enum RedirectPlan {
-    /// Not a redirect, or none that can be followed without asking: the response is the result.
+    /// Not a redirect, or one without a Location: the response is the result.
     case deliver
     case follow(Request)
-    /// Must not be followed. A decision is asked all the same if there is a request to show it: it may
-    /// take the response as it is.
+    /// The redirect must not be followed. If there is a request to propose, the decision is called nevertheless,
+    /// because it may take the response as it is.
     case refuse(LoadError, Request?)
 
-    @inline(never)  // What is inlined into the line makes its frame, and every load's, larger.
+    @inline(never)  // Inlined, it would enlarge the stack frame of every load.
     static func make(_ exchange: any Exchange, _ request: Request, followed: Int, maximum: Int) -> RedirectPlan {
         var answered = request
-        // A handler may have had another request answered.
+        // A handler may have sent another request, whose URL is the base of the redirect.
         if let url = exchange.head.map({ _ in exchange.response.url }), url != request.url { answered.url = url }
         if let proposed = exchange.redirect { return make(proposed, answered, followed: followed, maximum: maximum) }
         guard let head = exchange.head else { return .deliver }
         return make(head, answered, followed: followed, maximum: maximum)
     }
 
-    /// A redirect that a handler proposes: sent as it is, if it may be sent at all.
+    /// Decides about a redirect proposed by a handler, whose request is sent unchanged if it may be sent at all.
     private static func make(_ proposed: Request, _ request: Request, followed: Int, maximum: Int) -> RedirectPlan {
         let (from, to) = (request.url.scheme?.lowercased(), proposed.url.scheme?.lowercased())
         if to == "file" || to == "data", from != to {
             return .refuse(
                 LoadError(
-                    .redirectRefused, phase: .redirecting, party: .local, detail: "only \(to ?? "") may redirect to it"),
+                    .redirectRefused, phase: .redirecting, party: .local,
+                    detail: "only a URL with the scheme \(to ?? "") may redirect to it"),
                 proposed)
         }
         return followed < maximum ? .follow(proposed) : .refuse(tooMany(followed), proposed)
     }
 
     private static func tooMany(_ followed: Int) -> LoadError {
-        LoadError(.tooManyRedirects, phase: .redirecting, party: .remote, detail: "\(followed) followed")
+        LoadError(.tooManyRedirects, phase: .redirecting, party: .remote, detail: "after \(followed) redirects")
     }
 
     static func make(_ head: HTTPHead, _ request: Request, followed: Int, maximum: Int) -> RedirectPlan {
         guard isRedirect(head.status), let location = head.headers.values(of: .location).first else { return .deliver }
         guard let next = resolve(location, request.url, isWebSocket: request.headers[.upgrade] == "websocket") else {
             return .refuse(
-                LoadError(.badRedirect, phase: .redirecting, party: .remote, detail: "Location is no URL reference"),
+                LoadError(.badRedirect, phase: .redirecting, party: .remote, detail: "the Location is not a valid URL"),
                 nil)
         }
-        // A server must not turn a load of the web into one of this machine's files (security 58).
+        // A server must not redirect a load to a local file (security 58).
         let target: Destination
         switch next.destination {
         case .success(let destination): target = destination
@@ -58,7 +59,7 @@ enum RedirectPlan {
         // A request without a destination was never sent.
         guard case .success(let origin) = request.destination else { return .deliver }
         var changed = request
-        // A document that is somewhere else now is its own document there.
+        // A redirected main document is its own main document at the new URL.
         if changed.mainDocumentURL == changed.url { changed.mainDocumentURL = next.url }
         changed.url = next.url
         rewriteMethod(&changed, head.status)
@@ -77,7 +78,7 @@ enum RedirectPlan {
         }
     }
 
-    /// The Location resolved against the request's URL; the fragment is inherited (RFC 9110 §10.2.2).
+    /// Resolves the Location against the request's URL; the fragment is inherited (RFC 9110 §10.2.2).
     private static func resolve(_ location: String, _ base: URL, isWebSocket: Bool) -> Request? {
         guard let reference = try? URIReference(location, repairing: true),
             let base = try? URIReference(base.absoluteString), let next = try? base.resolve(reference)
@@ -88,8 +89,8 @@ enum RedirectPlan {
         return (isWebSocket ? url?.openingWebSocket ?? url : url).map { Request(url: $0) }
     }
 
-    /// 303 makes everything but HEAD a GET; 301 and 302 do so to POST, as every client does
-    /// (RFC 9110 §15.4.2, §15.4.3). 307 and 308 change nothing.
+    /// Changes the method: 303 turns all methods but HEAD into GET; 301 and 302 do so with POST, as every client does
+    /// (RFC 9110 §15.4.2, §15.4.3); 307 and 308 keep the method.
     private static func rewriteMethod(_ request: inout Request, _ status: Status) {
         let becomesGet =
             switch status.code {
@@ -100,7 +101,7 @@ enum RedirectPlan {
         guard becomesGet else { return }
         request.method = .get
         request.body = nil
-        // Fields that describe the body that is gone (§15.4).
+        // The fields that describe the removed body (§15.4).
         for name in Self.contentFields { request.headers.remove(name) }
     }
 
@@ -109,14 +110,14 @@ enum RedirectPlan {
         "Last-Modified", .transferEncoding, .trailer, .expect,
     ]
 
-    /// Another scheme, host or port is another server: it gets nothing that proves who we are
-    /// (security 1-4). What was dropped stays dropped, for the next hop starts from this request.
+    /// Removes credentials, because another scheme, host or port is another server (security 1-4). They stay removed
+    /// for later hops, which start from this request.
     private static func removeSecrets(_ request: inout Request) {
         for name in FieldName.personal { request.headers.remove(name) }
     }
 
-    /// A Referer the caller set goes on without userinfo and fragment, and not from https to http
-    /// (RFC 9110 §10.1.3, security 9).
+    /// Strips userinfo and fragment from the caller's Referer, and removes it between https and http (RFC 9110 §10.1.3,
+    /// security 9).
     private static func rewriteReferer(_ request: inout Request, from: Origin, to: Origin) {
         guard let value = request.headers[.referer] else { return }
         guard !(from.scheme == "https" && to.scheme == "http"), let reference = try? URIReference(value) else {

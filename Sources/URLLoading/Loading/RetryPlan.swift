@@ -1,5 +1,5 @@
-// Whether a request is sent again at once after a failure that is nobody's. Pure. What a policy says of other
-// failures is `BackoffPlan`'s.
+// Decides whether a request is repeated at once after a failure for which neither side is responsible. Pure. Retries
+// under a policy are decided by `BackoffPlan`.
 
 import URLLoadingWire
 
@@ -9,27 +9,27 @@ struct RetryPlan {
     private var refusals = 0
     private var wasMisdirected = false
     private static let mostRefusals = 3
-    /// The next attempt must not use a connection that was idle.
+    /// True if the next attempt must not use an idle connection.
     private(set) var wantsFresh = false
-    /// The server does not know what `Expect` asks for.
+    /// True if the server does not support the request's `Expect` field.
     private(set) var dropsExpectation = false
 
-    /// A challenge has been answered.
+    /// True once a challenge has been answered.
     var isChallenged = false
 
     private let isRepeated: Bool
 
-    /// - Parameter isRepeated: it was sent before, for another reason.
+    /// - Parameter isRepeated: true if the request was sent before, for another reason.
     init(_ request: Request, isRepeated: Bool = false) {
         self.isRepeated = isRepeated
-        // RFC 9110 §9.2.2: only what may arrive twice is sent twice without asking.
+        // RFC 9110 §9.2.2: by default, only idempotent requests are sent twice.
         isReplayable = request.method.isIdempotent
     }
 
-    /// A kept connection that the peer closed in the same moment is nobody's fault: the request was
-    /// not answered, and is sent once more on a new one (RFC 9112 §9.3.1).
-    /// - Parameter isUnprocessed: the server says that it has not looked at the request: that may be sent again
-    ///   whatever it asks for (RFC 9113 §8.7), but not for ever.
+    /// Returns whether to repeat the request. If a peer closes an idle connection while a request is sent on it, the
+    /// request was not answered, and is repeated once on a new connection (RFC 9112 §9.3.1).
+    /// - Parameter isUnprocessed: true if the server states that it has not processed the request, which may then be
+    ///   repeated whatever its method (RFC 9113 §8.7), a limited number of times.
     mutating func retry(after error: LoadError, isStale: Bool, isUnprocessed: Bool = false) -> Bool {
         if isUnprocessed, refusals < Self.mostRefusals {
             refusals += 1
@@ -41,8 +41,8 @@ struct RetryPlan {
         return true
     }
 
-    /// RFC 9110 §15.5.18: the request again, without the expectation the server cannot meet.
-    /// RFC 9110 §15.5.20: once more on another connection, if this one is shared.
+    /// Returns whether to repeat the request because of its status: without the expectation that the server cannot meet
+    /// (RFC 9110 §15.5.18), or once on another connection if this one is shared (RFC 9110 §15.5.20).
     mutating func retry(after status: Status?, _ request: PreparedRequest, isShared: Bool = false) -> Bool {
         if status == .misdirectedRequest, isShared, !wasMisdirected {
             wasMisdirected = true
@@ -53,7 +53,7 @@ struct RetryPlan {
         return true
     }
 
-    /// Why a body is made again; `nil` for the first time.
+    /// The reason for which the body is required again; `nil` for the first time.
     var cause: BodyProviderContext.Cause? {
         isChallenged
             ? .challenge

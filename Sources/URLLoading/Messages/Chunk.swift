@@ -3,7 +3,7 @@ public import FoundationEssentials
 /// A piece of a body: bytes in a buffer that is shared, not copied.
 ///
 /// A chunk may be kept and passed on; while one is held its buffer is not reused, so keep chunks for
-/// as short as you can and copy (``Foundation/Data/init(_:)-chunk``) what must stay.
+/// as short as you can, and copy (``Foundation/Data/init(_:)-chunk``) bytes that must be kept.
 ///
 /// ```swift
 /// for try await chunk in body {
@@ -72,7 +72,7 @@ extension [UInt8] {
     }
 }
 
-/// The buffer that chunks refer to. Only the connection writes to it, and only the part that no chunk refers to.
+/// The buffer that chunks refer to. Only the connection writes to it, and only while no chunk refers to it.
 final class ChunkStorage: @unchecked Sendable {
     let base: UnsafeMutableRawPointer
     let capacity: Int

@@ -135,7 +135,7 @@ extension LoadError.Reason {
     public static let resourceTimeout = Self("resourceTimeout", -1001)
     /// The URL cannot be loaded: not absolute, ambiguous, or with characters RFC 3986 does not allow.
     public static let badURL = Self("badURL", -1000)
-    /// No handler for the URL's scheme.
+    /// The URL's scheme has no handler.
     public static let unsupportedScheme = Self("unsupportedScheme", -1002)
     /// The request cannot be sent: it has a field or method with illegal characters, or framing fields set by hand.
     public static let badRequest = Self("badRequest", -1000)

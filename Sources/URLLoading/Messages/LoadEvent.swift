@@ -52,7 +52,7 @@ public enum LoadEvent: Sendable {
 }
 
 extension LoadEvent: CustomStringConvertible {
-    /// One line, without secrets: `responded HTTP/1.1 200 text/plain 5`.
+    /// The event on one line, without secrets: `responded HTTP/1.1 200 text/plain 5`.
     public var description: String {
         switch self {
         case .canonicalized: "canonicalized"

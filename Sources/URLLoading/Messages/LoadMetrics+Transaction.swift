@@ -22,9 +22,9 @@ extension LoadMetrics {
 
         /// The source of a response.
         public enum FetchType: String, Sendable, Hashable {
-            /// A server.
+            /// A server answered.
             case network
-            /// This process or its machine: `file` and `data` URLs, and answers of handlers.
+            /// This machine answered: `file` and `data` URLs, and responses of custom handlers.
             case local
             /// A stored response (``Configuration/cache``). If it was revalidated, the validation is a transaction of
             /// its own before this one.
@@ -35,7 +35,8 @@ extension LoadMetrics {
 
         // MARK: The connection
 
-        /// The protocol by its ALPN name, `http/1.1` or `http/1.0`; `ftp`, with TLS or without; `nil` if there was no connection.
+        /// The protocol by its ALPN name, `http/1.1` or `http/1.0`; `ftp`, with TLS or without; `nil` if there was no
+        /// connection.
         public var protocolName: String? { record.protocolName }
         /// A number for the connection, unique in this process; `nil` if there was none.
         public var connectionID: Int? { record.facts?.identifier }
@@ -67,7 +68,7 @@ extension LoadMetrics {
         public var requestBodyBytes: Int64 { record.traffic.sentBody }
         /// Bytes of the request's body that were sent, without framing.
         public var requestContentBytes: Int64 { record.traffic.content }
-        /// Bytes of the response's head, and of informational ones before it.
+        /// Bytes of the response's head, and of the interim (1xx) responses before it.
         public var responseHeadBytes: Int64 { record.traffic.receivedHead }
         /// Bytes of the response's body that were received and parsed, with their framing and content coding.
         public var responseBodyBytes: Int64 {
@@ -106,7 +107,7 @@ extension LoadMetrics.Transaction {
     /// The end of the transaction, successful or not.
     public var end: LoadMetrics.Moment { .init(origin, at: record[.end]) }
 
-    /// From ``fetchStart`` to ``end``.
+    /// The duration from ``fetchStart`` to ``end``.
     public var duration: Duration { end - fetchStart }
 
     private func moment(_ stage: TransactionRecord.Stage) -> LoadMetrics.Moment? {
@@ -115,7 +116,7 @@ extension LoadMetrics.Transaction {
 }
 
 extension LoadMetrics.Transaction: CustomStringConvertible {
-    /// `200 in 14.0 ms reused`, `connectionRefused in 0.3 ms`.
+    /// The transaction on one line: `200 in 14.0 ms reused`, `connectionRefused in 0.3 ms`.
     public var description: String {
         let outcome =
             error?.reason.name ?? response?.http.map { "\($0.status.code)" }

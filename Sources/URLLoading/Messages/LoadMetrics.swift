@@ -25,7 +25,7 @@ public struct LoadMetrics: Sendable {
     /// Empty for a load that ended before its first request.
     public let transactions: [Transaction]
 
-    /// From ``start`` to ``end``.
+    /// The duration from ``start`` to ``end``.
     public var duration: Duration { end - start }
 
     init(_ origin: Moment.Origin, end: Int64, redirectCount: Int, _ transactions: [Transaction]) {
@@ -59,13 +59,13 @@ public struct LoadMetrics: Sendable {
         /// The time from one moment to another of the same load.
         public static func - (a: Moment, b: Moment) -> Duration { .nanoseconds(a.nanoseconds - b.nanoseconds) }
 
-        /// `+12.3 ms`, from the load's start.
+        /// The offset from the load's start: `+12.3 ms`.
         public var description: String { "+\(offset.inMilliseconds) ms" }
     }
 }
 
 extension LoadMetrics: CustomStringConvertible {
-    /// One line, without secrets: `34.1 ms, 1 redirect: 302 in 20.0 ms, 200 in 14.0 ms reused`.
+    /// The metrics on one line, without secrets: `34.1 ms, 1 redirect: 302 in 20.0 ms, 200 in 14.0 ms reused`.
     public var description: String {
         let redirects = redirectCount == 0 ? "" : ", \(redirectCount) redirect\(redirectCount == 1 ? "" : "s")"
         let parts = transactions.isEmpty ? "" : ": " + transactions.map(\.description).joined(separator: ", ")

@@ -83,7 +83,7 @@ extension RequestBody {
     ///   character; ``LoadError/Reason/badRequest`` if the system provides no randomness.
     public static func multipart(_ form: MultipartForm) throws(LoadError) -> RequestBody {
         guard let random = secureRandomBytes(16) else {
-            throw LoadError(.badRequest, phase: .preparing, party: .system, detail: "no randomness for a boundary")
+            throw LoadError(.badRequest, phase: .preparing, party: .system, detail: "no random bytes for a boundary")
         }
         do throws(WireViolation) {
             var writer = MultipartWriter(boundary: try MultipartBoundary(random: random))

@@ -48,7 +48,7 @@ enum OutgoingBody: Sendable {
             return .parts(opened)
         case .provided:
             // The body that `bodyProvider` returns must not refer to the provider again.
-            throw LoadError(.badRequest, phase: .preparing, party: .local, detail: "bodyProvider demands a body itself")
+            throw LoadError(.badRequest, phase: .preparing, party: .local, detail: "bodyProvider returned .provided")
         }
     }
 

@@ -54,7 +54,7 @@ extension RequestBody {
             let pieces = make()
             while data.count <= limit, let piece = try await pieces.next() { data.append(piece) }
         case .provided:
-            throw LoadError(.bodyUnavailable, phase: .preparing, party: .local, detail: "a decision is asked for it")
+            throw LoadError(.bodyUnavailable, phase: .preparing, party: .local, detail: "it is a .provided body")
         }
         guard data.count <= limit else { throw LoadError.tooLarge(limit) }
         return data

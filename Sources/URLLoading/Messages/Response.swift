@@ -10,7 +10,7 @@ public struct Response: Sendable, CustomStringConvertible {
     private let statedMediaType: MediaType?
     /// The number of body bytes that the caller will receive, if known. Unknown for chunked and for compressed bodies.
     public let expectedLength: Int64?
-    /// Status and fields, for http and https.
+    /// The status and the header fields of an http or https response; `nil` for other schemes.
     public let http: HTTPHead?
     /// The status code; 200 for schemes without one (`file`, `data`, `ftp`), as their responses are successful.
     ///

@@ -1,11 +1,11 @@
-// Transactions that no connection takes part in: files, data URLs, and what handlers answer themselves. What
-// a handler has others answer is theirs.
+// Transactions without a connection: files, data URLs, and responses that handlers create themselves. Requests that a
+// handler forwards are transactions of their own.
 
 extension EventEmitter {
-    /// What is stored answers.
+    /// Begins the record of a cached response.
     func beginCached(_ request: Request) -> TransactionRecord { TransactionRecord(request, .cache) }
 
-    /// Somebody is about to be asked; nobody knows yet who answers.
+    /// Begins the record of a request whose source is not known yet.
     func beginLocal(_ request: Request) {
         endLocal(nil)
         local = TransactionRecord(request, .local)
@@ -23,7 +23,7 @@ extension EventEmitter {
         local?.mark(.responseStart)
     }
 
-    /// A failure that a transaction with a server was part of is told by that.
+    /// Ends the local record with a failure, or drops it if a server's transaction already reports that failure.
     func failedLocally(_ error: LoadError) {
         guard error.phase != .preparing, transactionCount == countBefore else {
             local = nil
@@ -32,7 +32,7 @@ extension EventEmitter {
         endLocal(error)
     }
 
-    /// It is over: with the hop, or with the load.
+    /// Ends the local record, with the hop or with the load.
     func endLocal(_ error: LoadError?) {
         guard let record = local else { return }
         local = nil

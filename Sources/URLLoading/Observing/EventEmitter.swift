@@ -1,19 +1,19 @@
-// The one point that every event of a load passes: from here the session's observers, the sequences of a handle, and
-// the classic delegates are told, in the same order. A load without observers and without a handle has no emitter, and
-// its events are never made. Two requests that a handler has under way at once may tell of their bodies, interim
-// responses, challenges and retries at once.
+// The single point that every event of a load passes: from here the session's observers, the sequences of a handle, and
+// the classic delegates are notified, in the same order. A load without observers and without a handle has no emitter,
+// and its events are never created. If a handler runs two requests at once, their events about bodies, interim
+// responses, challenges and retries may be emitted concurrently.
 
 import FoundationEssentials
 import Synchronization
 import URLLoadingIO
 import URLLoadingWire
 
-/// The driver of a task: told of each event after the observers.
+/// The driver of a task, which is notified of each event after the observers.
 protocol LoadListener: AnyObject, Sendable {
     func hear(_ event: LoadEvent)
-    /// The load has a stream of a shared connection, or has none any more.
+    /// Sets the load's stream on a shared connection; nil when it has none any more.
     func hasStream(_ stream: HTTP2Stream?, on connection: HTTP2Connection)
-    /// Other loads wait for what this one fetches.
+    /// Notes that other loads wait for this load's fetch.
     func leads(_ fetch: SharedFetch)
 }
 
@@ -25,15 +25,15 @@ extension LoadListener {
 final class EventEmitter: EventSink, @unchecked Sendable {
     let identity: LoadIdentity
     private let observers: [any LoadObserver]
-    /// Holds the driver until the load has ended.
+    /// The driver, kept alive until the load has ended.
     private let listener = Lock<(any LoadListener)?>(nil)
     private var received: (total: Int64, expected: Int64?) = (0, nil)
     private let origin = LoadMetrics.Moment.Origin(nanoseconds: Poller.now(), date: Date())
     private var redirectCount = 0
-    /// The transactions that are over. A handler may have several going on at once.
+    /// The transactions that have ended. A handler may run several at once.
     private let transactions = Lock<[LoadMetrics.Transaction]>([])
     private let outcome = Atomic(CacheOutcome.nothing.rawValue)
-    /// The transaction that is answered here, by a file or a handler; see `EventEmitter+Metrics`.
+    /// The transaction answered locally, by a file or a handler; see `EventEmitter+Metrics`.
     var local: TransactionRecord?
     var countBefore = 0
     #if DEBUG
@@ -46,19 +46,19 @@ final class EventEmitter: EventSink, @unchecked Sendable {
         self.observers = observers
     }
 
-    /// - Parameter isHeard: whether a driver will be told of the events, besides the observers.
+    /// - Parameter isHeard: true if a driver will be notified of the events, in addition to the observers.
     static func make(_ request: Request, _ observers: [any LoadObserver], isHeard: Bool) -> EventEmitter? {
         #if DEBUG
-        let isHeard = true  // The order of events is checked for every load.
+        let isHeard = true  // Debug builds check the order of events for every load.
         #endif
         guard isHeard || !observers.isEmpty else { return nil }
         return EventEmitter(LoadIdentity(request), observers)
     }
 
-    /// Sets the driver that is told of each event after the observers.
+    /// Sets the driver that is notified of each event after the observers.
     func tell(_ listener: any LoadListener) { self.listener.withLock { $0 = listener } }
 
-    /// Lets the observers add to a request that is about to begin: one per redirect.
+    /// Lets the observers add fields to a request that is about to begin: the first, and one for each redirect.
     func prepare(_ request: inout Request) {
         for observer in observers { observer.willSend(&request, of: identity) }
     }
@@ -125,7 +125,7 @@ final class EventEmitter: EventSink, @unchecked Sendable {
     @inline(never)  // Small frames; see `TaskDriver`.
     func begin(_ request: PreparedRequest) -> TransactionRecord { TransactionRecord(request) }
 
-    /// A transaction is over.
+    /// Records a transaction that has ended.
     @inline(never)
     func add(_ record: TransactionRecord, _ error: LoadError?) {
         if let error { record.error = error }
@@ -135,7 +135,7 @@ final class EventEmitter: EventSink, @unchecked Sendable {
 
     var transactionCount: Int { transactions.withLock { $0.count } }
 
-    /// The last events of a load.
+    /// Emits the last events of the load.
     @inline(never)
     func complete(_ error: LoadError?) {
         if error == nil, let event = storingEvent { emit(event) }

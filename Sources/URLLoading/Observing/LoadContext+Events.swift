@@ -1,15 +1,15 @@
-// The events that the drivers of loads tell.
+// Events that the drivers of loads emit.
 
 extension LoadContext {
-    /// Nil for a load without observers and without a task.
+    /// The emitter of the load; nil for a load without observers and without a task.
     var emitter: EventEmitter? { events as? EventEmitter }
 
-    /// Sets the driver that is told of a stop and of the events. It is kept alive until the load has ended.
+    /// Sets the driver that is notified of a stop and of the events. It is kept alive until the load has ended.
     func tell(_ driver: any StopListener & LoadListener) {
         handle.tell(driver)
         emitter?.tell(driver)
     }
 
-    /// Tells an event; the event of a load without observers and without a task is never made.
+    /// Emits an event. For a load without observers and without a task the event is not even created.
     func emit(_ event: @autoclosure () -> LoadEvent) { emitter?.emit(event()) }
 }

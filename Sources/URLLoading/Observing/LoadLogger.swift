@@ -1,14 +1,14 @@
 import Synchronization
 import URLLoadingIO
 
-/// Writes a line per load, or per event, for people.
+/// An observer that writes a log line per load, or per event.
 ///
 /// ```swift
 /// configuration.observers = [LoadLogger { line in logger.info("\(line)") }]
 /// // load 12 GET https://example.org/ 200 5120 bytes in 34.1 ms
 /// // load 13 GET https://example.org/no failed hostNotFound (resolving, example.org) in 2.0 ms
 /// ```
-/// No userinfo, query, field value or body is ever written.
+/// Userinfo, queries, field values and bodies are never written.
 public final class LoadLogger: LoadObserver {
     private struct Account: Sendable {
         var status: Int?
@@ -16,12 +16,12 @@ public final class LoadLogger: LoadObserver {
     }
     private let write: @Sendable (String) -> Void
     private let isVerbose: Bool
-    /// Of the loads that have a response and are not over.
+    /// The accounts of loads that have a response and have not ended.
     private let going = Lock<[UInt64: Account]>([:])
 
     /// - Parameters:
-    ///   - verbose: a line for every event instead of one at the end of a load.
-    ///   - write: takes a line without its end. Called in the loads' tasks; must not block.
+    ///   - verbose: true for a line per event instead of one at the end of a load.
+    ///   - write: receives a line without its line ending. Called in the loads' tasks; must not block.
     public init(verbose: Bool = false, _ write: @escaping @Sendable (String) -> Void) {
         isVerbose = verbose
         self.write = write
@@ -48,7 +48,7 @@ public final class LoadLogger: LoadObserver {
 }
 
 extension Duration {
-    /// With one digit after the point.
+    /// The duration in milliseconds, with one decimal place.
     var inMilliseconds: String {
         let tenths = components.seconds * 10_000 + components.attoseconds / 100_000_000_000_000
         return "\(tenths / 10).\(tenths % 10)"

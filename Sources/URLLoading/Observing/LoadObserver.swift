@@ -2,7 +2,7 @@ package import FoundationEssentials
 import Synchronization
 import URLLoadingWire
 
-/// Hears of every load of a session: for logs, metrics, traces.
+/// Receives the events of every load of a session: for logs, metrics, traces.
 ///
 /// ```swift
 /// struct Failures: LoadObserver {
@@ -12,16 +12,15 @@ import URLLoadingWire
 /// }
 /// configuration.observers = [Failures()]
 /// ```
-/// Called in the load's own task, where its task-local values can be read (a stop from outside may
-/// complete a load on the thread that stopped it). The load waits meanwhile: be quick, and never block.
-/// ``LoadLogger``, ``LoadStatistics`` and ``LoadTracer`` are observers.
+/// Called in the load's own task, where its task-local values can be read (a stop from outside may complete a load on
+/// the thread that stopped it). The load waits meanwhile: be quick, and never block. ``LoadLogger``, ``LoadStatistics``
+/// and ``LoadTracer`` are observers.
 public protocol LoadObserver: Sendable {
-    /// A request of the load is about to be answered: the first, and one for each redirect. Fields may
-    /// be added here, such as `traceparent`; the URL is not to be changed (handlers do that).
+    /// Called before a request of the load is answered: the first, and one for each redirect. The observer may add
+    /// fields, such as `traceparent`; it must not change the URL, which is a handler's task.
     func willSend(_ request: inout Request, of load: LoadIdentity)
-    /// Something happened. Events of one load come one after the other, in the order of
-    /// ``LoadEventOrder``. Where a ``ProtocolHandler`` has two requests under way at once, events of the two may mix,
-    /// and come at once.
+    /// Called for each event, in the order of ``LoadEventOrder``, one at a time for each load. If a ``ProtocolHandler``
+    /// runs two requests at once, their events may interleave, and may be reported concurrently.
     func observe(_ event: LoadEvent, of load: LoadIdentity)
 }
 
@@ -29,13 +28,13 @@ extension LoadObserver {
     public func willSend(_ request: inout Request, of load: LoadIdentity) {}
 }
 
-/// Which load an event belongs to.
+/// The identity of the load that an event belongs to.
 public struct LoadIdentity: Sendable, Identifiable, CustomStringConvertible {
-    /// Unique in this process.
+    /// The identifier of the load, unique in this process.
     public let id: UInt64
-    /// What the caller asked for.
+    /// The caller's request.
     public let request: Request
-    /// When it was made.
+    /// The time at which the load was created.
     public let created: ContinuousClock.Instant
 
     init(_ request: Request) {
@@ -45,12 +44,12 @@ public struct LoadIdentity: Sendable, Identifiable, CustomStringConvertible {
     }
     private static let last = Atomic<UInt64>(0)
 
-    /// `load 7 GET https://example.org/`: no userinfo, no query.
+    /// The load on one line, without userinfo and query: `load 7 GET https://example.org/`.
     public var description: String { "load \(id) \(request.method) \(request.url.withoutSecrets)" }
 }
 
 extension URL {
-    /// The URL as it may be stored.
+    /// The URL without userinfo, as it may be stored.
     package var withoutUserinfo: URL {
         guard absoluteString.utf8.contains(UInt8(ascii: "@")) else { return self }
         if let reference = try? URIReference(absoluteString) {
@@ -59,10 +58,10 @@ extension URL {
         return URL(string: String(decoding: Array(absoluteString.utf8).withoutUserinfo, as: UTF8.self)) ?? self
     }
 
-    /// The URL as the classic layer's descriptions show it: without userinfo and the values of secret parameters.
+    /// The URL for descriptions of the classic API: without userinfo and the values of secret parameters.
     package var redactedText: String { Secrets.hidden(inURL: absoluteString) }
 
-    /// The host as it may be shown; `nil` where the grammar does not say what is host and what is password.
+    /// The host for logs; `nil` if the URL does not clearly separate the host from a password.
     var shownHost: String? { hasClearAuthority ? hostInNormalForm : nil }
 
     private var hasClearAuthority: Bool {
@@ -71,19 +70,19 @@ extension URL {
         return rest.hasPrefix("//") && (try? URIReference(absoluteString)) != nil
     }
 
-    /// The host as DNS and TLS know it; `nil` without one. An internationalised name is its A-label (RFC 5890
-    /// §2.3.2.1), such as `xn--bcher-kva.example`: every log can show it, and two names that look alike stay apart
-    /// (RFC 3986 §7.6, UTS 36).
+    /// The host in the form of DNS and TLS; `nil` without one. An internationalised name is its A-label (RFC 5890
+    /// §2.3.2.1), such as `xn--bcher-kva.example`: every log can show it, and names that look alike stay distinct (RFC
+    /// 3986 §7.6, UTS 36).
     package var hostInNormalForm: String? {
         guard let host = host() else { return nil }
         let isPlain = host.utf8.allSatisfy { $0 < 0x80 && $0 != UInt8(ascii: "%") }
         return isPlain ? host : (try? Origin.Host(host))?.description ?? host
     }
 
-    /// The URL as it may be shown: userinfo, query and fragment often carry secrets.
+    /// The URL for logs, without userinfo, query and fragment, which often contain secrets.
     package var withoutSecrets: String {
         let scheme = scheme?.lowercased() ?? ""
-        // The whole of it is content.
+        // All of a data URL is content.
         guard scheme != "data" else { return "data:…" }
         guard hasClearAuthority else { return "\(scheme):…" }
         var text = "\(scheme):"

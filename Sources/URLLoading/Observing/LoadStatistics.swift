@@ -1,7 +1,7 @@
 import Synchronization
 import URLLoadingIO
 
-/// Counts the loads of a session, for whoever exports metrics.
+/// An observer that counts the loads of a session, for the export of metrics.
 ///
 /// ```swift
 /// let statistics = LoadStatistics()
@@ -11,26 +11,26 @@ import URLLoadingIO
 /// gauge("loads_failed", now.failed.values.reduce(0, +))
 /// ```
 public final class LoadStatistics: LoadObserver {
-    /// Counts since the observer was made.
+    /// The counts since the observer was created.
     public struct Snapshot: Sendable, CustomStringConvertible {
-        /// Loads that completed, whatever the status.
+        /// The number of loads that completed, whatever their status.
         public internal(set) var finished = 0
-        /// Loads that failed, by the name of the ``LoadError/Reason``.
+        /// The number of failed loads, by the name of the ``LoadError/Reason``.
         public internal(set) var failed: [String: Int] = [:]
-        /// Responses by class of status: 2 for 2xx.
+        /// The number of responses by class of status: 2 for 2xx.
         public internal(set) var responses: [Int: Int] = [:]
-        /// Redirects followed.
+        /// The number of redirects followed.
         public internal(set) var redirects = 0
-        /// Tries beyond the first: see ``RetryPolicy``.
+        /// The number of retries: see ``RetryPolicy``.
         public internal(set) var retries = 0
-        /// Bytes of bodies.
+        /// The number of body bytes sent, and received.
         public internal(set) var bytesSent: Int64 = 0
         public internal(set) var bytesReceived: Int64 = 0
-        /// How long completed and failed loads took: for each bound the number of loads that took no
-        /// longer, and were not counted under a smaller one; `nil` for the rest.
+        /// A histogram of the durations of completed and failed loads: for each upper bound the number of loads within
+        /// it and above the previous one; `nil` for those above all bounds.
         public internal(set) var durations: [Duration?: Int] = [:]
 
-        /// `3 finished, 1 failed, 0 redirects, 0 bytes sent, 5120 received`
+        /// The counts on one line: `3 finished, 1 failed, 0 redirects, 0 bytes sent, 5120 received`.
         public var description: String {
             "\(finished) finished, \(failed.values.reduce(0, +)) failed, \(redirects) redirects, \(bytesSent) bytes sent, \(bytesReceived) received"
         }
@@ -38,14 +38,14 @@ public final class LoadStatistics: LoadObserver {
     private let state = Lock(Snapshot())
     private let bounds: [Duration]
 
-    /// - Parameter bounds: of the histogram of durations, ascending.
+    /// - Parameter bounds: the upper bounds of the histogram of durations, ascending.
     public init(
         bounds: [Duration] = [.milliseconds(10), .milliseconds(100), .seconds(1), .seconds(10), .seconds(60)]
     ) {
         self.bounds = bounds
     }
 
-    /// The counts of this moment.
+    /// The counts at this moment.
     public var snapshot: Snapshot { state.withLock { $0 } }
 
     public func observe(_ event: LoadEvent, of load: LoadIdentity) {

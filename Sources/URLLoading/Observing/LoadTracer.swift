@@ -2,17 +2,17 @@ import Synchronization
 import URLLoadingIO
 import URLLoadingWire
 
-/// Where in a distributed trace a piece of work stands (W3C Trace Context, §3.2).
+/// The position of a span in a distributed trace (W3C Trace Context, §3.2).
 public struct TraceContext: Sendable, Hashable, CustomStringConvertible {
-    /// Names the whole trace; not 0.
+    /// The identifier of the whole trace; not 0.
     public let traceID: UInt128
-    /// Names this piece of work; not 0.
+    /// The identifier of this span; not 0.
     public let spanID: UInt64
-    /// Whether whoever began the trace records it.
+    /// True if the trace is recorded, as decided at its beginning.
     public let isSampled: Bool
 
-    /// The context of the current task: loads that it begins become its children. A server sets it from
-    /// the `traceparent` of the request it handles.
+    /// The context of the current task: its loads become children of it. A server sets it from the `traceparent` of the
+    /// request it handles.
     @TaskLocal public static var current: TraceContext?
 
     public init(traceID: UInt128, spanID: UInt64, isSampled: Bool) {
@@ -21,8 +21,7 @@ public struct TraceContext: Sendable, Hashable, CustomStringConvertible {
         self.isSampled = isSampled
     }
 
-    /// From a `traceparent` field; `nil` if it is none (§3.2.2). Versions after 00 are read as 00, as §4
-    /// says.
+    /// Parses a `traceparent` field; `nil` if it is malformed (§3.2.2). Versions after 00 are parsed as 00 (§4).
     public init?(traceparent: String) {
         let parts = traceparent.split(separator: "-", omittingEmptySubsequences: false)
         guard parts.count >= 4, traceparent.utf8.allSatisfy(Self.isLegal), parts[0].utf8.count == 2, parts[0] != "ff",
@@ -47,23 +46,23 @@ public struct TraceContext: Sendable, Hashable, CustomStringConvertible {
     public var description: String { traceparent }
 }
 
-/// Makes each load a span of a trace: sends `traceparent` with every request, and tells at the end how
-/// long the load took and how it went.
+/// An observer that makes each load a span of a trace: it sends `traceparent` with every request, and reports the
+/// duration and the result at the end.
 ///
 /// ```swift
 /// configuration.observers = [LoadTracer { span in exporter.add(span) }]
 /// try await TraceContext.$current.withValue(context) { try await session.data(from: url) }
 /// ```
-/// A field of that name in the caller's request stays as it is.
+/// A `traceparent` field in the caller's request is not changed.
 public final class LoadTracer: LoadObserver {
-    /// One load as a piece of a trace.
+    /// A load as a span of a trace.
     public struct Span: Sendable {
         public let context: TraceContext
-        /// Whose child it is; `nil` if it began the trace.
+        /// The parent span; `nil` if the span began the trace.
         public let parent: TraceContext?
         public let load: LoadIdentity
         public let ended: ContinuousClock.Instant
-        /// The status of the final response, if it came.
+        /// The status of the final response; `nil` without one.
         public let status: Status?
         public let error: LoadError?
     }
@@ -77,9 +76,9 @@ public final class LoadTracer: LoadObserver {
     private let finish: @Sendable (Span) -> Void
 
     /// - Parameters:
-    ///   - isSampled: whether a trace that begins with a load is recorded; every one by default. With a
-    ///     parent, the parent's word counts.
-    ///   - finish: takes a span when its load is over. Must not block.
+    ///   - isSampled: decides whether a trace that begins with a load is recorded; all are by default. With a parent,
+    ///     the parent's flag applies.
+    ///   - finish: receives a span when its load has ended. Must not block.
     public init(
         isSampled: @escaping @Sendable (LoadIdentity) -> Bool = { _ in true },
         _ finish: @escaping @Sendable (Span) -> Void
@@ -109,7 +108,7 @@ public final class LoadTracer: LoadObserver {
         }
     }
 
-    /// The span of a load, opened with its first request.
+    /// Returns the span of a load, opened with its first request.
     private func span(of load: LoadIdentity) -> Open {
         if let span = open.withLock({ $0[load.id] }) { return span }
         let parent = TraceContext.current

@@ -1,5 +1,5 @@
-// What is noted of one transaction while it goes on. Used by whoever has its exchange, one at a time;
-// handed to the emission when that is over, and never changed after the load's end.
+// The facts of one transaction, noted while it runs. Used by the owner of its exchange, one task at a time; handed to
+// the emitter at its end, and never changed after the load's end.
 
 import FoundationEssentials
 import URLLoadingIO
@@ -10,7 +10,7 @@ final class TransactionRecord: @unchecked Sendable {
         case fetchStart, lookupStart, lookupEnd, connectStart, secureStart, secureEnd, connectEnd
         case requestStart, requestEnd, responseStart, responseEnd, end
     }
-    /// Nanoseconds of the monotonic clock; 0 while they have not come.
+    /// The moments in nanoseconds of the monotonic clock; 0 for stages that were not reached.
     private var moments = InlineArray<12, Int64>(repeating: 0)
 
     let request: Request
@@ -23,7 +23,7 @@ final class TransactionRecord: @unchecked Sendable {
     private(set) var isReused = false
     private(set) var usesProxy = false
     var traffic = HTTP1Traffic()
-    /// Bytes of the body behind its coding.
+    /// The number of decoded body bytes.
     var decoded: Int64 = 0
 
     init(_ request: PreparedRequest) {
@@ -34,7 +34,7 @@ final class TransactionRecord: @unchecked Sendable {
         mark(.fetchStart)
     }
 
-    /// One that no connection takes part in.
+    /// Creates the record of a transaction without a connection.
     init(_ request: Request, _ fetchType: LoadMetrics.Transaction.FetchType) {
         self.request = request
         self.fetchType = fetchType
@@ -43,7 +43,7 @@ final class TransactionRecord: @unchecked Sendable {
         mark(.fetchStart)
     }
 
-    /// Of ftp: there are no fields.
+    /// Creates the record of an FTP transaction, which has no header fields.
     init(ftp request: Request) {
         self.request = request
         fetchType = .network
@@ -54,7 +54,7 @@ final class TransactionRecord: @unchecked Sendable {
     }
     private var isFTP = false
 
-    /// Of a stream, which speaks no protocol that we know.
+    /// Creates the record of a stream, whose protocol is unknown.
     init(stream request: Request) {
         self.request = request
         fetchType = .network
@@ -77,7 +77,7 @@ final class TransactionRecord: @unchecked Sendable {
 
     // MARK: Moments
 
-    /// What happens again keeps its last moment.
+    /// Notes the moment of a stage; a repetition replaces the earlier moment.
     func mark(_ stage: Stage) { moments[stage.rawValue] = Poller.now() }
     func mark(_ stage: Stage, at moment: Int64) { moments[stage.rawValue] = moment }
     func clear(_ stage: Stage) { moments[stage.rawValue] = 0 }
@@ -99,7 +99,7 @@ final class TransactionRecord: @unchecked Sendable {
         return response?.http?.version == .http10 ? "http/1.0" : "http/1.1"
     }
 
-    /// As they were written; see `HTTP1Writer`.
+    /// The fields as HTTP/1.1 sends them; see `HTTP1Writer`.
     var sentHeaders: Headers {
         guard !isHTTP2 else { return sentHTTP2Headers }
         guard let fields, case .success(let destination) = request.destination else { return request.headers }
@@ -124,7 +124,7 @@ final class TransactionRecord: @unchecked Sendable {
 }
 
 extension TransactionRecord {
-    /// As HTTP/2 writes them: the host is no field, and what is about a connection is left out.
+    /// The fields as HTTP/2 sends them: without Host, and without the fields about the connection.
     fileprivate var sentHTTP2Headers: Headers {
         guard let fields else { return request.headers }
         let given =
@@ -149,17 +149,17 @@ extension TransactionRecord {
     ]
 }
 
-/// Bytes of one exchange, before TLS.
+/// The bytes of one exchange, before TLS.
 struct HTTP1Traffic: Sendable {
-    /// The head of the request, in full.
+    /// The whole size of the request's head.
     var headSize = 0
-    /// What has gone out, of head and body.
+    /// The number of bytes of head and body that were sent.
     var sent: Int64 = 0
-    /// Bytes of the body that have, without framing.
+    /// The number of bytes of the body that were sent, without framing.
     var content: Int64 = 0
     var receivedHead: Int64 = 0
     var receivedBody: Int64 = 0
-    /// What comes is the body.
+    /// True if the received bytes belong to the body.
     var isInBody = false
 
     var sentHead: Int64 { min(sent, Int64(headSize)) }

@@ -4,8 +4,8 @@ extension Configuration {
     private enum Handlers: PropertyKey { typealias Value = [any ProtocolHandler] }
     private enum Observers: PropertyKey { typealias Value = [any LoadObserver] }
 
-    /// Custom handlers, which answer requests before the built-in ones; the last is asked first. See
-    /// ``ProtocolHandler``. Empty by default.
+    /// Custom handlers, which are consulted before the built-in ones, the last first. See ``ProtocolHandler``. Empty by
+    /// default.
     ///
     /// ```swift
     /// configuration.handlers = [StubHandler()]
@@ -15,7 +15,7 @@ extension Configuration {
         set { attachments[Handlers.self] = newValue }
     }
 
-    /// Observers, which are told of every load of the session, in this order. Empty by default.
+    /// Observers, which are notified of the events of every load of the session, in this order. Empty by default.
     ///
     /// ```swift
     /// configuration.observers = [LoadLogger()]

@@ -2,7 +2,7 @@ public import FoundationEssentials
 package import URLLoadingIO
 public import URLLoadingWire
 
-/// How a session behaves: a value, taken when the session is made. Later changes to it reach nobody.
+/// The settings of a session: a value, copied when the session is created. Later changes have no effect on the session.
 ///
 /// ```swift
 /// var configuration = Configuration.default
@@ -11,9 +11,9 @@ public import URLLoadingWire
 /// let session = Session(configuration)
 /// ```
 public struct Configuration: Sendable {
-    /// The usual behaviour.
+    /// The default settings.
     public static var `default`: Configuration { Configuration() }
-    /// The same, and nothing is ever written to a file.
+    /// The default settings without persistence: nothing is written to a file.
     public static var ephemeral: Configuration {
         var configuration = Configuration()
         configuration.isEphemeral = true
@@ -21,67 +21,68 @@ public struct Configuration: Sendable {
         return configuration
     }
 
-    /// True for ``ephemeral`` and what is derived from it.
+    /// True for ``ephemeral`` and configurations derived from it.
     public private(set) var isEphemeral = false
 
-    // MARK: Time
+    // MARK: Timeouts
 
-    /// How long the peer may be silent (while connecting, sending or receiving) before the load ends
-    /// with ``LoadError/Reason/idleTimeout``. More than zero; `nil` for no limit. A request may set its own.
+    /// The idle timeout: how long the peer may be silent (while connecting, sending or receiving) before the load ends
+    /// with ``LoadError/Reason/idleTimeout``. More than zero; `nil` for no limit; 60 seconds by default. A request may
+    /// set its own.
     public var idleTimeout: Duration? = .seconds(60)
-    /// How long a load may take as a whole, redirects and retries included, before it ends with
-    /// ``LoadError/Reason/resourceTimeout``. More than zero; `nil` for no limit. Seven days by default.
+    /// The resource timeout: how long a load may take as a whole, redirects and retries included, before it ends with
+    /// ``LoadError/Reason/resourceTimeout``. More than zero; `nil` for no limit; seven days by default.
     public var resourceTimeout: Duration? = .seconds(7 * 24 * 60 * 60)
 
-    /// How long one attempt to connect may take, from the look-up of the name to the end of the TLS handshake, before
-    /// it ends with ``LoadError/Reason/connectTimeout``. More than zero; `nil`, the default, for no limit but
-    /// ``idleTimeout`` and ``resourceTimeout``. A request may set its own.
+    /// The connect timeout: how long one connection attempt may take, from the name look-up to the end of the TLS
+    /// handshake, before it ends with ``LoadError/Reason/connectTimeout``. More than zero; `nil`, the default, for no
+    /// limit but ``idleTimeout`` and ``resourceTimeout``. A request may set its own.
     ///
     /// ```swift
     /// configuration.connectTimeout = .seconds(5)
     /// ```
     /// It covers the look-up, all addresses of the host together, the tunnels through proxies and the TLS handshakes;
-    /// of ftp also the login, and once more each data connection. It does not cover a wait for one of the connections that
-    /// ``maximumConnectionsPerHost`` allows, a wait for another load that connects to the same server, or the time a
-    /// decision takes. A connection that is already open has no such limit. Each try of a ``retryPolicy`` and each of
-    /// several ways through proxies has the whole time.
+    /// for FTP also the login, and once more each data connection. It does not cover the wait for one of the
+    /// ``maximumConnectionsPerHost``, the wait for another load that connects to the same server, or the time of
+    /// decisions. It does not apply to connections that are already open. Each retry of a ``retryPolicy`` and each of
+    /// several proxies has the full timeout.
     public var connectTimeout: Duration?
 
     // MARK: Connections
 
-    /// The most connections to one origin at a time, at least 1. Loads beyond it wait: those
-    /// whose task has the higher priority go first, among equals who came first.
+    /// The maximum number of simultaneous connections to one origin, at least 1; 6 by default. Further loads wait, in
+    /// the order of their task priorities, and in order of arrival within a priority.
     public var maximumConnectionsPerHost = 6
-    /// How long an unused connection is kept. Servers commonly close theirs after 60 to 75 seconds;
-    /// leaving first spares a retry. Zero: connections are not reused.
+    /// The lifetime of an idle connection; 55 seconds by default. Servers commonly close theirs after 60 to 75 seconds,
+    /// and closing first avoids a retry. Zero disables the reuse of connections.
     public var idleConnectionLifetime: Duration = .seconds(55)
-    /// The most unused connections kept, over all origins.
+    /// The maximum number of idle connections, over all origins; 128 by default.
     public var maximumIdleConnections = 128
 
-    /// After how much silence an HTTP/2 connection is asked with a PING whether it is still there: when it is used
-    /// after a rest, and while responses are awaited on it. More than zero; `nil` for never.
+    /// The silence after which an HTTP/2 connection is checked with a PING: when it is reused after being idle, and
+    /// while responses are awaited on it. More than zero; `nil` for never; 15 seconds by default.
     public var http2PingInterval: Duration? = .seconds(15)
-    /// How long the answer to that may take before the connection is given up. Its loads then end with
-    /// ``LoadError/Reason/connectionLost`` or ``LoadError/Reason/truncated``, or are sent again if nothing speaks against
-    /// it. Six times as long while a request's body goes out. The SETTINGS of a new connection must be acknowledged
-    /// within twice that. Nothing of this holds if ``http2PingInterval`` is `nil`.
+    /// The timeout of the answer to a PING, after which the connection is closed; 5 seconds by default. Its loads then
+    /// end with ``LoadError/Reason/connectionLost`` or ``LoadError/Reason/truncated``, or are repeated if that is safe.
+    /// The timeout is six times as long while a request's body is sent. The SETTINGS of a new connection must be
+    /// acknowledged within twice the timeout. Without an ``http2PingInterval`` it has no effect.
     public var http2PingTimeout: Duration = .seconds(5)
 
-    /// Which versions of HTTP are spoken.
+    /// The versions of HTTP in use; ``HTTPVersions/automatic`` by default.
     public var httpVersions = HTTPVersions.automatic
 
-    /// Which versions of HTTP are spoken, and who chooses.
+    /// The versions of HTTP in use, and how one is chosen.
     public enum HTTPVersions: Sendable, Hashable {
-        /// Over TLS the server chooses between HTTP/2 and HTTP/1.1 (ALPN, RFC 7301); in the clear HTTP/1.1.
-        /// Loads to one server share its HTTP/2 connection: ``Configuration/maximumConnectionsPerHost`` counts connections.
+        /// The server chooses between HTTP/2 and HTTP/1.1 over TLS (ALPN, RFC 7301); without TLS it is HTTP/1.1. Loads
+        /// to one server share its HTTP/2 connection: ``Configuration/maximumConnectionsPerHost`` counts connections.
         case automatic
-        /// HTTP/1.1 alone.
+        /// Only HTTP/1.1.
         case http1Only
-        /// HTTP/2 alone, in the clear as well (h2c, RFC 9113 §3.3): for servers known to speak it. With others
-        /// the load ends with ``LoadError/Reason/notHTTP2``.
+        /// Only HTTP/2, also without TLS (h2c, RFC 9113 §3.3): for servers known to support it. With others the load
+        /// ends with ``LoadError/Reason/notHTTP2``.
         case http2PriorKnowledge
 
-        /// By TLS, best first.
+        /// The ALPN names to offer, best first.
         var offered: [String] {
             switch self {
             case .automatic: ["h2", "http/1.1"]
@@ -91,131 +92,132 @@ public struct Configuration: Sendable {
         }
     }
 
-    /// What its loads are for, as far as networks need to know. A request may have its own.
+    /// The traffic class of the session's loads, by which networks order packets. A request may set its own.
     public var trafficClass = TrafficClass.default
 
-    /// How `ftp` is spoken.
+    /// The settings of `ftp`.
     public var ftp = FTP()
 
     // MARK: Requests
 
-    /// Sent with every request that does not set the same field itself. Credentials among them
-    /// (Authorization, Cookie, Proxy-Authorization) and Host do not follow a redirect to another server. A
-    /// Proxy-Authorization goes to the proxy alone, and nowhere if there is none.
+    /// Fields for every request that does not set them itself. Credentials among them (Authorization, Cookie,
+    /// Proxy-Authorization) and Host are not sent to another server after a redirect. A Proxy-Authorization is sent
+    /// only to the proxy.
     public var headers = Headers()
     /// The User-Agent of requests that set none; `nil` sends none.
     public var userAgent: String? = "URLLoading/0.1"
     /// The Accept-Encoding of requests that set none and ask for no range; `nil` sends none. A response is decoded only
-    /// if this default was sent: a request that names a coding itself gets the bytes as they were sent. Downloads ask
-    /// for no coding, and are decoded if the server codes them all the same.
+    /// if this default was sent: a request that sets Accept-Encoding itself gets the coded bytes. Downloads send
+    /// `identity`, and are decoded if the server codes them all the same.
     public var acceptEncoding: String? = "gzip, deflate, br, zstd"
 
-    /// How long a body waits for the server's 100 if its request has `Expect: 100-continue` (RFC 9110
-    /// §10.1.1); then it is sent without. More than zero.
+    /// How long a body waits for 100 (Continue) if its request has `Expect: 100-continue` (RFC 9110 §10.1.1); then it
+    /// is sent without it. More than zero; one second by default.
     public var expectContinueTimeout: Duration = .seconds(1)
 
     // MARK: Tasks
 
-    /// The most body bytes a resumed ``LoadTask`` reads before anybody asks for its body: what is small
-    /// is then complete, and its connection free for others. At least 0.
+    /// The maximum number of body bytes that a resumed ``LoadTask`` reads before a consumer asks for its body; at least
+    /// 0; 64 KiB by default. A smaller body is then complete, and its connection can be reused.
     public var readAhead = 64 * 1024
 
-    /// Where downloads are kept that have no destination, or whose destination is not known yet. A `file`
-    /// URL of a folder this process may write to; `TMPDIR`, or `/tmp`, by default.
+    /// The folder of downloads without a destination, or whose destination is not known yet. A `file` URL of a writable
+    /// folder; `TMPDIR`, or `/tmp`, by default.
     public var temporaryDirectory = FileManager.default.temporaryDirectory
 
-    // MARK: What outlives the process
+    // MARK: Persistence
 
-    /// The directory of all that sessions keep in files: the cache, cookies, credentials and what is known of servers that
-    /// want TLS alone. A `file` URL; made when there is something to keep, and used only if it is this user's alone.
+    /// The directory of the files that sessions keep: the cache, cookies, credentials and HSTS hosts. A `file` URL;
+    /// created when there is something to store, and used only if it belongs to this user alone.
     ///
-    /// `nil`, the default, is a place of this user's and this program's: the cache in `$XDG_CACHE_HOME/<executable>`, all
-    /// else in `$XDG_STATE_HOME/<executable>` (`~/.cache`, `~/.local/state`). Programs that name the same directory share
-    /// what is in it. What was set explicitly (``cache``, ``Cookies/storage``, ``HSTS/storage``,
-    /// ``Authentication/credentialStore``) stays where it is; an ``ephemeral`` session keeps nothing in files.
+    /// `nil`, the default, is a directory of this user and this program: the cache in `$XDG_CACHE_HOME/<executable>`,
+    /// all else in `$XDG_STATE_HOME/<executable>` (`~/.cache`, `~/.local/state`). Programs that name the same directory
+    /// share its content. Stores that were set explicitly (``cache``, ``Cookies/storage``, ``HSTS/storage``,
+    /// ``Authentication/credentialStore``) keep their location; an ``ephemeral`` session writes no files.
     ///
-    /// If it cannot be written, everything stays in memory: ``ResponseCache/problem``, ``CookieStore/problem`` and
-    /// ``HSTSStore/problem`` say so. ``Session/configuration`` names the
-    /// stores in use.
+    /// If it cannot be written, everything stays in memory, as ``ResponseCache/problem``, ``CookieStore/problem`` and
+    /// ``HSTSStore/problem`` report. ``Session/configuration`` names the stores in use.
     public var storageDirectory: URL?
 
     // MARK: Cache
 
-    /// Where responses are kept, and answered from; `nil` for nowhere. Any number of sessions may share one.
+    /// The cache of responses; `nil` for none. Any number of sessions may share one.
     ///
-    /// ``default`` has the one of this user and program (``ResponseCache/shared``). In an ``ephemeral`` configuration
-    /// this is `nil`, and each session made of it has one of its own in memory, gone when the session is invalidated:
-    /// see ``cachesInMemory``.
+    /// ``default`` has the cache of this user and program (``ResponseCache/shared``). In an ``ephemeral`` configuration
+    /// this is `nil`, and each session made of it has a cache of its own in memory, which ends when the session is
+    /// invalidated: see ``cachesInMemory``.
     public var cache: ResponseCache? = .shared
-    /// Whether an ephemeral session that is given no ``cache`` keeps responses, in memory and for itself.
+    /// Whether an ephemeral session without a ``cache`` has one of its own in memory; true by default.
     public var cachesInMemory = true
-    /// Whether stored responses may answer requests that do not say so themselves.
+    /// The cache policy of requests that have none of their own.
     public var cachePolicy = Request.CachePolicy.useProtocol
-    /// Whether loads of the same thing at the same time share one fetch: those that come second wait until the first has
-    /// stored it. Only what is read to its end by the library is waited for (``Session/data(for:decisions:)``,
-    /// downloads), and only where a stored response may answer; if it turns out not to be storable, all load it.
+    /// Whether simultaneous loads of the same URL share one fetch: later ones wait until the first has stored its
+    /// response; false by default. Only a body that the library reads to its end is shared
+    /// (``Session/data(for:decisions:)``, downloads), and only if a stored response may answer. If the response turns
+    /// out not to be storable, each load fetches it.
     public var coalescesIdenticalRequests = false
 
     // MARK: Retries
 
-    /// Which failures are worth another try. `nil`, the default: none; only a request that an idle connection lost
-    /// before it was answered is sent again, at once and once (RFC 9112 §9.3.1), which no policy changes. A
-    /// request may have its own.
+    /// The retry policy. `nil`, the default, retries no failures. Independently of the policy, a request that was lost
+    /// on an idle connection before it was answered is sent again, at once and once (RFC 9112 §9.3.1). A request may
+    /// set its own.
     public var retryPolicy: RetryPolicy?
 
-    /// Whether a load that finds no network waits for one instead of failing: before it connects to another
-    /// machine, ``NetworkMonitor/shared`` knows of no way there, or of none that the three settings on networks
-    /// below allow. ``LoadEvent/waitingForConnectivity`` tells of it, once for each wait. A request may
-    /// say otherwise.
+    /// Whether a load without a network waits for one instead of failing; false by default. It waits before it connects
+    /// to another machine if ``NetworkMonitor/shared`` knows no route, or only routes that the three settings on
+    /// networks below forbid. ``LoadEvent/waitingForConnectivity`` is emitted once for each wait. A request may set its
+    /// own.
     ///
-    /// The idle timeout stands still meanwhile, the resource timeout does not. This machine is never waited for; a
-    /// connection that was kept is used without asking; and a network that leads nowhere is one. Where the path is
-    /// ``NetworkPath/Status/unknown`` the load fails as it would without this.
+    /// The idle timeout is suspended meanwhile, the resource timeout runs on. Connections to this machine never wait,
+    /// and an idle connection is used without a check. A network without access to the Internet counts as a network. If
+    /// the path is ``NetworkPath/Status/unknown`` the load fails as without this setting.
     public var waitsForConnectivity = false
 
     // MARK: Redirects
 
-    /// The most redirects one load follows; 0 refuses the first with
+    /// The maximum number of redirects per load; 20 by default. 0 refuses the first with
     /// ``LoadError/Reason/tooManyRedirects``.
     public var maximumRedirects = 20
 
     // MARK: Limits
 
-    /// What a response may cost.
+    /// The limits on the size of responses, and on the work that they cause.
     public var limits = Limits()
 
-    /// Bounds on what a peer can make this process hold or do. Each is at least 0; there is no "no
-    /// limit", but numbers up to 2^30 are taken as they are, larger ones as that.
+    /// Limits on the memory and work that a peer can cause. Each is at least 0 and cannot be disabled. Numbers above
+    /// 2^30 count as 2^30.
     public struct Limits: Sendable, Hashable {
-        /// Bytes of a response's status line and header fields.
+        /// The maximum size of a response's status line and header fields, in bytes.
         public var headSize = 64 * 1024
-        /// Number of header fields; trailer fields count apart.
+        /// The maximum number of header fields; trailer fields are counted separately.
         public var fieldCount = 256
-        /// Bytes of all chunk extensions of one body.
+        /// The maximum size of all chunk extensions of one body, in bytes.
         public var chunkExtensionSize = 16 * 1024
-        /// Bytes of the trailer section.
+        /// The maximum size of the trailer section, in bytes.
         public var trailerSize = 16 * 1024
-        /// Number of informational (1xx) responses before the final one.
+        /// The maximum number of interim (1xx) responses before the final one.
         public var informationalCount = 16
-        /// Bytes that ``Session/data(for:decisions:)`` and ``LoadTask/value`` collect at most, counted after decoding;
-        /// 256 MiB by default. Larger bodies are for ``Session/load(_:decisions:_:)`` and
-        /// ``Session/download(_:to:synchronizing:decisions:)``.
+        /// The maximum body that ``Session/data(for:decisions:)`` and ``LoadTask/value`` collect, in bytes after
+        /// decoding; 256 MiB by default. Use ``Session/load(_:decisions:_:)`` and
+        /// ``Session/download(_:to:synchronizing:decisions:)`` for larger bodies.
         public var collectedBodySize = 256 << 20
-        /// How many times its size compressed content may expand to, judged once 4 MiB came out. One
-        /// layer of deflate cannot exceed 1032, so of gzip and deflate by default only layered bombs are
-        /// refused. br and zstd have no such bound: content of almost nothing but zeros can exceed it.
+        /// The maximum expansion factor of compressed content, checked once 4 MiB were decoded; 1100 by default. One
+        /// layer of deflate cannot exceed 1032, so the default refuses only nested gzip and deflate bombs. br and zstd
+        /// have no such bound: content that is almost all zeros can exceed it.
         public var decompressionRatio = 1100
-        /// Bytes that compressed content may expand to.
+        /// The maximum size of decompressed content, in bytes.
         public var decompressedSize = Int64.max
-        /// Bytes of the fields of one part of a multipart body. Its content has no limit: it is never held.
+        /// The maximum size of the fields of one part of a multipart body, in bytes. The content of a part is streamed
+        /// and has no limit.
         public var partHeadSize = 16 * 1024
-        /// Number of fields of one part.
+        /// The maximum number of fields of one part.
         public var partFieldCount = 64
-        /// Number of parts of one body; of `multipart/x-mixed-replace`, which has no end, any number.
+        /// The maximum number of parts of one body, except for `multipart/x-mixed-replace`, which has no end.
         public var partCount = 1024
-        /// Bytes of one line of server-sent events.
+        /// The maximum size of one line of server-sent events, in bytes.
         public var eventLineSize = 1 << 20
-        /// Bytes of one server-sent event, data and type.
+        /// The maximum size of one server-sent event, data and type, in bytes.
         public var eventSize = 8 << 20
 
         public init() {}
@@ -223,30 +225,30 @@ public struct Configuration: Sendable {
 
     // MARK: Networks
 
-    /// Which addresses may be connected to; every one by default. For servers that load URLs given by
-    /// others: ``AddressPolicy/publicOnly``.
+    /// The addresses that may be connected to; all by default. For servers that load URLs of their users:
+    /// ``AddressPolicy/publicOnly``.
     public var addressPolicy = AddressPolicy.any
 
-    /// Whether connections may be made, and used again, while the way to others is a mobile network
-    /// (``NetworkPath/usesCellular``); if not, the load ends with
-    /// ``LoadError/Reason/notAllowedOnCellularNetwork``. A request may say otherwise.
+    /// Whether connections may be made, and reused, over a mobile network (``NetworkPath/usesCellular``); true by
+    /// default. If not, the load ends with ``LoadError/Reason/notAllowedOnCellularNetwork``. A request may set its own.
     ///
-    /// This and the two below are judged when the host's addresses are known, by
-    /// ``NetworkMonitor/shared``. Connections to this machine are always allowed, and so are all while the path is
-    /// ``NetworkPath/Status/unknown``. Transfers that are going on are not ended.
+    /// This and the two settings below are checked when the host's addresses are known, with ``NetworkMonitor/shared``.
+    /// Connections to this machine are always allowed, and so are all while the path is ``NetworkPath/Status/unknown``.
+    /// Running transfers are not ended.
     public var allowsCellularAccess = true
-    /// The same while use of the network costs by volume (``NetworkPath/isExpensive``).
+    /// Whether connections may use a network that charges by volume (``NetworkPath/isExpensive``); true by default.
     public var allowsExpensiveNetworkAccess = true
-    /// The same while the user wants little traffic (``NetworkPath/isConstrained``).
+    /// Whether connections may use a network while the user wants little traffic (``NetworkPath/isConstrained``); true
+    /// by default.
     public var allowsConstrainedNetworkAccess = true
 
-    /// Where to connect to in place of what URLs say; the first that fits counts. None by default.
+    /// Addresses to connect to in place of those in URLs; the first match applies. None by default.
     public var addressOverrides: AddressOverrides = []
 
-    /// Which interface or address of this machine connections come from; `nil` for the one the routes choose.
+    /// The local interface or address of connections; `nil` for the one that the routing table chooses.
     public var networkInterface: NetworkInterface?
 
-    /// Who looks up the names of hosts; ``NameResolver/system`` by default.
+    /// The resolver of host names; ``NameResolver/system`` by default.
     public var nameResolver: NameResolver {
         get { NameResolver(resolver) }
         set { resolver = newValue.resolver }
@@ -254,105 +256,107 @@ public struct Configuration: Sendable {
 
     // MARK: Proxies
 
-    /// Which requests go through a proxy: by default those that the environment says.
+    /// The rules that select a proxy for a request; by default the environment's variables.
     public var proxyPolicy = ProxyPolicy.environment
 
     // MARK: Authentication
 
-    /// How loads prove who they are, and where from.
+    /// The sources of credentials, and the authentication schemes.
     public var authentication = Authentication()
 
     // MARK: Cookies
 
-    /// Which cookies go with requests, and where they are kept.
+    /// The cookie policy, and the store of cookies.
     public var cookies = Cookies()
 
     // MARK: Security
 
-    /// Which servers are known to be spoken to over TLS alone, and where that is kept.
+    /// The hosts that require TLS (HSTS, RFC 6797), and their store.
     public var hsts = HSTS()
 
-    /// What a secure connection must fulfil.
+    /// The requirements of TLS connections.
     public var tls = TLS()
 
-    /// What a secure connection must fulfil.
+    /// The requirements of TLS connections.
     public struct TLS: Sendable, Hashable {
-        /// Protocol versions in use.
+        /// The versions of TLS that may be used.
         public enum Version: Int, Sendable, Hashable, Comparable {
             case tls12 = 12
             case tls13 = 13
             public static func < (a: Version, b: Version) -> Bool { a.rawValue < b.rawValue }
         }
-        /// Which issuers are trusted.
+        /// The trusted root certificates.
         public enum TrustRoots: Sendable, Hashable {
-            /// Those of the system; `SSL_CERT_FILE` and `SSL_CERT_DIR` are honoured.
+            /// The system's; `SSL_CERT_FILE` and `SSL_CERT_DIR` are honoured.
             case system
-            /// Those in a PEM file, and no others.
+            /// Only those in a PEM file.
             case file(URL)
-            /// These, in PEM, and no others.
+            /// Only these, in PEM.
             case pem(String)
-            /// Those of the system and these, in PEM.
+            /// The system's and these, in PEM.
             case systemAnd(pem: String)
         }
         /// The lowest version accepted.
         public var minimumVersion = Version.tls12
         /// The highest version offered.
         public var maximumVersion = Version.tls13
-        /// Which issuers are trusted.
+        /// The trusted root certificates; the system's by default.
         public var trustRoots = TrustRoots.system
-        /// What the chains of some servers must hold besides being trusted; none by default.
+        /// Pins: keys or certificates that the chains of some hosts must contain in addition to being trusted; none by
+        /// default.
         public var pins: [Pins] = []
-        /// Every key and signature of a chain must be at least so strong.
+        /// The minimum strength of every key and signature of a chain.
         public var minimumStrength = Strength.bits112
-        /// What is made of a certificate's status that its server brings along; nothing by default.
+        /// The treatment of a stapled OCSP response; ignored by default.
         public var ocspStapling = OCSPStapling.ignored
-        /// Who we are to servers that ask; the first that fits a host is given. Nobody by default. A decision
-        /// (``Decisions/challenge``) may give another. Only where one fits may a server also ask later (RFC 8446
-        /// §4.6.2).
+        /// Client certificates by host: the first match is presented to a server that requests one. None by default. A
+        /// decision (``Decisions/challenge``) may choose another. Only with a match may a server also request one after
+        /// the handshake (RFC 8446 §4.6.2).
         public var clientIdentities: [HostIdentity] = []
-        /// Turns all verification off: whoever sits between can read and change everything.
-        /// For experiments on a machine of your own.
+        /// Disables all verification: a machine-in-the-middle can read and change everything. For experiments on your
+        /// own machine only.
         public var unsafelySkipsVerification = false
 
         public init() {}
     }
 
-    // MARK: Inside the package
+    // MARK: For this package
 
-    /// Sees the bytes of every HTTP/1 connection and the frames of every HTTP/2 one, in the clear: `urlload --trace`.
+    /// Receives the bytes of every HTTP/1 connection and the frames of every HTTP/2 one, unencrypted: `urlload
+    /// --trace`.
     package var wireTap: (@Sendable (WireTapEvent) -> Void)?
-    /// Another way from a name to addresses: tests.
+    /// The resolver behind ``nameResolver``; tests replace it.
     package var resolver: any Resolver = SystemResolver.shared
-    /// Another way from a route to a transport: tests with scripted transports.
+    /// Makes the transports of connections in place of sockets; tests script it.
     package var dial: (@Sendable (Origin, StopToken) async throws(IOFailure) -> any Transport)?
 
-    /// Who knows the networks: tests script their own.
+    /// The source of network changes; tests script their own.
     package var networkMonitor = NetworkMonitor.shared
 
-    /// Kept by somebody else, in the place of ``cache``.
+    /// A cache implemented outside the library, in place of ``cache``.
     package var foreignCache: (any ForeignCache)?
-    /// Hears what became of each look into the cache, and why: `urlload -v`.
+    /// Receives the result of each cache look-up with its reason: `urlload -v`.
     package var cacheTap: (@Sendable (String) -> Void)?
-    /// Seconds since 1970, for the ages of responses: tests say what time it is.
+    /// The time of day in seconds since 1970, for the ages of responses; tests set it.
     package var wallClock: (@Sendable () -> Double)?
 
-    /// Whose time deadlines are taken from: tests move their own.
+    /// The clock of timeouts and deadlines; tests advance their own.
     package var clock = LoopClock.system
 
-    /// Settings of the floors above: custom handlers and observers.
+    /// Settings of higher layers: custom handlers and observers.
     var attachments = Properties()
 
     private init() {}
 }
 
-/// What passed over one connection.
+/// An event on a connection, for traces.
 package enum WireTapEvent: Sendable {
     case connected(String, connection: Int)
     case sent([UInt8], connection: Int)
     case received([UInt8], connection: Int)
-    /// A frame of HTTP/2 has begun to be sent or received: what it is, in one line.
+    /// An HTTP/2 frame that begins to be sent or received, described on one line.
     case frame(String, isSent: Bool, connection: Int)
-    /// The head of a message of HTTP/2, its first line made up: `stream 1: GET / HTTP/2`.
+    /// The head of an HTTP/2 message, with a start line for display: `stream 1: GET / HTTP/2`.
     case head(String, Headers, isSent: Bool, connection: Int)
     case closed(connection: Int)
 }

@@ -1,5 +1,5 @@
-// What all loads of a session share: configuration, pool, registry. It is no actor, because all of it
-// must be reachable synchronously; what changes lies under a lock, and nothing waits while holding one.
+// The state that all loads of a session share: configuration, pool, registry. It is not an actor, because all of it
+// must be reachable synchronously; mutable state is under locks, and no task waits while holding one.
 
 import URLLoadingIO
 
@@ -9,28 +9,28 @@ final class Core: Sendable {
     let pool: ConnectionPool
     let registry: LoadRegistry
     private let anchors: (Anchor<ConnectionPool>, Anchor<LoadRegistry>)
-    /// The shared session cannot be invalidated.
+    /// True for the shared session, which cannot be invalidated.
     let isShared: Bool
-    /// Configured headers as every request gets them, worked out once.
+    /// The configured fields, merged once for all requests.
     let defaultFields: DefaultFields
     let leaked = LeakCount()
     let handlers: HandlerLine
-    /// Makes the event sink of a load; nil for a load that no observer and no driver (`isHeard`) is told of.
+    /// Makes the event sink of a load; nil for a load without observers and without a driver (`isHeard`).
     let makeEvents: @Sendable (_ request: Request, _ isHeard: Bool) -> (any EventSink)?
     let proxies: ProxyPlan
-    /// Names are looked up by other means than the system's.
+    /// True if a configured resolver replaces the system's.
     let hasOwnResolver: Bool
     let authenticator: Authenticator
     let cookies: CookieJar?
     let strictTransport: StrictTransportRules?
-    /// What its loads may be answered from; `nil` if nothing is kept.
+    /// The cache of the session's loads; `nil` without one.
     let cache: SessionCache?
-    /// Of the configuration's directory, for as long as the session is.
+    /// The stores of the configured directory, kept alive for the session.
     private let stores: SharedStores?
-    /// In the marks of what only this session may have: it was got by a login or a certificate of its own.
+    /// Marks cached responses that only this session may reuse, because its own login or certificate obtained them.
     let cacheMark = "\(UInt64.random(in: 0 ... .max))"
 
-    /// The parts that stand above a session's loads.
+    /// The parts of a session that belong to layers above its loads.
     struct Parts: Sendable {
         let handlers: HandlerLine
         let makeEvents: @Sendable (_ request: Request, _ isHeard: Bool) -> (any EventSink)?
@@ -65,7 +65,7 @@ final class Core: Sendable {
             cache?.invalidate()
             pool.drain()
             authenticator.end()
-            // What an ephemeral session knew ends with it (checklist 4).
+            // The cookies and HSTS hosts of an ephemeral session end with it (checklist 4).
             if let cookies, cookies.isOwn { cookies.store.removeAll() }
             if let strictTransport, strictTransport.isOwn { strictTransport.store.removeAll() }
         }
@@ -74,8 +74,8 @@ final class Core: Sendable {
         registry.anchor.set(anchors.1)
     }
 
-    /// Whether a resolver or a proxy of the configuration's own leads to an origin. The environment's proxies are
-    /// everybody's.
+    /// Returns whether a configured resolver or proxy leads to the origin. Proxies of the environment do not count,
+    /// because all programs use them.
     func routesPrivately(_ route: Route) -> Bool {
         guard route.way.isDirect else { return proxies.isConfigured || hasOwnResolver }
         guard hasOwnResolver, case .name = route.origin.host.kind else { return false }

@@ -3,9 +3,9 @@
 import FoundationEssentials
 
 extension Session {
-    /// Where the session keeps its cookies; `nil` if it keeps none.
+    /// The session's cookie store; `nil` without one.
     public nonisolated var cookies: CookieStore? { core.cookies?.store }
 
-    /// Where the session keeps which servers are to be spoken to over TLS alone; `nil` if it does not.
+    /// The session's store of HSTS hosts; `nil` without one.
     public nonisolated var hsts: HSTSStore? { core.strictTransport?.store }
 }

@@ -4,7 +4,7 @@ package import URLLoadingIO
 package import URLLoadingWire
 
 extension Session {
-    /// Makes a stream that connects when it is resumed. Synchronous, from any thread.
+    /// Creates a stream that connects when it is resumed. Synchronous; may be called from any thread.
     ///
     /// ```swift
     /// let task = session.streamTask(host: "mail.example.org", port: 993, secure: true)
@@ -14,15 +14,15 @@ extension Session {
     /// - Parameters:
     ///   - host: a name or an address; an IPv6 address with or without its brackets.
     ///   - port: 1 to 65535.
-    ///   - secure: whether TLS is spoken from the beginning; the certificate must name the host. Later it
-    ///     begins with ``StreamTask/startSecureConnection()``.
-    /// - Returns: a suspended stream. If the session was invalidated it is one that has failed with
-    ///   ``LoadError/Reason/sessionInvalidated``; with ``LoadError/Reason/badURL`` if host or port are none.
+    ///   - secure: whether TLS is used from the beginning; the certificate must name the host. A later start of TLS is
+    ///     ``StreamTask/startSecureConnection()``.
+    /// - Returns: a suspended stream. It has already failed with ``LoadError/Reason/sessionInvalidated`` if the session
+    ///   was invalidated, or with ``LoadError/Reason/badURL`` if host or port are invalid.
     public nonisolated func streamTask(host: String, port: Int, secure: Bool = false) -> StreamTask {
         StreamTask(StreamDriver(core, Origin(streamTo: host, port: port), isSecure: secure), self)
     }
 
-    /// For the classic shape, which holds its session.
+    /// Creates a stream for the classic API, which holds its session.
     package nonisolated func streamTask(holdingSessionTo host: String, port: Int) -> StreamTask {
         StreamTask(StreamDriver(core, Origin(streamTo: host, port: port), isSecure: false, holdsSession: true), self)
     }
@@ -38,7 +38,7 @@ extension Origin {
 }
 
 extension Origin.Host {
-    /// Nothing else than an IPv6 address has colons; its zone is not encoded outside of URLs (RFC 4007 §11).
+    /// Only IPv6 addresses contain colons; their zone is not percent-encoded outside of URLs (RFC 4007 §11).
     fileprivate init?(loosely text: String) {
         var text = text
         if text.contains(":"), !text.hasPrefix("[") {
@@ -51,13 +51,13 @@ extension Origin.Host {
 }
 
 extension StreamTask {
-    /// A stream over a connection that was used for something else. Suspended until ``resume()``.
+    /// Creates a stream over an existing connection, suspended until ``resume()``.
     /// - Parameters:
-    ///   - transport: belongs to the stream from now on, which closes it.
-    ///   - received: what came over it and was not for the former user: read first.
-    ///   - isSecure: whether it is a TLS connection.
-    ///   - origin: who is there; a certificate must name its host.
-    ///   - session: if it was invalidated, the transport is closed.
+    ///   - transport: the connection. The stream owns it from now on, and closes it.
+    ///   - received: bytes that were received and not consumed by the previous user; they are read first.
+    ///   - isSecure: true for a TLS connection.
+    ///   - origin: the peer; a certificate must name its host.
+    ///   - session: the session. If it was invalidated, the transport is closed.
     package convenience init(
         adopting transport: any Transport, buffered received: Chunk?, isSecure: Bool, origin: Origin, session: Session
     ) {

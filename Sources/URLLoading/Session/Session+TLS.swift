@@ -1,16 +1,17 @@
 extension Session {
-    /// From now on connections are made by other TLS settings: new roots, another identity, other pins. Loads that go on
-    /// end on the connections they have; no later one uses those, nor resumes their TLS sessions.
+    /// Replaces the TLS settings of new connections: new roots, another client certificate, other pins. Running loads
+    /// finish on their connections; later loads use neither those connections nor their TLS sessions.
     ///
     /// ```swift
     /// var tls = session.configuration.tls
     /// tls.clientIdentities = [try .init("api.example.org", renewed)]
     /// session.reloadTLS(tls)
     /// ```
-    /// A file of roots (``Configuration/TLS/TrustRoots-swift.enum/file(_:)``) is looked at before each handshake, and read again when it has
-    /// changed, without this; ``configuration`` stays what it was.
+    /// A file of roots (``Configuration/TLS/TrustRoots-swift.enum/file(_:)``) is checked before each handshake, and
+    /// read again when it has changed, without this call. ``configuration`` keeps the original settings.
     ///
-    /// - Parameter settings: `nil` for the same. Roots are read again in both cases, the system's too.
+    /// - Parameter settings: the new settings; `nil` keeps the current ones. Roots are read again in both cases, the
+    ///   system's too.
     public nonisolated func reloadTLS(_ settings: Configuration.TLS? = nil) {
         core.pool.connector.secure.renew(settings)
         core.pool.closeIdle()
@@ -18,6 +19,6 @@ extension Session {
 }
 
 extension Session {
-    /// What comes next goes over new connections, but for those that are in use now.
+    /// Closes the idle connections, so that later loads use new ones; connections in use stay open.
     package nonisolated func closeIdleConnections() { core.pool.closeIdle() }
 }

@@ -1,7 +1,7 @@
 public import FoundationEssentials
 
 extension Session {
-    /// Makes a task that loads a request when it is resumed. Synchronous, from any thread.
+    /// Creates a task that loads a request when it is resumed. Synchronous; may be called from any thread.
     ///
     /// ```swift
     /// let task = session.dataTask(request)
@@ -9,26 +9,26 @@ extension Session {
     /// let data = try await task.value
     /// ```
     /// - Parameters:
-    ///   - request: what to load.
-    ///   - decisions: go before the session's own.
-    /// - Returns: a suspended task. If the session was invalidated it is one that has failed with
+    ///   - request: the request to load.
+    ///   - decisions: take precedence over the session's own.
+    /// - Returns: a suspended task. If the session was invalidated, it has already failed with
     ///   ``LoadError/Reason/sessionInvalidated``.
     public nonisolated func dataTask(_ request: Request, decisions: Decisions? = nil) -> LoadTask<Data> {
         LoadTask(TaskDriver(core, request, decisions), self)
     }
 
-    /// Makes a task that loads a URL with GET; see ``dataTask(_:decisions:)``.
+    /// Creates a task that loads a URL with GET; see ``dataTask(_:decisions:)``.
     public nonisolated func dataTask(from url: URL) -> LoadTask<Data> { dataTask(Request(url: url)) }
 
-    /// A task for the classic shape: its events and its whole body go into `sink`.
-    /// - Parameter holdsSession: `finishTasksAndInvalidate` waits for it even if it was never resumed.
+    /// Creates a data task for the classic API, whose events and whole body go to `sink`.
+    /// - Parameter holdsSession: true if `finishTasksAndInvalidate` waits for it even if it was never resumed.
     package nonisolated func dataTask(
         _ request: Request, decisions: Decisions?, sink: any LoadSink, holdsSession: Bool
     ) -> LoadTask<Data> {
         LoadTask(TaskDriver(core, request, decisions, sink: sink, holdsSession: holdsSession), self)
     }
 
-    /// The same for an upload that may be resumed.
+    /// Creates a task for the classic API whose upload may be resumable.
     package nonisolated func uploadTask(_ upload: UploadWork, decisions: Decisions?, sink: any LoadSink) -> LoadTask<
         Data
     > {

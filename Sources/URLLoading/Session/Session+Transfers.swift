@@ -6,15 +6,15 @@ import URLLoadingWire
 extension Session {
     // MARK: Upload
 
-    /// Sends a body and collects the answer: ``data(for:decisions:)`` with a body.
+    /// Sends a body and collects the response: ``data(for:decisions:)`` with a body.
     ///
     /// ```swift
     /// let (answer, response) = try await session.upload(Request(url: url, method: .put), from: .file(file))
     /// ```
     /// - Parameters:
-    ///   - request: its method should be one with a body, such as PUT or POST; a body it has is replaced.
-    ///   - body: what is sent.
-    /// - Throws: as ``data(for:decisions:)``.
+    ///   - request: the request. Its method should be one with a body, such as PUT or POST; its own body is replaced.
+    ///   - body: the body to send.
+    /// - Throws: the errors of ``data(for:decisions:)``.
     @concurrent
     public nonisolated func upload(
         _ request: Request, from body: RequestBody, decisions: Decisions? = nil
@@ -24,11 +24,11 @@ extension Session {
         return try await data(for: request, decisions: decisions)
     }
 
-    /// Makes a task that sends a body when it is resumed. It is a data task: what is answered comes the same
-    /// way, and ``LoadEvent/bodySent(_:)`` tells how far it is.
+    /// Creates a task that sends a body when it is resumed. It is a data task: the response is delivered the same way,
+    /// and ``LoadEvent/bodySent(_:)`` reports the progress.
     ///
-    /// A body that is ``RequestBody/provided``, without a decision that gives one, makes a task that has
-    /// failed with ``LoadError/Reason/badRequest`` (checklist 126).
+    /// With the body ``RequestBody/provided``, but without a decision that provides one, the task has already failed
+    /// with ``LoadError/Reason/badRequest`` (checklist 126).
     public nonisolated func uploadTask(
         _ request: Request, from body: RequestBody, decisions: Decisions? = nil
     ) -> LoadTask<Data> {
@@ -43,21 +43,21 @@ extension Session {
 
     // MARK: Download
 
-    /// Loads a body into a file, which appears under its name when it is complete, and not before.
+    /// Downloads a body to a file, which appears at its destination only when it is complete.
     ///
     /// ```swift
     /// try await session.download(Request(url: url), to: URL(filePath: "/srv/data.iso"))
     /// ```
-    /// Content is asked for without a coding (`Accept-Encoding: identity`, unless the request says otherwise), for a
-    /// coded body cannot be resumed. If a server codes it all the same, the body is decoded, and the download gives no
-    /// token. A response with an error status is a response, and its body is what is saved: see
-    /// ``DownloadOptions/requiresSuccess`` to refuse it.
+    /// The request asks for uncoded content (`Accept-Encoding: identity`, unless it has its own field), because a coded
+    /// body cannot be resumed. If a server codes it all the same, the body is decoded, and the download cannot be
+    /// resumed. An error status is not an error, and its body is saved: set ``DownloadOptions/requiresSuccess`` to
+    /// refuse it.
     /// - Parameters:
-    ///   - destination: a `file` URL; its folder must exist. A file that is there is replaced.
-    ///   - synchronizing: whether content and name are on the disk when this returns (`fsync`).
-    ///   - decisions: go before the session's own.
-    /// - Throws: ``LoadError``, with a ``LoadError/resumeToken`` if the download can go on later. Cancelling the
-    ///   calling task ends the load; when this throws, socket and file are released.
+    ///   - destination: a `file` URL; its folder must exist. An existing file is replaced.
+    ///   - synchronizing: whether content and name are on disk when this returns (`fsync`).
+    ///   - decisions: take precedence over the session's own.
+    /// - Throws: ``LoadError``, with a ``LoadError/resumeToken`` if the download can be resumed. Cancelling the calling
+    ///   task ends the load; when this throws, socket and file are released.
     @concurrent @discardableResult
     public nonisolated func download(
         _ request: Request, to destination: URL, synchronizing: Bool = false, decisions: Decisions? = nil
@@ -66,14 +66,14 @@ extension Session {
         return try await complete(downloadTask(request, options: options, decisions: decisions)).response
     }
 
-    /// Goes on with a download that was interrupted; see ``ResumeToken``. A server that has something else by now says so
-    /// with 200, and all of it is loaded. With any other answer than that and the rest itself (a 206 that repeats the
-    /// validator, RFC 9110 §15.3.7) the load fails: the error carries the response (``LoadError/response``) and the token,
-    /// and what is held stays for another time.
+    /// Resumes an interrupted download; see ``ResumeToken``. If the content has changed, the server answers 200, and
+    /// all of it is loaded. If it sends neither that nor exactly the rest (a 206 that repeats the validator, RFC 9110
+    /// §15.3.7), the load fails: the error carries the response (``LoadError/response``) and the token, and the partial
+    /// file is kept.
     /// - Parameters:
-    ///   - request: brings credentials that tokens do not hold, and must have the token's URL; `nil` for what
-    ///     the token says.
-    /// - Throws: as ``download(_:to:synchronizing:decisions:)``; ``LoadError/Reason/invalidResumeToken``,
+    ///   - request: supplies the credentials that tokens do not contain, and must have the token's URL; `nil` for the
+    ///     request in the token.
+    /// - Throws: the errors of ``download(_:to:synchronizing:decisions:)``; ``LoadError/Reason/invalidResumeToken``,
     ///   ``LoadError/Reason/unacceptableStatus``, ``LoadError/Reason/resumeMismatch``.
     @concurrent @discardableResult
     public nonisolated func download(
@@ -86,16 +86,16 @@ extension Session {
         ).response
     }
 
-    /// Loads a body into a temporary file and lends it. It is removed when the closure returns or throws,
-    /// unless it was moved.
+    /// Downloads a body to a temporary file and passes it to a closure. The file is removed when the closure returns or
+    /// throws, unless it was moved.
     ///
     /// ```swift
     /// try await session.download(request) { file in
     ///     try file.move(to: folder.appending(path: file.response.suggestedFileName))
     /// }
     /// ```
-    /// - Parameter use: runs where the caller runs.
-    /// - Throws: ``LoadError``, or what the closure throws.
+    /// - Parameter use: runs in the caller's isolation.
+    /// - Throws: ``LoadError``, or the error of the closure.
     public nonisolated(nonsending) func download<R>(
         _ request: Request, decisions: Decisions? = nil,
         _ use: nonisolated(nonsending) (DownloadedFile) async throws -> R
@@ -103,7 +103,7 @@ extension Session {
         try await use(try await complete(downloadTask(request, decisions: decisions)))
     }
 
-    /// Makes a task that loads a body into a file when it is resumed. It runs by itself: nobody has to read.
+    /// Creates a task that downloads a body to a file when it is resumed. It needs no reader.
     ///
     /// ```swift
     /// let task = session.downloadTask(request, options: DownloadOptions(destination: place))
@@ -119,11 +119,10 @@ extension Session {
         return LoadTask(TaskDriver(core, DownloadWork.request(request), decisions, download: work), self)
     }
 
-    /// Makes a task that goes on with a download that was interrupted. Its events have
-    /// ``LoadEvent/resumed(offset:expected:)`` before any ``LoadEvent/received(_:)``.
-    /// - Parameter request: see ``download(resuming:request:to:synchronizing:decisions:)``. One with another
-    ///   URL, a body or another method than GET makes a task that has failed with
-    ///   ``LoadError/Reason/invalidResumeToken``.
+    /// Creates a task that resumes an interrupted download. It emits ``LoadEvent/resumed(offset:expected:)`` before any
+    /// ``LoadEvent/received(_:)``.
+    /// - Parameter request: see ``download(resuming:request:to:synchronizing:decisions:)``. With another URL, a body or
+    ///   another method than GET the task has already failed with ``LoadError/Reason/invalidResumeToken``.
     public nonisolated func downloadTask(
         resuming token: ResumeToken, request: Request? = nil, options: DownloadOptions = DownloadOptions(),
         decisions: Decisions? = nil
@@ -136,7 +135,7 @@ extension Session {
         return LoadTask(load, self)
     }
 
-    /// For the classic shape, which holds its session and hears of everything.
+    /// Creates a download task for the classic API, whose sink holds the session and receives all events.
     package nonisolated func downloadTask(
         _ request: Request, decisions: Decisions?, sink: any LoadSink
     ) -> LoadTask<DownloadedFile> {
@@ -154,7 +153,7 @@ extension Session {
         return LoadTask(TaskDriver(core, request, decisions, sink: sink, download: work, holdsSession: true), self)
     }
 
-    /// Runs a task as its caller: cancelling one ends the other.
+    /// Runs a task on behalf of the calling task: cancelling the calling task cancels it.
     @concurrent
     private nonisolated func complete(_ task: LoadTask<DownloadedFile>) async throws(LoadError) -> DownloadedFile {
         task.resume()
@@ -162,7 +161,7 @@ extension Session {
         let result: Result<DownloadedFile, LoadError> = await withTaskCancellationHandler {
             while true {
                 do throws(LoadError) { return .success(try await task.value) } catch {
-                    // The end of the load is waited for, not only of our wait.
+                    // The wait was cancelled, but the call must not return before the load has ended.
                     guard load.state.withLock({ $0.outcome }) == nil else { return .failure(error) }
                     _ = await Task { try? await load.finished() }.value
                 }
@@ -175,10 +174,10 @@ extension Session {
 }
 
 extension ResumeToken {
-    /// Whether it is for this URL, userinfo aside.
+    /// Returns whether the token is for this URL, userinfo aside.
     public func isFor(_ url: URL) -> Bool { self.url.withoutUserinfo == url.withoutUserinfo }
 
-    /// What its download asked for.
+    /// The request of the download, as far as the token contains it.
     var request: Request {
         var request = Request(url: url)
         for field in record.fields { request.headers.append(FieldName(field[0]), field[1]) }

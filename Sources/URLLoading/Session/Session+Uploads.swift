@@ -3,8 +3,8 @@ import URLLoadingIO
 import URLLoadingWire
 
 extension Session {
-    /// Uploads so that a lost connection costs no byte the server has already taken, by the IETF's
-    /// resumable uploads (draft-ietf-httpbis-resumable-upload-12).
+    /// Uploads with resumption: after a lost connection, only the bytes that the server has not received are sent again
+    /// (draft-ietf-httpbis-resumable-upload-12).
     ///
     /// ```swift
     /// let request = Request(url: url, method: .post, headers: [.authorization: key])
@@ -12,31 +12,29 @@ extension Session {
     ///     if case .created(let token) = event { try await store.save(token.text) }
     /// }
     /// ```
-    /// The request is sent with all of the content and the offer to resume (§4.2.1). A server that accepts
-    /// says at once where the upload lies: that is the token. When the connection is lost or the server has
-    /// a failure of its own, it is asked how far it came (§4.3) and the rest is appended (§4.4), after a wait
-    /// that grows, up to ``UploadOptions/maximumAttempts`` times without progress. Limits the server states
-    /// are kept (§4.1.4): a whole that is too large is given up, a request that is too large is parted. A
-    /// server without support takes the first request as the plain upload it is.
+    /// The request is sent with the whole content and the offer to resume (§4.2.1). A supporting server answers at once
+    /// with the location of the upload: that is the token. When the connection is lost or the server fails, its offset
+    /// is queried (§4.3) and the rest is appended (§4.4), after growing delays, up to ``UploadOptions/maximumAttempts``
+    /// times without progress. The server's limits are respected (§4.1.4): content that is too large fails, a request
+    /// that is too large is split. A server without support takes the first request as a plain upload.
     ///
     /// Each request is a load of its own, with the session's timeouts.
     /// - Parameters:
-    ///   - request: where to and as whom; the method must be one with content. Its fields go with every
+    ///   - request: the target and the credentials; the method must be one with content. Its fields are sent with every
     ///     request, those that describe the content with the first only. Its body is not used.
-    ///   - source: what to send.
-    ///   - token: of an earlier attempt; `nil` begins anew. It must be of the same request and the same
-    ///     content.
-    ///   - options: parts and attempts.
-    ///   - decisions: go before the session's own. ``Decisions/redirect`` is asked about the first request
-    ///     only: the upload resource may move within the request's origin and nowhere else, nor is it used if it
-    ///     lies elsewhere.
-    ///   - hear: hears what happens, in order, while the upload goes on; an error it throws ends the upload
-    ///     with ``LoadError/Reason/decisionFailed``.
-    /// - Returns: the answer to the whole upload. If the server has it all but its answer was lost for good,
-    ///   the response in which it says so.
-    /// - Throws: ``LoadError``, with a ``LoadError/uploadToken`` inside if the upload can go on. Cancelling the
-    ///   calling task ends it with ``LoadError/Reason/cancelled``; what the server has it keeps, for
-    ///   ``cancelUpload(_:of:decisions:)`` or another attempt.
+    ///   - source: the content to send.
+    ///   - token: the token of an earlier attempt; `nil` starts a new upload. It must be of the same request and the
+    ///     same content.
+    ///   - options: part size and retries.
+    ///   - decisions: take precedence over the session's own. ``Decisions/redirect`` is called for the first request
+    ///     only: the upload resource must be in the request's origin, and may be redirected only within it.
+    ///   - hear: receives the events, in order, while the upload continues; an error it throws ends the upload with
+    ///     ``LoadError/Reason/decisionFailed``.
+    /// - Returns: the response to the whole upload. If the server has everything but its response was lost for good,
+    ///   the response that confirms this.
+    /// - Throws: ``LoadError``, with a ``LoadError/uploadToken`` inside if the upload can be resumed. Cancelling the
+    ///   calling task ends it with ``LoadError/Reason/cancelled``; the server keeps the received bytes for another
+    ///   attempt, until ``cancelUpload(_:of:decisions:)``.
     @concurrent
     public nonisolated func uploadResumably(
         _ request: Request, from source: UploadSource, resuming token: UploadToken? = nil,
@@ -59,18 +57,17 @@ extension Session {
         }
     }
 
-    /// Tells the server that an upload will not be gone on with, so that it can forget what it has (§4.5).
+    /// Cancels an upload on the server, which may then delete the received bytes (§4.5).
     ///
     /// ```swift
     /// try await session.cancelUpload(token, of: request)
     /// ```
     /// - Parameters:
-    ///   - token: of the upload.
-    ///   - request: that of the upload.
-    ///   - decisions: go before the session's own.
-    /// - Throws: ``LoadError``; ``LoadError/Reason/uploadRefused`` if the server will not. That it does not
-    ///   know the upload is no error. Cancelling the calling task ends it with
-    ///   ``LoadError/Reason/cancelled``.
+    ///   - token: the token of the upload.
+    ///   - request: the request of the upload.
+    ///   - decisions: take precedence over the session's own.
+    /// - Throws: ``LoadError``; ``LoadError/Reason/uploadRefused`` if the server refuses. An upload that the server
+    ///   does not know is not an error. Cancelling the calling task ends it with ``LoadError/Reason/cancelled``.
     @concurrent
     public nonisolated func cancelUpload(
         _ token: UploadToken, of request: Request, decisions: Decisions? = nil
@@ -90,7 +87,7 @@ extension Session {
 }
 
 extension UploadToken {
-    /// A token leads credentials to its URL: it must be of this request.
+    /// Checks that the token is for this request, because credentials are sent to the token's URL.
     fileprivate func check(_ request: Request) throws(LoadError) {
         guard target == Self.target(of: request), Request(url: url).goes(where: request) else {
             throw LoadError(

@@ -1,5 +1,5 @@
-// The public doors. A verb's load is its caller's task: no task is made, and cancelling the caller
-// ends the load. Typed throws do not pass through a cancellation handler, hence the results.
+// The public methods that load without a handle. The load runs in the caller's task: no task is made, and cancelling
+// the caller ends the load. Typed throws do not pass through a cancellation handler, hence the results.
 
 public import FoundationEssentials
 import URLLoadingIO
@@ -12,11 +12,11 @@ extension Session {
     /// guard response.http?.status == .ok else { … }
     /// ```
     /// - Parameters:
-    ///   - request: what to load.
-    ///   - decisions: go before the session's own.
-    /// - Returns: the whole body, decoded, and the response it belongs to.
-    /// - Throws: ``LoadError``. Cancelling the calling task ends the load with
-    ///   ``LoadError/Reason/cancelled``; when this throws, the socket is released.
+    ///   - request: the request to load.
+    ///   - decisions: take precedence over the session's own.
+    /// - Returns: the whole decoded body, and its response.
+    /// - Throws: ``LoadError``. Cancelling the calling task ends the load with ``LoadError/Reason/cancelled``; when
+    ///   this throws, the socket is released.
     @concurrent
     public nonisolated func data(
         for request: Request, decisions: Decisions? = nil
@@ -36,9 +36,9 @@ extension Session {
         try await data(for: Request(url: url))
     }
 
-    /// Loads a request and hands its response and body to a closure while the body is still coming.
-    /// The body is read as the closure asks for it, no faster. When the closure returns, the load is
-    /// over: what was not read is not loaded.
+    /// Loads a request and passes its response and its body to a closure, while the body is still being received. The
+    /// body is read no faster than the closure iterates it. The load ends when the closure returns; the unread rest is
+    /// not loaded.
     ///
     /// ```swift
     /// let count = try await session.load(request) { response, body in
@@ -48,11 +48,11 @@ extension Session {
     /// }
     /// ```
     /// - Parameters:
-    ///   - request: what to load.
-    ///   - decisions: go before the session's own.
-    ///   - use: runs where the caller runs; the network side never does if that is an actor.
-    /// - Throws: ``LoadError``, or what the closure throws. Cancelling the calling task ends the load
-    ///   with ``LoadError/Reason/cancelled``, also inside the closure's reads.
+    ///   - request: the request to load.
+    ///   - decisions: take precedence over the session's own.
+    ///   - use: runs in the caller's isolation; network work never runs on an actor of the caller's.
+    /// - Throws: ``LoadError``, or the error of the closure. Cancelling the calling task ends the load with
+    ///   ``LoadError/Reason/cancelled``, also inside the closure's reads.
     public nonisolated(nonsending) func load<R>(
         _ request: Request, decisions: Decisions? = nil,
         _ use: nonisolated(nonsending) (Response, ResponseBody) async throws -> R

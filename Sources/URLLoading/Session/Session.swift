@@ -1,29 +1,29 @@
 import URLLoadingIO
 
-/// Loads URLs: holds the connections and settings that its loads share.
+/// Loads URLs. A session holds the connections and settings that its loads share.
 ///
-/// A session performs no I/O of its own: each load runs in the task that asks for it. All verbs may be
-/// called from any task at the same time.
+/// A session performs no I/O of its own: each load runs in the task that calls it. All methods may be called from any
+/// task at the same time.
 ///
 /// ```swift
 /// let session = Session()
 /// let (data, response) = try await session.data(from: URL(string: "https://example.org/")!)
 /// ```
 ///
-/// A session that nobody holds any more lets its loads finish and closes its connections;
-/// ``withSession(_:decisions:_:)`` does the same at the end of a scope and waits for it.
+/// When the last reference to a session is released, its loads finish and its connections are closed;
+/// ``withSession(_:decisions:_:)`` does the same at the end of a closure and waits for it.
 public actor Session {
-    /// One session for everybody, with the default configuration. It cannot be invalidated.
+    /// The session shared by the whole program, with the default configuration. It cannot be invalidated.
     public static let shared = Session(isShared: true)
 
     nonisolated let core: Core
 
-    /// The settings this session was made with.
+    /// The settings of this session.
     public nonisolated var configuration: Configuration { core.configuration }
 
     /// - Parameters:
-    ///   - configuration: a value; later changes to it have no effect here.
-    ///   - decisions: asked for every load that brings no decision of its own.
+    ///   - configuration: a value; later changes to it have no effect on the session.
+    ///   - decisions: called for every load that has no decision of its own.
     public init(_ configuration: Configuration = .default, decisions: Decisions? = nil) {
         core = Core(configuration, decisions, isShared: false, Self.parts(of:))
     }
@@ -45,37 +45,34 @@ public actor Session {
 
     deinit { core.finishTasksAndInvalidate() }
 
-    /// Lets the loads that are going on finish, takes no new ones
-    /// (``LoadError/Reason/sessionInvalidated``), then closes all connections. Returns at once.
+    /// Lets running loads finish, refuses new ones (``LoadError/Reason/sessionInvalidated``), then closes all
+    /// connections. Returns at once; ``invalidated()`` waits.
     public nonisolated func finishTasksAndInvalidate() { core.finishTasksAndInvalidate() }
 
-    /// Ends every load with ``LoadError/Reason/cancelled``, takes no new ones, closes all connections.
-    /// Returns at once; ``invalidated()`` waits.
+    /// Ends every load with ``LoadError/Reason/cancelled``, refuses new ones, closes all connections. Returns at once;
+    /// ``invalidated()`` waits.
     public nonisolated func invalidateAndCancel() { core.invalidateAndCancel() }
 
-    /// Returns when the session has been invalidated and its last connection is closed; for
-    /// ``shared``, which cannot be invalidated, at once. Cancelling the calling task does not shorten
-    /// the wait: cancel the loads.
+    /// Waits until the session has been invalidated and its last connection is closed. For ``shared``, which cannot be
+    /// invalidated, it returns at once. Cancelling the calling task does not shorten the wait: cancel the loads.
     public func invalidated() async {
         guard !core.isShared else { return }
         await core.registry.emptied()
     }
 
-    /// How many of the caller's closures (decisions, body sequences, handlers) still run although their
-    /// load has ended without them. More than a passing few: a closure ignores its cancellation.
+    /// The number of the caller's closures (decisions, body sequences, handlers) that still run although their load has
+    /// ended. If it stays above zero, a closure ignores its cancellation.
     public nonisolated var leakedClosures: Int { core.leaked.value }
 
-    /// One line about the connections, such as `https://example.org 0 connecting 1 leased 2 idle 0 waiting`,
-    /// or `empty`.
+    /// The connections on one line, such as `https://example.org 0 connecting 1 leased 2 idle 0 waiting`, or `empty`.
     public nonisolated var connectionsDescription: String { core.pool.description }
 
-    /// Who knows the ways to others.
+    /// The source of network changes.
     package nonisolated var networkMonitor: NetworkMonitor { core.configuration.networkMonitor }
 }
 
-/// Makes a session for the length of a scope. At its end the session is invalidated and its last
-/// connection closed before this returns: loads still going on are finished if the scope returned,
-/// cancelled if it threw.
+/// Creates a session for the duration of a closure. At its end the session is invalidated and its last connection
+/// closed before this returns: running loads finish if the closure returned, and are cancelled if it threw.
 ///
 /// ```swift
 /// let pages = try await withSession(.ephemeral) { session in
@@ -99,9 +96,9 @@ nonisolated(nonsending) public func withSession<R>(
     }
 }
 
-/// The loop that waits for the kernel, as an executor. Tasks that prefer it run on its one thread and
-/// are resumed without a change of threads: the least CPU per request for programs that mostly load.
-/// Enter it once for a tree of tasks, not for each request, and do not compute for long on it.
+/// The library's event loop as a task executor. Tasks that prefer it run on its one thread and are resumed without a
+/// thread switch: the least CPU per request for programs that mostly load. Set it once for a tree of tasks, not for
+/// each request, and do not compute for long on it.
 ///
 /// ```swift
 /// await withTaskExecutorPreference(eventLoopExecutor) {

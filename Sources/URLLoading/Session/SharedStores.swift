@@ -1,4 +1,4 @@
-// What a directory of the caller's holds: all sessions of this process that name it share the same objects.
+// The stores in a configured directory: all sessions of this process that name the directory share the same objects.
 
 import FoundationEssentials
 import Synchronization
@@ -20,7 +20,7 @@ final class SharedStores: Sendable {
     private struct Held: Sendable { weak var stores: SharedStores? }
     private static let known = Lock([String: Held]())
 
-    /// Those that a configuration names; `nil` where everything lies where it usually does, or in no file.
+    /// Returns the stores that a configuration names; `nil` for the default directories or an ephemeral session.
     static func of(_ configuration: Configuration) -> SharedStores? {
         guard !configuration.isEphemeral, let directory = configuration.storageDirectory else { return nil }
         let path = directory.standardizedFileURL.path(percentEncoded: false)
@@ -35,7 +35,7 @@ final class SharedStores: Sendable {
 }
 
 extension Configuration {
-    /// With stores in the place of the usual ones. What was set to something else stays.
+    /// Returns the configuration with these stores in place of the default ones. Stores that were set explicitly stay.
     func keeping(in stores: SharedStores) -> Configuration {
         var configuration = self
         if cache === ResponseCache.shared { configuration.cache = stores.cache }

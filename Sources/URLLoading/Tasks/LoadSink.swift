@@ -1,4 +1,4 @@
-// The classic layer as the consumer of a load.
+// The interface through which the classic API consumes a load.
 
 /// The classic task that consumes a load. A load calls its sink from one task at a time.
 package protocol LoadSink: DecisionCaller {

@@ -44,7 +44,7 @@ public final class LoadTask<Output: Sendable>: Sendable, Identifiable, CustomStr
     /// True if this data task became a download, which now owns the load's state.
     private var isOver: Bool { Output.self != DownloadedFile.self && load.state.withLock { $0.hasBecomeDownload } }
 
-    /// Unique in this process.
+    /// The identifier of the load, unique in this process.
     public var id: UInt64 { load.context.emitter?.identity.id ?? 0 }
     /// The request as the task was created with it.
     public var request: Request { load.original }
@@ -153,9 +153,9 @@ public struct LoadSnapshot: Sendable, CustomStringConvertible {
         case completed(LoadError?)
     }
     public let state: State
-    /// Bytes of the request's body handed to the system.
+    /// The number of bytes of the request's body that were handed to the system.
     public let sent: Int64
-    /// Bytes of the response's body received, decoded.
+    /// The number of decoded bytes of the response's body that were received.
     public let received: Int64
     /// The length of the request's body in bytes; 0 without a body, `nil` if unknown.
     public let expectedToSend: Int64?

@@ -9,7 +9,7 @@ import URLLoadingWire
 final class StreamDriver: ConnectionClient, StopListener, @unchecked Sendable {
     let handle: LoadHandle
     let core: Core
-    /// Nil if the caller did not give a host with a port.
+    /// The peer; nil if the caller gave an invalid host or port.
     let origin: Origin?
     let url: URL?
     let state: Lock<StreamState>
@@ -65,7 +65,7 @@ final class StreamDriver: ConnectionClient, StopListener, @unchecked Sendable {
 
     private func refusal(_ predecessor: LoadContext?) -> LoadError? {
         guard origin != nil else {
-            return LoadError(.badURL, phase: .preparing, party: .local, detail: "no host with a port")
+            return LoadError(.badURL, phase: .preparing, party: .local, detail: "invalid host or port")
         }
         guard core.registry.enter(handle, inPlaceOf: predecessor?.handle) else {
             return LoadError(.sessionInvalidated, phase: .preparing, party: .local, url: url)

@@ -13,7 +13,7 @@ import URLLoadingIO
 struct StreamState: Sendable {
     enum Side: Sendable { case input, output }
 
-    /// How far the connection has come.
+    /// The phase of the connection.
     enum Connection: Sendable {
         /// The connection is made when the stream is resumed.
         case unopened
@@ -32,7 +32,7 @@ struct StreamState: Sendable {
         let isSecure: Bool
     }
 
-    /// Which calls may touch the transport.
+    /// The calls that may touch the transport.
     private enum Occupancy: Sendable {
         case free, reading, writing, both
         /// A TLS handshake, whose reader and writer are the same call.

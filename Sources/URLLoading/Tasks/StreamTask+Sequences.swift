@@ -66,7 +66,7 @@ public struct StreamOutput: Sendable {
         try await task.write(bytes, timeout: limit)
     }
 
-    /// Tells the peer that nothing more comes; see ``StreamTask/closeWrite()``.
+    /// Closes the writing side; see ``StreamTask/closeWrite()``.
     @concurrent
     public func close() async throws(LoadError) { try await task.closeWrite() }
 }

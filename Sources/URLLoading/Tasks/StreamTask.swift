@@ -49,7 +49,7 @@ public final class StreamTask: Sendable, CustomStringConvertible {
     /// Starts to connect, or resumes the stream. Resuming a running or completed stream does nothing.
     public func resume() { load.resume() }
 
-    /// Sets the decisions for questions that the session's own decisions do not answer. Call it before the stream
+    /// Sets the decisions about the stream's peer, which apply where the session has none. Call it before the stream
     /// begins, from the thread that is about to begin it.
     package func decide(by decisions: Decisions) { load.decide(by: decisions) }
 

@@ -1,4 +1,4 @@
-// A task whose body goes to a file.
+// Download tasks, which write the body to a file.
 
 import Synchronization
 import URLLoadingIO

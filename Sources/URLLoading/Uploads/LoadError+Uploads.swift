@@ -1,8 +1,8 @@
-// Why an upload that can be resumed was not, and the token inside an error with which it still can.
+// Failures of resumable uploads, and the token inside an error that resumes the upload.
 
 extension LoadError {
-    /// With what an interrupted upload goes on, in this process or another; `nil` if it cannot, or if the
-    /// load was none of ``Session/uploadResumably(_:from:resuming:options:decisions:_:)``.
+    /// The token that resumes an interrupted upload, in this process or another; `nil` if it cannot be resumed, or if
+    /// the load was not started by ``Session/uploadResumably(_:from:resuming:options:decisions:_:)``.
     ///
     /// ```swift
     /// do throws(LoadError) {
@@ -14,7 +14,7 @@ extension LoadError {
     /// ```
     public var uploadToken: UploadToken? { (underlying as? UploadInterruption)?.token }
 
-    /// The same error with a token inside, where going on makes sense.
+    /// Returns the error with the token inside, if the upload can be resumed after it.
     func carrying(_ token: UploadToken?) -> LoadError {
         guard let token, reason.leavesUploadUsable else { return self }
         return LoadError(
@@ -22,36 +22,35 @@ extension LoadError {
             underlying: UploadInterruption(token: token, cause: underlying))
     }
 
-    /// A lost connection, a silent server, no way to it: things that pass.
+    /// True for failures that may be temporary, such as a lost connection, a silent server, an unreachable network.
     var interruptsUpload: Bool { LoadError.Reason.interruptions.contains(reason) }
 }
 
-/// What ``LoadError/underlying`` is when an upload can go on: the token, and what would stand there
-/// otherwise.
+/// The ``LoadError/underlying`` error of an upload that can be resumed: the token, and the original underlying error.
 public struct UploadInterruption: Error, Sendable {
-    /// With what the upload goes on.
+    /// The token that resumes the upload.
     public let token: UploadToken
     /// The error of the caller's own code, if that ended it.
     public let cause: (any Error)?
 }
 
 extension LoadError.Reason {
-    /// The text is no ``UploadToken``: damaged, cut short, or of a version this library does not know.
+    /// The text is not a valid ``UploadToken``: damaged, truncated, or of an unknown version.
     public static let invalidUploadToken = Self("invalidUploadToken", -1000)
     /// The token is for another request: another URL or method.
     public static let uploadTokenMismatch = Self("uploadTokenMismatch", -1000)
-    /// What is to be sent is no longer what the upload began with.
+    /// The source has changed since the upload began.
     public static let uploadSourceChanged = Self("uploadSourceChanged", -3001)
-    /// The server does not know the upload (any more): begin anew.
+    /// The server does not know the upload (any more): start a new one.
     public static let uploadNotFound = Self("uploadNotFound", -1008)
-    /// The server takes no representation of this size, or no part that could be sent.
+    /// The server does not accept a representation of this size, or any part size that could be sent.
     public static let uploadTooLarge = Self("uploadTooLarge", -1103)
-    /// The upload resource, or a request for the first of several parts, was refused with this status.
+    /// The server refused the upload resource, or the request with the first of several parts, with this status.
     public static let uploadRefused = Self("uploadRefused", -1011)
-    /// The server's account of the upload contradicts ours: another length, an offset beyond the end or
-    /// before what it had acknowledged, two places for one upload.
+    /// The server's state of the upload contradicts the client's: another length, an offset beyond the end or before an
+    /// acknowledged one, two locations for one upload.
     public static let uploadInconsistent = Self("uploadInconsistent", -1011)
-    /// The server took the first of several parts for the whole: it cannot put parts together.
+    /// The server took the first of several parts for the whole: it does not support uploads in parts.
     public static let uploadNotSupported = Self("uploadNotSupported", -1011)
 
     fileprivate var leavesUploadUsable: Bool {
@@ -61,8 +60,8 @@ extension LoadError.Reason {
         }
     }
 
-    /// After these the same request, or the next, may do better. Interim responses beyond the limit are
-    /// among them: a server that tells its offset often is heard out in several requests.
+    /// The failures after which a repetition may succeed. They include too many interim responses, because a server
+    /// that reports its offset often is served by several requests.
     fileprivate static let interruptions: Set<Self> = [
         .connectionLost, .streamReset, .truncated, .idleTimeout, .connectTimeout, .connectionRefused, .unreachable,
         .cannotConnect, .lookupFailed, .tooManyInformational,

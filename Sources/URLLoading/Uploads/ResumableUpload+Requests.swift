@@ -1,23 +1,23 @@
-// The requests of a resumable upload, and where they may go: the upload resource gets the caller's
-// credentials, so it must lie in the origin of the caller's request, and redirects must stay there.
+// The requests of a resumable upload and their targets. The upload resource gets the caller's credentials, so it must
+// have the origin of the caller's request, and redirects must stay there.
 
 import FoundationEssentials
 import URLLoadingWire
 
-/// One request of an upload, and what is noted while it goes on. Used by one task.
+/// One request of an upload, and the facts noted while it runs. Used by one task.
 final class UploadExchange {
     enum Kind { case creation, question, addition }
     let kind: Kind
     let request: Request
-    /// The bytes of the whole that it carries.
+    /// The range of the source that the request carries.
     let range: Range<Int64>
-    /// Where the response comes from: after redirects, the last place.
+    /// The URL of the response: after redirects, the final one.
     private(set) var url: URL
-    /// What comes is the answer to the whole, whatever its fields say.
+    /// True if the response answers the whole upload, whatever its fields.
     private(set) var isAnswered = false
-    /// Why we ended it ourselves.
+    /// The error for which the client aborted the request.
     var refusal: LoadError?
-    /// We ended it because the server does not take so much at once.
+    /// True if the client aborted the request because the server's limit is smaller than the part.
     var isTooLong = false
 
     private init(_ kind: Kind, _ request: Request, _ range: Range<Int64>) {
@@ -30,13 +30,13 @@ final class UploadExchange {
 
     func note(_ redirect: Redirect) {
         url = redirect.request.url
-        // See Other leads from what was uploaded to what has become of it.
+        // 303 (See Other) leads from the upload to its result.
         if redirect.request.method != request.method { isAnswered = true }
     }
 }
 
 extension ResumableUpload {
-    /// The caller's request with the whole, or the first part (draft §4.2.1).
+    /// Returns the caller's request with the whole source, or its first part (draft §4.2.1).
     func creation(_ range: Range<Int64>) -> Request {
         var creation = request
         creation.body = source.body(range)
@@ -46,10 +46,10 @@ extension ResumableUpload {
         return creation
     }
 
-    /// How far it is (draft §4.3.1).
+    /// Returns the request for the offset (draft §4.3.1).
     func question() throws(LoadError) -> Request { try toResource(.head) }
 
-    /// A part (draft §4.4.1).
+    /// Returns the request that appends a part (draft §4.4.1).
     func addition(_ range: Range<Int64>) throws(LoadError) -> Request {
         var addition = try toResource(.patch)
         addition.body = source.body(range)
@@ -60,16 +60,17 @@ extension ResumableUpload {
     }
 
     private func toResource(_ method: Method) throws(LoadError) -> Request {
-        guard let token else { throw UploadPlan.inconsistent("nowhere to go on") }
+        guard let token else { throw UploadPlan.inconsistent("the server gave no location for the upload") }
         return request.toUpload(at: token.url, method)
     }
 
-    /// Where a Location leads; `nil` if it may not be used, so that the upload goes on as a plain one.
+    /// Returns the upload resource that a Location names; `nil` if it must not be used, so that the upload continues as
+    /// a plain one.
     func place(_ location: String, _ exchange: UploadExchange) -> URL? {
         Self.place(location, from: exchange.url, for: request)
     }
 
-    /// - Parameter url: that of the request which was answered.
+    /// - Parameter url: the URL of the answered request.
     static func place(_ location: String, from url: URL, for request: Request) -> URL? {
         guard let base = try? URIReference(url.absoluteString), let reference = try? URIReference(location),
             let resolved = try? base.resolve(reference), resolved.userinfo == nil,
@@ -79,11 +80,12 @@ extension ResumableUpload {
         return place
     }
 
-    /// Redirects of the caller's own request are the caller's; those of the upload resource are ours.
+    /// Returns the decisions for a request: the caller's redirect decision covers the caller's own request, the
+    /// library's covers the upload resource.
     func decisions(for exchange: UploadExchange) -> Decisions? {
         guard exchange.kind != .creation else { return decisions }
         var decisions = decisions ?? Decisions()
-        // What the caller decides about is the answer to the whole.
+        // The caller's response decision is about the response to the whole upload only.
         if exchange.kind == .question || exchange.range.upperBound < length { decisions.response = nil }
         decisions.redirect = .ofUpload(within: request)
         return decisions
@@ -91,8 +93,8 @@ extension ResumableUpload {
 }
 
 extension Decision where Question == Redirect, Answer == RedirectDecision {
-    /// Draft §4.3.2, §4.4.2: 307 and 308 move an upload resource, and with it nobody else's; 303 after the
-    /// last part leads to what has become of it.
+    /// The redirect decision for an upload resource (draft §4.3.2, §4.4.2): 307 and 308 move the resource within its
+    /// origin; 303 after the last part leads to the result.
     static func ofUpload(within request: Request) -> Decision {
         Decision { redirect in
             let answer = redirect.response.http.map { UploadAnswer($0) }
@@ -110,8 +112,8 @@ extension Decision where Question == Redirect, Answer == RedirectDecision {
 }
 
 extension Request {
-    /// A request to an upload resource, in the name of the one that created it: the fields that say who
-    /// asks are kept, those that describe the representation are not.
+    /// Returns a request to an upload resource on behalf of the request that created it: the fields with credentials
+    /// are kept, those that describe the representation are removed.
     func toUpload(at url: URL, _ method: Method) -> Request {
         var next = self
         (next.url, next.method, next.body) = (url, method, nil)
@@ -124,7 +126,7 @@ extension Request {
         .uploadOffset, .uploadComplete, .uploadLength, .uploadInteropVersion,
     ]
 
-    /// RFC 9110 §8, RFC 9530, RFC 6266, and the conditions of §13, which were meant for another resource.
+    /// The fields of RFC 9110 §8, RFC 9530 and RFC 6266, and the conditions of §13, which apply to another resource.
     private static let representationFields: [FieldName] = [
         .contentType, .contentLength, .contentEncoding, .contentLanguage, .contentLocation, .contentRange,
         .contentDisposition, .transferEncoding, .trailer, .expect, .range, .ifMatch, .ifNoneMatch, .ifModifiedSince,
@@ -133,7 +135,7 @@ extension Request {
     ]
 }
 
-/// The end of an upload that nobody wants any more (draft §4.5).
+/// Cancels an upload on the server (draft §4.5).
 enum UploadCancellation {
     static func send(_ core: Core, _ request: Request, _ token: UploadToken, _ decisions: Decisions?)
         async throws(LoadError)
@@ -144,7 +146,7 @@ enum UploadCancellation {
         let load = try UploadLoad(core, request.toUpload(at: token.url, .delete), decisions)
         let (_, response) = try await load.run { _ throws(LoadError) in }
         guard let head = response.http else { return }
-        // What is not there any more needs no end.
+        // An upload that does not exist any more counts as cancelled.
         guard head.status.kind == .successful || head.status == .notFound || head.status == .gone else {
             throw UploadPlan.refused(UploadAnswer(head)).at(response.url)
         }

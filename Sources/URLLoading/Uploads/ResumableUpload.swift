@@ -1,11 +1,11 @@
-// The story of a resumable upload: create, and then ask and append until the server has all of it.
-// What each response means is decided in `UploadPlan`; what is sent is made in `ResumableUpload+Requests`.
+// The steps of a resumable upload: create, then query the offset and append until the server has everything.
+// `UploadPlan` interprets the responses; `ResumableUpload+Requests` makes the requests.
 
 import FoundationEssentials
 import URLLoadingIO
 import URLLoadingWire
 
-/// Used by one task.
+/// A resumable upload in progress. Used by one task.
 final class ResumableUpload {
     let core: Core
     let request: Request
@@ -17,12 +17,12 @@ final class ResumableUpload {
 
     private(set) var token: UploadToken?
     var limits = UploadLimits()
-    /// As far as the server has said that the bytes are its own.
+    /// The offset up to which the server has acknowledged the bytes.
     var acknowledged: Int64 = 0
-    /// The furthest the server was, and how often it was tried since.
+    /// The greatest offset the server has reported, and the number of attempts since.
     private var furthest: Int64 = 0
     private var attempts = 0
-    /// The final answer may already have come, and nobody could know.
+    /// A response that may be the final one, if the server gives no other.
     private var candidate: (Data, Response)?
 
     init(
@@ -36,7 +36,7 @@ final class ResumableUpload {
 
     var length: Int64 { identity.length }
 
-    // MARK: The line
+    // MARK: The loop
 
     private enum Step {
         case create(inParts: Bool)
@@ -47,7 +47,7 @@ final class ResumableUpload {
     }
 
     func run() async throws(LoadError) -> (Data, Response) {
-        // From where something was sent last: a server that takes nothing and says so politely is no progress.
+        // The offset of the last request: a server that accepts it without taking bytes makes no progress.
         var sentFrom: Int64?
         var step = token == nil ? Step.create(inParts: (options.partSize ?? .max) < length) : .ask
         while true {
@@ -65,7 +65,7 @@ final class ResumableUpload {
                     try await setBack(
                         LoadError(
                             .uploadInconsistent, phase: .receiving, party: .remote,
-                            detail: "nothing was taken of what was sent"))
+                            detail: "the server accepted none of the bytes sent"))
                     try await pause(nil)
                 }
                 sentFrom = offset
@@ -78,7 +78,7 @@ final class ResumableUpload {
                 }
                 try await setBack(error)
                 try await pause(seconds)
-                // What was sent has failed, and that is counted.
+                // The failure counts as an attempt, so it must not also count as no progress.
                 sentFrom = nil
                 step = .ask
             case .fail(let error): throw error
@@ -112,8 +112,8 @@ final class ResumableUpload {
         return try await exchanged(UploadExchange(appending: try addition(range), range)) { .make(append: $0, $1) }
     }
 
-    /// The server may give its answer once more to a request that adds nothing (draft §4.4.2); otherwise
-    /// what is known of it must do.
+    /// Requests the final response again with a request that adds no bytes (draft §4.4.2); if the server does not
+    /// repeat it, the known response is returned.
     private func recall(_ known: (Data, Response)?) async throws(LoadError) -> (Data, Response) {
         let end = length..<length
         do throws(LoadError) {
@@ -130,7 +130,7 @@ final class ResumableUpload {
         return answer
     }
 
-    /// Sends a request and says what follows from it.
+    /// Sends a request and returns the next step.
     private func exchanged(
         _ exchange: UploadExchange, _ decide: (UploadAnswer, UploadPlan.Situation) -> UploadPlan
     ) async throws(LoadError) -> (UploadPlan, (Data, Response)?) {
@@ -144,7 +144,7 @@ final class ResumableUpload {
             return (exchange.isAnswered ? .finish : decide(said, situation(exchange)), answer)
         } catch {
             if let refusal = exchange.refusal { try await refuse(refusal) }
-            // We ended it ourselves: it was more than the server takes at once.
+            // The client aborted the request itself, because it exceeds the server's limit.
             if exchange.isTooLong { return (.ask, nil) }
             guard error.interruptsUpload, token != nil else { throw error }
             return (.retry(error, seconds: nil), nil)
@@ -157,7 +157,7 @@ final class ResumableUpload {
             limits: limits, now: HTTPDate(secondsSince1970: Int64(Date().timeIntervalSince1970)))
     }
 
-    // MARK: What is heard meanwhile
+    // MARK: Events of a request
 
     private func hear(_ event: LoadEvent, _ exchange: UploadExchange, _ load: UploadLoad) async throws(LoadError) {
         switch event {
@@ -176,15 +176,15 @@ final class ResumableUpload {
         }
     }
 
-    /// Where the upload lies, and what the server takes.
+    /// Learns the location of the upload and the server's limits.
     private func learn(_ answer: UploadAnswer, _ exchange: UploadExchange) async throws(LoadError) {
-        // The Location of an answer to the whole belongs to what has become of it.
+        // The Location of a response to the whole upload names its result, not the upload resource.
         guard answer.status.kind == .informational || exchange.range.upperBound < length || answer.isComplete == false,
             let location = answer.location, let url = place(location, exchange)
         else { return }
         if let token {
-            // §4.2.2: all responses to one request must name the same place.
-            guard token.url == url else { throw UploadPlan.inconsistent("two places for one upload") }
+            // §4.2.2: all responses to one request must name the same location.
+            guard token.url == url else { throw UploadPlan.inconsistent("the upload's URL changed") }
             return
         }
         let token = UploadToken(url: url, identity: identity, target: UploadToken.target(of: request))
@@ -192,7 +192,7 @@ final class ResumableUpload {
         try await report(.created(token))
     }
 
-    /// Ends a request that the server will not take, before more of it is sent (draft §4.2.1).
+    /// Aborts a request that the server will refuse, before more of it is sent (draft §4.2.1).
     private func heed(_ exchange: UploadExchange, _ load: UploadLoad) {
         guard exchange.kind == .creation, token != nil else { return }
         if let largest = limits.largest, largest < length {
@@ -205,13 +205,13 @@ final class ResumableUpload {
         load.stop()
     }
 
-    /// The upload is given up here: the server need not keep it.
+    /// Gives up the upload, and tells the server that it may delete it.
     private func refuse(_ error: LoadError) async throws(LoadError) {
         if let token { try? await UploadCancellation.send(core, request, token, decisions) }
         throw error
     }
 
-    /// What is put together from several requests must be one thing.
+    /// Checks that the source has not changed, because several requests must carry parts of the same content.
     private func checkSource() async throws(LoadError) {
         guard source.mayChange else { return }
         let now = try await source.identity(.never)
@@ -222,12 +222,12 @@ final class ResumableUpload {
 
     private func end(of offset: Int64) throws(LoadError) -> Int64 {
         guard let end = limits.end(of: offset, length: length, wanted: options.partSize.map { max(1, $0) }) else {
-            throw UploadPlan.tooLarge("the server takes no part that could be sent")
+            throw UploadPlan.tooLarge("the server accepts no possible part size")
         }
         return end
     }
 
-    // MARK: Going on
+    // MARK: Progress and retries
 
     private func advance(to offset: Int64) async throws(LoadError) {
         if offset > furthest { (furthest, attempts) = (offset, 0) }

@@ -4,28 +4,28 @@
 import URLLoadingWire
 
 extension FieldName {
-    /// Draft §4.1.1.
+    /// The number of bytes the server has (draft §4.1.1).
     package static let uploadOffset = FieldName("Upload-Offset")
-    /// Draft §4.1.2.
+    /// Whether the request or the server has the last byte (draft §4.1.2).
     package static let uploadComplete = FieldName("Upload-Complete")
-    /// Draft §4.1.3.
+    /// The length of the whole content (draft §4.1.3).
     package static let uploadLength = FieldName("Upload-Length")
-    /// Draft §4.1.4.
+    /// The server's limits (draft §4.1.4).
     package static let uploadLimit = FieldName("Upload-Limit")
-    /// Draft, "Draft Version Identification": gone with the RFC.
+    /// Draft, "Draft Version Identification"; will be removed with the RFC.
     package static let uploadInteropVersion = FieldName("Upload-Draft-Interop-Version")
 }
 
 package enum ResumableUploads {
-    /// That of draft 12. Either side ignores a 104 of another version.
+    /// The interop version of draft 12. A 104 of another version is ignored by either side.
     package static let interopVersion: Int64 = 9
-    /// Draft §6.
+    /// The media type of a part in a PATCH request (draft §6).
     package static let mediaType = "application/partial-upload"
     /// 104 (Upload Resumption Supported), draft §5.
     package static let statusCode = 104
 }
 
-/// What a response says of an upload. Fields out of grammar are as good as absent (draft §4.1).
+/// The fields of a response about an upload. Malformed fields are ignored (draft §4.1).
 struct UploadAnswer: Sendable {
     let status: Status
     let isComplete: Bool?
@@ -46,7 +46,7 @@ struct UploadAnswer: Sendable {
         retryAfter = fields[.retryAfter].flatMap { RetryAfter($0) }
     }
 
-    /// An interim response that speaks of this draft; `nil` for others.
+    /// Parses an interim response of this draft; `nil` for others.
     init?(interim head: HTTPHead) {
         guard head.status.code == ResumableUploads.statusCode,
             head.headers[.uploadInteropVersion].flatMap(StructuredField.integer) == ResumableUploads.interopVersion
@@ -55,7 +55,7 @@ struct UploadAnswer: Sendable {
     }
 }
 
-/// What a server takes (draft §4.1.4). Numbers are bytes.
+/// The server's limits (draft §4.1.4), in bytes.
 struct UploadLimits: Sendable, Equatable {
     var largest: Int64?
     var largestPart: Int64?
@@ -63,7 +63,7 @@ struct UploadLimits: Sendable, Equatable {
 
     init() {}
 
-    /// `nil` if the field must be ignored as a whole.
+    /// Returns `nil` if the field must be ignored as a whole.
     init?(_ text: String) {
         guard let members = StructuredField.integers(text) else { return nil }
         (largest, largestPart, smallestPart) = (
@@ -72,10 +72,10 @@ struct UploadLimits: Sendable, Equatable {
         guard [largest, largestPart, smallestPart].allSatisfy({ $0 ?? 0 >= 0 }) else { return nil }
     }
 
-    /// Where a part that begins at `offset` ends; `nil` if there is no part the server would take.
-    /// - Parameter wanted: the size the caller wants parts to have.
+    /// Returns the end of a part that begins at `offset`; `nil` if the server accepts no part size.
+    /// - Parameter wanted: the part size the caller has set.
     func end(of offset: Int64, length: Int64, wanted: Int64?) -> Int64? {
-        // A part below the minimum is taken only if it is the last.
+        // A part below the minimum is accepted only as the last one.
         var size = max(wanted ?? .max, smallestPart ?? 0)
         size = min(size, largestPart ?? .max)
         guard length - offset > size else { return length }

@@ -1,19 +1,19 @@
-// What a file to upload is recognised by.
+// The identity of a file to upload.
 
 import FoundationEssentials
 import URLLoadingIO
 
-/// What a source is, as far as a token remembers it.
+/// The properties by which a token recognises a source.
 struct UploadIdentity: Sendable, Hashable {
     let length: Int64
-    /// Nanoseconds since 1970; of files.
+    /// The modification time of a file, in nanoseconds since 1970.
     var modified: Int64?
-    /// Of all of it, or of the ends of a file.
+    /// The digest of all bytes, or of the beginning and the end of a file.
     let digest: String
-    /// Where a file was; it may be elsewhere by now.
+    /// The path of a file when the upload began; the file may have been moved since.
     var path: String?
 
-    /// Whether the same bytes are meant, wherever they lie.
+    /// Returns whether both denote the same bytes, whatever their paths.
     func matches(_ other: UploadIdentity) -> Bool {
         length == other.length && modified == other.modified && digest == other.digest
     }

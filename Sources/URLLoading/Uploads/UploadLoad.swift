@@ -1,5 +1,5 @@
-// One request of a resumable upload: a load in its caller's task, whose events are heard beside it, so that what the
-// server says while it reads can be acted upon before its response.
+// One request of a resumable upload: a load in its caller's task, whose events are handled concurrently, so that
+// interim responses take effect before the final response.
 
 import FoundationEssentials
 import URLLoadingIO
@@ -21,7 +21,7 @@ struct UploadLoad: Sendable {
 
     func stop() { load.context.stop(.cancelled) }
 
-    /// Runs it to its end. The load goes on while `hear` waits; an error that `hear` throws ends it.
+    /// Runs the load to its end. The load continues while `hear` waits; an error that `hear` throws ends it.
     func run(
         _ hear: nonisolated(nonsending) (LoadEvent) async throws(LoadError) -> Void
     ) async throws(LoadError) -> (Data, Response) {
@@ -46,7 +46,7 @@ struct UploadLoad: Sendable {
     }
 }
 
-/// A wait that ends with its session.
+/// A delay that ends when its session is invalidated.
 struct UploadPause {
     let core: Core
 

@@ -1,6 +1,6 @@
 import URLLoadingWire
 
-/// How a resumable upload is sent, and how long it is insisted on.
+/// The part size and the retries of a resumable upload.
 ///
 /// ```swift
 /// var options = UploadOptions()
@@ -8,29 +8,29 @@ import URLLoadingWire
 /// options.partSize = 8 << 20     // this server is known to take parts
 /// ```
 public struct UploadOptions: Sendable {
-    /// How many times in a row it is tried again without any progress before the error is thrown. Whenever
-    /// the server has got further, counting begins anew. At least 0.
+    /// The number of consecutive retries without progress before the error is thrown; 8 by default, at least 0.
+    /// Progress, which is a greater offset at the server, resets the count.
     public var maximumAttempts = 8
-    /// How long to wait before the first of these, at least zero; each further one waits twice as long. The
-    /// true wait is a random part, from half to the whole, so that many clients do not come back as one.
+    /// The delay before the first retry, at least zero; doubled for each further one. The actual delay is random,
+    /// between half and all of it, so that the retries of many clients are spread.
     public var initialDelay: Duration = .seconds(1)
-    /// The longest wait, also where the server asks for more (`Retry-After`).
+    /// The longest delay, also if the server asks for more (`Retry-After`).
     public var maximumDelay: Duration = .seconds(60)
-    /// The most bytes in one request; `nil` sends all in one, unless the server says that it takes less.
-    /// At least 1.
+    /// The maximum number of bytes per request; `nil` sends everything in one, unless the server's limit is lower. At
+    /// least 1.
     ///
-    /// With it the first request announces that others follow (`Upload-Complete: ?0`). That is for servers
-    /// known to understand: others take the first part for the whole, which is noticed
+    /// With a part size the first request announces further ones (`Upload-Complete: ?0`). Use it only with servers
+    /// known to support that: others take the first part for the whole, which is detected
     /// (``LoadError/Reason/uploadNotSupported``) but cannot be undone.
     public var partSize: Int64?
 
     public init() {}
 
-    /// How long to wait before an attempt, in nanoseconds.
+    /// Returns the delay before a retry, in nanoseconds.
     /// - Parameters:
-    ///   - attempt: from 1.
-    ///   - wish: what the server asks for, in seconds.
-    ///   - share: from 0.5 to 1.
+    ///   - attempt: the number of the retry, from 1.
+    ///   - wish: the delay that the server asks for, in seconds.
+    ///   - share: a random factor, from 0.5 to 1.
     func delay(_ attempt: Int, wish: Int64?, share: Double) -> Int64 {
         let longest = max(0, maximumDelay.nanoseconds)
         guard initialDelay > .zero else { return 0 }
@@ -42,16 +42,16 @@ public struct UploadOptions: Sendable {
     }
 }
 
-/// Something that happened to a resumable upload.
+/// An event of a resumable upload.
 public enum UploadEvent: Sendable {
-    /// The server has told where the upload lies: from now on it can be resumed. Once for each upload.
+    /// The server has sent the location of the upload: from now on it can be resumed. Emitted once for each upload.
     case created(UploadToken)
-    /// So many bytes, counted from the beginning of the whole, were handed to the system.
+    /// The offset up to which bytes were handed to the system.
     case sent(Int64)
-    /// So many bytes, counted from the beginning, are the server's: they are not sent again.
+    /// The offset up to which the server has acknowledged the bytes: these are not sent again.
     case acknowledged(Int64)
-    /// It will be tried again after this.
+    /// The upload was interrupted by this error, and will be retried.
     case interrupted(LoadError)
-    /// It goes on from this offset.
+    /// The upload continues from this offset.
     case resumed(from: Int64)
 }

@@ -1,26 +1,26 @@
-// What follows from a response, or from a failure, of a resumable upload: draft §4.2.1, §4.3.1, §4.4.1
-// and the heuristics of §4.7. Pure.
+// Decides the next step after a response, or a failure, of a resumable upload: draft §4.2.1, §4.3.1, §4.4.1 and the
+// heuristics of §4.7. Pure.
 
 import URLLoadingWire
 
 enum UploadPlan {
     /// The response is the result.
     case finish
-    /// The server has all of it and has answered before: that answer was lost.
+    /// The server has everything and has answered before, but the answer was lost: request it again.
     case recall
-    /// The next part begins here; after an error if this counts as an attempt that failed.
+    /// Append the next part from this offset; with an error if this counts as a failed attempt.
     case append(from: Int64, after: LoadError?)
-    /// Ask for the offset. Nothing has gone wrong.
+    /// Query the offset, without an error.
     case ask
-    /// Ask for the offset, after some time; `seconds` is what the server wishes.
+    /// Query the offset after a delay; `seconds` is the delay that the server asks for.
     case retry(LoadError, seconds: Int64?)
     case fail(LoadError)
 
-    /// What was sent, and what is known so far.
+    /// The range that was sent, and the facts known so far.
     struct Situation {
         var range: Range<Int64>
         var length: Int64
-        /// As far as the server has said that the bytes are its own.
+        /// The offset up to which the server has acknowledged the bytes.
         var acknowledged: Int64
         var knowsResource: Bool
         var limits: UploadLimits
@@ -29,7 +29,7 @@ enum UploadPlan {
         var isLast: Bool { range.upperBound == length }
     }
 
-    // MARK: The request that creates the upload
+    // MARK: Creating the upload
 
     static func make(creation answer: UploadAnswer, _ situation: Situation) -> UploadPlan {
         if answer.isComplete == true { return .finish }
@@ -39,18 +39,18 @@ enum UploadPlan {
             return .retry(refused(answer), seconds: wish(answer, situation))
         case .clientError
         where answer.status == .contentTooLarge && answer.limits?.largestPart ?? .max < situation.range.count:
-            // §4.1.4: the limits tell that the server understands uploads in parts.
+            // §4.1.4: the limits show that the server supports uploads in parts.
             guard situation.knowsResource else { return .append(from: 0, after: refused(answer)) }
             guard let offset = answer.offset else { return .retry(refused(answer), seconds: wish(answer, situation)) }
             return checked(offset, situation) ?? .append(from: offset, after: refused(answer))
         default:
-            // The answer of the resource itself: of a server without uploads, or to a request it does not take.
+            // The answer of the target resource itself: the server does not support uploads, or refuses the request.
             return situation.isLast ? .finish : .fail(refused(answer))
         }
     }
 
     private static func created(_ answer: UploadAnswer, _ situation: Situation) -> UploadPlan {
-        // A server that knows nothing of all this has taken what it was sent for the whole.
+        // A server without support for resumable uploads has taken the content for the whole.
         if situation.isLast, answer.isComplete == nil || !situation.knowsResource { return .finish }
         guard situation.knowsResource else {
             return .fail(
@@ -62,7 +62,7 @@ enum UploadPlan {
         return appended(answer, situation)
     }
 
-    // MARK: The request for the offset
+    // MARK: Querying the offset
 
     static func make(offset answer: UploadAnswer, _ situation: Situation) -> UploadPlan {
         if let refusal = refusal(answer, situation) { return refusal }
@@ -76,13 +76,13 @@ enum UploadPlan {
         return checked(offset, situation) ?? .append(from: offset, after: nil)
     }
 
-    // MARK: A request with a part
+    // MARK: Appending a part
 
     static func make(append answer: UploadAnswer, _ situation: Situation) -> UploadPlan {
         if answer.isComplete == true { return .finish }
         switch answer.status {
         case .conflict:
-            // §4.4.2: it says where to go on; if it does not, it is asked.
+            // §4.4.2: a 409 response has the right offset; if it does not, the offset is queried.
             guard let offset = answer.offset else { return .retry(refused(answer), seconds: wish(answer, situation)) }
             return checked(offset, situation) ?? .append(from: offset, after: refused(answer))
         case .contentTooLarge:
@@ -94,7 +94,7 @@ enum UploadPlan {
         }
     }
 
-    /// A part was taken, and others follow.
+    /// Returns the step after a part that was accepted and is not the last.
     private static func appended(_ answer: UploadAnswer, _ situation: Situation) -> UploadPlan {
         let end = situation.range.upperBound
         guard let offset = answer.offset else { return .append(from: end, after: nil) }
@@ -103,9 +103,9 @@ enum UploadPlan {
             ?? .append(from: offset, after: offset > situation.range.lowerBound ? nil : refused(answer))
     }
 
-    // MARK: What they share
+    // MARK: Common rules
 
-    /// `nil` for a success.
+    /// Returns the failure of a response; `nil` for a success.
     private static func refusal(_ answer: UploadAnswer, _ situation: Situation) -> UploadPlan? {
         switch answer.status {
         case .notFound, .gone:
@@ -125,7 +125,7 @@ enum UploadPlan {
         }
     }
 
-    /// §4.1.1: an offset never decreases, and what is beyond the end nobody can send.
+    /// Checks an offset (§4.1.1): it must not decrease, and must not lie beyond the end. Returns the failure.
     private static func checked(_ offset: Int64, _ situation: Situation) -> UploadPlan? {
         if offset > situation.length { return .fail(inconsistent("offset \(offset) of \(situation.length) bytes")) }
         if offset < situation.acknowledged {

@@ -1,7 +1,7 @@
 public import FoundationEssentials
 import URLLoadingIO
 
-/// What a resumable upload sends: bytes that can be asked for again from any offset.
+/// The content of a resumable upload: bytes that can be read again from any offset.
 ///
 /// ```swift
 /// try await session.uploadResumably(request, from: .file(URL(filePath: "/var/spool/film.mp4")))
@@ -13,18 +13,18 @@ public struct UploadSource: Sendable {
     }
     private let content: Content
 
-    /// These bytes.
+    /// The given bytes.
     public static func data(_ data: Data) -> UploadSource { UploadSource(content: .data(data)) }
 
-    /// A regular file, read as the server takes it and never held in memory. It must stay as it is until
-    /// the upload is complete: see ``UploadToken``.
+    /// A regular file, streamed at the server's pace and never held in memory. It must not change until the upload is
+    /// complete: see ``UploadToken``.
     /// - Parameter url: a `file` URL.
     public static func file(_ url: URL) -> UploadSource { UploadSource(content: .file(url)) }
 
-    /// Whether it may be another thing the next time it is read.
+    /// True if the content may differ the next time it is read.
     var mayChange: Bool { if case .file = content { true } else { false } }
 
-    /// The bytes of a range, for one request. A range out of bounds is refused when it is sent.
+    /// Returns the bytes of a range, for one request. A range out of bounds fails when it is sent.
     func body(_ range: Range<Int64>) -> RequestBody {
         switch content {
         case .data(let data):
@@ -34,7 +34,7 @@ public struct UploadSource: Sendable {
         }
     }
 
-    /// What it is at this moment.
+    /// Computes the identity of the source at this moment.
     func identity(_ control: StopToken) async throws(LoadError) -> UploadIdentity {
         switch content {
         case .data(let data):

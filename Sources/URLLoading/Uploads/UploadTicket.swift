@@ -1,30 +1,30 @@
-// What the classic shape keeps of an upload that was interrupted: the request, the source and the place of the upload in
-// one, for there is nothing else to resume with (`uploadTask(withResumeData:)`). An `UploadToken` is less: its caller
-// brings request and source along.
+// The resume data of the classic API for an interrupted upload: the request, the source and the location of the upload,
+// because `uploadTask(withResumeData:)` has no other parameter. An `UploadToken` contains less: its caller supplies the
+// request and the source.
 
 package import FoundationEssentials
 import URLLoadingIO
 import URLLoadingWire
 
-/// With what an upload task goes on, here or in another process of this machine.
+/// The resume data of an upload task, for this process or another on this machine.
 package struct UploadTicket: Sendable {
-    /// Where the content comes from.
+    /// The source of the content.
     package enum Source: Sendable {
-        /// Goes into ``UploadTicket/data``.
+        /// These bytes, which are stored in ``UploadTicket/data``.
         case data(Data)
-        /// Must still be what it was.
+        /// A file, which must not have changed.
         case file(URL)
-        /// Somebody is asked for it.
+        /// A body that the delegate provides.
         case provided
     }
 
-    /// Its method and URL, and over which networks and how it goes; of its fields those that cannot be secrets.
+    /// The method, the URL and the network options of the request, and those of its fields that cannot be secrets.
     package let request: Request
     package let source: Source
     let place: URL
-    /// `nil` if nobody knows.
+    /// The length of the content; `nil` if unknown.
     let length: Int64?
-    /// Of a file.
+    /// The identity of a file.
     let identity: UploadIdentity?
 
     init(_ request: Request, _ source: Source, place: URL, length: Int64?, identity: UploadIdentity?) {
@@ -43,7 +43,7 @@ package struct UploadTicket: Sendable {
         (self.length, self.identity) = (length, identity)
     }
 
-    /// Of other fields nobody can say that they are no secrets.
+    /// The fields that are kept: any other field may be a secret.
     private static let harmless: [FieldName] = [.accept, .acceptEncoding, .acceptLanguage, .userAgent]
 
     // MARK: As bytes
@@ -53,21 +53,21 @@ package struct UploadTicket: Sendable {
     private struct Record: Codable {
         var url: String
         var method: String
-        /// Names and values.
+        /// Names and values of the fields.
         var fields: [[String]]
         var place: String
         var length: Int64?
         var path: String?
         var modified: Int64?
         var ends: String?
-        /// The content follows.
+        /// True if the content follows.
         var hasContent: Bool
         var manner: Manner
     }
 
-    /// How the request goes.
+    /// The network options of the request.
     private struct Manner: Codable {
-        /// Milliseconds.
+        /// The idle timeout in milliseconds.
         var idle: Int64?
         var cookies: Bool
         var traffic: UInt8?
@@ -90,7 +90,8 @@ package struct UploadTicket: Sendable {
         }
     }
 
-    /// What ``init(_:)`` reads: a version, a digest, a record in one line, and the content if it is in memory.
+    /// The bytes that ``init(_:)`` parses: a version, a digest, a record on one line, and the content if it is in
+    /// memory.
     package var data: Data {
         var content = Data()
         if case .data(let data) = source { content = data }
@@ -102,23 +103,23 @@ package struct UploadTicket: Sendable {
             manner: Manner(request))
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        // Strings and numbers alone: nothing that could not be encoded.
+        // The record has strings and numbers only, so its encoding cannot fail.
         let line = (try? encoder.encode(record)) ?? Data()
         return Data("\(Self.version)\n\(Self.check(line, content))\n".utf8) + line + Data("\n".utf8) + content
     }
 
-    /// - Throws: ``LoadError/Reason/invalidResumeToken`` for what ``data`` did not give.
+    /// - Throws: ``LoadError/Reason/invalidResumeToken`` for bytes that do not come from ``data``.
     package init(_ data: Data) throws(LoadError) {
         let lines = data.split(separator: UInt8(ascii: "\n"), maxSplits: 3, omittingEmptySubsequences: false)
         guard lines.count == 4, lines[0].elementsEqual(Self.version.utf8) else {
-            throw ResumeToken.refused("not what an upload is resumed with")
+            throw ResumeToken.refused("not the resume data of an upload")
         }
         let content = Data(lines[3])
         guard lines[1].elementsEqual(Self.check(lines[2], content).utf8) else { throw ResumeToken.refused("damaged") }
         guard let record = try? JSONDecoder().decode(Record.self, from: Data(lines[2])),
             let made = Self(record, content)
         else {
-            throw ResumeToken.refused("its content makes no sense")
+            throw ResumeToken.refused("its content is invalid")
         }
         self = made
     }
@@ -128,7 +129,7 @@ package struct UploadTicket: Sendable {
             return nil
         }
         var request = Request(url: url, method: Method(record.method))
-        // Credentials go where the upload lies: to whom the request names, and to nobody else.
+        // The upload's location gets the request's credentials, so it must have the request's origin.
         guard Request(url: place).goes(where: request), record.fields.allSatisfy({ $0.count == 2 }),
             record.length ?? 0 >= 0
         else { return nil }
@@ -151,7 +152,8 @@ package struct UploadTicket: Sendable {
         self.init(request, source, place: place, length: record.length, identity: identity)
     }
 
-    /// Against accidents, not against forgers: who forges one could as well make the request it stands for.
+    /// Returns the checksum, which detects damage, not forgery: a forger could make the contained request without the
+    /// ticket.
     private static func check(_ line: some DataProtocol, _ content: Data) -> String {
         let digest = Digest()
         for region in line.regions { region.withUnsafeBytes { digest.update($0) } }
@@ -163,7 +165,7 @@ package struct UploadTicket: Sendable {
 extension UploadTicket.Source {
     var isData: Bool { if case .data = self { true } else { false } }
 
-    /// What is sent of it; a demanded one is asked for at its offset.
+    /// Returns the request body for a range; a provided body is requested at its offset.
     func body(_ range: Range<Int64>) -> RequestBody {
         switch self {
         case .data(let data): UploadSource.data(data).body(range)

@@ -1,37 +1,37 @@
-// A token as text: a version, what it says, and a digest of both, in the alphabet of base64url
-// (RFC 4648 §5), so that it passes through files, databases and URLs as it is.
+// A token as text: a version, the content, and a digest of both, in the alphabet of base64url (RFC 4648 §5), which
+// needs no escaping in files, databases and URLs.
 
 import FoundationEssentials
 import URLLoadingIO
 
 extension UploadToken {
-    /// One line of letters, digits, `-`, `_` and `.`, for ``init(_:)``.
+    /// The token as one line of letters, digits, `-`, `_` and `.`, for ``init(_:)``.
     public var text: String {
         let content = Content(
             url: url.absoluteString, target: target, length: length, modified: identity.modified,
             digest: identity.digest, path: identity.path)
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        // Strings and numbers alone: nothing that could not be encoded.
+        // The content has strings and numbers only, so its encoding cannot fail.
         let body = Self.version + Base64URL.encoded((try? encoder.encode(content)) ?? Data())
         return body + "." + Self.check(body)
     }
 
-    /// Reads a token back. White space does not matter: mails wrap lines.
-    /// - Throws: ``LoadError/Reason/invalidUploadToken`` for what ``text`` did not give, of this or an
+    /// Parses the text of a token. White space is ignored, because mails wrap lines.
+    /// - Throws: ``LoadError/Reason/invalidUploadToken`` for text that does not come from ``text`` of this or an
     ///   earlier version of the library.
     public init(_ text: String) throws(LoadError) {
-        guard text.utf8.count <= Self.longest * 2 else { throw Self.invalid("it has another form") }
+        guard text.utf8.count <= Self.longest * 2 else { throw Self.invalid("it is not the text of an upload token") }
         let text = text.filter { !$0.isWhitespace }
         guard text.utf8.count <= Self.longest, text.hasPrefix(Self.version), let dot = text.lastIndex(of: ".") else {
-            throw Self.invalid("it has another form")
+            throw Self.invalid("it is not the text of an upload token")
         }
         let body = String(text[..<dot])
         guard text[text.index(after: dot)...] == Self.check(body) else { throw Self.invalid("it is damaged") }
         guard let data = Base64URL.decoded(String(body.dropFirst(Self.version.count))),
             let content = try? JSONDecoder().decode(Content.self, from: data), let url = URL(string: content.url),
             case .success = Request(url: url).destination, content.length >= 0, !content.digest.isEmpty
-        else { throw Self.invalid("its content makes no sense") }
+        else { throw Self.invalid("its content is invalid") }
         self.init(
             url: url,
             identity: UploadIdentity(
@@ -39,7 +39,8 @@ extension UploadToken {
             target: content.target)
     }
 
-    /// What a request is to a token: method and URL without the fragment, which is never sent.
+    /// Returns the digest by which a token recognises its request: method and URL without the fragment, which is never
+    /// sent.
     static func target(of request: Request) -> String {
         let url = request.url.absoluteString.prefix { $0 != "#" }
         return String(Digest.hex("\(request.method) \(url)".utf8).prefix(32))
@@ -57,8 +58,8 @@ extension UploadToken {
         let path: String?
     }
 
-    /// Half of SHA-256: against accidents, not against forgers. A forged token can harm only its own bearer,
-    /// for it must lead to the origin that the request names.
+    /// Returns the checksum, half of SHA-256, which detects damage, not forgery. A forged token can harm only its own
+    /// bearer, because it must lead to the origin of the request.
     private static func check(_ body: String) -> String {
         String(Digest.hex(body.utf8).prefix(32))
     }
@@ -90,6 +91,6 @@ enum Base64URL {
 }
 
 extension UploadToken: CustomReflectable {
-    /// Without the URL of the upload, which lets those who know it write there.
+    /// The description, without the URL of the upload, which alone may permit writing to it.
     public var customMirror: Mirror { Mirror(self, children: ["token": description]) }
 }

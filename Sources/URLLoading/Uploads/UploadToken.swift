@@ -1,12 +1,11 @@
 public import FoundationEssentials
 import URLLoadingWire
 
-/// With what an upload goes on where it was interrupted: in this session, in another, after a crash, on
-/// another machine.
+/// The token that resumes an interrupted upload: in this session, in another, after a crash, on another machine.
 ///
-/// A token appears as ``UploadEvent/created(_:)`` as soon as the server has said where the upload lies, and
-/// inside errors as ``LoadError/uploadToken``. It does not change while the upload makes progress, for how
-/// far it came is asked of the server.
+/// A token is delivered by ``UploadEvent/created(_:)`` as soon as the server has sent the location of the upload, and
+/// inside errors as ``LoadError/uploadToken``. It does not change while the upload progresses, because the offset is
+/// queried from the server.
 ///
 /// ```swift
 /// let saved = try? UploadToken(String(contentsOf: state, encoding: .utf8))
@@ -14,23 +13,22 @@ import URLLoadingWire
 ///     if case .created(let token) = event { try token.text.write(to: state, atomically: true, encoding: .utf8) }
 /// }
 /// ```
-/// It remembers what was being sent: of a file its size, the time of its last change and a digest of its
-/// ends, of data a digest of all. If that has changed the upload is refused with
-/// ``LoadError/Reason/uploadSourceChanged``, rather than one half of each put together. A copy of the file
-/// that kept its time is the same file.
+/// It identifies the content: a file by its size, modification time and a digest of its beginning and end, data by a
+/// digest of all bytes. If the content has changed, the upload fails with ``LoadError/Reason/uploadSourceChanged``
+/// instead of mixing two versions. A copy of a file with the same modification time counts as the same file.
 ///
-/// Whoever has the token can read the upload's state, add to it and end it, if the server asks for no
-/// credentials: keep it like one. It contains none itself.
+/// The token contains no credentials. Yet if the server requires none, its bearer can query, extend and cancel the
+/// upload: store it like a credential.
 public struct UploadToken: Sendable, Hashable, CustomStringConvertible {
-    /// Where the server keeps the upload.
+    /// The URL of the upload on the server.
     public let url: URL
-    /// The number of bytes of the whole.
+    /// The length of the whole content in bytes.
     public var length: Int64 { identity.length }
-    /// The file it was made for; `nil` for data.
+    /// The file that the token was made for; `nil` for data.
     public var file: URL? { identity.path.map { URL(filePath: $0) } }
 
     let identity: UploadIdentity
-    /// A digest of what it was requested with: a token does not fit another request.
+    /// A digest of the request: a token does not fit another request.
     let target: String
 
     init(url: URL, identity: UploadIdentity, target: String) {
@@ -39,6 +37,6 @@ public struct UploadToken: Sendable, Hashable, CustomStringConvertible {
         self.target = target
     }
 
-    /// Without the URL, which is as good as a key: `upload of 1024 bytes at example.org`.
+    /// The token without its URL, which may work like a key: `upload of 1024 bytes at example.org`.
     public var description: String { "upload of \(length) bytes at \(url.hostInNormalForm ?? "")" }
 }

@@ -1,6 +1,6 @@
-// An upload task of the classic shape that can be resumed: one load, whose answers lead to further requests where that is
-// needed (`Load.another`). What an answer means is decided in `UploadPlan`, as for `ResumableUpload`; but here nothing is
-// tried again by itself: an error ends the task, and its delegate gets a ticket.
+// A resumable upload task of the classic API: one load, whose responses lead to further requests if necessary
+// (`Load.uploadStep`). `UploadPlan` interprets the responses, as for `ResumableUpload`; but failures are not retried:
+// an error ends the task, and its delegate gets a ticket.
 
 import FoundationEssentials
 import Synchronization
@@ -9,11 +9,11 @@ import URLLoadingWire
 
 package final class UploadWork: UploadSteps, Sendable {
     private enum Step: Sendable {
-        /// The caller's request, with the whole or its first part (draft §4.2).
+        /// The caller's request, with the whole content or its first part (draft §4.2).
         case create(Range<Int64>)
-        /// How far is it? (draft §4.3)
+        /// The query of the offset (draft §4.3).
         case ask
-        /// A part, or the rest (draft §4.4).
+        /// The request that appends a part, or the rest (draft §4.4).
         case append(Range<Int64>)
 
         var range: Range<Int64> {
@@ -26,39 +26,39 @@ package final class UploadWork: UploadSteps, Sendable {
 
     private struct State: Sendable {
         var step: Step
-        /// Where the request that is on its way goes: after redirects, the last place.
+        /// The URL of the current request: after redirects, the final one.
         var url: URL
         var place: URL?
         var limits = UploadLimits()
         var acknowledged: Int64 = 0
         var sentFrom: Int64?
-        /// Asked for its answer again, when all of it had been there.
+        /// True once the final response was requested again, after the server had everything.
         var hasRecalled = false
         var questions = 0
         var length: Int64?
-        /// Of the file, when it was opened.
+        /// The modification time of the file when it was opened.
         var modified: Int64?
         var identity: UploadIdentity?
-        /// The server has all of it, or no upload of ours any more.
+        /// True once the server has everything, or does not know the upload any more.
         var isOver = false
     }
     private let state: Lock<State>
-    /// As the caller made it.
+    /// The request as the caller made it.
     let request: Request
     package let source: UploadTicket.Source
     private let isResumption: Bool
 
-    /// What nobody knows is longer than anything (draft §4.1.3: a length may be unknown).
+    /// The length used if the true one is unknown (draft §4.1.3): longer than any content.
     private static let unknown = Int64.max
 
-    /// - Parameter request: with the body that is sent. `nil` if its protocol has no such uploads.
+    /// - Parameter request: the request with its body. The result is `nil` if its protocol has no resumable uploads.
     package init?(_ request: Request, _ source: UploadTicket.Source) {
         guard case .success = request.destination, request.method != .get, request.method != .head else { return nil }
         (self.request, self.source, isResumption) = (request, source, false)
         state = Lock(State(step: .create(0..<(source.length ?? Self.unknown)), url: request.url, length: source.length))
     }
 
-    /// Goes on with one.
+    /// Creates the work that resumes an upload.
     package init(_ ticket: UploadTicket) {
         var request = ticket.request
         request.body = ticket.source.body(0..<(ticket.length ?? Self.unknown))
@@ -67,16 +67,16 @@ package final class UploadWork: UploadSteps, Sendable {
             State(step: .ask, url: ticket.place, place: ticket.place, length: ticket.length, identity: ticket.identity))
     }
 
-    // MARK: Before it is sent
+    // MARK: Before sending
 
-    /// The first request.
+    /// Returns the first request.
     func begin(_ control: StopToken) async throws(LoadError) -> Request {
         guard isResumption else { return request }
         try await checkSource(control)
         return try question()
     }
 
-    /// What is put together from several requests must be one thing.
+    /// Checks that the source has not changed, because several requests must carry parts of the same content.
     private func checkSource(_ control: StopToken) async throws(LoadError) {
         guard case .file(let url) = source, let known = state.withLock({ $0.identity }) else { return }
         let now = try await UploadSource.file(url).identity(control)
@@ -85,18 +85,19 @@ package final class UploadWork: UploadSteps, Sendable {
         }
     }
 
-    /// A request with a body is about to go out: that of a creation says that it can be resumed (draft §4.2.1).
+    /// Adds the fields of the current step to a request with a body; those of a creation announce that the upload is
+    /// resumable (draft §4.2.1).
     func complete(_ prepared: inout PreparedRequest) throws(LoadError) {
         var fields = Headers()
         var file: FileReader?
         if case .parts(let parts)? = prepared.body, case .file(let reader, _)? = parts.first { file = reader }
         let isChanged = state.withLock { state -> Bool in
             guard case .create(let range) = state.step else {
-                // A part of another file would be put behind what is there.
+                // Otherwise a part of another file would be appended to the bytes at the server.
                 return file.map { $0.size != state.length || $0.modified != state.modified ?? state.identity?.modified }
                     ?? false
             }
-            // Sent again, it makes another.
+            // A repeated creation makes another upload resource.
             (state.place, state.acknowledged) = (nil, 0)
             if let file { (state.modified, state.length) = (file.modified, file.size) }
             if state.length == nil { state.length = prepared.body?.length }
@@ -109,7 +110,7 @@ package final class UploadWork: UploadSteps, Sendable {
         if !fields.isEmpty { prepared.set(fields) }
     }
 
-    // MARK: What is heard
+    // MARK: Events of a request
 
     func note(_ redirect: Redirect) { state.withLock { $0.url = redirect.request.url } }
 
@@ -129,15 +130,15 @@ package final class UploadWork: UploadSteps, Sendable {
         state.place = ResumableUpload.place(location, from: state.url, for: request)
     }
 
-    /// Counted from the beginning of the whole.
+    /// Returns the progress relative to the whole content.
     func counted(_ bytes: TransferProgress) -> TransferProgress {
         let (offset, length) = state.withLock { ($0.step.range.lowerBound, $0.length) }
         return TransferProgress(count: bytes.count, total: offset + bytes.total, expected: length ?? bytes.expected)
     }
 
-    // MARK: What follows
+    // MARK: Next steps
 
-    /// The next request; `nil` if the answer is the result.
+    /// Returns the next request; `nil` if the response is the result.
     func next(after head: HTTPHead?, to sent: Request) throws(LoadError) -> Request? {
         guard let head else { return nil }
         let answer = UploadAnswer(head)
@@ -148,7 +149,7 @@ package final class UploadWork: UploadSteps, Sendable {
         }
         switch step {
         case .create:
-            // See Other has led to what has become of it.
+            // 303 (See Other) has led to the result.
             guard sent.method == request.method else { return deliver() }
             return try follow(.make(creation: answer, situation), answer, situation)
         case .ask:
@@ -162,7 +163,7 @@ package final class UploadWork: UploadSteps, Sendable {
     private static func situation(_ state: State, _ answer: UploadAnswer) -> UploadPlan.Situation {
         let length = state.length ?? answer.length ?? unknown
         var range = state.step.range
-        // Open to the end, whatever that has turned out to be.
+        // A range of unknown length ends at the length that was found.
         if range.upperBound > length { range = min(range.lowerBound, length)..<length }
         return UploadPlan.Situation(
             range: range, length: length, acknowledged: state.acknowledged, knowsResource: state.place != nil,
@@ -172,15 +173,15 @@ package final class UploadWork: UploadSteps, Sendable {
     private func follow(
         _ plan: UploadPlan, _ answer: UploadAnswer, _ situation: UploadPlan.Situation
     ) throws(LoadError) -> Request? {
-        // Its answer is not given again: that it is complete is one, too.
+        // The server does not repeat its response; that the upload is complete is itself a final response.
         if state.withLock({ $0.hasRecalled }), answer.isComplete != true { return try question() }
         switch plan {
         case .finish, .recall: return deliver()
         case .ask: return try question()
-        // A refusal with a limit: the rest goes in parts.
+        // A refusal with a limit: the rest is sent in parts.
         case .append(let offset, _): return try mayPart ? part(from: offset) : nil
         case .retry where answer.status == .contentTooLarge && mayPart && situation.knowsResource: return try question()
-        // The server's own word, as it is: whoever wants to may go on.
+        // The server's response is delivered unchanged; the caller may resume the upload.
         case .retry: return nil
         case .fail(let error):
             guard error.reason == .uploadRefused else { throw over(error) }
@@ -192,8 +193,8 @@ package final class UploadWork: UploadSteps, Sendable {
         switch plan {
         case .append(let offset, _): return try part(from: offset)
         case .recall:
-            // Its answer was lost. The server may give it once more to a request that adds nothing (draft §4.4.2);
-            // otherwise this is one.
+            // The final response was lost. The server may repeat it for a request that adds no bytes (draft §4.4.2);
+            // otherwise the current response is the final one.
             guard let length = state.withLock({ $0.hasRecalled ? nil : $0.length }) else { return deliver() }
             state.withLock { $0.hasRecalled = true }
             return try addition(length..<length)
@@ -213,7 +214,7 @@ package final class UploadWork: UploadSteps, Sendable {
         return error
     }
 
-    /// A stream cannot be cut: nobody knows where its parts end.
+    /// True if the content can be sent in parts. A provided stream cannot, because its parts have no known ends.
     private var mayPart: Bool { if case .provided = source { false } else { true } }
 
     // MARK: Requests
@@ -225,15 +226,15 @@ package final class UploadWork: UploadSteps, Sendable {
             return (state.place, state.questions)
         }
         guard let place, questions <= Self.mostQuestions else {
-            throw UploadPlan.inconsistent("it is asked over and over")
+            throw UploadPlan.inconsistent("the offset was queried too often")
         }
         var question = request.toUpload(at: place, .head)
-        // What is stored knows nothing of it.
+        // A cached response does not have the current offset.
         question.cachePolicy = .reload
         return question
     }
 
-    /// Each is an answer that made no sense to go on with.
+    /// The maximum number of offset queries, each after a response from which the upload could not continue.
     private static let mostQuestions = 16
 
     private func part(from offset: Int64) throws(LoadError) -> Request {
@@ -245,9 +246,9 @@ package final class UploadWork: UploadSteps, Sendable {
                 state.limits.end(of: offset, length: state.length ?? Self.unknown, wanted: nil), isAgain, state.place
             )
         }
-        if isAgain { throw UploadPlan.inconsistent("nothing was taken of what was sent") }
+        if isAgain { throw UploadPlan.inconsistent("the server accepted none of the bytes sent") }
         guard let end, mayPart || end == state.withLock({ $0.length ?? Self.unknown }) else {
-            throw UploadPlan.tooLarge("the server takes no part that could be sent")
+            throw UploadPlan.tooLarge("the server accepts no possible part size")
         }
         return place == nil ? creation(offset..<end) : try addition(offset..<end)
     }
@@ -264,7 +265,7 @@ package final class UploadWork: UploadSteps, Sendable {
             state.step = .append(range)
             return (state.place, state.length)
         }
-        guard let place else { throw UploadPlan.inconsistent("nowhere to go on") }
+        guard let place else { throw UploadPlan.inconsistent("the server gave no location for the upload") }
         var addition = request.toUpload(at: place, .patch)
         addition.body = range.isEmpty ? .data(Data()) : source.body(range)
         addition.headers[.contentType] = ResumableUploads.mediaType
@@ -276,9 +277,9 @@ package final class UploadWork: UploadSteps, Sendable {
         return addition
     }
 
-    // MARK: What is kept
+    // MARK: The ticket
 
-    /// With what it can go on; `nil` if it would have to begin anew, or is over.
+    /// Returns the resume data; `nil` if the upload would have to start anew, or has ended.
     package func ticket() async -> UploadTicket? {
         let (place, length, modified, known) = state.withLock { state in
             (state.isOver ? nil : state.place, state.length, state.modified, state.identity)
@@ -286,7 +287,7 @@ package final class UploadWork: UploadSteps, Sendable {
         guard let place else { return nil }
         var identity = known
         if identity == nil, case .file(let url) = source {
-            // Of what was sent, and not of what lies there now.
+            // The identity must be that of the content sent, so the file must not have changed since.
             guard let now = try? await UploadSource.file(url).identity(.never), now.modified == modified,
                 now.length == length
             else { return nil }
@@ -295,7 +296,7 @@ package final class UploadWork: UploadSteps, Sendable {
         return UploadTicket(request, source, place: place, length: length, identity: identity)
     }
 
-    /// What a demanded body goes on from, if this is one of a request that goes on.
+    /// Returns the offset from which a provided body must continue, if `request` resumes an upload.
     package static func offset(of request: Request) -> Int64? {
         guard request.method == .patch, request.headers.contains(.uploadComplete) else { return nil }
         return request.headers[.uploadOffset].flatMap(StructuredField.integer)
@@ -303,7 +304,7 @@ package final class UploadWork: UploadSteps, Sendable {
 }
 
 extension Request {
-    /// Another part in the place of the whole.
+    /// Replaces the body by another part.
     fileprivate mutating func setSource(_ body: RequestBody, like other: Request) {
         var body = body
         body.contentType = other.body?.contentType

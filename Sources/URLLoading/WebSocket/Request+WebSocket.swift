@@ -19,11 +19,11 @@ extension Request {
     func openingWebSocket(_ fields: Headers) throws(LoadError) -> Request {
         guard let http = url.openingWebSocket else {
             throw LoadError(
-                .unsupportedScheme, phase: .preparing, party: .local, url: url, detail: "ws or wss is wanted")
+                .unsupportedScheme, phase: .preparing, party: .local, url: url, detail: "requires ws or wss")
         }
         guard method == .get, body == nil else {
             throw LoadError(
-                .badRequest, phase: .preparing, party: .local, url: url, detail: "a WebSocket is opened by GET")
+                .badRequest, phase: .preparing, party: .local, url: url, detail: "a WebSocket requires the method GET")
         }
         var request = self
         request.url = http

@@ -43,7 +43,7 @@ extension WebSocketDriver {
     }
 
     private var closed: LoadError {
-        LoadError(.webSocketClosed, phase: .sending, party: .local, url: url, detail: "by this side")
+        LoadError(.webSocketClosed, phase: .sending, party: .local, url: url, detail: "closed by this side")
     }
 
     /// Pumps until all is sent. Called by the call that has the turn.

@@ -23,7 +23,7 @@ struct WebSocketOffer: Sendable {
             return try handshake([])
         }
         guard let random = secureRandomBytes(16) else {
-            throw LoadError(.badRequest, phase: .preparing, party: .system, detail: "no randomness for a key")
+            throw LoadError(.badRequest, phase: .preparing, party: .system, detail: "no random bytes for a key")
         }
         let handshake = try handshake(random)
         request.set([.secWebSocketKey: handshake.key])

@@ -1,5 +1,5 @@
-// HAR 1.2 as types (http://www.softwareishard.com/blog/har-12-spec/): what the format requires is not
-// optional here. What begins with an underscore is an addition, which the format allows.
+// The types of HAR 1.2 (http://www.softwareishard.com/blog/har-12-spec/). Fields that the format requires are not
+// optional here. Fields that begin with an underscore are extensions, which the format allows.
 
 import FoundationEssentials
 
@@ -35,7 +35,7 @@ struct HAR: Encodable, Sendable {
         }
     }
 
-    /// Nothing is said of caches yet.
+    /// Always empty: cache data is not recorded.
     struct Cache: Encodable, Sendable {}
 
     struct Request: Encodable, Sendable {
@@ -83,6 +83,6 @@ struct HAR: Encodable, Sendable {
         var secure: Bool?
     }
 
-    /// A date as the format wants it: ISO 8601 with milliseconds and a time zone.
+    /// Returns a date in the format of HAR: ISO 8601 with milliseconds and a time zone.
     static func text(_ date: Date) -> String { Date.ISO8601FormatStyle(includingFractionalSeconds: true).format(date) }
 }

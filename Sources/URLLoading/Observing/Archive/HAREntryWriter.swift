@@ -1,4 +1,4 @@
-// From a transaction to its entry, and what of it may be seen.
+// Converts a transaction to a HAR entry, without its secrets.
 
 import FoundationEssentials
 import URLLoadingWire
@@ -58,7 +58,7 @@ struct HAREntryWriter {
 
     private func shown(_ text: String) -> String { showsSecrets ? text : Secrets.hidden(in: text) }
 
-    /// The parameters of a URL, as forms write them.
+    /// Returns the parameters of a URL, decoded as forms encode them.
     private func query(_ url: String) -> [HAR.Pair] {
         let url = shown(url)
         guard let mark = url.firstIndex(where: { $0 == "?" || $0 == "#" }), url[mark] == "?" else { return [] }
@@ -99,7 +99,7 @@ struct HAREntryWriter {
         }
     }
 
-    /// `name=value`, blanks around both no part of them (RFC 6265 §5.2).
+    /// Parses `name=value`; surrounding white space is stripped (RFC 6265 §5.2).
     private static func cookie(_ text: Substring) -> HAR.Cookie {
         func trimmed(_ text: Substring) -> String {
             let isBlank = { (character: Character) in character == " " || character == "\t" }

@@ -1,8 +1,8 @@
-// Where the time of a transaction went, cut so that the parts are the whole. Pure.
+// Divides the time of a transaction into phases whose sum is the whole. Pure.
 
 import URLLoadingIO
 
-/// Milliseconds; -1 for what does not apply. `ssl` lies inside `connect`.
+/// The phases in milliseconds; -1 for phases that do not apply. `ssl` is part of `connect`.
 struct HARTimings: Encodable, Sendable {
     let blocked: Double
     let dns: Double
@@ -11,12 +11,12 @@ struct HARTimings: Encodable, Sendable {
     let send: Double
     let wait: Double
     let receive: Double
-    /// All of it.
+    /// The whole time in milliseconds.
     let time: Double
 
     private enum CodingKeys: CodingKey { case blocked, dns, connect, ssl, send, wait, receive }
 
-    /// A phase ends where the next one begins: what lies between belongs to the earlier.
+    /// Ends each phase where the next one begins, so that time in between counts for the earlier.
     init(_ transaction: LoadMetrics.Transaction) {
         let start = transaction.fetchStart
         let end = transaction.end
@@ -50,6 +50,6 @@ extension Duration {
 }
 
 extension Int64 {
-    /// Of microseconds.
+    /// The milliseconds of a number of microseconds.
     fileprivate var milliseconds: Double { Double(self) / 1000 }
 }

@@ -1,8 +1,8 @@
 public import FoundationEssentials
 import URLLoadingWire
 
-/// What loads did, as an HTTP Archive (HAR 1.2): the file that browsers' developer tools and other viewers
-/// open as a waterfall.
+/// The transactions of loads as an HTTP Archive (HAR 1.2), which browsers' developer tools and other viewers show as a
+/// waterfall.
 ///
 /// ```swift
 /// var archive = HTTPArchive()
@@ -11,18 +11,18 @@ import URLLoadingWire
 /// ```
 /// ``HTTPArchiver`` fills one from every load of a session.
 ///
-/// Each transaction with an `http` or `https` URL is an entry, those that failed too, with the reason as
-/// `_error`; a load that ended before it made a request has none. Bodies are never included, nor pages. Values
-/// of secret fields and of secret query parameters, and the userinfo of URLs, are left out unless ``Contents/secrets`` asks
-/// for them; their names are in the guide on metrics. What stands in paths is there, and so are parameters of other names:
-/// look at an archive before you pass it on.
+/// Each transaction with an `http` or `https` URL is an entry; a failed one has the reason in `_error`. A load that
+/// ended before its first request has no entry. Bodies and pages are never included. The values of secret fields and of
+/// secret query parameters, and the userinfo of URLs, are left out unless ``Contents/secrets`` is set; the guide on
+/// metrics lists their names. Paths and all other parameters are included: check an archive for secrets before you pass
+/// it on.
 public struct HTTPArchive: Sendable {
-    /// What goes into an archive besides the usual.
+    /// Optional contents of an archive.
     public struct Contents: OptionSet, Sendable, Hashable {
         public let rawValue: Int
         public init(rawValue: Int) { self.rawValue = rawValue }
 
-        /// The values of secret fields and query parameters, which otherwise are `(removed)`, cookies taken apart, and the
+        /// The values of secret fields and query parameters, which are `(removed)` otherwise, parsed cookies, and the
         /// userinfo of URLs.
         public static let secrets = Contents(rawValue: 1)
     }
@@ -31,19 +31,19 @@ public struct HTTPArchive: Sendable {
     private let creator: HAR.Tool
     private var entries: [HAR.Entry] = []
 
-    /// An empty archive.
+    /// Creates an empty archive.
     /// - Parameters:
-    ///   - contents: what goes into it besides the usual.
-    ///   - creator: the program's name, for whoever reads the file.
+    ///   - contents: optional contents.
+    ///   - creator: the program's name, for readers of the file.
     ///   - version: the program's version.
     public init(contents: Contents = [], creator: String = "URLLoading", version: String = "0.1") {
         self.contents = contents
         self.creator = HAR.Tool(name: creator, version: version)
     }
 
-    /// How many entries there are.
+    /// The number of entries.
     public var count: Int { entries.count }
-    /// Whether there are none.
+    /// True if there are no entries.
     public var isEmpty: Bool { entries.isEmpty }
 
     /// Adds an entry for each transaction of a load.
@@ -65,12 +65,12 @@ public struct HTTPArchive: Sendable {
         let log = HAR.Log(creator: creator, entries: entries.sorted { $0.began < $1.began })
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-        // Of strings, whole numbers and finite fractions: there is nothing that JSON has no form for.
+        // Strings, integers and finite fractions only, so the encoding cannot fail.
         return (try? encoder.encode(HAR(log: log))) ?? Data()
     }
 
-    /// Writes the archive to a file, which appears, or is replaced, when it is complete. Blocks.
-    /// - Parameter url: of a file.
-    /// - Throws: what the file system says against it.
+    /// Writes the archive to a file atomically. Blocks.
+    /// - Parameter url: a `file` URL.
+    /// - Throws: the error of the file system.
     public func write(to url: URL) throws { try json.write(to: url, options: .atomic) }
 }

@@ -9,17 +9,17 @@ import URLLoadingIO
 /// …
 /// try archiver.archive.write(to: URL(filePath: "/tmp/session.har"))
 /// ```
-/// A load is in the archive when it is over, completed or failed.
+/// A load is added to the archive when it has ended, completed or failed.
 public final class HTTPArchiver: LoadObserver {
     private let state: Lock<HTTPArchive>
-    /// For what goes into an archive, not for its entries.
+    /// An empty archive with the options of the archiver, which makes the entries.
     private let form: HTTPArchive
     private let most: Int
 
     /// - Parameters:
-    ///   - contents: what goes into the archive besides the usual.
-    ///   - maximumEntries: the oldest beyond it are dropped; at least 1.
-    ///   - creator: the program's name, for whoever reads the file.
+    ///   - contents: optional contents.
+    ///   - maximumEntries: the maximum number of entries, at least 1; beyond it the oldest are dropped.
+    ///   - creator: the program's name, for readers of the file.
     ///   - version: the program's version.
     public init(
         contents: HTTPArchive.Contents = [], maximumEntries: Int = 10_000, creator: String = "URLLoading",
@@ -30,7 +30,7 @@ public final class HTTPArchiver: LoadObserver {
         most = max(1, maximumEntries)
     }
 
-    /// What was collected up to now.
+    /// The archive of all loads that have ended so far.
     public var archive: HTTPArchive { state.withLock { $0 } }
 
     public func observe(_ event: LoadEvent, of load: LoadIdentity) {
