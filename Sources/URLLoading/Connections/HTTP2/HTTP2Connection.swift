@@ -6,8 +6,8 @@ import Synchronization
 import URLLoadingIO
 import URLLoadingWire
 
-/// Unchecked: `incoming` belongs to the reader and `outgoing` to the writer, of which `state` allows one each; `rest` and
-/// `anchor` belong to the pool.
+/// Unchecked: `incoming` belongs to the reader and `outgoing` to the writer, of which `state` allows one each; `rest`
+/// and `onChange` belong to the pool.
 final class HTTP2Connection: @unchecked Sendable {
     let transport: any Transport
     let route: Route
