@@ -1,28 +1,29 @@
 /// The command line of the agent.
 struct AgentOptions: Sendable, Equatable {
-    /// Where programs connect; `nil` for the state folder's own, unless a listening socket was given.
+    /// The path of the socket for programs; `nil` for the one in the state folder, unless a listening socket was
+    /// passed.
     var socket: String?
-    /// A descriptor that listens already.
+    /// A descriptor that is listening already.
     var listener: Int32?
-    /// Where the journal and the agent's files are; `nil` for the user's state folder.
+    /// The folder of the journal and of the agent's files; `nil` for the user's state folder.
     var folder: String?
-    /// Seconds without anything to do after which the agent exits; `nil` for never.
+    /// The seconds of idleness after which the agent exits; `nil` for never.
     var idle: Double? = 60
     var wantsHelp = false
 
     static let help = """
         url-loading-agent carries out downloads and uploads of programs that use URLLoading, also while those do not run.
-        Programs start it themselves, or a service manager does; nobody has to.
+        Programs start it automatically, or a service manager does; it needs no manual start.
 
-          --socket PATH     where programs connect
-          --listener N      a descriptor that listens already
-          --folder PATH     where the journal is; $XDG_STATE_HOME/url-loading by default
-          --idle SECONDS    exit when there was nothing to do for so long; 60 by default
-          --foreground      never exit for lack of work
+          --socket PATH     the socket for programs
+          --listener N      the number of a descriptor that is listening already
+          --folder PATH     the folder of the journal; $XDG_STATE_HOME/url-loading by default
+          --idle SECONDS    exit after this time without work; 60 by default
+          --foreground      do not exit when idle
 
         """
 
-    /// - Returns: the options, or what is wrong, in words.
+    /// - Returns: the options, or a description of the error.
     static func parse(_ arguments: [String]) -> Result<AgentOptions, AgentUsageError> {
         var options = AgentOptions()
         var rest = arguments[...]

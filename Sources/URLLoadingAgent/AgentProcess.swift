@@ -1,4 +1,4 @@
-// The life of the agent's process: journal, socket, programs, idleness, end.
+// Runs the agent's process: journal, socket, programs, idleness, exit.
 
 import Glibc
 import URLLoading
@@ -26,23 +26,23 @@ struct AgentProcess: Sendable {
             service = try TransferService(journal, folder: folder) { BackgroundAgent.say($0) }
         } catch {
             switch error {
-            case .inUse: BackgroundAgent.say("another agent has the journal in \(folder)")
+            case .inUse: BackgroundAgent.say("another agent uses the journal in \(folder)")
             case .newer(let version):
                 BackgroundAgent.say(
                     "the journal in \(folder) is of version \(version), later than this agent; it is left as it is")
-            case .failed(let words): BackgroundAgent.say("the journal in \(folder) cannot be had: \(words)")
+            case .failed(let words): BackgroundAgent.say("the journal in \(folder) cannot be opened: \(words)")
             }
             return error == .inUse ? 75 : 70
         }
         let listener: LocalListener
         do throws(IOFailure) { listener = try listen() } catch {
-            BackgroundAgent.say("the socket cannot be had: \(error.code)")
+            BackgroundAgent.say("the socket cannot be opened: \(error.code)")
             return 70
         }
         return await serve(service, listener)
     }
 
-    /// An agent that is just ending is waited for.
+    /// Opens the journal, and waits for an agent that is just exiting.
     private static func open(_ folder: String) throws(JournalFailure) -> SQLiteJournal {
         for _ in 0..<50 {
             do throws(JournalFailure) { return try SQLiteJournal(folder: folder) } catch {
@@ -88,7 +88,7 @@ struct AgentProcess: Sendable {
         return 0
     }
 
-    /// Returns when the agent has to end.
+    /// Works until the agent must exit.
     private func work(_ service: TransferService, _ listener: LocalListener, _ server: AgentServer) async {
         let alarm = service.alarm
         var status = ""
@@ -107,11 +107,11 @@ struct AgentProcess: Sendable {
         }
     }
 
-    /// Takes the socket's name away, unless a program has just connected.
+    /// Removes the socket, unless a program has just connected.
     private func mayLeave(_ listener: LocalListener, _ server: AgentServer) -> Bool {
-        // A service manager's socket stays: the next connection starts the agent again.
+        // The socket of a service manager stays: the next connection starts the agent again.
         guard manager.listener == nil else { return !serveWaiting(listener, server) }
-        // Programs that look for an agent hold this lock while they bind.
+        // Programs that look for an agent hold this lock while they start one.
         guard let lock = try? FileLock(folder + "/launch.lock", patience: 0) else { return false }
         defer { withExtendedLifetime(lock) {} }
         if serveWaiting(listener, server) { return false }

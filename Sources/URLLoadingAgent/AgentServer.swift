@@ -1,4 +1,4 @@
-// Programs that connect.
+// Serves the programs that connect.
 
 import URLLoading
 import URLLoadingIO
@@ -21,7 +21,7 @@ struct AgentServer: Sendable {
         while true {
             do throws(IOFailure) { accept(try await listener.accept(token)) } catch {
                 guard token.stopReason == nil else { return }
-                // No descriptor left, for now.
+                // Usually no descriptor is left; wait and retry.
                 log("a connection cannot be accepted: \(error.code)")
                 try? await Poller.shared.sleep(until: Poller.now() + 100_000_000, token)
             }
@@ -61,7 +61,7 @@ struct AgentServer: Sendable {
                 + "\(hello.lowest) to \(hello.highest)"
             client.channel.send(.refused(AgentFailure(.version, detail).refusal), id: first.id)
             client.channel.finish()
-            // A newer program may ask this agent to hand over.
+            // A newer program may still ask this agent to hand over.
             return true
         }
         client.channel.send(

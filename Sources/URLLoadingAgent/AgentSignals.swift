@@ -1,4 +1,5 @@
-// SIGTERM and SIGINT end the agent at synchronised offsets. The handler only counts: little is allowed in one.
+// Stops the agent on SIGTERM and SIGINT, with transfers synchronised to disk. The signal handler only posts a
+// semaphore, because few functions are async-signal-safe.
 
 import Glibc
 import Synchronization

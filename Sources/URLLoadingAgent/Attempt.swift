@@ -1,4 +1,4 @@
-// One attempt of a transfer: the load itself. It knows no journal; what must be written down it reports.
+// One attempt of a transfer: the load itself. It does not access the journal; it reports what the service must record.
 
 import FoundationEssentials
 import Synchronization
@@ -6,20 +6,20 @@ import URLLoading
 import URLLoadingIO
 import URLLoadingWire
 
-/// How an attempt ended.
+/// The result of an attempt.
 enum AttemptResult: Sendable {
-    /// A complete file lies there, on the disk.
+    /// The complete file is on the disk.
     case file(path: String, size: Int64, response: TransferResponse)
     case answer([UInt8], TransferResponse)
-    /// - Parameter mayRepeat: nothing may have been carried out, or a repetition does no harm.
+    /// - Parameter mayRepeat: the request was not carried out, or may be repeated without harm.
     case failed(LoadError, mayRepeat: Bool)
-    /// The server asks to come back later.
+    /// The server asks for a retry after some time.
     case later(status: Int, seconds: Int64)
-    /// What was held is of no use: the transfer begins anew at once.
+    /// The resumption data are invalid: the transfer restarts from the beginning at once.
     case anew
 }
 
-/// What an attempt reports while it goes on.
+/// An event during an attempt.
 enum AttemptReport: Sendable {
     case responded(TransferResponse)
     case token(Data)
@@ -34,7 +34,8 @@ struct Attempt: Sendable {
     let spool: Spool
     let report: @Sendable (AttemptReport) async -> Void
 
-    /// Bytes, or nanoseconds, after which a token is asked for again: it moves the point that survives a loss of power.
+    /// The bytes, or the nanoseconds, after which a new resume token is recorded: it moves the point that survives a
+    /// power failure.
     private static let tokenBytes: Int64 = 64 << 20
     private static let tokenInterval: Int64 = 5_000_000_000
     private static let mostOfAnswer = 1 << 20
@@ -50,7 +51,7 @@ struct Attempt: Sendable {
 
     private func download(_ request: Request) async -> AttemptResult {
         let path = spool.complete(transfer)
-        // The agent was killed between the last byte and its note in the journal.
+        // The agent was killed after the last byte and before the journal recorded it.
         if let response = transfer.progress.response, let size = Self.size(path),
             response.expectedLength == nil || transfer.progress.expectedToReceive.map({ $0 == size }) ?? true
         {
@@ -110,7 +111,8 @@ struct Attempt: Sendable {
             if let response = error.response, let seconds = Self.retryAfter(response) {
                 return .later(status: response.http?.status.code ?? 0, seconds: seconds)
             }
-            // A failure of the server's may pass, and what is held is good. Anything else is for a whole request to see.
+            // A server error may be temporary, and the stored part stays valid. After any other status, the attempt
+            // restarts with a full request.
             guard let status = error.status?.code, status >= 500 else { return .anew }
             return .failed(
                 LoadError(.connectionLost, phase: .waiting, party: .remote, detail: "status \(status)"), mayRepeat: true
@@ -119,7 +121,7 @@ struct Attempt: Sendable {
         }
     }
 
-    /// When a token is asked for.
+    /// Decides when a new resume token is due.
     private struct TokenClock {
         private var hasToken = false
         private var bytes: Int64 = 0
@@ -131,7 +133,7 @@ struct Attempt: Sendable {
         mutating func taken(at total: Int64) { (hasToken, bytes, time) = (true, total, Poller.coarseNow()) }
     }
 
-    /// Seconds that a 429 or 503 asks for.
+    /// The delay in seconds that a 429 or 503 asks for.
     private static func retryAfter(_ response: Response) -> Int64? {
         guard let head = response.http, [429, 503].contains(head.status.code) else { return nil }
         let now = HTTPDate(secondsSince1970: SystemTime.wall / 1_000_000_000)
@@ -140,7 +142,7 @@ struct Attempt: Sendable {
 
     // MARK: Upload
 
-    /// Whether anything of the body has been handed to the system.
+    /// Whether any part of the body has been given to the system.
     private final class Sent: Sendable { let hasBegun = Atomic(false) }
 
     private func upload(_ request: Request) async -> AttemptResult {
@@ -152,7 +154,7 @@ struct Attempt: Sendable {
                 LoadError(.uploadSourceChanged, phase: .preparing, party: .local, url: request.url), mayRepeat: false)
         }
         var options = UploadOptions()
-        // The agent waits between attempts, and remembers.
+        // The agent itself waits between attempts, and records the upload token.
         options.maximumAttempts = 0
         let token = transfer.progress.uploadToken.flatMap { try? UploadToken($0) }
         let length = transfer.order.sourceStamp?.size

@@ -2,7 +2,7 @@ import Glibc
 import URLLoading
 import URLLoadingIO
 
-/// The background agent as a program: `url-loading-agent`, or a program that is its own agent.
+/// The background agent as a program: `url-loading-agent`, or a program that serves as its own agent.
 ///
 /// ```swift
 /// import URLLoadingAgent
@@ -10,11 +10,11 @@ import URLLoadingIO
 /// exit(await BackgroundAgent.run(Array(CommandLine.arguments.dropFirst())))
 /// ```
 public enum BackgroundAgent {
-    /// Carries out the transfers of the user's programs until there is nothing to do for a minute, or SIGTERM or SIGINT
-    /// comes.
-    /// - Parameter arguments: `--help` lists them.
-    /// - Returns: an exit code: 0; 64 for arguments that make no sense; 75 if another agent has the journal; 70 if the
-    ///   journal or the socket cannot be had.
+    /// Carries out the transfers of the user's programs, until it has been idle for a minute or receives SIGTERM or
+    /// SIGINT.
+    /// - Parameter arguments: the command line; `--help` lists the options.
+    /// - Returns: an exit code: 0; 64 for invalid arguments; 75 if another agent uses the journal; 70 if the journal or
+    ///   the socket cannot be opened.
     public static func run(_ arguments: [String]) async -> Int32 {
         switch AgentOptions.parse(arguments) {
         case .failure(let error):
@@ -32,7 +32,7 @@ public enum BackgroundAgent {
 
     private static func write(_ text: String, to descriptor: Int32) {
         let bytes = Array(text.utf8)
-        // Where a log cannot be written there is nobody to tell.
+        // A failure to write the log cannot be reported anywhere.
         _ = Glibc.write(descriptor, bytes, bytes.count)
     }
 }

@@ -1,18 +1,18 @@
-// What the agent must not forget.
+// The persistent state of the agent.
 
 import URLLoadingIO
 
-/// One transfer as it is written down.
+/// One transfer as it is recorded.
 struct JournaledTransfer: Sendable, Equatable {
     var id: String
-    /// In the order they were accepted.
+    /// The order in which transfers were accepted.
     var number: Int64
     var identifier: String
-    /// A ``TransferOrder``.
+    /// An encoded ``TransferOrder``.
     var order: [UInt8]
-    /// A ``TransferState``.
+    /// An encoded ``TransferState``.
     var state: [UInt8]
-    /// What the transfer goes on with, and how far it had come.
+    /// The encoded ``TransferProgress``: resumption data and byte counts.
     var progress: [UInt8]
 
     init(id: String, number: Int64, identifier: String, order: [UInt8], state: [UInt8], progress: [UInt8]) {
@@ -21,7 +21,7 @@ struct JournaledTransfer: Sendable, Equatable {
     }
 }
 
-/// An event that waits for its program.
+/// An event that has not been delivered to its program.
 struct JournaledEvent: Sendable, Equatable {
     var sequence: Int64
     var identifier: String
@@ -32,52 +32,53 @@ struct JournaledEvent: Sendable, Equatable {
     }
 }
 
-/// One change; the changes of a group are written together or not at all.
+/// One change. The changes of a group are written together or not at all.
 enum JournalChange: Sendable, Equatable {
     case identifier(String, settings: [UInt8])
     case removeIdentifier(String)
     case transfer(JournaledTransfer)
-    /// What of a transfer changes.
+    /// Changes the variable part of a transfer.
     case update(number: Int64, state: [UInt8], progress: [UInt8])
     case removeTransfer(id: String)
-    /// Secrets of a transfer or of an identifier, in a table of their own.
+    /// Secrets of a transfer or of an identifier, in a separate table.
     case secrets(owner: String, [UInt8])
     case removeSecrets(owner: String)
     case event(JournaledEvent)
     case removeEvent(sequence: Int64)
 }
 
-/// All that a journal holds.
+/// The complete content of a journal.
 struct JournalContent: Sendable, Equatable {
     var identifiers: [String: [UInt8]] = [:]
     var transfers: [JournaledTransfer] = []
     var secrets: [String: [UInt8]] = [:]
     var events: [JournaledEvent] = []
-    /// Greater than the number of any transfer, and the sequence of any event, that ever was.
+    /// Greater than the number of any transfer and the sequence of any event so far, including removed ones.
     var nextNumber: Int64 = 1
 
     init() {}
 }
 
 enum JournalFailure: Error, Sendable, Equatable {
-    /// Another agent has the journal.
+    /// Another agent uses the journal.
     case inUse
-    /// A later version has written it.
+    /// A later version has written the journal.
     case newer(version: Int64)
     case failed(String)
 }
 
-/// Where the agent's memory outlives it. Groups are written in the order of ``write(_:isRequired:)``.
+/// The persistent memory of the agent. Groups are written in the order of the calls of `write`.
 protocol Journal: Sendable {
-    /// What was found when the journal was opened; a problem that was met and overcome, for the log.
+    /// The content when the journal was opened, and a problem that was solved at that time, for the log.
     var content: JournalContent { get }
     var problem: String? { get }
     /// Queues a group of changes. Never blocks.
     /// - Parameters:
-    ///   - mayFail: whether a group that cannot be written is dropped; otherwise it is written as soon as that is possible.
-    ///   - done: called when the group is on the disk, or was dropped; from a thread of the journal.
+    ///   - mayFail: whether a group that cannot be written is dropped; otherwise its write is retried until it
+    ///     succeeds.
+    ///   - done: called on a thread of the journal when the group is on the disk, or was dropped.
     func write(_ changes: [JournalChange], mayFail: Bool, done: @escaping @Sendable (JournalFailure?) -> Void)
-    /// Waits until all that is queued was tried. Blocks.
+    /// Waits until every queued group was attempted. Blocks.
     func finish()
 }
 

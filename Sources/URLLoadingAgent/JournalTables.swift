@@ -47,7 +47,7 @@ enum JournalTables {
         }
     }
 
-    /// Numbers are never used again, not even when their rows are gone.
+    /// Records the highest number used: numbers are never reused, even after their rows are removed.
     private static func count(_ number: Int64, _ database: Database) throws(DatabaseFailure) {
         try database.statement(
             "INSERT INTO counter VALUES ('number', ?1) ON CONFLICT(name) DO UPDATE SET value = max(value, ?1)"

@@ -3,8 +3,9 @@ import URLLoadingIO
 
 /// The journal as an SQLite database in the agent's folder.
 ///
-/// One connection in one process, under a lock on a file beside it: SQLite before 3.51.3 can corrupt a database whose log
-/// two connections reset at once. Groups that come while one is written are written together, on a thread of the journal.
+/// It uses one connection in one process, guarded by a lock file: SQLite before 3.51.3 can corrupt a database if two
+/// connections reset its log at the same time. A thread of the journal writes; groups that arrive during a write are
+/// combined into the next one.
 final class SQLiteJournal: Journal {
     static let version: Int64 = 1
     static let fileName = "journal.sqlite"
@@ -22,11 +23,11 @@ final class SQLiteJournal: Journal {
     let content: JournalContent
     let problem: String?
     private let lock: FileLock
-    /// Used by the one thread alone.
+    /// Used by the journal's thread only.
     private let tables: Tables
     private let thread = BlockingThreads(limit: 1)
     private let queue = Lock(Queue())
-    /// Between tries to write what must be written.
+    /// The nanoseconds between attempts to write a required group.
     private let patience: Int64
 
     private final class Tables: @unchecked Sendable {
@@ -36,7 +37,7 @@ final class SQLiteJournal: Journal {
         init(_ database: Database) { self.database = database }
     }
 
-    /// Opens the journal of a folder, or makes it. A damaged one is set aside under its name, `.damaged` and the time.
+    /// Opens or creates the journal of a folder. A damaged one is renamed with the suffix `.damaged` and the time.
     /// Blocks.
     /// - Throws: ``JournalFailure/inUse``, ``JournalFailure/newer(version:)``, ``JournalFailure/failed(_:)``.
     init(folder: String, retryingAfter patience: Int64 = 1_000_000_000) throws(JournalFailure) {
@@ -118,14 +119,14 @@ final class SQLiteJournal: Journal {
             }
             guard !groups.isEmpty else { return cleanUp() }
             guard let rest = commit(groups) else { continue }
-            // What may not fail stays in front, and is tried again after a while.
+            // Required groups stay at the front, and are retried after a delay.
             queue.withLock { $0.groups = rest + $0.groups }
             Poller.shared.schedule(Later { self.thread.run { self.drain() } }, at: Poller.now() + patience)
             return
         }
     }
 
-    /// - Returns: what must be tried again; `nil` if nothing.
+    /// - Returns: the groups to retry; `nil` if all were written or dropped.
     private func commit(_ groups: [Group]) -> [Group]? {
         do throws(DatabaseFailure) {
             try tables.database.transaction { () throws(DatabaseFailure) in
@@ -134,7 +135,7 @@ final class SQLiteJournal: Journal {
                 }
             }
         } catch {
-            // One group of many may be what the disk has no room for.
+            // A group that may fail can be the reason, if the disk has no room for it.
             let failure = JournalFailure.failed("\(error)")
             let (dropped, kept) = (groups.filter(\.mayFail), groups.filter { !$0.mayFail })
             for group in dropped { group.done(failure) }
@@ -149,7 +150,7 @@ final class SQLiteJournal: Journal {
         return nil
     }
 
-    /// Erased secrets are still in the log until it is moved and begun anew.
+    /// Empties the log, which still contains removed secrets.
     private func cleanUp() {
         guard tables.isDirty else { return }
         tables.isDirty = false
@@ -168,7 +169,7 @@ final class SQLiteJournal: Journal {
     private final class Waiter: Sendable { let signal = ThreadSignal() }
 }
 
-/// Calls a closure at a moment.
+/// Calls a closure at a given time.
 final class Later: TimerTarget {
     private let work: @Sendable () -> Void
     init(_ work: @escaping @Sendable () -> Void) { self.work = work }

@@ -1,14 +1,14 @@
-/// Which transfers begin now, and which gives way. Pure.
+/// Selects the transfers to begin, and a running one that gives way. Pure.
 ///
-/// Turns go round the identifiers; within one the higher priority goes first, then the older. Limits count what runs: for
-/// a host, for an identifier, for the agent (checklist 150).
+/// Identifiers take turns; within one, higher priority comes first, then the older transfer. Limits bound the running
+/// transfers of a host, of an identifier and of the agent, so that one program cannot occupy the agent or a host.
 struct SchedulePlan: Sendable, Equatable {
     struct Candidate: Sendable, Equatable {
         var id: String
         var identifier: String
         var host: String
         var priority: UInt8
-        /// Older ones have the lower number.
+        /// The order of acceptance; older transfers have lower numbers.
         var number: Int64
         var isDiscretionary: Bool
         var isResumable: Bool
@@ -26,20 +26,19 @@ struct SchedulePlan: Sendable, Equatable {
         var host = 6
         var identifier = 6
         var agent = 32
-        /// Running transfers that may give way at once for more urgent ones.
         init() {}
     }
 
-    /// In the order they begin.
+    /// The transfers to begin, in order.
     var begins: [String] = []
-    /// Running transfers that give way: the least urgent resumable one for each more urgent candidate.
+    /// The running transfers that give way: the least urgent resumable one for a more urgent candidate.
     var yields: [String] = []
 
     /// - Parameters:
-    ///   - ready: what may begin.
-    ///   - running: what runs.
-    ///   - last: the identifier whose transfer began last: turns go on behind it.
-    ///   - allowsDiscretionary: whether the network, the power and the load of the machine suit work that can wait.
+    ///   - ready: the transfers that may begin.
+    ///   - running: the transfers that are running.
+    ///   - last: the identifier whose transfer began last; the turn continues after it.
+    ///   - allowsDiscretionary: whether network, power and machine load permit discretionary transfers.
     static func make(
         ready: [Candidate], running: [Candidate], limits: Limits = Limits(), last: String? = nil,
         allowsDiscretionary: Bool = true
@@ -74,7 +73,7 @@ struct SchedulePlan: Sendable, Equatable {
         return plan
     }
 
-    /// Nothing could begin: the most urgent candidate takes the place of the least urgent transfer that stands in its way.
+    /// If no transfer could begin, the most urgent candidate replaces the least urgent transfer that blocks it.
     private mutating func yield(for ready: [Candidate], _ running: [Candidate], _ limits: Limits) {
         guard let wanted = ready.min(by: Self.goesFirst) else { return }
         let ofHost = running.filter { $0.host == wanted.host }

@@ -1,7 +1,7 @@
 import Synchronization
 import URLLoadingIO
 
-/// What the agent's main loop waits for: the next moment something is due, or word that something has changed.
+/// Wakes the agent's main loop at the next due time, or when something has changed.
 final class ServiceAlarm: Sendable {
     private struct State: Sendable {
         /// Monotonic nanoseconds.
@@ -12,7 +12,7 @@ final class ServiceAlarm: Sendable {
     private let token = StopToken()
     private let slot = Poller.shared.borrowSlot()
 
-    /// Calendars may be set and systems may sleep: nothing is slept through for longer.
+    /// The longest wait in nanoseconds, because the wall clock may be set and the system may be suspended.
     private static let longest: Int64 = 15_000_000_000
 
     deinit { Poller.shared.returnSlot(slot) }
@@ -30,14 +30,14 @@ final class ServiceAlarm: Sendable {
 
     var handsOver: Bool { state.withLock { $0.handsOver } }
 
-    /// Returns when something may be due: early at times. For one task.
+    /// Returns when something may be due; may return early. For one task.
     func wait(atMost nanoseconds: Int64) async {
         let moment = min(state.withLock { $0.next }, Poller.now() + nanoseconds)
         Poller.shared.schedule(slot, at: moment)
         if Poller.now() < moment, !handsOver { await Poller.shared.park(slot, until: token) }
     }
 
-    /// Whether the moment has come; it is then forgotten.
+    /// Returns whether the time has come, and then clears it.
     func isDue() -> Bool {
         state.withLock { state in
             guard Poller.now() >= state.next else { return false }

@@ -1,12 +1,12 @@
-// What service managers give and want to be told: sd_listen_fds(3), sd_notify(3), sd_watchdog_enabled(3).
+// The interface to service managers: sd_listen_fds(3), sd_notify(3), sd_watchdog_enabled(3).
 
 import URLLoadingIO
 
 struct ServiceManager: Sendable {
     private let notify: SocketAddress?
-    /// Nanoseconds between signs of life; `nil` if none are wanted.
+    /// The nanoseconds between watchdog notifications; `nil` without a watchdog.
     let watchdog: Int64?
-    /// The first descriptor of sockets that were bound for this process; `nil` without any.
+    /// The first descriptor of the passed sockets; `nil` without any.
     let listener: Int32?
 
     init(_ environment: [String: String], process: Int32) {
@@ -20,7 +20,7 @@ struct ServiceManager: Sendable {
         listener = count > 0 && environment["LISTEN_PID"] == String(process) ? 3 : nil
     }
 
-    /// Tells the service manager, if there is one: `READY=1`, `STATUS=…`.
+    /// Notifies the service manager, if there is one: `READY=1`, `STATUS=…`.
     func tell(_ lines: String...) {
         if let notify { LocalDatagram.send(lines.joined(separator: "\n"), to: notify) }
     }

@@ -3,7 +3,7 @@ import FoundationEssentials
 import URLLoading
 import URLLoadingIO
 
-/// The agent's own files: downloads without a destination, and the answers of uploads.
+/// The agent's own files: downloads without a destination, and the responses of uploads.
 struct Spool: Sendable {
     let folder: String
 
@@ -12,8 +12,8 @@ struct Spool: Sendable {
         try PrivateFolder.make(folder)
     }
 
-    /// Where a download lies, complete, before it gets its name. Beside its destination: a rename cannot leave a file
-    /// system.
+    /// The path of a complete download before it is moved. It is beside the destination, because a rename cannot cross
+    /// file systems.
     func complete(_ transfer: Transfer) -> String {
         let name = ".urlloading-agent-\(transfer.id)"
         guard let destination = transfer.order.destination, let slash = destination.lastIndex(of: "/") else {
@@ -24,7 +24,7 @@ struct Spool: Sendable {
 
     func answer(_ transfer: Transfer) -> String { folder + "/.urlloading-answer-\(transfer.id)" }
 
-    /// Removes all that is kept of a transfer. Blocks.
+    /// Removes all files of a transfer. Blocks.
     func remove(_ transfer: Transfer) {
         if let data = transfer.progress.resumption, let token = try? ResumeToken(data) { token.discard() }
         let complete = complete(transfer)
@@ -32,7 +32,7 @@ struct Spool: Sendable {
         if transfer.order.kind == .upload { PrivateFolder.remove(answer(transfer)) }
     }
 
-    /// Writes an answer so that it survives a loss of power. Blocks.
+    /// Writes a response so that it survives a power failure. Blocks.
     func write(_ bytes: [UInt8], for transfer: Transfer) throws(IOFailure) -> String {
         let file = try FileWriter.create(in: folder, prefix: ".urlloading-")
         try file.write(bytes, at: 0)
@@ -41,9 +41,9 @@ struct Spool: Sendable {
         return path
     }
 
-    /// Gives a complete file its name, or sees that it has it. Blocks.
+    /// Renames a complete file to its destination, unless that has happened already. Blocks.
     func place(_ placing: TransferState.Placing, _ order: TransferOrder) throws(IOFailure) {
-        // After a crash: the rename had happened.
+        // The rename happened before a crash.
         if FilePlace(itself: placing.to) == placing.file { return }
         let (file, _) = try FileWriter.reopen(placing.from)
         guard FilePlace(itself: placing.from) == placing.file else { throw IOFailure(.system(ENOENT), .open) }
@@ -52,7 +52,7 @@ struct Spool: Sendable {
             from: placing.from, to: placing.to, replacing: order.replaces, permissions: permissions, synchronizes: true)
     }
 
-    /// Removes files of the spool that no transfer names. Blocks.
+    /// Removes the spool's files that belong to no transfer. Blocks.
     func removeOrphans(_ transfers: some Sequence<Transfer>) {
         var known: Set<String> = []
         for transfer in transfers {

@@ -2,7 +2,7 @@ import Glibc
 import URLLoading
 import URLLoadingIO
 
-/// What transfers outlive where this agent runs. Pure; the control group says which unit the process belongs to.
+/// Determines how long this agent's transfers survive. Pure; the control group shows the unit of the process.
 enum SurvivalPlan {
     /// - Parameters:
     ///   - group: the content of `/proc/self/cgroup`.
@@ -22,7 +22,7 @@ enum SurvivalPlan {
         return isEnabled ? .reboot : .untilReboot
     }
 
-    /// That of this process.
+    /// The survival of this process's transfers.
     static func current(_ environment: [String: String], isManaged: Bool) -> BackgroundSurvival {
         let group = (try? FileReader.text("/proc/self/cgroup")) ?? ""
         let name = ProgramEnvironment.userName ?? ""

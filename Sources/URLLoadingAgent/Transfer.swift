@@ -2,13 +2,13 @@ import FoundationEssentials
 import URLLoading
 import URLLoadingIO
 
-/// What an attempt goes on with, as it is written down.
+/// The recorded progress of a transfer, from which an attempt continues.
 struct TransferProgress: Codable, Sendable, Equatable {
-    /// Of a download (``ResumeToken/data``).
+    /// The resume token of a download (``ResumeToken/data``).
     var resumption: Data?
-    /// Of an upload (``UploadToken/text``).
+    /// The token of an upload (``UploadToken/text``).
     var uploadToken: String?
-    /// What was answered to the attempt that goes on.
+    /// The response to the attempt that is resumed.
     var response: TransferResponse?
     var received: Int64 = 0
     var expectedToReceive: Int64?
@@ -16,7 +16,7 @@ struct TransferProgress: Codable, Sendable, Equatable {
     var expectedToSend: Int64?
 }
 
-/// One transfer in the agent's memory.
+/// A transfer in the agent's memory.
 struct Transfer: Sendable {
     let id: String
     let number: Int64
@@ -25,14 +25,14 @@ struct Transfer: Sendable {
     let secrets: TransferSecrets
     var state: TransferState
     var progress = TransferProgress()
-    /// The journal has it: before that nothing is sent.
+    /// The journal contains the transfer; nothing is sent before that.
     var isAccepted = false
-    /// Its event, once it is over and the journal has that.
+    /// The sequence of its final event, once the journal contains that.
     var event: Int64?
 
     var host: String { URL(string: secrets.url)?.host()?.lowercased() ?? "" }
 
-    /// Whether an attempt that is broken off loses nothing.
+    /// Whether cancelling an attempt loses no progress.
     var isResumable: Bool { progress.resumption != nil || progress.uploadToken != nil || progress.received == 0 }
 
     var record: TransferRecord {
@@ -51,7 +51,7 @@ struct Transfer: Sendable {
             state: TransferCoding.encode(state), progress: TransferCoding.encode(progress))
     }
 
-    /// The same without what never changes.
+    /// The journal change for the variable part of the transfer.
     var update: JournalChange {
         .update(number: number, state: TransferCoding.encode(state), progress: TransferCoding.encode(progress))
     }
@@ -62,7 +62,7 @@ struct Transfer: Sendable {
         state = TransferState(notBefore: order.earliestBegin)
     }
 
-    /// One that was written down; `nil` if it cannot be read.
+    /// Decodes a recorded transfer; fails if it cannot be read.
     init?(_ row: JournaledTransfer, secrets: [UInt8]?) {
         guard let order = TransferCoding.decode(TransferOrder.self, row.order),
             let state = TransferCoding.decode(TransferState.self, row.state),

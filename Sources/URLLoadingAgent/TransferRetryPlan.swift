@@ -2,24 +2,24 @@ import URLLoading
 import URLLoadingIO
 import URLLoadingWire
 
-/// What follows a failed attempt, or an answer that asks to come back later. Pure: the time is passed in.
+/// Decides what follows a failed attempt, or a response that asks for a retry. Pure: the time is passed in.
 ///
-/// Failures of the network are retried until the resource timeout, however many there are. Other failures, and all
-/// statuses but 429 and 503 with Retry-After, are results (checklist 149, 160).
+/// Network failures are retried until the resource timeout, without a limit of attempts. Other failures are results,
+/// and so are all statuses, except 429 and 503 with Retry-After.
 enum TransferRetryPlan: Sendable, Equatable {
     case wait(TransferState.Wait)
     case finish(LoadError.Reason, detail: String)
 
     struct Facts: Sendable {
         var now: Int64
-        /// Of the first attempt.
+        /// The time of the first attempt.
         var began: Int64
         var resourceTimeout: Int64?
-        /// Failures in a row, this one included.
+        /// The number of consecutive failures, including this one.
         var failures: Int
-        /// 0.5 to 1.
+        /// The random factor of the delay, 0.5 to 1.
         var share: Double
-        /// Nothing of the request's body may have reached a server, or a repetition does no harm.
+        /// No server received any part of the request's body, or the request may be repeated without harm.
         var mayRepeat: Bool
 
         init(
@@ -33,12 +33,12 @@ enum TransferRetryPlan: Sendable, Equatable {
     static let initialDelay: Int64 = 1_000_000_000
     static let longestDelay: Int64 = 600_000_000_000
 
-    /// Failures that another attempt may not meet.
+    /// Failures that may be temporary.
     private static let passing: Set<LoadError.Reason> = RetryPolicy.transientReasons.union([
         .hostNotFound, .cannotConnect, .notAllowedOnCellularNetwork, .notAllowedOnExpensiveNetwork,
         .notAllowedOnConstrainedNetwork, .proxyNotFound, .proxyResolutionFailed, .secureConnectionFailed,
     ])
-    /// Failures of this machine's disk.
+    /// Failures of the local disk.
     private static let ofDisk: Set<LoadError.Reason> = [.cannotWriteFile, .cannotCreateFile]
 
     static func after(_ error: LoadError, _ facts: Facts) -> TransferRetryPlan {
@@ -54,7 +54,7 @@ enum TransferRetryPlan: Sendable, Equatable {
         return within(facts, .backoff, delay: delay(facts.failures, facts.share), error)
     }
 
-    /// - Parameter seconds: what the server asks for.
+    /// - Parameter seconds: the delay that the server asks for.
     static func after(status: Int, retryAfter seconds: Int64, _ facts: Facts) -> TransferRetryPlan? {
         guard status == 429 || status == 503 else { return nil }
         let delay = max(1, min(seconds, 7 * 24 * 3600)) * 1_000_000_000
@@ -76,8 +76,8 @@ enum TransferRetryPlan: Sendable, Equatable {
                 detail: error.reason.name))
     }
 
-    /// 1 s, doubled for each failure in a row, at most 10 minutes; a random part of that, so that what failed together
-    /// does not come back together.
+    /// Returns the delay: 1 s, doubled for each consecutive failure up to 10 minutes, times a random factor, so that
+    /// transfers that failed together do not retry together.
     static func delay(_ failures: Int, _ share: Double) -> Int64 {
         let doublings = min(max(0, failures - 1), 20)
         return Int64(Double(min(initialDelay << Int64(doublings), longestDelay)) * min(1, max(0.5, share)))

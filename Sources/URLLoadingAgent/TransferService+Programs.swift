@@ -1,11 +1,11 @@
-// What programs ask.
+// The requests of programs.
 
 import FoundationEssentials
 import URLLoading
 import URLLoadingIO
 import URLLoadingWire
 
-/// A program that is connected.
+/// A connected program.
 final class AgentClient: Sendable {
     let channel: AgentChannel
     let process: Int32
@@ -18,7 +18,7 @@ extension TransferService {
         .refused(AgentFailure(code, detail, process: process).refusal)
     }
 
-    /// Carries out one request; answers come when they are due, and may overtake each other.
+    /// Handles one request of a program. Replies are sent when they are ready, in any order.
     func receive(_ incoming: AgentChannel.Incoming, from client: AgentClient) {
         let reply: @Sendable (AgentMessage) -> Void = { client.channel.send($0, id: incoming.id) }
         switch incoming.message {
@@ -27,7 +27,7 @@ extension TransferService {
         case .handOver: handOver(reply)
         default:
             guard let name = owners.first(where: { $0.value.client === client })?.key else {
-                return reply(Self.refusal(.refused, "attach comes first"))
+                return reply(Self.refusal(.refused, "the program has not attached"))
             }
             receive(incoming, from: client, as: name, reply)
         }
@@ -52,8 +52,8 @@ extension TransferService {
 
     // MARK: Identifiers
 
-    /// How many times, and how many nanoseconds apart, a program that has the identifier is looked for: one that has just
-    /// ended may not have been noticed.
+    /// The number of checks, and the nanoseconds between them, for an identifier that another program still has: the
+    /// end of that program may not have been noticed yet.
     private static let (looks, lookInterval) = (10, 50_000_000 as Int64)
 
     private func attach(
@@ -78,7 +78,7 @@ extension TransferService {
         let secrets = TransferCoding.decode(SessionSecrets.self, attachment.secrets) ?? SessionSecrets()
         var owner = owners[name] ?? Owner(settings: settings, secrets: secrets)
         if owner.settings != settings || owner.secrets != secrets {
-            // Attempts that run end as they began.
+            // Running attempts finish with the previous settings.
             owner.session?.finishTasksAndInvalidate()
             owner.session = nil
         }
@@ -100,7 +100,7 @@ extension TransferService {
     func detach(_ name: String) {
         owners[name]?.client = nil
         owners[name]?.missed = []
-        // Nothing of it is left to remember.
+        // Without transfers there is nothing to remember for the identifier.
         if !transfers.values.contains(where: { $0.identifier == name }) {
             owners[name]?.session?.finishTasksAndInvalidate()
             owners[name] = nil
@@ -121,9 +121,9 @@ extension TransferService {
         _ submission: AgentMessage.Submission, _ name: String, _ files: [PassedFile],
         _ reply: @escaping @Sendable (AgentMessage) -> Void
     ) {
-        // Repeated, because the connection ended before the answer.
+        // The program repeats a request whose connection ended before the reply.
         if let known = transfers[submission.transfer] {
-            guard known.identifier == name else { return reply(Self.refusal(.refused, "the id is another's")) }
+            guard known.identifier == name else { return reply(Self.refusal(.refused, "the id is in use")) }
             return save([]) { reply(.done) }
         }
         guard let order = TransferCoding.decode(TransferOrder.self, submission.order),
@@ -155,7 +155,7 @@ extension TransferService {
         schedule()
     }
 
-    /// An id becomes part of file names.
+    /// Whether an id is safe as a part of file names.
     private static func isPlain(_ id: String) -> Bool {
         (1...64).contains(id.utf8.count)
             && id.unicodeScalars.allSatisfy {
@@ -163,8 +163,8 @@ extension TransferService {
             }
     }
 
-    /// Why an order cannot be accepted; `nil` if it can. Files and folders that come with it tell whether this process sees
-    /// the same ones: it may live in another mount namespace.
+    /// Returns why an order cannot be accepted; `nil` if it can. Descriptors of files and folders that come with the
+    /// order show whether this process sees the same ones, because it may be in another mount namespace.
     private static func problem(_ order: TransferOrder, _ secrets: TransferSecrets, _ files: [PassedFile]) -> String? {
         guard order.userData.count <= TransferOrder.mostUserData else { return "more than 64 KiB of user data" }
         guard let scheme = URL(string: secrets.url)?.scheme?.lowercased(), ["http", "https"].contains(scheme) else {
@@ -174,7 +174,7 @@ extension TransferService {
         case .download:
             guard let destination = order.destination else { return nil }
             guard destination.hasPrefix("/"), let slash = destination.lastIndex(of: "/") else {
-                return "the destination is no absolute path"
+                return "the destination is not an absolute path"
             }
             let folder = slash == destination.startIndex ? "/" : String(destination[..<slash])
             guard let place = FilePlace(folder) else { return "\(folder): no such folder for the agent" }
@@ -201,7 +201,7 @@ extension TransferService {
         for transfer in all.prefix(Self.pageSize) {
             let record = TransferCoding.encode(transfer.record)
             size += record.count
-            // One record alone always fits: user data are limited.
+            // A single record always fits, because user data are limited.
             if !records.isEmpty, size > AgentFrame.largest / 2 { break }
             records.append(record)
         }
@@ -262,7 +262,7 @@ extension TransferService {
         let isLast = wasMissed && owners[name]?.missed.isEmpty == true
         let spool = spool
         save(changes) {
-            // Its files go once the journal no longer names them.
+            // The files are removed once the journal no longer refers to them.
             if let transfer { BlockingThreads.files.run { spool.remove(transfer) } }
             reply(.done)
             if isLast { client?.channel.send(.finishedEvents) }

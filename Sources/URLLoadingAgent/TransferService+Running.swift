@@ -1,4 +1,4 @@
-// Attempts: when they begin, what they report, how they end.
+// Attempts: their start, their reports, and their results.
 
 import FoundationEssentials
 import URLLoading
@@ -6,7 +6,7 @@ import URLLoadingIO
 import URLLoadingWire
 
 extension TransferService {
-    /// Tells a transfer's state of something, writes it down, and does what follows.
+    /// Passes an input to a transfer's state, records the new state, and carries out the action.
     func input(_ input: TransferState.Input, to id: String) {
         guard var transfer = transfers[id] else { return }
         let before = transfer.state
@@ -28,7 +28,7 @@ extension TransferService {
 
     // MARK: Turns
 
-    /// Wakes what has waited long enough, and begins what may begin.
+    /// Wakes transfers whose wait is over, and begins those that may begin.
     func schedule() {
         guard !isStopping else { return }
         let (wall, boot) = (SystemTime.wall, SystemTime.boot)
@@ -63,7 +63,7 @@ extension TransferService {
         }
     }
 
-    /// A network has come: what waits after a failure need not wait longer.
+    /// Retries the transfers that wait after a failure, because a network has become available.
     func pathChanged() {
         for (id, transfer) in transfers {
             if case .waiting(let wait) = transfer.state.phase, wait.reason == .backoff { input(.wake, to: id) }
@@ -79,7 +79,7 @@ extension TransferService {
             await self?.hear(report, of: id)
         }
         let journal = journal
-        // A request that must not be repeated is not sent before the journal knows that it may have been.
+        // A request that must not be repeated is sent only after the journal has recorded that it may have been.
         let mustBeKnown = transfer.order.kind == .upload && !transfer.order.isIdempotent
         let update = transfer.update
         if !mustBeKnown { save(id) }
@@ -127,7 +127,7 @@ extension TransferService {
         runs[id] = nil
         defer { schedule() }
         guard let transfer = transfers[id] else { return }
-        // Given up by its program while the attempt ran.
+        // The program cancelled the transfer during the attempt.
         if case .finished(let outcome) = transfer.state.phase { return act(.announce(outcome), on: id) }
         switch result {
         case .file(let path, let size, let response): await complete(transfer, path, size, response)
@@ -140,10 +140,10 @@ extension TransferService {
             let plan = TransferRetryPlan.after(status: status, retryAfter: seconds, facts(transfer, mayRepeat: true))
             carryOut(plan ?? .finish(.unacceptableStatus, detail: "status \(status)"), id)
         case .failed(let error, let mayRepeat):
-            // Stopped for a pause, for a more urgent transfer, or because the agent ends.
+            // The attempt was stopped by a pause, by a more urgent transfer, or by the agent's end.
             if error.reason == .cancelled || error.reason == .sessionInvalidated {
                 guard !mayRepeat else { return input(.yield, to: id) }
-                // The next agent finds it running, and says so.
+                // The next agent finds the transfer running, and reports the failure.
                 if !isStopping { finish(id, .failed(TransferError(Self.mayHaveBeenCarriedOut(transfer)))) }
                 return
             }
@@ -193,7 +193,7 @@ extension TransferService {
         input(.place(.init(from: path, to: destination, file: file, outcome: outcome)), to: transfer.id)
     }
 
-    /// The journal has the intention before the file gets its name.
+    /// Renames the file after the journal has recorded the intention.
     private func place(_ placing: TransferState.Placing, _ id: String) {
         guard let transfer = transfers[id] else { return }
         let (spool, journal) = (spool, journal)
@@ -228,14 +228,14 @@ extension TransferService {
         case .success(let path)?:
             finish(transfer.id, .answer(path: path, size: Int64(bytes.count), response: response))
         case .failure, nil:
-            // The answer is lost, its head is not.
+            // The body of the response is lost, its head is not.
             finish(transfer.id, .answer(path: "", size: 0, response: response))
         }
     }
 
     func finish(_ id: String, _ outcome: TransferOutcome) { input(.finish(outcome), to: id) }
 
-    /// Writes the event for the program down, and sends it once the disk has it.
+    /// Records the event for the program, and sends it when it is on the disk.
     private func announce(_ id: String) {
         guard var transfer = transfers[id], transfer.event == nil else { return }
         let event = JournaledEvent(sequence: takeNumber(), identifier: transfer.identifier, transfer: id)
@@ -269,7 +269,7 @@ extension TransferProgress {
 }
 
 extension Duration {
-    /// At most `Int64.max`.
+    /// The duration in nanoseconds, at most `Int64.max`.
     var wholeNanoseconds: Int64 {
         let (whole, overflows) = components.seconds.multipliedReportingOverflow(by: 1_000_000_000)
         guard !overflows else { return .max }

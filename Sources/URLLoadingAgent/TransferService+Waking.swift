@@ -1,12 +1,12 @@
-// Starting programs whose transfers have something to say.
+// Starts programs that have undelivered events.
 
 import FoundationEssentials
 import URLLoading
 import URLLoadingIO
 
 extension TransferService {
-    /// Starts the program of an identifier, if it has events, is not connected, and said how.
-    /// - Returns: nanoseconds until the next look; `nil` if there is none.
+    /// Starts the program of an identifier, if it has events, is not connected, and has configured how to start it.
+    /// - Returns: the nanoseconds until the next check; `nil` if none is needed.
     @discardableResult
     func wakeProgram(_ name: String) -> Int64? {
         guard !isStopping, let owner = owners[name], owner.client == nil, let waking = owner.settings.waking,
@@ -30,11 +30,11 @@ extension TransferService {
 }
 
 enum ProgramWaking {
-    /// The variable by which a program learns why it was started.
+    /// The variable that tells a program the identifier it was started for.
     static let variable = "URLLOADING_BACKGROUND_EVENTS"
 
     /// Starts a program outside of the agent's unit. Blocks.
-    /// - Returns: what went wrong, in words; `nil` if nothing did.
+    /// - Returns: a description of the failure; `nil` on success.
     static func start(_ order: WakingOrder, identifier: String) -> String? {
         var environment = ProgramEnvironment.all.merging(order.environment) { $1 }
         for name in ["LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES", "NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"] {
@@ -45,7 +45,7 @@ enum ProgramWaking {
             return run(["systemctl", "--user", "start", "--no-block", unit], environment)
         }
         guard !order.arguments.isEmpty else { return "no program is named" }
-        // Of an agent that is a unit, a plain child would end with the unit.
+        // If the agent runs in a unit, a plain child process would end with the unit.
         if ProgramEnvironment.all["INVOCATION_ID"] != nil {
             var arguments = ["systemd-run", "--user", "--collect", "--quiet"]
             arguments += order.folder.map { ["--working-directory=\($0)"] } ?? []

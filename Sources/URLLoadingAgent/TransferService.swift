@@ -1,4 +1,5 @@
-// The agent's memory and what it does: one actor, whose every change is queued for the journal in the order it is made.
+// The agent's state and its actions: one actor, whose changes are queued for the journal in the order in which they are
+// made.
 
 import FoundationEssentials
 import URLLoading
@@ -6,15 +7,15 @@ import URLLoadingIO
 import URLLoadingWire
 
 actor TransferService {
-    /// An identifier and the program that has it.
+    /// An identifier, and the program that uses it.
     struct Owner {
         var settings: SessionSettings
         var secrets: SessionSecrets
-        /// Loads its transfers; made when the first begins.
+        /// The session that loads its transfers; created with the first of them.
         var session: Session?
         var client: AgentClient?
         var wakes = WakePlan()
-        /// Events that were there when the program asked, and are not acknowledged yet.
+        /// Events that existed when the program asked for them, and are not acknowledged yet.
         var missed: Set<Int64> = []
     }
 
@@ -23,22 +24,22 @@ actor TransferService {
     let limits = SchedulePlan.Limits()
     var owners: [String: Owner] = [:]
     var transfers: [String: Transfer] = [:]
-    /// Events that the journal has, by sequence.
+    /// The events that the journal contains, by sequence.
     var events: [Int64: JournaledEvent] = [:]
     var runs: [String: Task<Void, Never>] = [:]
     var lastTurn: String?
     var isStopping = false
     private var nextNumber: Int64
     var clients = 0
-    /// Boot-time nanoseconds since which there is nothing to do and nobody connected; `nil` while there is.
+    /// The boot-time nanoseconds since when the agent has had neither work nor connections; `nil` while it has.
     private(set) var idleSince: Int64?
     let alarm = ServiceAlarm()
     let log: @Sendable (String) -> Void
 
     /// - Parameters:
     ///   - folder: the agent's state folder.
-    ///   - log: gets a line for each thing that people may want to know.
-    /// - Throws: ``JournalFailure``; `failed` if the spool cannot be made.
+    ///   - log: receives one line for each notable event.
+    /// - Throws: ``JournalFailure``; `failed` if the spool cannot be created.
     init(_ journal: any Journal, folder: String, log: @escaping @Sendable (String) -> Void) throws(JournalFailure) {
         self.journal = journal
         self.log = log
@@ -55,7 +56,7 @@ actor TransferService {
         }
         for row in content.transfers {
             guard let transfer = Transfer(row, secrets: content.secrets["transfer " + row.id]) else {
-                log("transfer \(row.id) of the journal cannot be read, and is left alone")
+                log("transfer \(row.id) of the journal cannot be decoded, and is ignored")
                 continue
             }
             transfers[transfer.id] = transfer
@@ -67,11 +68,11 @@ actor TransferService {
         spool.removeOrphans(transfers.values)
     }
 
-    /// Goes on with what an earlier agent left.
+    /// Continues the transfers of an earlier agent.
     func start() {
         for id in transfers.keys.sorted() {
             guard var transfer = transfers[id] else { continue }
-            // What may have been carried out is not done twice.
+            // A request that may have been carried out is not repeated.
             let wasSending =
                 transfer.state.phase == .running && transfer.order.kind == .upload && !transfer.order.isIdempotent
                 && transfer.progress.uploadToken == nil
@@ -83,7 +84,7 @@ actor TransferService {
             } else {
                 act(action, on: id)
             }
-            // Its end was decided, and the agent killed before the event was written.
+            // The agent was killed after the end of the transfer was recorded, and before its event was.
             if transfer.state.isOver, transfer.event == nil, case .finished(let outcome) = transfer.state.phase {
                 act(.announce(outcome), on: id)
             }
@@ -104,7 +105,7 @@ actor TransferService {
         return nextNumber
     }
 
-    /// Queues changes that must reach the disk sooner or later.
+    /// Queues changes that must reach the disk eventually.
     func save(_ changes: [JournalChange], then: @escaping @Sendable () -> Void = {}) {
         journal.write(changes, mayFail: false) { _ in then() }
     }
@@ -113,7 +114,7 @@ actor TransferService {
         if let transfer = transfers[id] { save([transfer.update]) }
     }
 
-    /// Stops at synchronised offsets: nothing is lost, and nothing runs any more.
+    /// Stops all attempts, with their progress synchronised to disk.
     func stop() async {
         isStopping = true
         let running = runs
@@ -129,7 +130,7 @@ actor TransferService {
 
     // MARK: Idleness
 
-    /// Whether everything is done that can be done without a program.
+    /// Whether all work that needs no program is done.
     private var isIdle: Bool {
         clients == 0 && runs.isEmpty && !transfers.values.contains { !$0.state.isOver && !$0.state.isPaused }
             && !owners.values.contains { $0.wakes.next != nil }
@@ -137,17 +138,17 @@ actor TransferService {
 
     func noteIdleness() { idleSince = isIdle ? idleSince ?? SystemTime.boot : nil }
 
-    /// Seconds without anything to do; `nil` while there is.
+    /// The seconds of idleness; `nil` while there is work.
     var idleTime: Double? {
         noteIdleness()
         return idleSince.map { Double(SystemTime.boot - $0) / 1e9 }
     }
 
-    /// One line for service managers and people.
+    /// The status in one line, for service managers and logs.
     var status: String {
         let over = transfers.values.count { $0.state.isOver }
         let waiting = transfers.count - over - runs.count
-        return "\(runs.count) running, \(waiting) waiting, \(over) for their programs, \(clients) programs connected"
+        return "\(runs.count) running, \(waiting) waiting, \(over) finished, \(clients) programs connected"
     }
 
     func connected() {

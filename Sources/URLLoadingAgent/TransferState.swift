@@ -1,4 +1,4 @@
-// The life of one transfer as a value: what may follow what. It knows no file, no socket and no clock.
+// The states of one transfer and their transitions, as a value. It knows no file, no socket and no clock.
 
 import FoundationEssentials
 import URLLoading
@@ -13,39 +13,39 @@ import URLLoadingIO
 /// ```
 struct TransferState: Codable, Sendable, Equatable {
     enum Phase: Codable, Sendable, Equatable {
-        /// May begin when its turn comes.
+        /// May begin when it is scheduled.
         case queued
         case waiting(Wait)
-        /// An attempt is under way.
+        /// An attempt is running.
         case running
-        /// A question of the server waits for the program.
+        /// A challenge of the server waits for the program's answer.
         case parked(question: String)
-        /// The complete file is about to get its name.
+        /// The complete file is about to be renamed.
         case placing(Placing)
-        /// Over; its event waits for the program.
+        /// Finished; the event waits for the program.
         case finished(TransferOutcome)
-        /// The program has acknowledged it: nothing of it is kept.
+        /// The program has acknowledged the event; everything about the transfer is removed.
         case delivered
     }
 
     struct Wait: Codable, Sendable, Equatable {
         enum Reason: String, Codable, Sendable {
-            /// After a failure that may pass.
+            /// After a temporary failure.
             case backoff
             /// The server has asked for it (Retry-After).
             case retryAfter
-            /// Until the date the program gave.
+            /// Until the earliest start that the program set.
             case notBefore
-            /// For room on the disk.
+            /// Until the disk has room.
             case disk
         }
         var reason: Reason
         /// Nanoseconds since 1970.
         var until: Int64
-        /// What failed, for people.
+        /// A description of the failure, for logs.
         var detail: String
-        /// Nanoseconds since the start of the system (CLOCK_BOOTTIME), and what that start is known by: while that system
-        /// runs, no change of the calendar makes the wait longer or shorter. `nil` where the calendar decides.
+        /// The end in nanoseconds since the start of the system (CLOCK_BOOTTIME), and the identity of that start: until
+        /// a reboot, setting the wall clock does not change the wait. `nil` for a wait until a date.
         var bootUntil: Int64?
         var boot: String?
 
@@ -53,19 +53,19 @@ struct TransferState: Codable, Sendable, Equatable {
             (self.reason, self.until, self.detail) = (reason, until, detail)
         }
 
-        /// The wait is a length of time from now on, and no date.
+        /// Makes the wait a duration from now on instead of a date.
         mutating func countFromNow(wall: Int64, boot: Int64, _ identity: String) {
             (bootUntil, self.boot) = (boot + (until - wall), identity)
         }
 
-        /// Nanoseconds until the end of the wait; 0 or less if it has come.
+        /// Returns the nanoseconds until the end of the wait; 0 or less if it is over.
         func left(wall: Int64, boot: Int64, _ identity: String) -> Int64 {
             if let bootUntil, self.boot == identity, !identity.isEmpty { return bootUntil - boot }
             return until - wall
         }
     }
 
-    /// A rename that is about to happen: after a crash the inode tells whether it has.
+    /// A rename that is about to happen. After a crash, the inode shows whether it did.
     struct Placing: Codable, Sendable, Equatable {
         var from: String
         var to: String
@@ -79,11 +79,11 @@ struct TransferState: Codable, Sendable, Equatable {
 
     private(set) var phase = Phase.queued
     private(set) var isPaused = false
-    /// Attempts that failed since the last byte of progress.
+    /// The failed attempts since the last progress.
     private(set) var failures = 0
-    /// All attempts.
+    /// The number of all attempts.
     private(set) var attempts = 0
-    /// Nanoseconds since 1970 of the first attempt: the resource timeout counts from here.
+    /// The time of the first attempt in nanoseconds since 1970; the resource timeout begins here.
     private(set) var firstAttempt: Int64?
 
     init(notBefore: Int64? = nil) {
@@ -91,42 +91,42 @@ struct TransferState: Codable, Sendable, Equatable {
     }
 
     enum Input: Sendable, Equatable {
-        /// Its turn has come.
+        /// The transfer is scheduled.
         case start(now: Int64)
-        /// Bytes have come or gone: earlier failures no longer count.
+        /// Bytes were transferred: earlier failures no longer count.
         case progress
-        /// The attempt failed, and another follows.
+        /// The attempt failed, and another one will follow.
         case wait(Wait)
-        /// The time of a wait has come, or what it waited for.
+        /// The end or the reason of a wait has come.
         case wake
         case park(question: String)
         case answered
-        /// The file is complete and must get its name.
+        /// The file is complete and must be renamed.
         case place(Placing)
         case finish(TransferOutcome)
         case pause
         case resume
-        /// The program gives it up.
+        /// The program cancels the transfer.
         case cancel(TransferOutcome)
-        /// The attempt gives way to a more urgent transfer, or to a pause.
+        /// The attempt ends for a more urgent transfer, or for a pause.
         case yield
-        /// The agent was started again.
+        /// The agent has restarted.
         case restart
         case acknowledge
     }
 
-    /// What has to be done because of an input.
+    /// The action that an input requires.
     enum Action: Sendable, Equatable {
         case none
         case begin
         case stop
-        /// Give the file its name, or look whether it has it.
+        /// Rename the file, or check whether that has happened.
         case rename(Placing)
-        /// Write down the event for the program.
+        /// Record the event for the program.
         case announce(TransferOutcome)
-        /// Remove all that is kept.
+        /// Remove everything about the transfer.
         case remove
-        /// The input fits no transition: nothing changes.
+        /// The input is not allowed in this state and changes nothing.
         case refuse
     }
 
@@ -137,7 +137,7 @@ struct TransferState: Codable, Sendable, Equatable {
         }
     }
 
-    /// Whether it may begin when there is room.
+    /// Whether the transfer may begin when there is room.
     var isReady: Bool { phase == .queued && !isPaused }
 
     mutating func receive(_ input: Input) -> Action {
@@ -183,7 +183,7 @@ struct TransferState: Codable, Sendable, Equatable {
             phase = .finished(outcome)
             return .stop
         case (.placing(let placing), .restart): return .rename(placing)
-        // A rename that may have happened cannot be taken back.
+        // A rename that may have happened cannot be undone.
         case (.placing, .cancel): return .refuse
         case (_, .cancel(let outcome)):
             phase = .finished(outcome)
@@ -204,7 +204,7 @@ struct TransferState: Codable, Sendable, Equatable {
 }
 
 extension TransferState {
-    /// What listings show.
+    /// The state as listings show it.
     var shown: (state: TransferRecord.State, reason: String?, until: Int64?, outcome: TransferOutcome?) {
         if isPaused, !isOver { return (.paused, nil, nil, nil) }
         return switch phase {

@@ -1,6 +1,7 @@
-/// When a program is started because its transfers have something to say. Pure: times are nanoseconds of one clock.
+/// Decides when a program is started for its undelivered events. Pure: times are nanoseconds of one clock.
 ///
-/// One start at a time for an identifier; 1 s after the first, doubled up to 1 h while the program acknowledges nothing.
+/// A program of an identifier is started once at a time; again after 1 s, doubled up to 1 h while it acknowledges
+/// nothing.
 struct WakePlan: Sendable, Equatable {
     private(set) var starts = 0
     private(set) var next: Int64?
@@ -11,8 +12,8 @@ struct WakePlan: Sendable, Equatable {
 
     init() {}
 
-    /// There are events, and no session has the identifier.
-    /// - Returns: whether the program is to be started now.
+    /// Notes that there are events and no connected program.
+    /// - Returns: whether to start the program now.
     mutating func hasEvents(now: Int64) -> Bool {
         guard !isRunning else { return false }
         if let next, now < next { return false }
@@ -23,9 +24,9 @@ struct WakePlan: Sendable, Equatable {
         return true
     }
 
-    /// The program that was started has ended, or could not be started.
+    /// The started program has exited, or could not be started.
     mutating func ended() { isRunning = false }
 
-    /// The program has acknowledged an event: it works.
+    /// The program has acknowledged an event, so the delays start over.
     mutating func acknowledged() { (starts, next) = (0, nil) }
 }

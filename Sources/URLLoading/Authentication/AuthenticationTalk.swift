@@ -206,7 +206,7 @@ final class AuthenticationTalk: @unchecked Sendable {
             }
             forwarder.login?.learn(from: head)
         }
-        // The response of the origin shows that the proxies accepted their logins.
+        // The proxies have accepted their logins, which stay in `proxies`: the request may have to be sent again.
         await rememberProxies()
         guard !isCallers else { return false }
         if let legs, try await legs.hear(head, load.handle) { return true }

@@ -30,7 +30,7 @@ extension Configuration {
         /// default: they are sent with the first request, as ``Challenge/Method/basic``.
         ///
         /// ```swift
-        /// configuration.authentication.waitsForProxyChallenge = true   // a proxy that offers Digest never sees the password
+        /// configuration.authentication.waitsForProxyChallenge = true   // Digest instead of Basic
         /// ```
         /// The strongest scheme that the proxy offers and ``proxyMethods`` allows is used then, at the cost of one more
         /// exchange for each proxy and session. SOCKS is not affected.

@@ -13,7 +13,7 @@ extension StoredBody {
         return BegunBody(self, first, at: offset)
     }
 
-    /// What was read of it from an offset.
+    /// Returns the piece that was read ahead at an offset; nil if none was.
     func ahead(from offset: Int64) -> Chunk? {
         guard let begun = self as? BegunBody, begun.offset == offset else { return nil }
         return begun.first

@@ -98,7 +98,7 @@ final class CacheTee: Exchange, @unchecked Sendable {
         }
     }
 
-    // MARK: What is stored
+    // MARK: Storing
 
     private func keep(_ chunk: Chunk) {
         count += Int64(chunk.count)

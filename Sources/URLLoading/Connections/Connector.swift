@@ -25,8 +25,7 @@ struct ConnectionTarget: Sendable {
 struct Connector: Sendable {
     let configuration: Configuration
     let secure: SecureContext
-    /// Closes the oldest idle connection of the pool, and returns whether there was one; false for a connector without a
-    /// pool.
+    /// Closes the oldest idle connection of the pool, and returns whether there was one; false without a pool.
     private let giveUpDescriptor: @Sendable () -> Bool
     private static let nextIdentifier = Atomic<Int>(1)
     /// The lowest identifier of the connections made from now on.

@@ -46,7 +46,7 @@ struct HTTP1Sending {
 extension HTTP1Connection {
     /// A body up to this size goes out together with its head.
     private static let smallBody = 64 * 1024
-    /// How much of a file is asked to be in memory at a time.
+    /// The part of a file that should be in memory at a time, in bytes.
     private static let window = 1 << 20
     private static let filePiece = 256 * 1024
 

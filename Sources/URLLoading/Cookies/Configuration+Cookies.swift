@@ -2,7 +2,7 @@ extension Configuration {
     /// Which cookies are sent and accepted, and where they are stored.
     ///
     /// ```swift
-    /// configuration.cookies.storage = .store(CookieStore())   // shared with whoever else is given it
+    /// configuration.cookies.storage = .store(CookieStore())   // shared by all sessions that are given it
     /// configuration.cookies.acceptPolicy = .never             // send what is there, take nothing new
     /// ```
     public struct Cookies: Sendable {

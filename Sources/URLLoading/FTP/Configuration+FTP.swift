@@ -1,23 +1,25 @@
 extension Configuration {
-    /// How `ftp` is spoken: in passive mode alone, the data going where the control connection goes.
+    /// Settings of `ftp`. The library uses passive mode only, with data connections to the address of the control
+    /// connection.
     ///
     /// ```swift
     /// configuration.ftp.security = .explicit
     /// ```
-    /// `ftps` begins with TLS on port 990, whatever is set here. Certificates, pins and identities are those of
+    /// `ftps` uses TLS from the start, on port 990, whatever is set here. Certificates, pins and identities follow
     /// ``Configuration/tls``.
     public struct FTP: Sendable, Hashable {
-        /// Whether `ftp` becomes secure before anything is said.
+        /// Whether an `ftp` connection starts TLS before the login.
         public enum Security: Sendable, Hashable {
-            /// In the clear, passwords and all.
+            /// No TLS: everything, passwords included, is sent in the clear.
             case none
-            /// By AUTH TLS (RFC 4217); a server that cannot ends the load with
-            /// ``LoadError/Reason/secureConnectionFailed``. The data are protected as well.
+            /// AUTH TLS (RFC 4217), for the data connections as well. If the server does not support it, the load ends
+            /// with ``LoadError/Reason/secureConnectionFailed``.
             case explicit
         }
-        /// By default `ftp` is in the clear, as everywhere.
+        /// The security of `ftp` connections; ``Security/none`` by default.
         public var security = Security.none
-        /// For the few servers that ask for an account besides a password (ACCT, RFC 959 §4.1.1).
+        /// The account for the few servers that demand one besides the password (ACCT, RFC 959 §4.1.1); `nil` by
+        /// default.
         public var account: String?
 
         public init() {}

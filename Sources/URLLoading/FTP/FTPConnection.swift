@@ -1,5 +1,5 @@
-// A control connection: a transport, the parser of replies, and the conversation. It has one owner at a time and no
-// lock; it knows neither files nor who is asked for a password.
+// A control connection: a transport, the reply parser, and the conversation. It has one owner at a time and no lock; it
+// knows neither files nor where credentials come from.
 
 import FoundationEssentials
 import URLLoadingIO
@@ -11,23 +11,23 @@ final class FTPConnection: @unchecked Sendable {
     let identifier: Int
     var conversation: FTPConversation
     private var parser = FTPReplyParser()
-    /// What was received and not consumed: `unread` of `input`.
+    /// Bytes that were received and not consumed: the range `unread` of `input`.
     private var input = [UInt8](repeating: 0, count: 4096)
     private var unread = 0..<0
     private var sawEnd = false
-    /// A final reply that came before its time.
+    /// A completion reply that arrived before the data connection ended.
     private var early: FTPReply?
     private var blockedOn = PollSlot.Interest.read
     private let tap: (@Sendable (WireTapEvent) -> Void)?
     private(set) lazy var facts = ConnectionFacts(transport, identifier)
 
-    /// Transfers begun.
+    /// The number of transfers begun.
     var transfers = 0
-    /// Bytes of the transfer going on.
+    /// The bytes sent and received on the control connection during the current transfer.
     private(set) var sent: Int64 = 0
     private(set) var received: Int64 = 0
 
-    /// What connecting has left of the connect timeout, for the login.
+    /// The rest of the connect timeout, for the login.
     let timeForLogin: ConnectTime
 
     init(
@@ -49,7 +49,7 @@ final class FTPConnection: @unchecked Sendable {
         tap?(.closed(connection: identifier))
     }
 
-    /// Whether it may be used again, by all that is known without asking the server.
+    /// Whether the connection may be reused, as far as is known without asking the server.
     var isClean: Bool {
         isReusable && !transport.hasPendingInput(askingKernel: true)
     }
@@ -60,8 +60,8 @@ final class FTPConnection: @unchecked Sendable {
         (sent, received) = (0, 0)
     }
 
-    /// From now on the bytes are those of TLS. What came in the clear before is taken for nobody's word
-    /// (RFC 4217 §15, CVE-2011-0411).
+    /// Replaces the transport by its TLS connection. Plaintext that arrived before TLS is an error, since an attacker
+    /// may have injected it (RFC 4217 §15, CVE-2011-0411).
     func secure(_ securing: (any Transport) async throws(LoadError) -> any Transport) async throws(LoadError) {
         guard unread.isEmpty, !parser.isInReply, !transport.hasPendingInput(askingKernel: true) else {
             throw LoadError(.unexpectedPlaintext, phase: .securing, party: .remote)
@@ -70,7 +70,7 @@ final class FTPConnection: @unchecked Sendable {
         tap?(.connected(transport.description, connection: identifier))
     }
 
-    // MARK: Words
+    // MARK: Commands and replies
 
     func say(_ line: [UInt8], _ handle: LoadHandle) async throws(LoadError) {
         var rest = line[...]
@@ -88,7 +88,7 @@ final class FTPConnection: @unchecked Sendable {
         tap?(.head(Self.shown(line), Headers(), isSent: true, connection: identifier))
     }
 
-    /// The next reply.
+    /// Returns the next reply.
     func reply(_ handle: LoadHandle) async throws(LoadError) -> FTPReply {
         if let reply = early {
             early = nil
@@ -105,7 +105,7 @@ final class FTPConnection: @unchecked Sendable {
         }
     }
 
-    /// Looks, while data move, whether the server has said that they will not: then it throws that.
+    /// Reads replies during the transfer, and throws if the server has refused or aborted it.
     func listen() throws(LoadError) {
         while early == nil {
             if let reply = try nextReply() {
@@ -144,7 +144,7 @@ final class FTPConnection: @unchecked Sendable {
         } catch { throw LoadError(error, .waiting) }
     }
 
-    /// Receives what is here; `false` if that is nothing.
+    /// Reads the available bytes; `false` if there are none.
     private func readNow() throws(LoadError) -> Bool {
         guard unread.isEmpty, !sawEnd else { return !sawEnd }
         let progress = input.withUnsafeMutableBytes { room in
@@ -164,7 +164,7 @@ final class FTPConnection: @unchecked Sendable {
         }
     }
 
-    /// Nobody sees a password.
+    /// The command line for logs, with passwords hidden.
     private static func shown(_ line: [UInt8]) -> String {
         for verb in ["PASS ", "ACCT "] where line.starts(with: verb.utf8) { return verb + "[hidden]" }
         return String(decoding: line.dropLast(2), as: UTF8.self)
@@ -176,7 +176,7 @@ final class FTPConnection: @unchecked Sendable {
 }
 
 extension LoadHandle {
-    /// Before every wait: held up while suspended, over when stopped.
+    /// Waits while the load is suspended, and throws if it is stopped. Called before every wait.
     func goesOn(_ phase: LoadError.Phase) async throws(LoadError) {
         if isSuspended { await untilResumed() }
         do throws(IOFailure) { try check(.connect) } catch { throw LoadError(error, phase) }

@@ -1,5 +1,6 @@
-// A body that comes over a data connection. Nothing is read that nobody asked for: a slow reader slows the server. Its
-// end is the data connection's, and the server's word on the control connection that all was well.
+// A body received over a data connection. Nothing is read ahead of the caller, so a slow reader slows the server. The
+// body is complete when the data connection has ended and the server has confirmed the transfer on the control
+// connection.
 
 import FoundationEssentials
 import URLLoadingIO
@@ -19,21 +20,21 @@ final class FTPExchange: Exchange, @unchecked Sendable {
     private var received: Int64 = 0
     /// The data connection has ended.
     private var sawEnd = false
-    /// The server has said that all was well.
+    /// The server has confirmed the transfer.
     private var isComplete = false
     private var isReleased = false
 
-    /// How much must come.
+    /// The expected length of the body.
     struct Bounds {
         var length: Int64?
-        /// The server has more, which is left to it.
+        /// The server's file is longer than the requested part; the rest is not read.
         var isCut: Bool
         var isText: Bool
     }
 
     private static let pieceSize = 256 * 1024
 
-    /// - Parameter data: TLS over `socket`, or the same; `nil` if nothing comes.
+    /// - Parameter data: TLS over `socket`, or `socket` itself; `nil` for an empty body.
     init(
         _ response: Response, _ connection: FTPConnection, _ socket: (any Transport)?, _ data: (any Transport)?,
         _ load: LoadContext,
@@ -47,7 +48,7 @@ final class FTPExchange: Exchange, @unchecked Sendable {
         self.record = record
         self.bounds = bounds
         isComplete = data == nil
-        // What is said on the control connection ends the wait for data.
+        // A reply on the control connection ends the wait for data.
         if let socket { connection.transport.slot.relay(to: socket.slot) }
     }
 
@@ -57,7 +58,7 @@ final class FTPExchange: Exchange, @unchecked Sendable {
     var head: HTTPHead? { nil }
     var expectedLength: Int64? { response.expectedLength }
     var trailers: Headers { Headers() }
-    /// The mark of a login is made for http.
+    /// The owner's mark of a login exists for http only.
     func marks(for query: CacheQuery) -> AnswerMarks { .unstorable }
 
     // MARK: The body
@@ -105,7 +106,7 @@ final class FTPExchange: Exchange, @unchecked Sendable {
 
     private func read(_ data: any Transport, _ most: Int) throws(LoadError) -> Progress {
         let rest = bounds.length.map { max(0, $0 - received) }
-        // One byte more than there may be is asked for, unless the rest is not wanted.
+        // Asks for one byte more than expected, to detect a longer file, unless only a part is wanted.
         let wanted = min(Int64(Self.pieceSize), Int64(max(1, most)), rest.map { bounds.isCut ? $0 : $0 + 1 } ?? .max)
         guard wanted > 0 else { return .end }
         let size = Int(wanted)
@@ -114,12 +115,13 @@ final class FTPExchange: Exchange, @unchecked Sendable {
         }
         guard let storage else { return .moved(0) }
         let progress: Progress
-        // Text may have a CR left over from the piece before.
+        // A CR may be left over from the previous piece.
         let start = bounds.isText ? 1 : 0
         do throws(IOFailure) {
             progress = try data.read(into: UnsafeMutableRawBufferPointer(rebasing: storage.room(from: start)[..<size]))
         } catch {
-            // Many servers leave without close_notify. Where all is here, and the server says so, nothing can be missing.
+            // Many servers close without close_notify. If all bytes are here and the server confirms them, nothing can
+            // be missing.
             if case .tls(let failure) = error.code, failure.kind == .truncated, rest == 0 { return .end }
             throw LoadError(error, .receiving)
         }
@@ -129,7 +131,7 @@ final class FTPExchange: Exchange, @unchecked Sendable {
         if let length = bounds.length, received > length {
             throw LoadError(
                 .fileChanged, phase: .receiving, party: .remote,
-                detail: "longer than the \(length) bytes the server spoke of")
+                detail: "longer than the announced \(length) bytes")
         }
         let kept = bounds.isText ? text.convert(storage.room(from: 0), 1..<count + 1) : count
         if kept > 0 { pending.chunk = Chunk(storage: storage, range: 0..<kept) }
@@ -140,7 +142,7 @@ final class FTPExchange: Exchange, @unchecked Sendable {
     private func end() throws(LoadError) {
         sawEnd = true
         if let length = bounds.length, received < length {
-            // What the server has to say of it is worth more.
+            // An error reply of the server explains more than a missing byte count.
             try connection.listen()
             throw LoadError(
                 .truncated, phase: .receiving, party: .remote, detail: "\(length - received) bytes are missing")
@@ -150,7 +152,7 @@ final class FTPExchange: Exchange, @unchecked Sendable {
     }
 
     private func finish() async throws(LoadError) {
-        // A part was wanted: the server need not be asked how it liked being left.
+        // After a part, the server's confirmation does not matter.
         if !bounds.isCut { try await connection.finish(owner) }
         isComplete = true
     }
@@ -172,7 +174,7 @@ final class FTPExchange: Exchange, @unchecked Sendable {
         self.data = nil
     }
 
-    /// Ends the exchange. A transfer in the middle costs both connections: no server can be relied on to end one well.
+    /// Ends the exchange. Ending a transfer in the middle closes both connections, because no server ends one reliably.
     func release() {
         guard !isReleased else { return }
         setResting(false)
@@ -193,11 +195,11 @@ final class FTPExchange: Exchange, @unchecked Sendable {
     }
 }
 
-/// The lines of a text end in CR LF on the way (RFC 959 §3.1.1.1), and in LF here.
+/// Converts line ends from CR LF, as sent (RFC 959 §3.1.1.1), to LF.
 struct TextLines {
     private var endsInCR = false
 
-    /// Moves the bytes of a range, which begins behind the first, to the beginning; returns how many are left.
+    /// Moves the bytes of a range, which begins at index 1 or later, to the front; returns how many remain.
     mutating func convert(_ bytes: UnsafeMutableRawBufferPointer, _ range: Range<Int>) -> Int {
         var kept = 0
         for index in range {

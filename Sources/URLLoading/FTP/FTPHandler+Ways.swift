@@ -1,12 +1,11 @@
-// The way to a control connection: tries after the first, as a policy says; a wait for a network; proxies that want to
-// know who asks.
+// Leases a control connection: retries according to the policy, waits for connectivity, and answers proxy challenges.
 
 import FoundationEssentials
 import URLLoadingIO
 import URLLoadingWire
 
 extension FTPHandler {
-    /// One try after the other.
+    /// Runs attempts according to a retry policy.
     @inline(never)
     func tries(_ hop: Hop, _ policy: RetryPolicy, for load: LoadContext) async throws(LoadError) -> any Exchange {
         var plan = BackoffPlan(hop.request, policy, now: load.clock.now())
@@ -62,7 +61,7 @@ extension FTPHandler {
         return FTPTransfer(connection, plan, request, load, dialling, record)
     }
 
-    /// A connection, after a wait for a network if there is none and the load waits for one.
+    /// Returns a connection; waits for connectivity first if the load does and there is no network.
     private func lease(
         _ dialling: FTPDialling, for load: LoadContext, fresh: Bool, over access: NetworkAccess,
         _ record: TransactionRecord?

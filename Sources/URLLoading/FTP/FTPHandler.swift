@@ -1,5 +1,5 @@
-// ftp and ftps: a login, a control connection that is kept or made, a transfer; once more on a fresh connection if a
-// kept one turned out to be closed.
+// Handles ftp and ftps: a login, a new or idle control connection, a transfer; retried on a fresh connection if an idle
+// one turned out to be closed.
 
 import FoundationEssentials
 import URLLoadingIO
@@ -59,12 +59,12 @@ extension LoadError {
     fileprivate var isWrongLogin: Bool { reason == .userAuthenticationRequired && phase == .connecting }
 }
 
-/// How connections to one server are made.
+/// Makes the connections to one server.
 struct FTPDialling {
     private let load: LoadContext
     private let access: NetworkAccess
     let route: Route
-    /// Of the way to the control connection.
+    /// Refused tunnels on the route of the control connection.
     private let refused: RefusedTunnels?
     private var connector: Connector { load.core.pool.connector }
 
@@ -75,7 +75,7 @@ struct FTPDialling {
         self.refused = refused
     }
 
-    /// A control connection; explicit TLS is begun by its conversation.
+    /// Makes a control connection; its conversation starts explicit TLS.
     func control(_ record: TransactionRecord?) async throws(LoadError) -> FTPConnection {
         let configuration = load.core.configuration
         let identifier = Connector.makeIdentifier()
@@ -94,7 +94,8 @@ struct FTPDialling {
         return FTPConnection(transport, route, identifier, security, configuration, time)
     }
 
-    /// A data connection: to the very address of the control connection's peer (security 60), or by the same way.
+    /// Makes a data connection, to the address of the control connection's peer or through the same proxies. An address
+    /// in the server's reply is ignored, because a server could direct the client to another host with it.
     func data(beside control: any Transport, _ port: UInt16) async throws(LoadError) -> any Transport {
         if !route.way.isDirect {
             let (host, _) = connector.configuration.addressOverrides.target(of: route.origin)
@@ -123,7 +124,7 @@ struct FTPDialling {
         return try await connector.socket(to: origin.host, port, for: nil, wanted, at: [peer.withPort(port)])
     }
 
-    /// TLS begins on a control connection in use.
+    /// Starts TLS on a control connection in use.
     func secure(_ transport: any Transport) async throws(LoadError) -> any Transport {
         try await connector.secure(transport, to: route.origin, load)
     }

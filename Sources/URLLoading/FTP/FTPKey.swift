@@ -1,21 +1,21 @@
-// The login of a control connection, and how it is secured: it serves no other login.
+// The login and the security of a control connection, which serves no other login.
 
 struct FTPKey: Hashable, Sendable {
-    /// One reference, for routes are passed around by all loads and have one of these hardly ever.
+    /// One reference, because all loads pass routes around and few of them are for ftp.
     private let storage: Storage
 
     private final class Storage: Sendable {
         let user: String
         let password: String
         let account: String?
-        /// The name of the setting.
+        /// The name of the security setting.
         let security: String
         init(_ user: String, _ password: String, _ account: String?, _ security: String) {
             (self.user, self.password, self.account, self.security) = (user, password, account, security)
         }
     }
 
-    /// - Parameter security: names how the connection is secured.
+    /// - Parameter security: the name of the security setting.
     init(_ credential: Credential, account: String?, security: String) {
         storage = Storage(credential.user, credential.password, account, security)
     }

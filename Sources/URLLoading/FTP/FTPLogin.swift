@@ -1,4 +1,4 @@
-// As whom a load asks: what its URL says, what is stored, what a decision answers, and else nobody in particular.
+// The login of a load: from its URL, from a store or netrc, from a decision, or else anonymous.
 
 import FoundationEssentials
 import URLLoadingIO
@@ -8,15 +8,15 @@ struct FTPLogin {
     private let load: LoadContext
     private let space: ProtectionSpace
     private let user: String?
-    /// What is said now.
+    /// The current credential.
     private(set) var credential: Credential
     private var isAnswer = false
     private var refused: [Credential] = []
     private var rounds = 0
-    /// However a decision answers.
+    /// The limit of attempts, whatever a decision answers.
     private static let mostRounds = 20
 
-    /// RFC 1635 3: in the place of a password something like an address of mail.
+    /// RFC 1635 §3: the password is a kind of mail address.
     private static let anonymous = Credential(user: "anonymous", password: "urlload@", persistence: .none)
 
     init(_ target: FTPTarget, _ load: LoadContext) async throws(LoadError) {
@@ -41,7 +41,7 @@ struct FTPLogin {
         credential = found ?? user.map { Credential(user: $0, password: "", persistence: .none) } ?? Self.anonymous
     }
 
-    /// It was accepted.
+    /// Stores the credential after the server has accepted it, if a decision supplied it.
     mutating func accepted() async {
         guard isAnswer, credential.persistence != .none else { return }
         isAnswer = false
@@ -49,7 +49,7 @@ struct FTPLogin {
         _ = await BlockingThreads.files.call(load.handle) { authenticator.keep(credential, for: space) }
     }
 
-    /// Finds another after a refusal; throws that if there is none.
+    /// Asks for another credential after a refusal; throws the refusal if there is none.
     mutating func change(after refusal: LoadError) async throws(LoadError) {
         rounds += 1
         guard rounds < Self.mostRounds else { throw refusal }
@@ -62,11 +62,11 @@ struct FTPLogin {
                 error: refusal))
         switch decision {
         case .use(let answer):
-            guard answer.token == nil else { throw Self.badAnswer("ftp knows no tokens") }
+            guard answer.token == nil else { throw Self.badAnswer("FTP does not support bearer tokens") }
             (credential, isAnswer) = (answer, true)
         case .performDefaultHandling, .rejectProtectionSpace, .continueWithoutCredential: throw refusal
         case .cancel: throw LoadError(.cancelled, phase: .deciding, party: .local)
-        case .accept, .present: throw Self.badAnswer("a credential is wanted")
+        case .accept, .present: throw Self.badAnswer("no credential was supplied")
         }
     }
 

@@ -1,4 +1,4 @@
-// What a request wants of a server, and where in the file it begins. Pure.
+// The operation that a request asks for, and the part of the file. Pure.
 
 import FoundationEssentials
 import URLLoadingWire
@@ -7,16 +7,16 @@ struct FTPPlan: Sendable {
     let target: FTPTarget
     let operation: FTPConversation.Job.Operation
     private let range: ByteRange?
-    /// By what the file must still be known for `range` to hold (as If-Range does); `nil` if nobody asks.
+    /// The validator that the file must still have for `range` to apply, as with If-Range; `nil` without a condition.
     private let validator: String?
     private let storeOffset: Int64
 
-    /// A part of the file, and what of it must come.
+    /// The part of the file to transfer.
     struct Part: Equatable {
         var offset: Int64
-        /// Where it ends, if that is known.
+        /// The end of the part in the file, if known.
         var end: Int64?
-        /// The server has more than is wanted.
+        /// The file is longer than the part.
         var isCut = false
     }
 
@@ -28,7 +28,7 @@ struct FTPPlan: Sendable {
         let range = request.headers[.range].flatMap { ByteRange.parse($0) }
         return FTPPlan(
             target: target, operation: try operation(request, target.path),
-            // Several ranges would need a multipart answer: they get the whole, as a server may do.
+            // Several ranges would need a multipart response; the whole file is returned instead, as RFC 9110 allows.
             range: range?.count == 1 && !target.path.isText ? range?.first : nil,
             validator: request.headers[.ifRange], storeOffset: request.ftpStoreOffset ?? 0)
     }
@@ -40,11 +40,11 @@ struct FTPPlan: Sendable {
         case .get where request.body == nil: return path.isDirectory ? .list : .retrieve
         case .head where request.body == nil:
             guard path.isDirectory else { return .size }
-            throw unusable("a folder has neither size nor date: GET lists it")
+            throw unusable("a directory has no size; use GET to list it")
         case .put where request.body != nil, .post where request.body != nil:
             guard path.isDirectory else { return .store }
-            throw unusable("a file is stored under a name: the URL ends in a slash")
-        default: throw unusable("GET and HEAD, and PUT or POST with a body")
+            throw unusable("an upload needs a file name, but the URL ends in a slash")
+        default: throw unusable("FTP supports GET and HEAD, and PUT or POST with a body")
         }
     }
 
@@ -52,13 +52,13 @@ struct FTPPlan: Sendable {
         LoadError(.badRequest, phase: .preparing, party: .local, detail: detail)
     }
 
-    /// What is begun with: the rest is known when the server has said how large the file is.
+    /// The job to begin with; the part is determined when the server has told the size of the file.
     var job: FTPConversation.Job {
-        // Nobody asked for a part who did not want it at any price.
+        // Without a validator, a failed restart must not fall back to the whole file.
         .init(operation, target.path, offset: operation == .store ? storeOffset : 0, mayBeginAnew: validator != nil)
     }
 
-    /// Where to begin.
+    /// Returns the part of the file to transfer.
     func part(size: Int64?, modification: String?) throws(LoadError) -> Part {
         guard operation == .retrieve, let range else {
             return Part(offset: operation == .store ? storeOffset : 0, end: wholeEnd(size))
@@ -79,16 +79,16 @@ struct FTPPlan: Sendable {
         case .last:
             throw LoadError(
                 .rangeNotSatisfiable, phase: .waiting, party: .remote,
-                detail: "the server does not say how long the file is")
+                detail: "the server does not tell the size of the file")
         }
     }
 
-    /// A size that is told of something else than the very bytes says nothing.
+    /// The size of a file in text mode, or of a listing, is not the number of bytes sent, so it is ignored.
     private func wholeEnd(_ size: Int64?) -> Int64? { operation == .retrieve && !target.path.isText ? size : nil }
 
     var asksForPart: Bool { range != nil }
 
-    /// A date of whole seconds alone would be weak; with the size it is what ftp has.
+    /// Returns the validator of a file. A date with a precision of seconds is weak, so the size is added.
     static func validator(size: Int64?, modification: String?) -> String? {
         guard let size, let modification, HTTPDate(ftp: modification) != nil else { return nil }
         return "ftp \(size) \(modification)"

@@ -1,4 +1,4 @@
-// Control connections, kept and leased as those of http are (`PoolState`), for as many loads at a time.
+// The pool of control connections, with the rules and limits of the HTTP/1.1 pool (`PoolState`).
 
 import Synchronization
 import URLLoadingIO
@@ -16,8 +16,8 @@ final class FTPPool: Sendable, CustomStringConvertible {
         clock = configuration.clock
     }
 
-    /// A connection for one transfer: an idle one, the next that becomes free, or what `connect` makes.
-    /// - Parameter fresh: never an idle one, after one turned out to be stale.
+    /// Returns a connection for one transfer: an idle one, the next one that becomes free, or the result of `connect`.
+    /// - Parameter fresh: excludes idle connections, after one turned out to be stale.
     func lease(
         _ route: Route, _ handle: LoadHandle, fresh: Bool, _ connect: () async throws(LoadError) -> FTPConnection
     ) async throws(LoadError) -> FTPConnection {
@@ -61,7 +61,7 @@ final class FTPPool: Sendable, CustomStringConvertible {
         for connection in state.withLock({ $0.reap(idleSince: moment) }) { connection.close() }
     }
 
-    /// Closes the control connection that has been idle for longest. Returns whether there was one.
+    /// Closes the control connection that has been idle for longest. Returns false if no connection is idle.
     func closeOldestIdle() -> Bool {
         guard let oldest = state.withLock({ $0.evictOldest() }) else { return false }
         oldest.close()

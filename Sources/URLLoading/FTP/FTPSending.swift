@@ -1,5 +1,5 @@
-// A body on its way into a server's file, read no faster than the server takes it. Meanwhile the control connection is
-// listened to: a server reports there that its disk is full.
+// Sends a body over a data connection, reading it no faster than the server accepts it. The control connection is read
+// at the same time, because a server reports there that its disk is full.
 
 import FoundationEssentials
 import URLLoadingIO
@@ -13,12 +13,12 @@ final class FTPSending {
     private let length: Int64?
     private let isText: Bool
     private var endsInCR = false
-    /// Bytes of the body that have gone out.
+    /// The bytes of the body that were sent.
     private(set) var sent: Int64 = 0
 
     private static let pieceSize = 256 * 1024
 
-    /// - Parameter length: bytes that the body has; `nil` if that is not known.
+    /// - Parameter length: the length of the body in bytes; `nil` if unknown.
     init(
         _ socket: any Transport, _ data: any Transport, _ connection: FTPConnection, _ load: LoadContext,
         length: Int64?,
@@ -32,7 +32,7 @@ final class FTPSending {
         self.isText = isText
     }
 
-    /// All of it, and the end.
+    /// Sends the complete body and its end.
     func send(_ body: OutgoingBody) async throws(LoadError) {
         connection.transport.slot.relay(to: socket.slot)
         socket.slot.hearReadsWhileWriting(true)
@@ -93,14 +93,14 @@ final class FTPSending {
         if moved > 0 { load.sent(TransferProgress(count: moved, total: sent, expected: length)) }
     }
 
-    /// A server that closes the data connection says why on the control connection.
+    /// Throws the server's reply instead, if it has closed the data connection: the reply gives the reason.
     private func lost(_ error: LoadError) async throws(LoadError) {
         if error.reason == .connectionLost { try await connection.finish(load) }
         throw error
     }
 
-    /// The end of the data connection is the end of the file. It is not closed before the server has answered: what it
-    /// sends meanwhile (the tickets of TLS) would be answered with a reset, and that might cost the last bytes.
+    /// Ends the file by ending the data connection. The socket stays open for reading until the server has replied: TLS
+    /// tickets that it sends meanwhile would otherwise cause a reset, which might cost the last bytes.
     private func end() async throws(LoadError) {
         while true {
             try await load.handle.goesOn(.sending)
@@ -111,7 +111,7 @@ final class FTPSending {
         socket.finishWriting()
     }
 
-    /// LF becomes CR LF; what is CR LF already stays so.
+    /// Converts LF to CR LF; an existing CR LF stays.
     private func asLines(_ piece: Chunk) -> [UInt8] {
         var lines: [UInt8] = []
         lines.reserveCapacity(piece.count + piece.count / 16)

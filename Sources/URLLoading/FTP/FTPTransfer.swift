@@ -1,5 +1,5 @@
-// One job on a leased control connection, up to the moment its bytes can be read, or have all been stored. It is the
-// lease until then: `fail` closes the connection or gives it back; `FTPExchange` takes over from a success.
+// One job on a leased control connection, until its bytes can be read, or have all been stored. Until then it owns the
+// lease: `fail` closes the connection or gives it back, and on success `FTPExchange` takes it over.
 
 import FoundationEssentials
 import Synchronization
@@ -15,7 +15,8 @@ final class FTPTransfer: @unchecked Sendable {
     private let record: TransactionRecord?
     private var socket: (any Transport)?
     private var data: (any Transport)?
-    /// For the data connection and its TLS: the server's reply comes between them.
+    /// The connect timeout of the data connection and its TLS handshake, interrupted by the server's reply between
+    /// them.
     private let timeForData: ConnectTime
     private var part = FTPPlan.Part(offset: 0)
     private let isReused: Bool
@@ -40,7 +41,7 @@ final class FTPTransfer: @unchecked Sendable {
 
     deinit { end(reusable: false) }
 
-    /// Nothing of the file has moved, and the connection had been kept too long: that is nobody's fault.
+    /// Whether a reused connection failed before anything was transferred: it had been idle for too long.
     func failedStale(_ error: LoadError) -> Bool {
         isReused && !hasMoved && load.stopReason == nil
             && [.connectionLost, .truncated, .ftpServiceUnavailable].contains(error.reason)
@@ -48,7 +49,7 @@ final class FTPTransfer: @unchecked Sendable {
 
     func fail(_ error: LoadError) {
         guard !isOver else { return }
-        // A refusal of a file leaves a connection as good as it was.
+        // A refused file does not affect the connection.
         let isGood =
             connection.isReusable && load.stopReason == nil
             && [.fileNotFound, .ftpStoreRefused, .ftpCommandRefused, .ftpStorageFull, .rangeNotSatisfiable].contains(
@@ -86,7 +87,7 @@ final class FTPTransfer: @unchecked Sendable {
 
     // MARK: The conversation
 
-    /// Goes on to the bytes.
+    /// Converses until the body can be read or has been stored.
     func run(_ login: FTPLogin) async throws(LoadError) -> FTPExchange {
         record?.mark(.requestStart)
         do { try connection.conversation.begin(plan.job) } catch { throw LoadError(ftp: error, .preparing) }
@@ -106,10 +107,10 @@ final class FTPTransfer: @unchecked Sendable {
         return hand(over: isMoving ? data : nil)
     }
 
-    /// Returns whether there is something to move.
+    /// Carries out the steps of the conversation. Returns whether there is data to transfer.
     /// - Parameter isDone: ends the conversation early.
     private func converse(_ login: FTPLogin, until isDone: (FTPConversation) -> Bool) async throws(LoadError) -> Bool {
-        // A server that only ever says "wait" is not waited for.
+        // Limits preliminary replies, so that a server cannot stall the load with them.
         var preliminaries = 0
         while !isDone(connection.conversation) {
             switch connection.conversation.step {
@@ -156,7 +157,7 @@ final class FTPTransfer: @unchecked Sendable {
     }
 
     private func protect() async throws(LoadError) {
-        // It could not, and began anew.
+        // The server could not restart at the offset, and sends the file from its beginning.
         let began = connection.conversation.offset
         if began != part.offset { part = FTPPlan.Part(offset: began, end: connection.conversation.size) }
         guard connection.conversation.protectsData, let socket else { return }
@@ -165,12 +166,12 @@ final class FTPTransfer: @unchecked Sendable {
         }
     }
 
-    // MARK: Its result
+    // MARK: The result
 
     private func store() async throws(LoadError) {
         guard var body = request.body, let socket, let data else {
             throw LoadError(
-                .unexpectedFTPReply, phase: .sending, party: .remote, detail: "stored before anything was sent")
+                .unexpectedFTPReply, phase: .sending, party: .remote, detail: "upload confirmed before it was sent")
         }
         if case .provided = body.content {
             body = try await load.demandBody(Hop(request: request), isReused ? nil : .first)
@@ -223,7 +224,7 @@ final class FTPTransfer: @unchecked Sendable {
 }
 
 extension FTPConnection {
-    /// The bytes have moved: the server's word on that.
+    /// Reads the server's confirmation after all bytes were transferred.
     func finish(_ load: LoadContext) async throws(LoadError) {
         conversation.transferred()
         var preliminaries = 0

@@ -1,26 +1,26 @@
-// A server's no over ftp, as callers see it.
+// Error replies of FTP servers as load errors.
 
 import URLLoadingWire
 
 extension LoadError.Reason {
-    /// The server wants to know who asks, and does not believe it: over `ftp` its 530, after everybody was asked who
-    /// might know better. (Over http a 401 is a response.)
+    /// The server requires a login and accepts none: over `ftp`, its reply 530 after all credentials and the decision
+    /// were tried. (Over http a 401 is a response.)
     public static let userAuthenticationRequired = Self("userAuthenticationRequired", -1013)
-    /// The server ends its service (421), or has not begun it: too many are connected, or it shuts down.
+    /// The server ends its service (421), or does not begin it: it has too many connections, or shuts down.
     public static let ftpServiceUnavailable = Self("ftpServiceUnavailable", -1004)
-    /// The server has no room for what is stored (452, 552).
+    /// The server has no room for the upload (452, 552).
     public static let ftpStorageFull = Self("ftpStorageFull", -1011)
-    /// The server does not store it there (532, 550, 553).
+    /// The server refuses to store the file at this path (532, 550, 553).
     public static let ftpStoreRefused = Self("ftpStoreRefused", -1102)
-    /// A command was refused; the detail says which, and with which number.
+    /// The server refused a command; the detail contains the command and the reply code.
     public static let ftpCommandRefused = Self("ftpCommandRefused", -1011)
-    /// A reply out of the grammar of FTP (RFC 959 §4.2): what answered is none.
+    /// The reply violates the grammar of FTP (RFC 959 §4.2): the peer is not an FTP server.
     public static let malformedFTPReply = Self(.malformedFTPReply)
-    /// A reply without end.
+    /// The reply exceeds the size limit.
     public static let ftpReplyTooLarge = Self(.ftpReplyTooLarge)
-    /// A reply that nobody asked for, or that says something else than it may.
+    /// The server sent a reply without a command, or one that its command does not allow.
     public static let unexpectedFTPReply = Self("unexpectedFTPReply", -1011)
-    /// A path, user, password or account with a line break or NUL in it (security 61).
+    /// A path, user, password or account contains a line break or NUL, which could inject commands.
     public static let invalidFTPArgument = Self(.invalidFTPArgument)
 }
 
@@ -42,14 +42,14 @@ extension LoadError {
             case (.unexpected, _): (.unexpectedFTPReply, .waiting)
             case (.refused, _), (.unavailable, _): (.ftpCommandRefused, .waiting)
             }
-        // The server's own words may repeat what was said to it.
+        // The text of the reply may repeat credentials, so only its code is used.
         let said =
             refusal.command.isEmpty
             ? "the greeting was \(refusal.code)" : "\(refusal.command) was answered \(refusal.code)"
         self.init(reason, phase: phase, party: .remote, detail: said)
     }
 
-    /// What a machine of the wire threw: a refusal, or a violation.
+    /// Converts an error of the wire layer: a refusal or a violation.
     init(ftp error: any Error, _ phase: Phase) {
         self =
             switch error {

@@ -1,45 +1,45 @@
-// What an answer over ftp has in the place of fields.
+// The properties of an FTP response, which has no header fields.
 
 import FoundationEssentials
 import URLLoadingWire
 
-/// What a download goes on with.
+/// The facts from which a download can be resumed.
 struct FTPFacts: PropertyKey, Sendable {
     typealias Value = FTPFacts
-    /// Where the body begins in the file, and ends.
+    /// The offsets in the file at which the body begins and ends.
     var offset: Int64
     var end: Int64?
-    /// By what the file is known again; `nil` if it would not be.
+    /// The validator of the file; `nil` if it has none.
     var validator: String?
 }
 
 enum FTPModification: PropertyKey { typealias Value = HTTPDate }
 enum FTPListed: PropertyKey { typealias Value = FTPListing }
 
-/// In which form a folder is listed.
+/// The format of a directory listing.
 public enum FTPListing: Sendable, Hashable {
-    /// For machines (MLSD, RFC 3659 §7): `type=file;size=5;modify=20260102030405; name`, one a line.
+    /// Machine-readable (MLSD, RFC 3659 §7): `type=file;size=5;modify=20260102030405; name`, one entry a line.
     case facts
-    /// For people, in whatever form the server likes (LIST, RFC 959 §4.1.3).
+    /// Human-readable, in a format of the server's choice (LIST, RFC 959 §4.1.3).
     case text
 }
 
 extension Response {
-    /// When it was changed last, as the server says: its Last-Modified, or over `ftp` its MDTM (RFC 3659 §3). `nil` if
-    /// it does not say.
+    /// The time of the last modification: the Last-Modified field, or the MDTM reply over `ftp` (RFC 3659 §3). `nil` if
+    /// the server does not tell it.
     public var lastModified: HTTPDate? {
         properties[FTPModification.self] ?? http?.headers[.lastModified].flatMap { HTTPDate($0) }
     }
 
-    /// Of a folder over `ftp` (its URL ends in a slash): in which form its body lists it. `nil` for everything else.
+    /// The format of a directory listing over `ftp` (whose URL ends in a slash); `nil` for every other response.
     public var ftpListing: FTPListing? { properties[FTPListed.self] }
 }
 
 extension Request {
     private enum StoreOffset: PropertyKey { typealias Value = Int64 }
 
-    /// Of an upload over `ftp`: where in the server's file the body begins, which is then the rest of a file (REST, then
-    /// STOR). At least 0; `nil`, the default, stores the whole.
+    /// The offset in the server's file at which the body of an `ftp` upload begins, in bytes, at least 0 (REST, then
+    /// STOR). The body is then the rest of the file. `nil`, the default, stores the whole file.
     ///
     /// ```swift
     /// let (_, there) = try await session.data(for: Request(url: url, method: .head))
@@ -53,7 +53,7 @@ extension Request {
 }
 
 extension HTTPDate {
-    /// `YYYYMMDDHHMMSS`, with a fraction or without, in UTC (RFC 3659 §2.3).
+    /// Parses `YYYYMMDDHHMMSS` in UTC, with or without a fraction (RFC 3659 §2.3).
     init?(ftp text: String) {
         let digits = text.utf8.prefix { $0 != UInt8(ascii: ".") }
         guard digits.count == 14, digits.allSatisfy(\.isDigit) else { return nil }
@@ -63,7 +63,7 @@ extension HTTPDate {
         let (year, month, day) = (number(0..<4), number(4..<6), number(6..<8))
         let (hour, minute, second) = (number(8..<10), number(10..<12), number(12..<14))
         guard 1...12 ~= month, 1...31 ~= day, hour < 24, minute < 60, second <= 60 else { return nil }
-        // Days since 1970 of the proleptic calendar, March first in the year.
+        // Days since 1970 in the proleptic Gregorian calendar; the year is shifted to begin in March.
         let shifted = month <= 2 ? year - 1 : year
         let era = shifted / 400
         let ofEra = shifted - era * 400

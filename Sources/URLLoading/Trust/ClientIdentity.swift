@@ -132,7 +132,7 @@ extension LoadError {
             switch problem {
             case .noCertificate: (.badClientIdentity, files?.certificate, "there is no certificate")
             case .noKey: (.badClientIdentity, files?.key, "there is no private key")
-            case .passphrase: (.wrongPassphrase, files?.key, "the key is encrypted, and the passphrase is wrong")
+            case .passphrase: (.wrongPassphrase, files?.key, "the key is encrypted; passphrase missing or wrong")
             case .keyOfAnother: (.badClientIdentity, files?.key, "the key belongs to another certificate")
             case .unreadable(let words): (.badClientIdentity, files?.certificate, words)
             }

@@ -1,8 +1,8 @@
-// Places on connections that loads share. See `SharedState` for who gets which.
+// Leases stream slots on shared connections. `SharedState` assigns them.
 
 import URLLoadingIO
 
-/// What a lease gives: a connection of one's own, or a place on one.
+/// The result of a lease: an exclusive connection, or a stream slot on a shared one.
 enum LeasedConnection: Sendable {
     case own(HTTP1Connection)
     case shared(HTTP2Connection)
@@ -36,11 +36,11 @@ extension ConnectionPool {
         }
     }
 
-    /// A connection for one exchange, whichever version of HTTP its server chooses.
+    /// Returns a connection for one exchange, with the HTTP version that the server chooses.
     /// - Parameters:
-    ///   - first: the least number that the connection may have: one that was idle before may be as stale as the last
-    ///     one was. `nil` for any.
-    ///   - inHTTP1: it has no choice, unless it is HTTP/2 that was chosen by the configuration.
+    ///   - first: the lowest identifier that the connection may have, since connections that were idle before may be as
+    ///     stale as the previous one; `nil` for any.
+    ///   - inHTTP1: requires HTTP/1.1, unless the configuration prescribes HTTP/2.
     func lease(
         _ route: Route, for request: ConnectionRequest, since first: Int? = nil, inHTTP1: Bool = false
     ) async throws(LoadError) -> LeasedConnection {
@@ -64,7 +64,7 @@ extension ConnectionPool {
             waiter = nil
             switch lease {
             case .use(let connection):
-                // What came while nobody read: a GOAWAY, an end.
+                // Reads what arrived while no task was reading: a GOAWAY, or the end.
                 connection.lookIfIdle()
                 guard connection.isRetired else {
                     connection.probeIfRestedLong()
@@ -102,7 +102,7 @@ extension ConnectionPool {
             switch leased {
             case .own: wake(withSharing { $0.connectedAlone(route) })
             case .shared: break
-            // Another has found out meanwhile.
+            // The route turned out to speak HTTP/2 over another load's connection.
             case nil: wake(withSharing { $0.failedToConnect(route, isOwnFault: false) })
             }
             return leased
@@ -113,7 +113,7 @@ extension ConnectionPool {
         }
     }
 
-    /// There are connections of other hosts that might serve this one.
+    /// Whether connections to other hosts might serve this route.
     private func mayCoalesce(_ route: Route) -> Bool {
         guard versions == .automatic, route.way.isDirect, connector.hasAddresses(route.origin),
             case .name = route.origin.host.kind
@@ -121,7 +121,7 @@ extension ConnectionPool {
         return withSharing { $0.mayCoalesce(route) && $0.connections.contains { $0.isAlike(route) } }
     }
 
-    /// A place on a connection to one of these addresses whose server has proved to be this one as well
+    /// Returns a slot on a connection to one of these addresses whose server's certificate is also valid for this host
     /// (RFC 9113 §9.1.1).
     private func coalesce(_ route: Route, _ addresses: [SocketAddress]) -> HTTP2Connection? {
         let name = TLSPeerName(route.origin.host)
@@ -141,20 +141,21 @@ extension ConnectionPool {
         return nil
     }
 
-    /// The server of a route wants HTTP/1.1, in spite of its choice. Returns whether it can have it.
+    /// Notes that a route's server demands HTTP/1.1 after it had chosen HTTP/2. Returns false if the configuration
+    /// allows HTTP/2 only.
     func speakHTTP1(_ route: Route) -> Bool {
         guard versions == .automatic else { return false }
         wake(withSharing { $0.requiresHTTP1(route) })
         return true
     }
 
-    /// The server of a route wants no requests on a connection (RFC 9110 §15.5.20).
+    /// Notes that a route's server rejects its requests on this connection (RFC 9110 §15.5.20).
     func leave(_ connection: HTTP2Connection, for route: Route) {
         guard connection.route != route else { return connection.retire() }
         wake(withSharing { $0.part(connection, from: route) })
     }
 
-    /// A connection was made that others may share; its maker has a place on it.
+    /// Adds a new shared connection; its maker has a slot on it.
     func share(_ connection: HTTP2Connection, isFirst: Bool) {
         _ = connection.places.take()
         connection.onChange = { [anchor] in anchor.owner?.changed($0, grownBy: $1) }
@@ -166,19 +167,20 @@ extension ConnectionPool {
         for slot in queued { slot.wake() }
     }
 
-    /// Reported by a connection: it is retired, or has so many places more than before.
+    /// Handles a connection's report: it is retired, or has additional slots.
     func changed(_ connection: HTTP2Connection, grownBy count: Int) {
         guard connection.isRetired else {
             return wake(withSharing { $0.placeIsFree(connection, connection.route, count) })
         }
         wake(withSharing { $0.remove(connection, connection.route) })
-        // Who leaves it last does that otherwise.
+        // Otherwise the last stream to end closes it.
         if connection.streamCount == 0 { connection.close() }
     }
 
-    /// A place is given back.
+    /// Gives a slot back.
     func leave(_ connection: HTTP2Connection) {
-        // In one step: who takes a place takes it under the same lock, and finds no connection that is about to be closed.
+        // One step under the lock of the pool: a load that takes a slot cannot find a connection that is about to be
+        // closed.
         let (isLast, closes, woken) = withSharingAndRest { sharing, rest in
             let isLast = connection.places.giveBack()
             if isLast { connection.rest = rest }

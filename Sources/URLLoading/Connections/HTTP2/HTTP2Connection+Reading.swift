@@ -1,20 +1,20 @@
-// Reading a shared connection. One task reads at a time: the first that waits while none reads. It goes on until its own
-// stream has an event, and leaves the reading to another that waits. So a single load reads its socket itself, without
-// a hop between tasks, and many loads share one read and one write.
+// Reads a shared connection. One task reads at a time: the first that waits while no other reads. It reads until its
+// own stream has an event, and then hands over to another waiting task. A single load therefore reads its socket
+// itself, without a switch between tasks, and many loads share each read and each write.
 //
-// A task that was woken by what was read sends its next request soon: a reader that has woken others lets them run once
-// before it writes, and their requests go out together.
+// A task that was woken by a read often sends its next request soon. A reader that has woken tasks therefore yields
+// once before it writes, so that their requests are written together.
 
 import Synchronization
 import URLLoadingIO
 import URLLoadingWire
 
 extension HTTP2Connection {
-    /// Waits until an event for a stream has arrived, or its load is to look: the load was stopped or suspended, or
-    /// `deadline` has passed.
+    /// Waits for an event of a stream, or until the load must act: it was stopped or suspended, or `deadline` has
+    /// passed.
     /// - Parameters:
-    ///   - countsIdle: the wait is for the peer, and bounded by the idle timeout.
-    ///   - endsOnWake: the wait ends whenever the load's slot is woken.
+    ///   - countsIdle: whether the wait is for the peer, and limited by the idle timeout.
+    ///   - endsOnWake: whether the wait ends whenever the load's slot is woken.
     func wait(
         for stream: HTTP2Stream, _ control: LoadHandle, until deadline: Int64 = .max, countsIdle: Bool = true,
         endsOnWake: Bool = false
@@ -44,7 +44,7 @@ extension HTTP2Connection {
         var hasParked = false
         reading: while true {
             flush()
-            // A reader that never parks, because frames of others keep coming, counts its own idle time.
+            // Frames of other streams can keep the reader from parking, so it checks the idle timeout itself.
             if let start, clock.coarseNow() &- start >= control.idleLimit { control.stop(.idle) }
             if control.stopReason != nil || control.isSuspended || (endsOnWake && hasParked) { break }
             if deadline != .max, clock.now() >= deadline { break }
@@ -72,14 +72,14 @@ extension HTTP2Connection {
         stopReading()
     }
 
-    /// Yields after each 4 MiB: a peer faster than its reader never makes it wait.
+    /// Yields after each 4 MiB: with a peer faster than the reader, the task would never suspend.
     private func giveWay() async {
         guard incoming.input.receivedInTurn > 4 << 20 else { return }
         incoming.input.receivedInTurn = 0
         await Task.yield()
     }
 
-    /// A reader that waits for room is woken by bytes as well from now on; returns false if some arrived before.
+    /// Lets input also wake a reader that waits for writing; returns false if input has already arrived.
     private func mayPark(_ interest: PollSlot.Interest) -> Bool {
         guard interest == .write else { return true }
         transport.slot.hearReadsWhileWriting(true)
@@ -93,7 +93,7 @@ extension HTTP2Connection {
         if after.setsTimer { clock.schedule(HTTP2ReadTimer(self), at: clock.coarseNow() + HTTP2ReadTimer.interval) }
     }
 
-    /// Reads once and delivers what arrived. Returns false if nothing has, or nothing more will.
+    /// Reads once and delivers the bytes. Returns false if none are available, or no more will come.
     func readOnce() -> Bool {
         let room = incoming.input.makeRoom()
         let outcome = Result { () throws(IOFailure) in try transport.read(into: room) }

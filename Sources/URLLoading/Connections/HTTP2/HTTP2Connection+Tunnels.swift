@@ -1,12 +1,11 @@
-// Streams that carry another protocol (RFC 8441). The task that uses a tunnel waits on the stream's slot alone, to read
-// or to write, and reads no socket; so while there are tunnels, a task of the connection's own is among the tasks that
-// may read.
+// Streams that carry another protocol (RFC 8441). A task that uses a tunnel waits on the stream's slot only and does
+// not read the socket. While there are tunnels, the connection therefore has a task of its own that may read.
 
 import Synchronization
 import URLLoadingIO
 import URLLoadingWire
 
-/// Reads a connection for its tunnels. Its stream does not exist on the wire.
+/// Reads a connection on behalf of its tunnels. Its stream does not exist on the wire.
 final class HTTP2TunnelReader: Sendable {
     let stream = HTTP2Stream(slot: Poller.shared.borrowSlot(), urgency: 3, window: 0, hasBody: false)
     let control: LoadHandle
@@ -25,10 +24,10 @@ final class HTTP2TunnelReader: Sendable {
 }
 
 extension HTTP2Connection {
-    /// Whether the peer's SETTINGS have arrived. If not, their arrival is an event of the stream.
+    /// Whether the peer's SETTINGS have arrived. If not, their arrival will be an event of the stream.
     func knowsSettings(_ stream: HTTP2Stream) -> Bool { state.withLock { $0.knowsPeerSettings(stream) } }
 
-    /// From now on the stream is read and written by the tasks that wait on its slot.
+    /// Lets the stream be read and written by the tasks that wait on its slot.
     func beginTunnel(_ stream: HTTP2Stream) {
         var started: HTTP2TunnelReader?
         state.withLock { state in
@@ -48,9 +47,9 @@ extension HTTP2Connection {
         state.withLock { $0.leaveTunnel() }?.stop(.cancelled)
     }
 
-    /// A tunnel at a moment.
+    /// The state of a tunnel at one time.
     struct TunnelView: Sendable {
-        /// Bytes that wait for the peer.
+        /// The bytes that wait for the peer.
         var queued: Int
         var failure: HTTP2Failure?
         var hasNews: Bool
@@ -67,7 +66,7 @@ extension HTTP2Connection {
 }
 
 extension ConnectionPool {
-    /// A place on a connection that is open already and whose server takes tunnels.
+    /// Returns a slot on an open connection whose server supports tunnels.
     func leaseForTunnel(_ route: Route) -> LeasedConnection? {
         guard mayShare(route) else { return nil }
         let found = withSharing { sharing in

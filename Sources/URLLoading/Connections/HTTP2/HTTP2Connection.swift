@@ -1,13 +1,13 @@
-// One HTTP/2 connection: a codec, a transport, and the streams that share them. The connection has no task of its own:
-// the first task that waits for its stream reads the socket for all (`HTTP2Connection+Reading`). What the connection is
-// at a moment stands in `HTTP2State`, under a lock that is held for no system call.
+// One HTTP/2 connection: a codec, a transport, and the streams that share them. It has no task of its own: the first
+// task that waits for its stream reads the socket for all (`HTTP2Connection+Reading`). Its state is an `HTTP2State`,
+// under a lock that is never held during a system call.
 
 import Synchronization
 import URLLoadingIO
 import URLLoadingWire
 
-/// Unchecked: `incoming` belongs to the reader and `outgoing` to the writer, of which `state` allows one each; `rest` and
-/// `anchor` belong to the pool.
+/// Unchecked: `incoming` belongs to the reader and `outgoing` to the writer, of which `state` allows one each; `rest`
+/// and `onChange` belong to the pool.
 final class HTTP2Connection: @unchecked Sendable {
     let transport: any Transport
     let route: Route
@@ -24,13 +24,13 @@ final class HTTP2Connection: @unchecked Sendable {
     let places = HTTP2Places()
     var incoming = HTTP2Incoming()
     private var outgoing = HTTP2Outgoing()
-    /// How often a reader found nothing more to read.
+    /// Counts the reads that found no more input.
     let looks = Atomic<Int>(0)
 
-    /// The session's pool. Set before another task sees the connection.
-    /// Told that the connection has been retired, or has so many stream slots more.
+    /// Notifies the session's pool that the connection has been retired, or has additional stream slots. Set before
+    /// another task sees the connection.
     var onChange: (@Sendable (HTTP2Connection, Int) -> Void)?
-    /// How many connections became idle before this one; see `PoolState.Idle`. Under the pool's lock.
+    /// The order in which connections became idle; see `PoolState.Idle`. Guarded by the pool's lock.
     var rest: UInt64 = 0
 
     init(
@@ -49,21 +49,21 @@ final class HTTP2Connection: @unchecked Sendable {
         state = Lock(HTTP2State(codec, places, now: configuration.clock.coarseNow()))
     }
 
-    // MARK: Places
+    // MARK: Stream slots
 
     /// Whether the connection takes no more streams.
     var isRetired: Bool { places.isRetired }
     var streamCount: Int { places.count }
-    /// When the last stream ended, by the coarse clock.
+    /// The time at which the last stream ended, by the coarse clock.
     var restsSince: Int64 { state.withLock { $0.lastEnd } }
 
-    /// Takes no more streams from now on.
+    /// Stops accepting streams.
     func retire() {
         places.retire()
         report()
     }
 
-    /// Tells the pool of places that loads may be waiting for, or that there are none any more. Outside of the lock.
+    /// Reports new slots, or the end of all slots, to the pool. Called outside of the lock.
     func report() {
         guard let added = places.takeReport() else { return }
         onChange?(self, added)
@@ -71,7 +71,8 @@ final class HTTP2Connection: @unchecked Sendable {
 
     // MARK: Streams
 
-    /// Begins a stream, in a place that the caller has taken. Nothing is written before the caller waits, or `flush`.
+    /// Begins a stream in a slot that the caller has taken. Nothing is written before the caller waits or calls
+    /// `flush`.
     func begin(_ request: HTTP2Request, _ stream: HTTP2Stream, hasBody: Bool) throws(LoadError) {
         places.countStream()
         do throws(WireViolation) {
@@ -87,17 +88,17 @@ final class HTTP2Connection: @unchecked Sendable {
         }
     }
 
-    /// Takes what has arrived for a stream since the last time.
+    /// Takes what has arrived for a stream since the last call.
     /// - Parameters:
-    ///   - used: bytes taken before that their reader has used up: the peer may send as many more.
-    ///   - readsBody: if nothing has arrived, the caller waits for the body.
+    ///   - used: the bytes that the reader has consumed; the peer may send as many more.
+    ///   - readsBody: whether the caller waits for the body if nothing has arrived.
     func take(_ stream: HTTP2Stream, used: Int, readsBody: Bool) -> HTTP2Inbox {
         let (inbox, mustFlush) = state.withLock { $0.take(stream, used: used, readsBody: readsBody) }
         if mustFlush { nudge() }
         return inbox
     }
 
-    /// Adds to a request's body. Returns the bytes that wait for the peer then.
+    /// Appends to a request's body. Returns the number of bytes that wait for the peer.
     func send(_ bytes: UnsafeRawBufferPointer, on stream: HTTP2Stream) -> Int {
         state.withLock { $0.send(bytes, on: stream) }
     }
@@ -106,13 +107,13 @@ final class HTTP2Connection: @unchecked Sendable {
         try state.withLock { (state) throws(WireViolation) in try state.endSending(on: stream, trailers) }
     }
 
-    /// The priority of the stream's load has changed (RFC 9218).
+    /// Updates the priority of a stream after its load's has changed (RFC 9218).
     func prioritize(_ stream: HTTP2Stream?, urgency: Int) {
         guard let stream else { return }
         if state.withLock({ $0.prioritize(stream, urgency: urgency) }) { nudge() }
     }
 
-    /// The stream's owner lets go of it. A stream that has not ended is reset.
+    /// Releases a stream. One that has not ended is reset.
     func end(_ stream: HTTP2Stream) {
         let now = clock.coarseNow()
         let (next, mustFlush) = state.withLock { $0.end(stream, now: now) }
@@ -120,7 +121,7 @@ final class HTTP2Connection: @unchecked Sendable {
         if mustFlush { nudge() }
     }
 
-    /// Something has happened to a stream outside of the connection: its task looks again.
+    /// Wakes a stream's task after an event outside of the connection.
     func poke(_ stream: HTTP2Stream) {
         state.withLock { [socket = transport.slot] in $0.poke(stream, socket: socket) }.wake()
     }
@@ -129,7 +130,7 @@ final class HTTP2Connection: @unchecked Sendable {
 
     var hasFailed: Bool { state.withLock { $0.failure != nil } }
 
-    /// Nothing more arrives. Streams find the failure when they have taken what arrived before.
+    /// Fails the connection. Streams see the failure after they have taken what arrived before.
     func fail(_ why: HTTP2Failure) {
         places.retire()
         for slot in state.withLock({ $0.fail(why) }) { slot.wake() }
@@ -152,12 +153,12 @@ final class HTTP2Connection: @unchecked Sendable {
 
     // MARK: Writing
 
-    /// Writes what there is, unless the reader does so soon.
+    /// Writes pending frames, unless the reader does so soon.
     func nudge() {
         if state.withLock({ $0.mustFlush }) { flush() }
     }
 
-    /// Writes what there is, as far as that goes without waiting. If another task writes, it writes these frames as well.
+    /// Writes as much as possible without waiting. If another task is writing, it writes these frames as well.
     func flush() {
         guard state.withLock({ $0.beginWriting() }) else { return }
         while fillOutput() {
@@ -170,7 +171,7 @@ final class HTTP2Connection: @unchecked Sendable {
                 }
                 outgoing.advance(count)
             case .success(.blocked(let interest)):
-                // The reader waits for bytes alone.
+                // The reader waits for input only, and must also wait for the socket to become writable.
                 state.withLock { $0.blockWriting(on: interest) }?.wake()
                 return
             case .success(.end), .failure: return muteWriting()
@@ -178,7 +179,7 @@ final class HTTP2Connection: @unchecked Sendable {
         }
     }
 
-    /// Returns false if there is nothing to write; the writing is ended then.
+    /// Fills the output buffer. Returns false, and ends the writing, if there is nothing to write.
     private func fillOutput() -> Bool {
         var slots: [PollSlot] = []
         let goesOn = state.withLock { state in
@@ -195,7 +196,7 @@ final class HTTP2Connection: @unchecked Sendable {
         return goesOn
     }
 
-    /// Nothing is written any more. The reader finds what the peer sent before, and the end.
+    /// Stops writing. The reader finds what the peer has sent before, and the end.
     private func muteWriting() {
         places.retire()
         state.withLock { $0.muteWriting() }

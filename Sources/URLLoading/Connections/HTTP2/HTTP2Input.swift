@@ -1,6 +1,6 @@
-// Bytes received and not consumed. Pieces of bodies whose reader waits for them refer to the buffer they were read into,
-// which is soon free again. Other pieces are copied, as are small ones: a reader that takes nothing, or a peer that sends
-// single bytes, must not make each of them keep a whole buffer.
+// The bytes that were received and not consumed. A body piece whose reader is waiting refers to the read buffer, which
+// is soon free again. Other pieces are copied, and so are small ones: a reader that takes nothing, or a peer that sends
+// single bytes, must not keep many buffers alive.
 
 import URLLoadingIO
 import URLLoadingWire
@@ -9,10 +9,10 @@ struct HTTP2Input {
     private var storage = ChunkStorage(capacity: HTTP2Input.smallestBuffer)
     private var unread = 0..<0
     private var capacity = HTTP2Input.smallestBuffer
-    /// Since the reader last waited.
+    /// The bytes received since the reader last waited.
     var receivedInTurn = 0
 
-    /// More than one frame of the largest size: frames are consumed whole.
+    /// Larger than a frame of the maximum size, because frames are consumed completely.
     private static let smallestBuffer = 32 * 1024
     private static let largestBuffer = 256 * 1024
     /// Pieces of bodies smaller than this are copied.
@@ -23,8 +23,8 @@ struct HTTP2Input {
     func last(_ count: Int) -> UnsafeRawBufferPointer { storage.bytes(unread.upperBound - count..<unread.upperBound) }
 
     /// - Parameters:
-    ///   - isAwaited: its reader takes it as soon as he runs.
-    ///   - earlier: what lies before him already: with so many bytes of this buffer, more of it cost nothing.
+    ///   - isAwaited: the stream's reader will take the piece as soon as it runs.
+    ///   - earlier: the reader's previous untaken piece; if it refers to this buffer, another reference costs nothing.
     func chunk(_ range: Range<Int>, isAwaited: Bool, after earlier: Chunk?) -> Chunk {
         let place = unread.lowerBound + range.lowerBound..<unread.lowerBound + range.upperBound
         let isLent = isAwaited && (earlier == nil || earlier?.storage === storage)
@@ -42,7 +42,7 @@ struct HTTP2Input {
 
     mutating func consume(_ count: Int) { unread = unread.lowerBound + count..<unread.upperBound }
 
-    /// Room behind what is unread, for at least what is missing of a frame.
+    /// Returns room behind the unread bytes, at least for the missing part of a frame.
     mutating func makeRoom() -> UnsafeMutableRawBufferPointer {
         let isOurs = isKnownUniquelyReferenced(&storage)
         if isOurs, unread.isEmpty { unread = 0..<0 }
@@ -58,12 +58,12 @@ struct HTTP2Input {
     }
 }
 
-/// Bytes on their way from the socket to the streams. Used by the reader alone.
+/// The input on its way from the socket to the streams. Used by the reader only.
 struct HTTP2Incoming {
     var input = HTTP2Input()
     /// The socket may hold more than was read.
     var mustRead = false
-    /// What the last read waits for: TLS may have to write before it can read.
+    /// The event that the last read waits for: TLS may have to write before it can read.
     var blockedOn = PollSlot.Interest.read
     var lines = HTTP2Codec.Watch()
 }

@@ -1,7 +1,7 @@
 import URLLoadingIO
 import URLLoadingWire
 
-/// Frames on their way to the socket. Used by the writer alone.
+/// The frames on their way to the socket. Used by the writer only.
 struct HTTP2Outgoing {
     var bytes: [UInt8] = []
     private var sent = 0
@@ -11,7 +11,7 @@ struct HTTP2Outgoing {
 
     var isSent: Bool { sent == bytes.count }
 
-    /// Returns whether bytes were sent since the last time.
+    /// Empties the buffer. Returns whether bytes have been sent since the last call.
     mutating func clear() -> Bool {
         defer {
             bytes.removeAll(keepingCapacity: true)
@@ -29,7 +29,7 @@ struct HTTP2Outgoing {
 
     mutating func advance(_ count: Int) { sent += count }
 
-    /// The frames in the bytes written next, for a tap.
+    /// The frames in the next written bytes, for the wire tap.
     mutating func lines(ofNext count: Int) -> [String] {
         bytes.withUnsafeBytes {
             lines.lines(UnsafeRawBufferPointer(rebasing: $0[sent..<sent + count]), skipsPreface: true)

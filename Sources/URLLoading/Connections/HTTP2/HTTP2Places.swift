@@ -1,5 +1,5 @@
-// The places for streams on a shared connection. The pool takes and counts them without the connection's lock; the
-// connection publishes here what its peer allows.
+// The stream slots of a shared connection. The pool takes and counts slots without the connection's lock; the
+// connection publishes its peer's limit here.
 
 import Synchronization
 
@@ -9,12 +9,12 @@ final class HTTP2Places: Sendable {
     private let isOpen = Atomic<Bool>(true)
     private let opensTunnels = Atomic<Bool>(false)
     private let begun = Atomic<Int>(0)
-    /// Places added since the pool was last told.
+    /// The slots added since the last report to the pool.
     private let added = Atomic<Int>(0)
-    /// The pool has not been told of the last change.
+    /// A change has not been reported to the pool yet.
     private let hasReport = Atomic<Bool>(false)
 
-    /// Takes a place for a stream, if there is one. `giveBack` returns it.
+    /// Takes a stream slot, if one is free; `giveBack` returns it.
     func take() -> Bool {
         var count = taken.load(ordering: .relaxed)
         while isOpen.load(ordering: .acquiring), count < limit.load(ordering: .relaxed) {
@@ -26,11 +26,11 @@ final class HTTP2Places: Sendable {
         return false
     }
 
-    /// Returns whether that was the last place taken.
+    /// Returns a slot; true if it was the last one taken.
     func giveBack() -> Bool { taken.subtract(1, ordering: .sequentiallyConsistent).newValue == 0 }
 
-    /// In one order with `isRetired`: of the stream that leaves last and the caller of `retire`, at least one sees what
-    /// the other did.
+    /// The number of slots taken. Sequentially consistent with `isRetired`: of the last stream to leave and the caller
+    /// of `retire`, at least one sees the other's change, and closes the connection.
     var count: Int { taken.load(ordering: .sequentiallyConsistent) }
 
     /// Whether the connection takes no more streams.
@@ -54,10 +54,10 @@ final class HTTP2Places: Sendable {
     func setTakesTunnels(_ takes: Bool) { opensTunnels.store(takes, ordering: .releasing) }
 
     func countStream() { begun.add(1, ordering: .relaxed) }
-    /// Streams begun so far.
+    /// The number of streams begun so far.
     var streamsBegun: Int { begun.load(ordering: .relaxed) }
 
-    /// The number of places added since the last report; nil if the pool knows all.
+    /// Returns the number of slots added since the last report; nil if there is nothing to report.
     func takeReport() -> Int? {
         guard hasReport.load(ordering: .relaxed), hasReport.exchange(false, ordering: .acquiringAndReleasing)
         else { return nil }

@@ -1,25 +1,25 @@
-// Dead paths. A path may die silently, and TCP would take minutes to notice. A connection over which nothing has arrived
-// for long is sent a PING (RFC 9113 §6.7): when it is used again after a rest, and while streams are open. If nothing at
-// all arrives for some seconds more, the connection fails, and requests that may be sent twice go out on another.
+// Detects dead network paths, which TCP would take minutes to notice. A connection that has received nothing for a time
+// is sent a PING (RFC 9113 §6.7), when it is reused after being idle and while streams are open. If nothing arrives
+// within the timeout, the connection fails, and requests that may be repeated are retried on another.
 
 import Synchronization
 import URLLoadingIO
 import URLLoadingWire
 
-/// Looks for silence while streams are open. One for each connection, which sets itself again.
+/// Checks for silence while streams are open. One for each connection, which reschedules itself.
 final class HTTP2SilenceTimer: TimerTarget {
     private let connection: HTTP2Connection
     init(_ connection: HTTP2Connection) { self.connection = connection }
     func timerFired(now: Int64) { connection.watch(self, now) }
 }
 
-/// Fires when the peer must have answered. Unchecked: used by the poller's thread alone.
+/// Fires when the peer's answer is due. Unchecked: used by the poller's thread only.
 final class HTTP2AnswerTimer: TimerTarget, @unchecked Sendable {
     enum Question { case ping, settings }
 
     private let connection: HTTP2Connection
     let question: Question
-    /// `HTTP2Connection.looks` when the reader was asked to look; nil before.
+    /// The value of `HTTP2Connection.looks` when the reader was asked to read; nil before.
     var looksWhenAsked: Int?
     static let grace: Int64 = 1_000_000_000
 
@@ -31,7 +31,7 @@ final class HTTP2AnswerTimer: TimerTarget, @unchecked Sendable {
 }
 
 extension HTTP2Connection {
-    /// Called by a load that has just taken a place.
+    /// Called by a load that has just taken a slot.
     func probeIfRestedLong() {
         guard let interval = http2PingInterval else { return }
         let now = clock.coarseNow()
@@ -51,7 +51,7 @@ extension HTTP2Connection {
 
     func watch(_ timer: HTTP2SilenceTimer, _ now: Int64) {
         guard let interval = http2PingInterval else { return }
-        // Bytes may lie unread: no task reads while all loads are suspended.
+        // Input may be unread, because no task reads while all loads are suspended.
         lookIfIdle()
         guard let received = state.withLock({ $0.keepWatching() }) else { return }
         guard now - received >= interval else { return clock.schedule(timer, at: received + interval) }
@@ -60,8 +60,8 @@ extension HTTP2Connection {
         clock.schedule(timer, at: now + interval)
     }
 
-    /// RFC 9113 §6.5.3 does not say how long an acknowledgement may take: here twice as long as an answer to a PING, for
-    /// a server that is still starting.
+    /// RFC 9113 §6.5.3 sets no time for the acknowledgement of SETTINGS: twice the PING timeout, for a server that is
+    /// still starting.
     func awaitSettings() {
         guard http2PingInterval != nil else { return }
         clock.schedule(HTTP2AnswerTimer(self, .settings), at: clock.coarseNow() + http2PingTimeout * 2)

@@ -1,5 +1,5 @@
-// While no task waits for a stream, none reads: all loads are suspended, or the connection is idle. Once a second the
-// poller's thread looks, without waiting, so that a PING is answered and a GOAWAY noticed (RFC 9113 §6.7, §6.8).
+// While all loads are suspended or the connection is idle, no task reads. The poller's thread then reads once a second,
+// without waiting, to answer a PING and notice a GOAWAY (RFC 9113 §6.7, §6.8).
 
 import Synchronization
 import URLLoadingIO
@@ -14,7 +14,7 @@ final class HTTP2ReadTimer: TimerTarget {
 }
 
 extension HTTP2Connection {
-    /// At most so many reads in one look: the poller has other work.
+    /// Limits the reads of one look, because the poller has other work.
     private static let mostReads = 4
 
     func readTimerFired() {
@@ -22,7 +22,7 @@ extension HTTP2Connection {
         if state.withLock({ $0.timerFired() }) { look() }
     }
 
-    /// Reads what has arrived, unless a task reads. Called before the connection is used again as well.
+    /// Reads the available input, unless a task is reading. Also called before the connection is reused.
     func lookIfIdle() {
         if state.withLock({ $0.beginLook() }) { look() }
     }

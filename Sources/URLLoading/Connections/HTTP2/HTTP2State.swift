@@ -1,6 +1,6 @@
-// The state of a shared connection as a value: its codec and streams, who reads, who writes, and its end. Each transition
-// is one method, called under the lock of `HTTP2Connection`; slots to wake and frames to write are returned, and dealt
-// with after the lock is released.
+// The state of a shared connection as a value: its codec and streams, its reader, its writer, and its end. Each
+// transition is one method, called under the lock of `HTTP2Connection`; slots to wake and frames to write are returned,
+// and handled after the lock is released.
 //
 //     reader   none ──▶ stream(waiting: no) ⇄ stream(waiting: yes) ──▶ none        none ──▶ timer ──▶ none
 //     writer   idle ──▶ busy ──▶ idle, blocked ──▶ busy                            busy ──▶ muted
@@ -9,7 +9,7 @@
 import URLLoadingIO
 import URLLoadingWire
 
-/// Unchecked: the codec and the streams are reached only under the connection's lock.
+/// Unchecked: the codec and the streams are accessed only under the connection's lock.
 struct HTTP2State: @unchecked Sendable {
     let codec: HTTP2Codec
     let places: HTTP2Places
@@ -20,12 +20,12 @@ struct HTTP2State: @unchecked Sendable {
     private(set) var peerSettings = PeerSettings.awaited([])
     var probing: Probing
 
-    /// Why no stream receives anything more; nil while the connection lives.
+    /// The failure that ends all streams; nil while the connection works.
     private(set) var failure: HTTP2Failure?
     private(set) var closing = Closing.no
-    /// The peer's GOAWAY said ENHANCE_YOUR_CALM: requests that fail from now on are not repeated at once (RFC 9113 §7).
+    /// The peer's GOAWAY said ENHANCE_YOUR_CALM: requests that fail from now on are not retried at once (RFC 9113 §7).
     private var isPeerOverloaded = false
-    /// When the last stream ended, by the coarse clock.
+    /// The time at which the last stream ended, by the coarse clock.
     private(set) var lastEnd: Int64
 
     init(_ codec: HTTP2Codec, _ places: HTTP2Places, now: Int64) {
@@ -36,14 +36,14 @@ struct HTTP2State: @unchecked Sendable {
     enum Closing: Sendable { case no, wanted, done }
 
     enum PeerSettings {
-        /// The streams to wake when they arrive.
+        /// The streams to wake when SETTINGS arrive.
         case awaited([HTTP2Stream])
         case known
     }
 
     enum Tunnels {
         case none
-        /// - reader: stops the task that reads for the tunnels; it waits on the slot.
+        /// - reader: stops the task that reads for the tunnels, which waits on the slot.
         case open(count: Int, reader: StopToken, slot: PollSlot)
     }
 
@@ -58,8 +58,8 @@ struct HTTP2State: @unchecked Sendable {
         writing.hasUnwritten = true
     }
 
-    /// Takes out what has arrived for a stream.
-    /// - Returns: also whether frames are to be written.
+    /// Takes what has arrived for a stream.
+    /// - Returns: the inbox, and whether frames must be written.
     mutating func take(_ stream: HTTP2Stream, used: Int, readsBody: Bool) -> (HTTP2Inbox, mustFlush: Bool) {
         runs(stream)
         stream.hasNews = false
@@ -68,7 +68,7 @@ struct HTTP2State: @unchecked Sendable {
         if used > 0, !stream.isOver, !stream.isComplete {
             stream.taken += Int64(used)
             codec.consumed(used, on: stream.number)
-            // A reader that has read twice the window reads as fast as the bytes come.
+            // A reader that has consumed twice the window keeps up with the connection, so its window grows.
             if stream.window < HTTP2Stream.widestWindow, stream.taken >= Int64(stream.window) * 2 {
                 stream.window = min(stream.window * 4, HTTP2Stream.widestWindow)
                 codec.widen(stream.number, to: stream.window)
@@ -81,7 +81,7 @@ struct HTTP2State: @unchecked Sendable {
         return (inbox, mustFlush)
     }
 
-    /// Adds to a request's body. Returns the bytes that wait for the peer then.
+    /// Appends to a request's body. Returns the number of bytes that wait for the peer.
     mutating func send(_ bytes: UnsafeRawBufferPointer, on stream: HTTP2Stream) -> Int {
         codec.send(bytes, on: stream.number)
         writing.hasUnwritten = true
@@ -93,7 +93,7 @@ struct HTTP2State: @unchecked Sendable {
         writing.hasUnwritten = true
     }
 
-    /// Returns whether a frame is to be written.
+    /// Returns whether a frame must be written.
     mutating func prioritize(_ stream: HTTP2Stream, urgency: Int) -> Bool {
         guard stream.urgency != urgency, !stream.isOver, !stream.isComplete, streams[stream.number] === stream
         else { return false }
@@ -103,8 +103,8 @@ struct HTTP2State: @unchecked Sendable {
         return true
     }
 
-    /// The stream's owner lets go of it. A stream that has not ended is reset.
-    /// - Returns: the slot of the stream that reads next, and whether frames are to be written.
+    /// Releases a stream. One that has not ended is reset.
+    /// - Returns: the slot of the stream that reads next, and whether frames must be written.
     mutating func end(_ stream: HTTP2Stream, now: Int64) -> (PollSlot?, mustFlush: Bool) {
         runs(stream)
         stream.isWaiting = false
@@ -122,7 +122,7 @@ struct HTTP2State: @unchecked Sendable {
         return (reading.nextSlot(), true)
     }
 
-    /// The stream's task runs. Called first by each of its calls.
+    /// Notes that the stream's task runs. Each call of the task begins with this.
     mutating func runs(_ stream: HTTP2Stream) {
         guard stream.wasWoken else { return }
         stream.wasWoken = false
@@ -143,7 +143,7 @@ struct HTTP2State: @unchecked Sendable {
         return false
     }
 
-    /// - Parameter startReader: called if the tunnel is the first.
+    /// - Parameter startReader: called for the first tunnel.
     mutating func beginTunnel(_ stream: HTTP2Stream, startReader: () -> (StopToken, PollSlot)) {
         stream.isTunnel = true
         if case .open(let count, let reader, let slot) = tunnels {
@@ -154,8 +154,8 @@ struct HTTP2State: @unchecked Sendable {
         }
     }
 
-    /// A tunnel that the peer has ended is ended in good order (RFC 8441 §5).
-    /// - Returns: whether frames are to be written.
+    /// Ends a tunnel with END_STREAM if the peer has done so (RFC 8441 §5).
+    /// - Returns: whether frames must be written.
     mutating func finishTunnel(_ stream: HTTP2Stream) -> Bool {
         guard failure == nil, stream.isComplete, !stream.isOver, codec.queued(on: stream.number) == 0 else {
             return false
@@ -173,8 +173,8 @@ struct HTTP2State: @unchecked Sendable {
 
     // MARK: Events of the codec
 
-    /// Passes events to their streams. Returns the slots to wake.
-    /// - Parameter input: the buffer that the events' body ranges refer to.
+    /// Delivers events to their streams. Returns the slots to wake.
+    /// - Parameter input: the buffer that the body ranges of the events refer to.
     mutating func deliver(_ events: [HTTP2Event], from input: HTTP2Input?) -> [PollSlot] {
         var slots: [PollSlot] = []
         for event in events {
@@ -227,14 +227,14 @@ struct HTTP2State: @unchecked Sendable {
     private mutating func fail(_ number: Int32, _ failure: HTTP2Failure, _ slots: inout [PollSlot]) {
         change(number, &slots) { stream in
             stream.isOver = true
-            // After the response the peer may say that it needs no more of the request (RFC 9113 §8.1).
+            // After a complete response, the peer may stop receiving the request (RFC 9113 §8.1).
             if !stream.isComplete { stream.inbox.failure = failure }
             stream.hasSentAll = true
             stream.inbox.hasSentAll = true
         }
     }
 
-    /// Something has happened to a stream: its task is woken if it waits.
+    /// Notes an event of a stream, and wakes its task if it waits.
     private mutating func note(_ stream: HTTP2Stream, _ slots: inout [PollSlot]) {
         stream.hasNews = true
         if reading.isReader(stream) {
@@ -249,7 +249,7 @@ struct HTTP2State: @unchecked Sendable {
         }
     }
 
-    /// Something has happened to a stream outside of the connection. Returns the slot to wake.
+    /// Notes an event of a stream from outside of the connection. Returns the slot to wake.
     mutating func poke(_ stream: HTTP2Stream, socket: PollSlot) -> PollSlot {
         stream.hasNews = true
         return reading.isReader(stream) ? socket : stream.slot
@@ -257,7 +257,7 @@ struct HTTP2State: @unchecked Sendable {
 
     // MARK: The end
 
-    /// Only the first failure counts. Streams find it when they have taken what arrived before.
+    /// Fails the connection; only the first failure counts. Streams see it after they have taken what arrived before.
     mutating func fail(_ why: HTTP2Failure) -> [PollSlot] {
         guard failure == nil else { return [] }
         failure = isPeerOverloaded && why.isLostConnection ? .calm : why
@@ -269,14 +269,14 @@ struct HTTP2State: @unchecked Sendable {
         return slots
     }
 
-    /// Returns whether the caller closes the transport; the reader does otherwise, when it stops reading.
+    /// Returns whether the caller must close the transport; otherwise the reader does when it stops.
     mutating func wantClose() -> Bool {
         guard closing == .no else { return false }
         closing = .wanted
         return reading.isFree
     }
 
-    /// Returns false if the transport is closed, or about to be.
+    /// Returns false if the transport is closed or being closed.
     mutating func beginClosing() -> Bool {
         guard closing != .done else { return false }
         closing = .done
@@ -288,21 +288,21 @@ struct HTTP2State: @unchecked Sendable {
 // MARK: - The reader
 
 extension HTTP2State {
-    /// Who reads the socket, and who may read next.
+    /// The task that reads the socket, and the queue of the next ones.
     struct Reading {
         private enum Reader {
             case none
-            /// The timer's look, or that of a load that takes a place.
+            /// A look by the timer, or by a load that takes a slot.
             case look
             /// The task of a stream.
             case stream(HTTP2Stream)
-            /// The task of a stream, which waits on the socket's slot and is to be woken when frames are to be written.
+            /// The task of a stream that waits on the socket's slot, and must be woken to write frames.
             case waiting(HTTP2Stream, PollSlot)
         }
         private var reader = Reader.none
-        /// Streams that may read next, each at its `place`.
+        /// The streams that may read next, each at its `place`.
         private var queue: [HTTP2Stream] = []
-        /// Tasks that were woken by events and do not run yet.
+        /// The number of tasks that were woken by events and do not run yet.
         fileprivate(set) var wokenCount = 0
         private var isTimerSet = false
 
@@ -342,7 +342,7 @@ extension HTTP2State {
             queue.append(stream)
         }
 
-        /// A stream that ends must not stay in the queue for a reader that may never leave.
+        /// Removes a stream that ends, so that it does not stay in the queue of a long-running reader.
         mutating func dequeue(_ stream: HTTP2Stream) {
             guard let place = stream.place, let last = queue.popLast() else { return }
             stream.place = nil
@@ -351,7 +351,7 @@ extension HTTP2State {
             last.place = place
         }
 
-        /// The slot of the stream that is to read, if none reads.
+        /// Returns the slot of the next stream to read, if no task reads.
         mutating func nextSlot() -> PollSlot? {
             guard isFree else { return nil }
             while let last = queue.popLast() {
@@ -372,11 +372,11 @@ extension HTTP2State {
     enum Part {
         case news
         case read
-        /// Waits for another's reading.
+        /// Waits while another task reads.
         case wait(mustFlush: Bool)
     }
 
-    /// What the task of a stream that waits for an event does.
+    /// Returns how the task of a stream waits for an event.
     mutating func part(of stream: HTTP2Stream) -> Part {
         if hasNews(stream) { return .news }
         if reading.begin(stream) { return .read }
@@ -385,7 +385,8 @@ extension HTTP2State {
         return .wait(mustFlush: reading.waitingSocket != nil)
     }
 
-    /// The task of a stream was woken. Returns whether its wait goes on, and the slot of the next reader if not.
+    /// Handles the wake-up of a stream's task. Returns whether its wait continues, and otherwise the slot of the next
+    /// reader.
     mutating func wokeUp(_ stream: HTTP2Stream, isOver: Bool) -> (goesOn: Bool, next: PollSlot?) {
         stream.isWaiting = false
         runs(stream)
@@ -398,8 +399,8 @@ extension HTTP2State {
         case wait(PollSlot.Interest)
     }
 
-    /// What the reader does when the socket is empty.
-    /// - Parameter blockedOn: what its last read waits for: TLS may have to write before it can read.
+    /// Returns how the reader waits when the socket is empty.
+    /// - Parameter blockedOn: the event that its last read waits for: TLS may have to write before it can read.
     mutating func park(_ stream: HTTP2Stream, on slot: PollSlot, blockedOn: PollSlot.Interest) -> Parking {
         if hasNews(stream) { return .news }
         if writing.awaitsWriter { return .write }
@@ -410,7 +411,7 @@ extension HTTP2State {
     mutating func unpark() { reading.endWait() }
 
     struct AfterReading {
-        /// The stream that reads next.
+        /// The slot of the stream that reads next.
         var next: PollSlot?
         var closesTransport = false
         var setsTimer = false
@@ -423,7 +424,7 @@ extension HTTP2State {
         return after
     }
 
-    /// Returns whether the caller may look at the socket.
+    /// Returns whether the caller may read the socket.
     mutating func beginLook() -> Bool { failure == nil && reading.beginLook() }
 
     mutating func timerFired() -> Bool {
@@ -439,22 +440,22 @@ extension HTTP2State {
         fileprivate enum Phase: Equatable {
             case idle
             case busy
-            /// The socket takes no more for now.
+            /// The socket is not writable for now.
             case blocked(PollSlot.Interest)
-            /// A write has failed: nothing is written any more. Bytes that the peer sent before may still be read.
+            /// A write has failed, so nothing more is written. Bytes that the peer sent before may still be read.
             case muted
         }
         fileprivate var phase = Phase.idle
-        /// There may be frames that no write has begun on.
+        /// There may be frames that no write has included.
         fileprivate(set) var hasUnwritten = true
 
-        /// Frames wait, and no other task will write them.
+        /// Frames wait, and no task is writing.
         var awaitsWriter: Bool { hasUnwritten && phase == .idle }
 
         func isBlocked(on interest: PollSlot.Interest) -> Bool { phase == .blocked(interest) }
     }
 
-    /// Returns whether the caller writes. Frames that are made meanwhile are written by it as well.
+    /// Returns whether the caller writes. It also writes the frames that are added meanwhile.
     mutating func beginWriting() -> Bool {
         switch writing.phase {
         case .busy, .muted: return false
@@ -474,26 +475,27 @@ extension HTTP2State {
     mutating func endWriting() { writing.phase = .idle }
     mutating func muteWriting() { writing.phase = .muted }
 
-    /// Returns the slot of a reader that waits for bytes alone, and is to wait for room as well.
+    /// Returns the slot of a reader that waits for input only, and must now also wait for the socket to become
+    /// writable.
     mutating func blockWriting(on interest: PollSlot.Interest) -> PollSlot? {
         writing.phase = .blocked(interest)
         return reading.waitingSocket
     }
 
-    /// Whether frames made now must be written by the caller: the reader does it otherwise, before it waits.
+    /// Whether the caller must write new frames itself; otherwise the reader does, before it waits.
     var mustFlush: Bool { reading.isFree || reading.waitingSocket != nil }
 }
 
 // MARK: - Probes
 
 extension HTTP2State {
-    /// Whether the peer is alive (`HTTP2Probe`). Times are the coarse clock's.
+    /// The liveness of the peer (`HTTP2Probe`). Times are those of the coarse clock.
     struct Probing {
         var lastReceived: Int64
         var lastWritten: Int64
-        /// When the PING went out that has not been answered.
+        /// The time of the PING that has not been answered.
         private(set) var pinged: Int64?
-        /// The timer is set that looks for silence while streams are open.
+        /// The timer that checks for silence while streams are open is set.
         private var isWatching = false
         fileprivate(set) var areSettingsAcknowledged = false
 
@@ -513,7 +515,7 @@ extension HTTP2State {
         fileprivate mutating func answered() { pinged = nil }
     }
 
-    /// Queues a PING if nothing arrived since a moment and none is unanswered. Returns whether it did.
+    /// Queues a PING if nothing has arrived since a time and no PING is unanswered. Returns whether it did.
     mutating func ping(ifSilentSince moment: Int64, now: Int64) -> Bool {
         guard failure == nil, probing.pinged == nil, probing.lastReceived <= moment else { return false }
         probing.ping(now: now)
@@ -522,22 +524,22 @@ extension HTTP2State {
         return true
     }
 
-    /// The watch's timer fired. Returns when bytes last arrived; nil if there is nothing to watch any more.
+    /// Handles the silence timer. Returns the time of the last input; nil if no further check is needed.
     mutating func keepWatching() -> Int64? { probing.keepWatching(failure == nil && !streams.isEmpty) }
 
     enum Judgement {
         case answered
-        /// The answer is due then.
+        /// The answer is not due before this time.
         case notBefore(Int64)
-        /// The reader is to look first: a busy machine is not to be taken for a dead path.
+        /// The reader must read first, so that a busy machine is not mistaken for a dead path.
         case afterReader
         case late
     }
 
-    /// Whether an answer is late.
+    /// Decides whether an answer is late.
     /// - Parameters:
-    ///   - isPing: an answer to a PING; else the acknowledgement of SETTINGS.
-    ///   - hasLooked: the reader was asked to look, and did; nil if it was not asked.
+    ///   - isPing: true for the answer to a PING, false for the acknowledgement of SETTINGS.
+    ///   - hasLooked: whether the reader has read since it was asked to; nil if it was not asked.
     mutating func judge(isPing: Bool, hasLooked: Bool?, now: Int64, timeout: Int64) -> Judgement {
         guard failure == nil, let due = isPing ? pongDue(timeout) : settingsDue else { return .answered }
         guard now >= due else { return .notBefore(due) }
@@ -552,7 +554,7 @@ extension HTTP2State {
             probing.answered()
             return nil
         }
-        // The PING waits behind frames that went out before it, and those behind a slow link.
+        // The PING is queued behind frames that were written before, which may take long on a slow link.
         let isSending = streams.values.contains { $0.isTunnel ? codec.queued(on: $0.number) > 0 : !$0.hasSentAll }
         return max(sent, probing.lastWritten) + timeout * (isSending ? Self.patienceWhileSending : 1)
     }

@@ -1,34 +1,34 @@
-// What lies between the task that reads a connection and the one whose stream it is. Touched under the connection's
-// lock, but for the slot.
+// Connects the task that reads a connection with the task of a stream. Guarded by the connection's lock, except for the
+// slot.
 
 import URLLoadingIO
 import URLLoadingWire
 
 final class HTTP2Stream: @unchecked Sendable {
-    /// Where its task waits while another reads the connection.
+    /// The slot in which the stream's task waits while another reads the connection.
     let slot: PollSlot
-    /// RFC 9218 4.1.
+    /// The urgency of RFC 9218 §4.1.
     var urgency: Int
     var number: Int32 = 0
     var inbox = HTTP2Inbox()
-    /// Something has happened that its task has not seen.
+    /// An event has not been seen by the stream's task yet.
     var hasNews = false
-    /// Its task waits on `slot`.
+    /// The stream's task waits on `slot`.
     var isWaiting = false
-    /// In the line of those who may read next.
+    /// The position in the queue of streams that may read next.
     var place: Int?
-    /// It was woken by news, and its task has not run yet.
+    /// The stream's task was woken by an event and has not run yet.
     var wasWoken = false
-    /// It waits for its body, and takes whatever comes of it.
+    /// The stream's task waits for the body, and takes every piece.
     var readsBody = false
-    /// The answer has come to its end.
+    /// The response is complete.
     var isComplete = false
     var hasSentAll: Bool
-    /// It carries another protocol, for whoever waits on `slot` to read or to write; see `HTTP2Tunnel`.
+    /// The stream carries another protocol; its tasks wait on `slot` to read and to write. See `HTTP2Tunnel`.
     var isTunnel = false
-    /// The codec knows it no more.
+    /// The codec does not know the stream any more.
     var isOver = false
-    /// What the peer may have on its way, and what was taken of it in all.
+    /// The receive window, and the number of bytes consumed so far.
     var window: Int32
     var taken: Int64 = 0
 
@@ -42,33 +42,33 @@ final class HTTP2Stream: @unchecked Sendable {
     }
 }
 
-/// What has arrived for a stream and was not taken. Bounded by its window, its limits on heads and their number.
+/// What has arrived for a stream and was not taken. Bounded by the stream's window and by the limits on heads.
 struct HTTP2Inbox {
     var informational: [HTTP1ResponseHead] = []
     var head: HTTP1ResponseHead?
     var chunks: [Chunk] = []
     var trailers: Headers?
     var failure: HTTP2Failure?
-    /// Bytes of the request's body that have gone out.
+    /// The bytes of the request's body that were sent.
     var sent = 0
     var hasSentAll = false
-    /// Of the response, without frames.
+    /// The length of the response's body pieces, without framing.
     var dataCount = 0
 }
 
-/// Why a stream comes to no good end.
+/// The reason why a stream fails.
 enum HTTP2Failure: Sendable {
     case io(IOFailure)
     case wire(WireViolation)
     /// The peer closed the connection.
     case closed
-    /// Nothing was heard from it, though it was asked.
+    /// The peer did not answer a PING in time.
     case unanswered
-    /// The peer ended the stream.
+    /// The peer reset the stream.
     case reset(HTTP2ErrorCode)
-    /// The peer has not looked at the request, and will not.
+    /// The peer has not processed the request, and will not.
     case unprocessed
-    /// The peer closes the connection because we ask too much of it.
+    /// The peer closes the connection because of too many requests.
     case calm
 
     func loadError(_ phase: LoadError.Phase, hasBegun: Bool) -> LoadError {

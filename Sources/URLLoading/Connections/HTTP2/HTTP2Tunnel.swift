@@ -1,11 +1,11 @@
-// A stream of a shared connection as a two-way flow of bytes: its DATA frames are what a socket's bytes are, its window
-// is what a socket's buffer is, END_STREAM is an orderly end and RST_STREAM a reset (RFC 8441 5).
+// A stream of a shared connection as a byte stream in both directions: DATA frames carry the bytes, the window acts as
+// the socket buffer, END_STREAM is an orderly end, and RST_STREAM a reset (RFC 8441 §5).
 
 import Synchronization
 import URLLoadingIO
 import URLLoadingWire
 
-/// One task reads, one writes, as with any transport.
+/// Used by one reading and one writing task, as any transport.
 final class HTTP2Tunnel: Transport, @unchecked Sendable {
     let slot: PollSlot
     private let connection: HTTP2Connection
@@ -13,18 +13,18 @@ final class HTTP2Tunnel: Transport, @unchecked Sendable {
     private let pool: ConnectionPool
     private let isClosed = Atomic<Bool>(false)
 
-    // Of whoever reads.
+    // Used by the reading task.
     private var chunks: [Chunk]
     private var next = 0
-    /// Bytes of the next that were taken.
+    /// The bytes taken of the next chunk.
     private var taken = 0
-    /// What the peer may send again.
+    /// The consumed bytes that the window has not been extended by yet.
     private var used = 0
     private var hasEnded: Bool
-    /// Why nothing more comes, if that is no end.
+    /// The failure after which nothing more arrives; nil for an orderly end.
     private(set) var failure: HTTP2Failure?
 
-    /// What may lie with the connection before the peer takes it.
+    /// The limit of bytes queued in the connection for the peer.
     private static let queueSize = 128 * 1024
 
     init(
@@ -90,9 +90,9 @@ final class HTTP2Tunnel: Transport, @unchecked Sendable {
 
     func hasPendingInput(askingKernel: Bool) -> Bool { next < chunks.count || connection.view(stream).hasNews }
 
-    // MARK: Its end
+    // MARK: The end
 
-    /// Something of it still waits for whoever writes, or for the peer's window.
+    /// Whether bytes still wait for the writer, or for the peer's window.
     var holdsUnsent: Bool {
         let view = connection.view(stream)
         return view.failure == nil && view.queued > 0

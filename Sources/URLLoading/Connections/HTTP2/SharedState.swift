@@ -1,48 +1,50 @@
-// Which load gets a place on which shared connection: a pure machine like `PoolState`, beside it. A load to an origin
-// that may speak HTTP/2 asks here first; what turns out to speak HTTP/1 is left to the pool, and remembered.
+// Assigns stream slots on shared connections to loads: a pure state machine beside `PoolState`. A load to an origin
+// that may speak HTTP/2 asks here first; origins that turn out to speak HTTP/1 are remembered, and left to the pool.
 //
-// While one load connects to an origin nobody knows, the others wait: most likely all of them fit on what it makes.
+// While the first load connects to an unknown origin, the others wait, because most likely one connection serves them
+// all.
 //
-// Invariant: if a load waits, somebody connects, or there are as many connections as there may be, or one whose turn it
-// is has not asked again yet. So every transition that takes a connection away, or adds places, calls those who can go
-// on with that; and who was called and did not need it passes it on.
+// Invariant: if a load waits, then an attempt is running, or the number of connections is at its limit, or a called
+// waiter has not asked again yet. Each transition that removes a connection or adds slots therefore calls waiters, and
+// a called waiter that does not need its turn passes it on.
 
 import URLLoadingIO
 
 struct SharedState<Connection: AnyObject & Sendable>: Sendable {
-    /// A load that waits for a connection to be made, or for a place. Reached only under the pool's lock.
+    /// A load that waits for a connection or for a slot. Accessed only under the pool's lock.
     final class Waiter: @unchecked Sendable {
         let slot: PollSlot
         let priority: UInt8
-        /// It is its turn: it asks again, before those who come now.
+        /// The waiter was called: it asks again, before newer loads.
         var isCalled = false
-        /// What was waited for has failed: it connects by itself, beside others.
+        /// The attempt it waited for has failed: it connects by itself, beside other loads.
         var isAlone = false
         init(slot: PollSlot, priority: UInt8) { (self.slot, self.priority) = (slot, priority) }
     }
 
     enum Lease {
-        /// The place on it is taken.
+        /// A slot on the connection has been taken.
         case use(Connection)
         case connect
-        /// It speaks HTTP/1.
+        /// The origin speaks HTTP/1.
         case alone
         case wait(Waiter)
     }
 
     private struct Host {
-        /// Those that take streams: what is retired is none of them, though its last streams go on.
+        /// The connections that accept streams; a retired one is not included, although its last streams continue.
         var connections: [Connection] = []
         var connecting = 0
         var waiting: [Waiter] = []
         var isEmpty: Bool { connections.isEmpty && connecting == 0 && waiting.isEmpty }
     }
     private var hosts: [Route: Host] = [:]
-    /// Origins that chose HTTP/1 when they could choose.
+    /// Origins that chose HTTP/1 when HTTP/2 was offered.
     private var speakHTTP1: Set<Route> = []
-    /// Origins that want HTTP/1.1 though they chose HTTP/2 (HTTP_1_1_REQUIRED, RFC 9113 §7): they are not asked again.
+    /// Origins that demand HTTP/1.1 after choosing HTTP/2 (HTTP_1_1_REQUIRED, RFC 9113 §7): HTTP/2 is not offered
+    /// again.
     private(set) var requireHTTP1: Set<Route> = []
-    /// Other routes that a connection serves as well, and those that were told to have their own.
+    /// The further routes that a connection serves, and the routes whose server has rejected shared connections.
     private var aliases: [ObjectIdentifier: [Route]] = [:]
     private var loners: Set<Route> = []
     private let perHost: Int
@@ -50,10 +52,11 @@ struct SharedState<Connection: AnyObject & Sendable>: Sendable {
 
     init(perHost: Int) { self.perHost = max(1, perHost) }
 
+    /// Leases a slot.
     /// - Parameters:
-    ///   - waiter: of a load that has waited already.
-    ///   - suits: whether a load would rather have this connection than a new one.
-    ///   - enter: takes a place on a connection, if it has one.
+    ///   - waiter: the waiter of a load that has waited before; nil for a new load.
+    ///   - suits: whether the load prefers this connection to a new one.
+    ///   - enter: takes a slot on a connection, if one is free.
     mutating func lease(
         _ route: Route, after waiter: Waiter?, suits: (Connection) -> Bool = { _ in true }, enter: (Connection) -> Bool,
         makeWaiter: () -> Waiter
@@ -71,28 +74,28 @@ struct SharedState<Connection: AnyObject & Sendable>: Sendable {
             if host.connecting == 0, let free = host.connections.first(where: enter) { return .use(free) }
         }
         let new = makeWaiter()
-        // Whose turn it was already is the first of his kind again.
+        // A waiter that was already called is requeued ahead of others of equal priority.
         let place = host.waiting.firstIndex { waiter == nil ? $0.priority < new.priority : $0.priority <= new.priority }
         host.waiting.insert(new, at: place ?? host.waiting.endIndex)
         return .wait(new)
     }
 
-    /// The attempt has ended with a connection that others may share. Returns whom to wake.
+    /// The attempt has made a shared connection. Returns the waiters to wake.
     mutating func connected(_ connection: Connection, _ route: Route) -> [Waiter] {
         hosts[route, default: Host()].connections.append(connection)
         speakHTTP1.remove(route)
         return ended(route) { _ in }
     }
 
-    /// It has ended with one that speaks HTTP/1: nobody waits any more.
+    /// The attempt has made an HTTP/1 connection: all waiters are released.
     mutating func connectedAlone(_ route: Route) -> [Waiter] {
         if speakHTTP1.count >= Self.mostRemembered { speakHTTP1.removeAll() }
         speakHTTP1.insert(route)
         return ended(route) { _ in }
     }
 
-    /// It has failed. One load's failure is not the others': they try by themselves, as many at a time as there may be
-    /// connections.
+    /// The attempt has failed. The failure may concern that load only, so waiters connect by themselves, up to the
+    /// limit of connections.
     mutating func failedToConnect(_ route: Route, isOwnFault: Bool) -> [Waiter] {
         guard let host = hosts[route] else { return [] }
         hosts[route]?.connecting -= 1
@@ -100,7 +103,7 @@ struct SharedState<Connection: AnyObject & Sendable>: Sendable {
             ? next(route, perHost - host.connections.count - host.connecting + 1) { $0.isAlone = true } : next(route)
     }
 
-    /// The server of a route says so. Who waits for a place there has to go elsewhere.
+    /// The server demands HTTP/1.1: the waiters of the route are released.
     mutating func requiresHTTP1(_ route: Route) -> [Waiter] {
         if requireHTTP1.count >= Self.mostRemembered { requireHTTP1.removeAll() }
         requireHTTP1.insert(route)
@@ -123,13 +126,13 @@ struct SharedState<Connection: AnyObject & Sendable>: Sendable {
         return waiting
     }
 
-    /// A connection the route did not ask for by `.connect`.
+    /// Adds a connection that was not requested by `.connect`.
     mutating func add(_ connection: Connection, _ route: Route) -> [Waiter] {
         hosts[route, default: Host()].connecting += 1
         return connected(connection, route)
     }
 
-    /// Places have become free, or a turn was not used.
+    /// Calls the next waiters, because slots have become free, or a turn was not used.
     mutating func next(_ route: Route, _ count: Int = 1, _ change: (Waiter) -> Void = { _ in }) -> [Waiter] {
         guard var host = hosts[route] else { return [] }
         defer { hosts[route] = host.isEmpty ? nil : host }
@@ -143,13 +146,13 @@ struct SharedState<Connection: AnyObject & Sendable>: Sendable {
         return called
     }
 
-    /// Who was called has found a place: if there may be another connection, it is the next one's to make.
+    /// A called waiter has found a slot: if another connection is allowed, the next waiter makes it.
     mutating func passOn(_ route: Route) -> [Waiter] {
         guard let host = hosts[route], host.connecting == 0, host.connections.count < perHost else { return [] }
         return next(route)
     }
 
-    /// A waiting load goes away.
+    /// A waiter gives up.
     mutating func abandon(_ waiter: Waiter, _ route: Route) -> [Waiter] {
         if waiter.isCalled { return next(route) }
         hosts[route]?.waiting.removeAll { $0 === waiter }
@@ -157,7 +160,7 @@ struct SharedState<Connection: AnyObject & Sendable>: Sendable {
         return []
     }
 
-    /// It takes no more streams, or is no more. Its place is another's to fill.
+    /// Removes a connection that is closed or accepts no more streams. A waiter may make another.
     mutating func remove(_ connection: Connection, _ route: Route) -> [Waiter] {
         ([route] + (aliases.removeValue(forKey: ObjectIdentifier(connection)) ?? [])).flatMap { drop(connection, $0) }
     }
@@ -171,12 +174,12 @@ struct SharedState<Connection: AnyObject & Sendable>: Sendable {
 
     // MARK: Coalescing (RFC 9113 9.1.1)
 
-    /// Whether connections of others may serve a route; once its server has said no (421), they may not.
+    /// Whether connections of other routes may serve this one; not after its server has rejected one (421).
     func mayCoalesce(_ route: Route) -> Bool { !loners.contains(route) }
 
-    /// The attempt to connect has ended with a connection of another route that serves this one as well.
+    /// The attempt has ended with a connection of another route that serves this one as well.
     mutating func coalesced(_ connection: Connection, of owner: Route, _ route: Route) -> [Waiter] {
-        // It may have gone in this moment.
+        // The connection may have been removed since.
         guard hosts[owner]?.connections.contains(where: { $0 === connection }) == true else {
             return ended(route) { _ in }
         }
@@ -184,7 +187,7 @@ struct SharedState<Connection: AnyObject & Sendable>: Sendable {
         return connected(connection, route)
     }
 
-    /// Its server did not want that.
+    /// The server has rejected requests for this route on the connection.
     mutating func part(_ connection: Connection, from route: Route) -> [Waiter] {
         if loners.count >= Self.mostRemembered { loners.removeAll() }
         loners.insert(route)
@@ -192,12 +195,12 @@ struct SharedState<Connection: AnyObject & Sendable>: Sendable {
         return drop(connection, route)
     }
 
-    /// So many places on a connection have become free.
+    /// A number of slots on a connection have become free.
     mutating func placeIsFree(_ connection: Connection, _ route: Route, _ count: Int = 1) -> [Waiter] {
         next(route, count) + (aliases[ObjectIdentifier(connection)] ?? []).flatMap { next($0, count) }
     }
 
-    /// Takes out every connection of which this is true. Returns whom to wake as well.
+    /// Removes every connection that matches. Returns the removed ones, and the waiters to wake.
     mutating func removeAll(where isUnwanted: (Connection) -> Bool) -> (removed: [Connection], woken: [Waiter]) {
         let removed = connections.filter(isUnwanted)
         var woken: [Waiter] = []
@@ -210,14 +213,14 @@ struct SharedState<Connection: AnyObject & Sendable>: Sendable {
 
     mutating func drain() { isDraining = true }
 
-    /// Each once, though it may serve several routes.
+    /// All connections, each once even if it serves several routes.
     var connections: [Connection] {
         var seen: Set<ObjectIdentifier> = []
         return hosts.values.flatMap(\.connections).filter { seen.insert(ObjectIdentifier($0)).inserted }
     }
     func connections(to route: Route) -> [Connection] { hosts[route]?.connections ?? [] }
     var isEmpty: Bool { hosts.isEmpty }
-    /// Not fewer than there are: what serves several routes counts for each.
+    /// An upper bound of the number of connections: one that serves several routes counts for each.
     var mostConnections: Int { hosts.values.reduce(0) { $0 + $1.connections.count } }
     func waiting(_ route: Route) -> Int { hosts[route]?.waiting.count ?? 0 }
     func connecting(_ route: Route) -> Int { hosts[route]?.connecting ?? 0 }

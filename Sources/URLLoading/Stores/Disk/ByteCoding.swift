@@ -1,5 +1,5 @@
-// Numbers and texts as bytes and back: for what is written to a disk and read again by another version of us, or
-// after the disk had its way with it. A reader answers `nil` to whatever does not fit.
+// Encodes numbers and texts as bytes and decodes them, for files that may be read by another version of the library, or
+// after damage. The reader returns `nil` for invalid data.
 
 struct ByteWriter: Sendable {
     private(set) var bytes: [UInt8] = []
@@ -34,7 +34,7 @@ struct ByteReader {
     }
     mutating func double() -> Double? { number(UInt64.self).map { Double(bitPattern: $0) } }
     mutating func flag() -> Bool? { number(UInt8.self).map { $0 != 0 } }
-    /// Valid as long as what is read from.
+    /// Returns a length-prefixed part, valid as long as the underlying buffer.
     mutating func raw() -> UnsafeRawBufferPointer? {
         guard let count = number(UInt32.self), bytes.count - offset >= Int(count) else { return nil }
         defer { offset += Int(count) }
@@ -43,8 +43,8 @@ struct ByteReader {
     mutating func text() -> String? { raw().map { String(decoding: $0, as: UTF8.self) } }
 }
 
-/// A hash that is the same in every process: what lies on disk is found by it. Nothing trusts it: whoever finds
-/// something by it compares the rest.
+/// A hash that is equal in every process, for lookups on disk. Collisions are possible, so every lookup also compares
+/// the key.
 struct StableHash: Sendable {
     private var value: UInt64 = 0x9E37_79B9_7F4A_7C15
 
@@ -86,7 +86,7 @@ extension CacheKey {
 }
 
 extension StoredResponse {
-    /// Tells variants of a key apart, whatever the order of their fields.
+    /// Distinguishes the variants of a key, independently of the order of their fields.
     var variantHash: Int64 {
         var hash = StableHash()
         for name in varying.keys.sorted() {

@@ -1,5 +1,5 @@
-// What can still be had from a database that is damaged somewhere. Each row is looked for by itself: a page that
-// cannot be read takes only its own rows along.
+// Reads the undamaged rows of a damaged database. Each row is read separately, so that an unreadable page loses only
+// its own rows.
 
 import URLLoadingIO
 
@@ -8,19 +8,19 @@ final class DamagedTables {
 
     init(_ database: Database) { self.database = database }
 
-    /// SQLite reads nothing of a file that is shorter than its head says: it gets the length, and no content
+    /// Extends a truncated file to the length in its header, because SQLite reads nothing from a file that is shorter
     /// (https://www.sqlite.org/fileformat2.html, 1.3).
     static func lengthen(_ path: String) {
         guard let (file, size) = try? FileWriter.reopen(path), let head = try? file.content(upTo: 32) else { return }
         let page = Int64(head[16]) << 8 | Int64(head[17])
         let count = head[28..<32].reduce(Int64(0)) { $0 << 8 | Int64($1) }
         let length = (page == 1 ? 65_536 : page) * count
-        // A head that is damaged itself may say anything.
+        // The header may be damaged as well.
         guard length > size, length < 64 << 30 else { return }
         try? file.truncate(to: length)
     }
 
-    /// 0 if not even that can be read.
+    /// The last row number; 0 if it cannot be read.
     var lastRow: Int64 {
         number("SELECT max(seq) FROM entry") ?? number("SELECT seq FROM sqlite_sequence WHERE name = 'entry'") ?? 0
     }

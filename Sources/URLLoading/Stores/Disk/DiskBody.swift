@@ -1,5 +1,5 @@
-// A body in a file, read by blocks and judged by their sums before anybody gets a byte. The open file stays readable
-// when its name is gone.
+// A body in a file. It is read in blocks, and a block is delivered only after its checksum was verified. The open file
+// stays readable after its removal.
 
 import Glibc
 import URLLoadingIO
@@ -10,7 +10,8 @@ final class DiskBody: StoredBody {
     private let sums: [UInt32]
     private let onDamage: @Sendable () -> Void
 
-    /// Throws if the file cannot be opened (`isPassing`: for now), is not there, or not as long as it was. Blocks.
+    /// Throws if the file cannot be opened (`isPassing` for a temporary reason), is missing, or has another length.
+    /// Blocks.
     init(_ head: DiskHead, _ path: String, onDamage: @escaping @Sendable () -> Void) throws(IOFailure) {
         length = head.response.storedLength
         sums = head.sums
@@ -27,7 +28,7 @@ final class DiskBody: StoredBody {
         guard wanted > 0 else { return Chunk(copying: UnsafeRawBufferPointer(start: nil, count: 0)) }
         let size = Int64(BlockSums.blockSize)
         let first = offset / size
-        // Whole blocks only can be judged: the last one wanted is cut off unless it is the first.
+        // Only whole blocks can be verified: the last block is left for the next read, unless it is also the first.
         let end = min(max((offset + wanted) / size, first + 1), first + 16)
         guard let storage = blocks(first..<end) else {
             onDamage()

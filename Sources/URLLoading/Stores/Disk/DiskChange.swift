@@ -1,24 +1,24 @@
-// One transaction: what it does, and what is to be done when it is through.
+// One transaction: its changes, and the work that follows its commit.
 
 import URLLoadingIO
 
 struct DiskChange {
     private(set) var stored: [DiskEntry] = []
-    /// Files that no row names any more.
+    /// Files that no row refers to any more.
     private(set) var files: [String] = []
     private(set) var hashes: Set<Int64> = []
     /// Hashes that no row has any more.
     private(set) var goneHashes: Set<Int64> = []
     private(set) var known: DiskTables.State
     private(set) var seen: Int64
-    /// Others have changed something since we looked.
+    /// Another process has changed the database since the last look.
     private(set) var isForeign = false
     let epoch: Int
 
     private let capacity: Int64
     private let pending: [Int64: DiskEntry]
     private let touches: [Int64: (hash: Int64, moment: Int64)]
-    /// Those of them that are written down.
+    /// The touches that were written.
     private(set) var touched: [Int64: (hash: Int64, moment: Int64)] = [:]
     private var difference: Int64 = 0
 
@@ -32,7 +32,7 @@ struct DiskChange {
     }
 
     mutating func apply(_ batch: [DiskOperation], _ tables: DiskTables) throws(DatabaseFailure) {
-        // A second try begins anew.
+        // A retry starts from the state before the transaction.
         let base = self
         do throws(DatabaseFailure) {
             try begin(tables)
@@ -65,20 +65,21 @@ struct DiskChange {
     }
 
     private mutating func store(_ entry: DiskEntry, _ tables: DiskTables) throws(DatabaseFailure) {
-        // Removed meanwhile, or its file could not be written.
+        // The response was removed meanwhile, or its file could not be written.
         guard pending[entry.response.id] === entry, entry.file?.hasFailed != true else { return }
         var sums = BlockSums()
         entry.body?.withUnsafeBytes { sums.add($0) }
         let all = entry.file?.finishSums() ?? sums.finish()
         if let file = entry.file, file.length != entry.response.storedLength { return file.fail() }
         let variant = entry.response.variantHash
-        // The beginning of a newer one is worth less than the whole of an older one.
+        // A newer partial response is worth less than an older complete one.
         if !entry.response.isWhole, try tables.hasWhole(hash: entry.hash, variant: variant) { return }
         try delete(.variant(hash: entry.hash, variant: variant), tables)
         let head = DiskHead(entry.response, file: entry.file?.name, sums: all)
         let row = try tables.insert(head, hash: entry.hash, body: entry.body, used: DiskStorage.now())
         difference += row.size
-        // Those of a key are read together: what varies with every request must not make each look-up slower.
+        // The rows of a key are read together, so their number is limited: a response that varies with every request
+        // must not slow each lookup.
         let siblings = try tables.rows(.key(entry.hash))
         if siblings.count > MemoryTable.mostVariants {
             try delete(siblings.sorted { $0.seq < $1.seq }.dropLast(MemoryTable.mostVariants), tables)
@@ -118,7 +119,7 @@ struct DiskChange {
         touched = touches
     }
 
-    /// When it is too much, a twentieth more than must go goes, so that this is not done every time.
+    /// Evicts down to 95 % of the capacity, so that not every transaction evicts.
     private mutating func keepCapacity(_ tables: DiskTables) throws(DatabaseFailure) {
         guard known.total + difference > capacity else { return }
         try evict(to: capacity - capacity / 20, tables)
@@ -133,7 +134,7 @@ struct DiskChange {
         }
     }
 
-    /// Others may have been here since we looked.
+    /// Reads the changes of other processes since the last look.
     private mutating func begin(_ tables: DiskTables) throws(DatabaseFailure) {
         let now = try tables.state()
         guard now.changes != known.changes else { return }

@@ -1,17 +1,17 @@
-// A body that is being written to a file. Only the lane touches it, but for `hasFailed`.
+// A body being written to a file. Accessed by the lane only, except for `hasFailed`.
 
 import Synchronization
 import URLLoadingIO
 
 final class DiskFile: @unchecked Sendable {
-    /// Letters and digits, random: what it is called by the time it is whole.
+    /// The final name of the file: random letters and digits.
     private(set) var name = ""
     private(set) var length: Int64 = 0
     private var writer: FileWriter?
     private var sums = BlockSums()
     private let failed = Atomic<Bool>(false)
 
-    /// Whoever brings more may stop.
+    /// Whether writing has failed, so that the writer may stop.
     var hasFailed: Bool { failed.load(ordering: .acquiring) }
     func fail() {
         failed.store(true, ordering: .releasing)
@@ -28,14 +28,14 @@ final class DiskFile: @unchecked Sendable {
 
     private func opened(_ paths: DiskPaths) throws(IOFailure) -> FileWriter {
         if let writer { return writer }
-        // The folder is chosen first, and the name says which it is.
+        // The folder is chosen first, and is a prefix of the name.
         let letters = Array("abcdefghijklmnopqrstuvwxyz012345".utf8)
         let prefix = String(decoding: [letters[Int.random(in: 0..<32)], letters[Int.random(in: 0..<8)]], as: UTF8.self)
         let folder = paths.folder(of: prefix)
         try PrivateFolder.make(folder)
         while true {
             let made = try FileWriter.create(in: folder, prefix: prefix)
-            // Whoever sweeps up may have been faster: what is claimed is not swept.
+            // A sweep may already have removed the new file; a claimed file is not swept.
             guard made.claim() else { continue }
             name = made.path.split(separator: "/").last.map(String.init) ?? ""
             writer = made
@@ -43,7 +43,7 @@ final class DiskFile: @unchecked Sendable {
         }
     }
 
-    /// From now on a row says that it is there.
+    /// Keeps the file, because a row refers to it now.
     func keep() {
         writer?.keep()
         writer?.unclaim()

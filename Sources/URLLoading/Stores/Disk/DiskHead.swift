@@ -1,17 +1,17 @@
-// A head as it lies in its row: all that must be right for a response to be right, under one checksum. What else the
-// row has is for finding and sorting, and believed by nobody.
+// The stored form of a response's head. One checksum protects everything that determines the response; the other
+// columns of the row serve lookup and sorting, and are not trusted.
 
 import URLLoadingIO
 import URLLoadingWire
 
 struct DiskHead: Sendable {
     var response: StoredResponse
-    /// Where the body is; `nil`: in a row of its own.
+    /// The name of the body's file; `nil` if the body is in a row.
     var file: String?
-    /// Of its blocks.
+    /// The checksums of the body's blocks.
     var sums: [UInt32]
 
-    /// Heads of format 1 do not say where the response came from.
+    /// Format 1 does not contain the source of the response.
     private static let formats: ClosedRange<UInt8> = 1...2
 
     // MARK: Writing
@@ -74,7 +74,7 @@ struct DiskHead: Sendable {
 
     // MARK: Reading
 
-    /// `nil` for what was not written by `bytes`, or is not what it wrote any more.
+    /// Fails for bytes that were not written by `bytes`, or are damaged.
     init?(_ bytes: UnsafeRawBufferPointer) {
         guard bytes.count > 4 else { return nil }
         let content = UnsafeRawBufferPointer(rebasing: bytes.dropLast(4))
@@ -93,7 +93,7 @@ struct DiskHead: Sendable {
             guard let source = Self.source(&reader) else { return nil }
             response.source = source
         }
-        // What is said to be there can be judged, to the last byte.
+        // The checksums must cover the complete body.
         guard reader.isAtEnd, BlockSums.count(response.storedLength) == Int64(sums.count), Self.isName(file) else {
             return nil
         }
@@ -108,7 +108,7 @@ struct DiskHead: Sendable {
         self.sums = sums
     }
 
-    /// A name that leads nowhere but into the folder of the bodies.
+    /// Whether a name is safe: it cannot refer to a file outside of the bodies' folder.
     private static func isName(_ file: String) -> Bool {
         file.utf8.allSatisfy {
             ("a"..."z").contains(Character(UnicodeScalar($0))) || ("0"..."9").contains(Character(UnicodeScalar($0)))

@@ -1,29 +1,29 @@
-// What is to be done to the disk, in order, by one thread at a time. A value behind its own lock.
+// The queue of disk operations, which one thread carries out in order. A value behind its own lock.
 
 import URLLoadingIO
 
 struct DiskLane: Sendable {
     private var queue: [DiskOperation] = []
-    /// A thread is at it.
+    /// A thread is processing the queue.
     var isRunning = false
-    /// Somebody waits: no more is gathered.
+    /// A caller waits for the queue, so the next batch starts at once.
     var isUrgent = false
-    /// Those who wait for the queue to become shorter.
+    /// The tasks that wait for the queue to become shorter.
     var waiters: [PollSlot] = []
-    /// Until then nothing new is taken: the disk was full (`Poller.coarseNow`).
+    /// The time until which nothing is stored because the disk was full (`Poller.coarseNow`).
     var resumes: Int64 = .min
 
-    /// Transactions that failed, one after another.
+    /// The number of consecutive failed transactions.
     var failures = 0
 
-    /// A transaction should not be longer than this: others wait for it.
+    /// The limit of a transaction, because other processes wait for its end.
     private static let mostOperations = 256
     private static let mostBytes = 2 << 20
 
     var isEmpty: Bool { queue.isEmpty }
 
     mutating func add(_ operation: DiskOperation) { queue.append(operation) }
-    /// Those that must be tried again, before all others.
+    /// Puts operations to retry before all others.
     mutating func putBack(_ operations: [DiskOperation]) { queue.insert(contentsOf: operations, at: 0) }
 
     mutating func takeBatch() -> [DiskOperation] {

@@ -1,21 +1,21 @@
-// What lies where in a cache's directory.
+// The files in a cache's directory.
 
 import URLLoadingIO
 
 struct DiskPaths: Sendable {
     let folder: String
     var database: String { folder + "/cache.sqlite" }
-    /// One damaged database is kept for whoever wants to look at it.
+    /// The last damaged database, kept for inspection.
     var damaged: String { folder + "/cache.sqlite.damaged" }
-    /// Held while a database is opened, made, written to or set aside, and while its log is moved.
+    /// Held while a database is opened, created, written, or set aside, and during a checkpoint.
     var lock: String { folder + "/cache.lock" }
     var bodies: String { folder + "/bodies" }
 
-    /// The folder a body is in: the first two letters of its name, so that no folder has too many.
+    /// The folder of a body: the first two letters of its name, so that no folder has too many files.
     func folder(of name: String) -> String { bodies + "/" + name.prefix(2) }
     func body(_ name: String) -> String { folder(of: name) + "/" + name }
 
-    /// All that belongs to a database.
+    /// The suffixes of the files of a database.
     static let parts = ["", "-wal", "-shm"]
 
     func makeFolders() throws(IOFailure) {

@@ -2,17 +2,16 @@ import FoundationEssentials
 import Synchronization
 import URLLoadingIO
 
-/// One storage for a directory, whoever asks for it in this process: two would hide from each other what they are
-/// about to do.
+/// Shares one storage of a directory within the process: two storages would not see each other's pending changes.
 enum DiskRegistry {
     private struct Weak: Sendable {
         weak var storage: DiskStorage?
     }
     private static let storages = Lock<[String: Weak]>([:])
 
-    /// The storage of a directory; the capacities said last hold.
+    /// Returns the storage of a directory; the most recently given capacities apply.
     static func storage(_ directory: URL, capacity: Int64, maximumEntry: Int64) -> DiskStorage {
-        // As it was given: of two spellings one goes through a link, which a storage does not take.
+        // The path is not resolved: a path through a link is another storage, which refuses the link.
         let name = path(directory)
         let (storage, isNew) = storages.withLock { storages in
             if let storage = storages[name]?.storage { return (storage, false) }

@@ -1,15 +1,15 @@
-// What a disk storage knows without asking the disk. A value behind one lock: which keys there may be, what is on its
-// way there, and what is to go and must not be found any more.
+// The in-memory state of a disk storage, as a value behind one lock: the keys that may exist, pending writes, and
+// pending removals, whose entries must not be found any more.
 
 import URLLoadingIO
 
-/// A response on its way to the disk. It is found from the moment it is whole.
+/// A response that is being written. It is found as soon as it is complete.
 final class DiskEntry: Sendable {
     let response: StoredResponse
     let hash: Int64
-    /// A small body.
+    /// The body, if it is small.
     let body: Chunk?
-    /// A large one.
+    /// The file of a large body.
     let file: DiskFile?
 
     init(_ response: StoredResponse, body: Chunk?, file: DiskFile?) {
@@ -28,47 +28,47 @@ struct DiskState: Sendable {
         /// There is no database, and nothing to store yet.
         case absent
         case open
-        /// It cannot be had: nothing is kept there.
+        /// The database cannot be used; nothing is stored.
         case failed
     }
     var phase = Phase.unopened
     var capacity: Int64
     var maximumEntry: Int64
 
-    // MARK: What there is
+    // MARK: Known content
 
-    /// Of all keys there are, and some there were.
+    /// The hashes of all existing keys, and of some removed ones.
     var index: Set<Int64> = []
-    /// The last row we have seen, and the state the database was in.
+    /// The last row and the database state that were seen.
     var seen: Int64 = 0
     var known = DiskTables.State(total: 0, changes: 0)
-    /// When we looked last whether others have changed it (`csys_now_coarse`).
+    /// The time of the last check for changes of other processes (`csys_now_coarse`).
     var looked: Int64 = .min / 2
-    /// Grows with each change of others that we have seen.
+    /// Incremented with each change of another process that was seen.
     var epoch = 0
-    /// Grow with each change of a key, of some keys together: who remembers what he found knows by them whether it still
-    /// holds.
+    /// Incremented with each change of a key; several keys share a counter. A cached lookup is valid while the counter
+    /// is unchanged.
     private var revisions = [Int](repeating: 0, count: 64)
-    /// Grows when the database is another one: connections to the old are of no use.
+    /// Incremented when the database is replaced; connections to the old one are discarded.
     var generation = 0
 
-    // MARK: What is on its way
+    // MARK: Pending changes
 
     var open = OpenWrites()
     private(set) var pending: [Int64: DiskEntry] = [:]
     private var pendingByKey: [CacheKey: [DiskEntry]] = [:]
-    /// Heads that replace those in the rows.
+    /// Heads that replace those in rows.
     private var updates: [Int64: (response: StoredResponse, count: Int)] = [:]
-    /// Removals that the database has not heard of.
+    /// Removals that are not in the database yet.
     private var hiddenIDs: [Int64: Int] = [:]
     private var hiddenKeys: [Int64: Int] = [:]
     private var hiddenVariants: [Variant: Int] = [:]
     private var hiddenSince: [Double] = []
-    /// What was used, and is not written down yet; and whether that was asked for.
+    /// The uses that are not written yet, and whether a write is queued.
     var touches: [Int64: (hash: Int64, moment: Int64)] = [:]
     var isTouching = false
 
-    /// The responses of a key that replace each other.
+    /// Identifies the responses of a key that replace each other.
     private struct Variant: Hashable, Sendable {
         let hash: Int64
         let variant: Int64
@@ -79,8 +79,8 @@ struct DiskState: Sendable {
         self.maximumEntry = maximumEntry
     }
 
-    /// What has to be known besides the rows; taken before they are read, so that what gets there meanwhile is found
-    /// here or there.
+    /// The pending changes to a key. Taken before the rows are read, so that a change that is written meanwhile appears
+    /// in at least one of the two.
     struct Overlay: Sendable {
         var pending: [StoredResponse] = []
         var updates: [Int64: StoredResponse] = [:]
@@ -141,7 +141,7 @@ struct DiskState: Sendable {
         pendingByKey[entry.response.key, default: []].insert(entry, at: 0)
     }
 
-    /// It is in its row, or given up.
+    /// Removes an entry that is in its row, or was given up.
     mutating func settle(_ entry: DiskEntry) {
         pending[entry.response.id] = nil
         pendingByKey[entry.response.key]?.removeAll { $0 === entry }
@@ -157,9 +157,9 @@ struct DiskState: Sendable {
         updates[id] = update.count > 1 ? (update.response, update.count - 1) : nil
     }
 
-    /// Hides what a removal is to remove. A response on its way to the disk has replaced what is there already; when it is
-    /// removed before it is in its row, that must not come back.
-    /// - Returns: the removals of what was replaced.
+    /// Hides the responses of a pending removal. A pending response has replaced earlier ones on disk; if it is removed
+    /// before it is written, they must not be found again.
+    /// - Returns: the removals of the replaced responses.
     mutating func hide(_ removal: DiskOperation.Removal) -> [DiskOperation.Removal] {
         switch removal {
         case .one(let hash, let id):
@@ -187,8 +187,8 @@ struct DiskState: Sendable {
         for entry in entries {
             let isNewest = pendingByKey[entry.response.key]?.contains { $0 === entry } == true
             settle(entry)
-            // The beginning of a newer one has not replaced the whole of an older one. Where a newer response is on its way
-            // behind this one, its row replaces all that this one has replaced, and must not be removed.
+            // A newer partial response has not replaced an older complete one. If a newer response is pending behind
+            // this one, its row replaces the same responses and must not be removed.
             guard entry.response.isWhole, isNewest else { continue }
             let replaced = DiskOperation.Removal.variant(hash: entry.hash, variant: entry.response.variantHash)
             removals.append(replaced)
@@ -210,37 +210,37 @@ struct DiskState: Sendable {
     }
 }
 
-/// What the lane is asked to do, in order.
+/// An operation of the lane, in order.
 enum DiskOperation: Sendable {
     case write(DiskFile, Chunk)
-    /// Begins a file with what another has.
+    /// Begins a file with the stored part of another response.
     case copy(DiskFile, StoredResponse)
     case commit(DiskEntry)
     case update(StoredResponse)
     case remove(Removal)
-    /// Writes down what was used.
+    /// Writes the pending times of use.
     case touch
-    /// Opens the database, and makes it unless it is there.
+    /// Opens the database, and creates it if it is missing.
     case open
-    /// Looks whether others have changed it.
+    /// Checks for changes of other processes.
     case look
-    /// Brings what was written ahead to where it belongs.
+    /// Moves the content of the write-ahead log to the database.
     case checkpoint
-    /// Keeps the capacity.
+    /// Evicts down to the capacity.
     case shrink
-    /// The database is damaged: the one with this identity.
+    /// Replaces the damaged database with this identity.
     case setAside(PathIdentity)
-    /// Removes files of a folder that no row knows.
+    /// Removes the files of these folders that no row refers to.
     case sweep([String])
-    /// Says that all before it is done.
+    /// Signals that all earlier operations are done.
     case barrier(ThreadSignal)
 
     enum Removal: Sendable {
         case one(hash: Int64, id: Int64)
         case key(hash: Int64, CacheKey)
-        /// The one of a key that varies like another.
+        /// Removes the variant of a key.
         case variant(hash: Int64, variant: Int64)
-        /// -infinity: everything.
+        /// Removes responses that arrived at or after a moment; -infinity: all.
         case since(Double)
 
         var hash: Int64? {
@@ -251,7 +251,7 @@ enum DiskOperation: Sendable {
         }
     }
 
-    /// Bytes that it keeps in memory until it is done.
+    /// The memory that the operation holds until it is done, in bytes.
     var size: Int {
         switch self {
         case .write(_, let chunk): chunk.storage.capacity

@@ -1,6 +1,6 @@
-// The lane: one thread takes what is to be done, some at a time. Files are written first, then all rows change in one
-// transaction, then what no row names any more is removed: whenever the process ends, a row names a file that is
-// whole, and what is left over is a file that no row names.
+// The lane: one thread carries out the queued operations in batches. It writes files first, then changes all rows in
+// one transaction, then removes files without a row. Whenever the process ends, each row therefore refers to a complete
+// file, and only files without a row are left over.
 
 import Synchronization
 import URLLoadingIO
@@ -8,14 +8,14 @@ import URLLoadingIO
 extension DiskStorage {
     func submit(_ operation: DiskOperation) { begin(enqueue(operation)) }
 
-    /// Changes the state and queues what brings the change to the rows, in one step: with two locks taken one after the
-    /// other, a removal could come behind the commit of a newer response, and remove that.
+    /// Changes the state and queues the operations for the rows in one step. With two separate steps, a removal could
+    /// be queued after the commit of a newer response, and remove that response.
     func submit(_ change: (inout DiskState) -> [DiskOperation]) {
         let work = state.withLock { state in change(&state).map(enqueue) }
         for work in work { begin(work) }
     }
 
-    /// What an operation in the queue wants of the lane's thread.
+    /// The signal that a queued operation gives to the lane's thread.
     private enum Work {
         case starts
         case isUrgent
@@ -44,14 +44,14 @@ extension DiskStorage {
         }
     }
 
-    /// Waits until all that was submitted is done. Blocks; not on the lane's own thread.
+    /// Waits until all submitted operations are done. Blocks; must not run on the lane's own thread.
     func settle() {
         let done = ThreadSignal()
         submit(.barrier(done))
         while !done.wait(nanoseconds: 3_600_000_000_000) {}
     }
 
-    /// The same for so many nanoseconds: who ends must not hang.
+    /// Waits for at most this many nanoseconds, so that the process's exit does not hang.
     func settle(atMost limit: Int64) {
         let done = ThreadSignal()
         submit(.barrier(done))
@@ -60,14 +60,14 @@ extension DiskStorage {
 
     func flush() {
         submit(.touch)
-        // What is in the log hangs together: one wrong bit would cost all behind it.
+        // A wrong bit in the log would lose everything behind it, so a flush moves it to the database.
         submit(.checkpoint)
         settle()
     }
 
     private func work() {
         while true {
-            // One transaction for many costs little more than one for each.
+            // One transaction for many operations costs little more than for one.
             if !lane.withLock({ $0.isUrgent }) { _ = urgency.wait(nanoseconds: 5_000_000) }
             let batch = lane.withLock { lane in
                 lane.isUrgent = false
@@ -96,7 +96,7 @@ extension DiskStorage {
 
     private func perform(_ batch: [DiskOperation]) {
         guard let tables = prepare(for: batch) else {
-            // Somebody is opening it, or there is no descriptor for now: what was to go has to.
+            // The database is being opened by another process, or there is no descriptor: removals must not be lost.
             let isThere = PathIdentity(paths.database) != nil && state.withLock { $0.phase != .failed }
             return giveUp(batch, triesRemovalsAgain: isThere)
         }
@@ -116,7 +116,7 @@ extension DiskStorage {
         }
     }
 
-    /// One transaction, while no other process writes or moves the log (`Database`).
+    /// Runs one transaction under the lock that keeps other processes from writing and from checkpoints (`Database`).
     private func write(to tables: DiskTables, _ work: () throws(DatabaseFailure) -> Void) throws(DatabaseFailure) {
         try locked { () throws(DatabaseFailure) in
             try tables.transaction(work)
@@ -137,7 +137,8 @@ extension DiskStorage {
         try? locked { () throws(DatabaseFailure) in try tables.checkpoint() }
     }
 
-    /// An unsafe method removes what is mostly not there (RFC 9111 §4.4): that costs no transaction.
+    /// Whether a batch removes only responses that do not exist, as most unsafe methods do (RFC 9111 §4.4): no
+    /// transaction is needed.
     private func isNothing(_ batch: [DiskOperation], _ tables: DiskTables) -> Bool {
         batch.allSatisfy { operation in
             guard operation.changesRows else { return true }
@@ -146,7 +147,7 @@ extension DiskStorage {
         }
     }
 
-    /// What is no change of rows.
+    /// Carries out the operations that do not change rows.
     private func aside(_ batch: [DiskOperation], _ tables: DiskTables) {
         for operation in batch {
             switch operation {
@@ -160,11 +161,11 @@ extension DiskStorage {
         }
     }
 
-    /// Room that much was removed from goes back to the file system; at most 512 MiB of it at a time.
+    /// Returns freed space to the file system after a large removal; at most 512 MiB at a time.
     private func giveBack(_ tables: DiskTables) {
         var count = 0
         var hasMore = true
-        // Others may write in between.
+        // The lock is released after each step, so that other processes can write.
         while hasMore, count < 256 {
             hasMore = false
             try? locked { () throws(DatabaseFailure) in hasMore = try tables.giveBack() }
@@ -216,7 +217,7 @@ extension DiskStorage {
                 state.touches[id] = nil
             }
             state.index.formUnion(change.hashes)
-            // Who looked meanwhile may have seen it come back.
+            // A lookup may have seen the key again since.
             for hash in change.goneHashes where state.epoch == change.epoch { state.index.remove(hash) }
             if change.isForeign { state.epoch += 1 }
             state.seen = max(state.seen, change.seen)
@@ -224,7 +225,7 @@ extension DiskStorage {
         }
     }
 
-    // MARK: What can go wrong
+    // MARK: Failures
 
     private func failed(_ batch: [DiskOperation], _ failure: DatabaseFailure, _ tables: DiskTables) {
         switch failure.kind {
@@ -234,7 +235,7 @@ extension DiskStorage {
             isFull(tables)
         case .damaged:
             setAside(tables.identity)
-            // Once more, with the new one.
+            // Retry once with the new database.
             if let tables = writer.withLock({ $0 }) {
                 var change = DiskChange(state.withLock { $0 })
                 if (try? write(to: tables) { () throws(DatabaseFailure) in try change.apply(batch, tables) }) != nil {
@@ -250,11 +251,11 @@ extension DiskStorage {
                 return lane.failures <= 3
             }
         giveUp(batch, triesRemovalsAgain: triesAgain)
-        // What cannot be removed must not be served: nothing of it is, then.
+        // A response whose removal failed must not be served, so the storage stops serving.
         if !triesAgain, batch.contains(where: \.isRemoval) { fail(.init(failure)) }
     }
 
-    /// What was to be stored is not. What was to be removed stays hidden, and is tried again if others were in the way.
+    /// Drops the writes of a batch. Removals stay hidden, and are retried if the failure was temporary.
     private func giveUp(_ batch: [DiskOperation], triesRemovalsAgain: Bool) {
         var again: [DiskOperation] = []
         state.withLock { state in
@@ -272,7 +273,7 @@ extension DiskStorage {
         lane.withLock { $0.putBack(again) }
     }
 
-    /// Makes some room, and takes nothing for a while.
+    /// Makes room, and stores nothing for a while.
     private func isFull(_ tables: DiskTables) {
         lane.withLock { $0.resumes = Poller.coarseNow() + 10_000_000_000 }
         var change = DiskChange(state.withLock { $0 })
@@ -282,12 +283,12 @@ extension DiskStorage {
             settle([], change)
             return giveBack(tables)
         } catch {}
-        // Not even that fits: files need no room to go, and a row without its file is found out.
+        // Even the removal of rows does not fit. Removing files needs no room, and a row without its file is detected.
         for row in (try? tables.rows(.oldest(64))) ?? [] { if let name = row.file { paths.remove(name) } }
         checkpoint(tables)
     }
 
-    /// Whether the disk was full a short while ago.
+    /// Whether the disk was full a short time ago.
     var isResting: Bool { lane.withLock { $0.resumes > Poller.coarseNow() } }
 }
 

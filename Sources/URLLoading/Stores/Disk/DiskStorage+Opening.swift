@@ -1,11 +1,10 @@
-// How a database is opened, made, and begun anew. On the lane's thread, all of it, and under a lock that other
-// processes respect.
+// Opens, creates and replaces the database: always on the lane's thread, and under a lock that other processes respect.
 
 import Synchronization
 import URLLoadingIO
 
 extension DiskStorage {
-    /// The connection to write with; `nil` if there is none to be had, or no need for one.
+    /// Returns the connection for writing; `nil` if the database cannot be opened, or need not exist.
     func prepare(for batch: [DiskOperation]) -> DiskTables? {
         if state.withLock({ $0.phase == .failed }) { return forgive(batch) }
         let current = PathIdentity(paths.database)
@@ -16,7 +15,7 @@ extension DiskStorage {
         return forgive(batch)
     }
 
-    /// Nothing is there that could be removed.
+    /// Completes removals for which there is no database.
     private func forgive(_ batch: [DiskOperation]) -> DiskTables? {
         state.withLock { state in
             for case .remove(let removal) in batch { state.settle(removal) }
@@ -24,7 +23,7 @@ extension DiskStorage {
         return nil
     }
 
-    /// The database is another one, or gone.
+    /// Resets the state, because the database was replaced or removed.
     private func forget() {
         writer.withLock { $0 = nil }
         state.withLock { state in
@@ -77,9 +76,9 @@ extension DiskStorage {
         return nil
     }
 
-    /// Learns what there is.
+    /// Reads the keys and the size of the database.
     private func read(_ tables: DiskTables) throws(DatabaseFailure) {
-        // Somebody else may be writing: then he counts.
+        // The recount fails if another process is writing; that process recounts itself.
         try? tables.transaction { () throws(DatabaseFailure) in try tables.recount() }
         var index: Set<Int64> = []
         let known = try tables.state()
@@ -99,7 +98,7 @@ extension DiskStorage {
 
     // MARK: Damage
 
-    /// Begins anew, unless somebody has done so already.
+    /// Replaces a damaged database, unless another process has done so.
     func setAside(_ identity: PathIdentity) {
         guard PathIdentity(paths.database) == identity, let lock = try? FileLock(paths.lock, patience: Self.patience)
         else { return }
@@ -118,7 +117,7 @@ extension DiskStorage {
         return tables
     }
 
-    /// Takes over what can still be read, row by row: heads and bodies say themselves whether they are right.
+    /// Copies the readable rows of the damaged database; heads and bodies are verified by their checksums.
     private func salvage(into tables: DiskTables) throws(DatabaseFailure) {
         DamagedTables.lengthen(paths.damaged)
         let damaged = DamagedTables(try Database(path: paths.damaged, patience: 0))
@@ -140,15 +139,15 @@ extension DiskStorage {
         }
     }
 
-    // MARK: What was left over
+    // MARK: Orphaned files
 
-    /// Removes files that no row names: from one folder, then the others.
+    /// Removes the files of one folder that no row refers to, and queues the other folders.
     func sweep(_ folders: [String], _ tables: DiskTables) {
         guard let folder = folders.last else { return }
         for name in PrivateFolder.names(paths.folder(of: folder), atMost: 4096) where name.hasPrefix(folder) {
             guard isLeftOver(name, tables), let (file, _) = try? FileWriter.reopen(paths.body(name)), file.claim()
             else { continue }
-            // While it is claimed nobody writes to it, and who has written has his row.
+            // A claimed file is not being written, and a finished one has its row.
             if isLeftOver(name, tables) { file.remove(at: paths.body(name)) }
             file.unclaim()
         }
@@ -161,7 +160,7 @@ extension DiskStorage {
 }
 
 extension DiskOperation {
-    /// There has to be a database for it.
+    /// Whether the operation requires a database.
     var makesDatabase: Bool {
         switch self {
         case .write, .copy, .commit: true

@@ -1,10 +1,10 @@
-// How a response gets to the disk, and away from it.
+// Stores responses on disk and removes them.
 
 import Synchronization
 import URLLoadingIO
 
 extension DiskStorage {
-    /// Whether a body of so many bytes would be kept; `nil` for an unknown length.
+    /// Whether a body of this length would be stored; `nil` for an unknown length.
     func takes(_ length: Int64?) -> Bool {
         let isOpen = state.withLock { state in
             state.phase != .failed && state.capacity > 0 && (length ?? 0) <= min(state.maximumEntry, state.capacity)
@@ -23,7 +23,7 @@ extension DiskStorage {
         return begin(response, length: total, base: response)
     }
 
-    /// - Parameter end: what to do with it instead of `end`, when it is there.
+    /// - Parameter end: called with the entry instead of `end` when the body is complete.
     func begin(
         _ response: StoredResponse, length: Int64?, base: StoredResponse?, end: (@Sendable (DiskEntry) -> Void)? = nil
     ) -> DiskWriting {
@@ -44,7 +44,7 @@ extension DiskStorage {
         return store(response, body.withUnsafeBytes { Chunk(copying: $0) })
     }
 
-    /// Stores one under the id it has.
+    /// Stores a response under its existing id.
     func store(_ response: StoredResponse, _ body: Chunk) -> Bool {
         guard takes(Int64(body.count)), !response.isMemoryOnly else { return false }
         var file: DiskFile?
@@ -64,7 +64,7 @@ extension DiskStorage {
         }
     }
 
-    /// A write is whole, or as much of it as there will be.
+    /// Completes a write, or ends it with a partial body.
     @discardableResult
     func end(_ entry: DiskEntry) -> Bool {
         var isWanted = false
@@ -98,7 +98,7 @@ extension DiskStorage {
         remove(.since(moment ?? -.infinity))
     }
 
-    /// Others may have stored it a moment ago: what the index does not know is looked for in the rows, on the lane.
+    /// Removes rows even if the index does not contain the key, because another process may have stored it just now.
     private func remove(_ removal: DiskOperation.Removal) {
         var isNeeded = true
         submit { state in
@@ -109,7 +109,7 @@ extension DiskStorage {
             return []
         }
         guard isNeeded else { return }
-        // What was to go must not be back at the next start.
+        // The removal must reach the disk before the process exits.
         StateExit.add(ObjectIdentifier(self)) { [weak self] in self?.settle(atMost: 1_000_000_000) }
     }
 
@@ -127,12 +127,12 @@ extension DiskStorage {
         }
         while load.stopReason == nil {
             lane.withLock { $0.waiters.append(slot) }
-            // What was done before we were on the list woke nobody.
+            // The queue may have become short before the slot was added.
             guard isBehind else { return }
             await Poller.shared.park(slot, until: load)
         }
     }
 
-    /// The same for threads that may block.
+    /// Waits on a thread that may block until the disk has caught up.
     func waitUntilReady() { if isBehind { settle() } }
 }

@@ -1,10 +1,10 @@
-// Responses on disk: heads and small bodies in rows of a SQLite database, large bodies in files that a row names.
-// docs/internals/cache-store.md draws it, and says what each crash leaves.
+// Stores responses on disk: heads and small bodies in rows of an SQLite database, large bodies in files that a row
+// refers to. docs/internals/cache-store.md shows the layout, and the state after each kind of crash.
 //
-// Rule 1: nobody waits for the disk who did not ask to. All that changes it goes through the lane, one thread at a
-// time, in order (`DiskStorage+Lane.swift`); what is on its way is found in `DiskState`.
-// Rule 2: nothing that was read is believed before its checksum fits.
-// Rule 3: whatever goes wrong, the cache holds less than it might, and says so once (`problem`).
+// Rule 1: only calls that are documented to block wait for the disk. All changes go through the lane, one thread at a
+// time, in order (`DiskStorage+Lane.swift`); `DiskState` contains the pending ones.
+// Rule 2: nothing read from disk is used before its checksum was verified.
+// Rule 3: after any failure the cache stores less, and reports the problem once (`problem`).
 
 import FoundationEssentials
 import Glibc
@@ -17,13 +17,13 @@ final class DiskStorage: CacheStorage {
     let state: Lock<DiskState>
     let lane: Lock<DiskLane>
     let thread = BlockingThreads(limit: 1)
-    /// Ends the wait for more to write.
+    /// Ends the lane's wait for more operations.
     let urgency = ThreadSignal()
-    /// Bytes on their way.
+    /// The bytes of queued operations.
     let queued = Atomic<Int>(0)
-    /// Connections that nobody uses now, to read.
+    /// Idle connections for reading.
     private let readers = Lock(Readers())
-    /// Only the thread of the lane takes it.
+    /// The connection for writing, used by the lane's thread only.
     let writer = Lock<DiskTables?>(nil)
     let firstProblem = Lock<CacheProblem?>(nil)
 
@@ -32,16 +32,16 @@ final class DiskStorage: CacheStorage {
         var generation = 0
     }
 
-    /// Bodies up to this size are in rows: a file costs more than it.
+    /// Bodies up to this size are stored in rows, because a file would take more space.
     static let rowLimit = 16 << 10
-    /// Who brings more than this should wait, and who brings this much more is refused.
+    /// Above the first limit of queued bytes, writers are asked to wait; above the second, writes are refused.
     static let behind = 4 << 20
     static let overfull = 32 << 20
-    /// Milliseconds to wait for whoever opens the database, or sets it aside.
+    /// The milliseconds to wait for another process that opens or replaces the database.
     static let patience = 1000
-    /// Milliseconds to wait for another process that writes.
+    /// The milliseconds to wait for another process that writes.
     static let writePatience = 250
-    /// How long what others have changed may go unnoticed.
+    /// The longest time for which changes of other processes may go unnoticed, in nanoseconds.
     static let lookInterval: Int64 = 100_000_000
 
     init(_ folder: String, capacity: Int64, maximumEntry: Int64) {
@@ -53,19 +53,19 @@ final class DiskStorage: CacheStorage {
     var problem: CacheProblem? { firstProblem.withLock { $0 } }
     func report(_ problem: CacheProblem) { firstProblem.withLock { $0 = $0 ?? problem } }
 
-    /// Bytes it holds. May block.
+    /// The bytes stored. May block.
     var usage: Int64 {
         ensureOpen()
         return state.withLock { $0.known.total }
     }
 
-    /// Nothing is kept there.
+    /// Whether the storage has failed and stores nothing.
     var hasFailed: Bool { state.withLock { $0.phase == .failed } }
 
-    /// The same as far as that is known.
+    /// The bytes stored, as far as known without opening the database.
     var knownUsage: Int64 { state.withLock { $0.known.total } }
 
-    /// Another one if anything of a key may have changed.
+    /// A value that differs after any change of a key.
     func revision(_ hash: Int64) -> Int { state.withLock { $0.revision(hash) } }
     func bump(_ hash: Int64) { state.withLock { $0.bump(hash) } }
 
@@ -77,7 +77,7 @@ final class DiskStorage: CacheStorage {
         if isSmaller { submit(.shrink) }
     }
 
-    // MARK: Looking
+    // MARK: Lookup
 
     func variantsNow(_ key: CacheKey) -> [StoredResponse]? {
         let hash = key.hash64
@@ -93,7 +93,7 @@ final class DiskStorage: CacheStorage {
         }
     }
 
-    /// Whether what others have changed was looked for lately.
+    /// Whether changes of other processes were checked for recently.
     var isUpToDate: Bool {
         let now = Poller.coarseNow()
         return state.withLock { $0.phase == .failed || now &- $0.looked < Self.lookInterval }
@@ -101,7 +101,7 @@ final class DiskStorage: CacheStorage {
 
     func variants(_ key: CacheKey) -> [StoredResponse] { find(key).found }
 
-    /// - Returns: `isAll`: the rows could be read.
+    /// - Returns: the variants; `isAll` is true if the rows could be read.
     func find(_ key: CacheKey) -> (found: [StoredResponse], isAll: Bool) {
         ensureOpen()
         let hash = key.hash64
@@ -126,7 +126,7 @@ final class DiskStorage: CacheStorage {
         let (entry, isHidden) = state.withLock { ($0.pending[response.id], $0.isHidden(response, hash)) }
         if let entry {
             if let body = entry.body { return MemoryBody(body) }
-            // Its file is being written.
+            // The file of the body is still being written.
             settle()
         } else if isHidden {
             return nil
@@ -152,8 +152,8 @@ final class DiskStorage: CacheStorage {
         return try DiskBody(head, paths.body(name)) { [weak self] in self?.remove(response) }
     }
 
-    /// It was used now. That is written down with many others, and before anything is evicted.
-    /// - Parameter isCopy: what is in memory was; that alone costs no transaction.
+    /// Notes a use. Uses are written in groups, and before an eviction.
+    /// - Parameter isCopy: the copy in memory was used, which alone causes no transaction.
     func touch(_ id: Int64, _ hash: Int64, isCopy: Bool = false) {
         let moment = Self.now()
         let isMuch = state.withLock { state in
@@ -168,7 +168,7 @@ final class DiskStorage: CacheStorage {
 
     // MARK: Connections
 
-    /// Lends a connection; `nil` if there is none to be had, or it failed. Blocks.
+    /// Lends a connection; `nil` if none can be opened, or if `use` failed. Blocks.
     func reading<R>(_ use: (DiskTables) throws(DatabaseFailure) -> R) -> R? {
         let generation = state.withLock { $0.generation }
         guard
@@ -199,7 +199,7 @@ final class DiskStorage: CacheStorage {
         }
     }
 
-    /// Notices what others have changed.
+    /// Reads the changes of other processes.
     func look(_ reader: DiskTables, _ now: Int64) throws(DatabaseFailure) {
         guard PathIdentity(paths.database) == reader.identity else { return submit(.look) }
         let found = try reader.state()

@@ -1,9 +1,8 @@
-// One connection to a cache's database, and every statement there is. One thread at a time; all calls block.
+// One connection to a cache's database, and all its statements. Used by one thread at a time; all calls block.
 //
-// `entry` has a row for each response: `seq` grows with every row that is ever made, so what is new is found by it;
-// `hash` finds a key; `used` and `size` say what must go first, and how much that is. `body` has the small bodies,
-// apart from the heads, so that looking for a head does not read them. `state` has one row: how many bytes there are
-// in all, and how often anything has changed.
+// `entry` has a row for each response. `seq` grows with every row ever made, which finds new rows; `hash` finds a key;
+// `used` and `size` order and measure evictions. `body` has the small bodies, separate from the heads, so that looking
+// up a head does not read them. `state` has one row: the total number of bytes, and the number of changes.
 
 import URLLoadingIO
 
@@ -12,7 +11,7 @@ final class DiskTables: @unchecked Sendable {
     let identity: PathIdentity
     static let format: Int64 = 1
 
-    /// What changes of a row, and what it took.
+    /// The columns of a row that a removal needs.
     struct Row: Sendable {
         let seq: Int64
         let hash: Int64
@@ -34,11 +33,11 @@ final class DiskTables: @unchecked Sendable {
     enum Failure: Error {
         case database(DatabaseFailure)
         case folder(IOFailure)
-        /// Another format than ours.
+        /// The database has another format.
         case foreign
     }
 
-    /// Opens the database of a folder, and makes it unless it is there. Whoever calls holds the folder's lock.
+    /// Opens the database of a folder, and creates it if it is missing. The caller holds the folder's lock.
     static func open(_ paths: DiskPaths) throws(Failure) -> DiskTables {
         let identity: PathIdentity
         do throws(IOFailure) { identity = try PrivateFolder.makeFile(paths.database) } catch { throw .folder(error) }
@@ -56,7 +55,7 @@ final class DiskTables: @unchecked Sendable {
             return true
         }
         guard format == 0 else { return false }
-        // Freed pages can be given back; only a new file can be told so, and VACUUM makes it new.
+        // Incremental vacuum must be set in an empty file, which VACUUM makes.
         try database.execute("PRAGMA auto_vacuum = INCREMENTAL")
         try database.execute("VACUUM")
         try database.transaction { () throws(DatabaseFailure) in
@@ -85,9 +84,9 @@ final class DiskTables: @unchecked Sendable {
         ),
     ]
 
-    /// Makes indexes that are gone, and the row of `state`.
-    /// - Throws: a failure of the kind `damaged` where a table is gone, or is not ours: the file is begun anew, with what can
-    ///   still be read of it.
+    /// Creates missing indexes, and a missing row of `state`.
+    /// - Throws: a failure of the kind `damaged` if a table is missing or has another definition: the caller makes a
+    ///   new database, and copies the readable rows.
     private func repair() throws(DatabaseFailure) {
         let missing = try database.missing(of: Self.schema)
         if let table = missing.first(where: \.isTable) { throw DatabaseFailure(missing: table.name) }
@@ -109,7 +108,7 @@ final class DiskTables: @unchecked Sendable {
         return result
     }
 
-    // MARK: Looking
+    // MARK: Lookup
 
     func state() throws(DatabaseFailure) -> State {
         let statement = try database.statement("SELECT total, changes FROM state")
@@ -121,7 +120,7 @@ final class DiskTables: @unchecked Sendable {
         return state
     }
 
-    /// The heads under a hash, the one stored last first. One that is damaged is left out.
+    /// Returns the heads under a hash, the one stored last first. Damaged ones are left out.
     func heads(_ hash: Int64) throws(DatabaseFailure) -> [DiskHead] {
         let statement = try database.statement("SELECT head FROM entry WHERE hash = ? ORDER BY seq DESC")
         var heads: [DiskHead] = []
@@ -132,7 +131,7 @@ final class DiskTables: @unchecked Sendable {
         return heads
     }
 
-    /// The head of one response, and its body if that is in a row and what it was.
+    /// Returns the head of a response, and its body if that is in an undamaged row.
     func find(_ id: Int64, _ hash: Int64) throws(DatabaseFailure) -> (head: DiskHead, body: Chunk?)? {
         let statement = try database.statement(
             "SELECT e.head, b.data FROM entry e LEFT JOIN body b ON b.seq = e.seq WHERE e.hash = ? AND e.id = ?")
@@ -153,7 +152,7 @@ final class DiskTables: @unchecked Sendable {
         return sums.finish() == head.sums ? Chunk(copying: bytes) : nil
     }
 
-    /// The hashes of what was stored after a row; returns the last row there is.
+    /// Passes on the hashes of all rows after a row number; returns the last row number.
     func hashes(after seq: Int64, _ use: (Int64) -> Void) throws(DatabaseFailure) -> Int64 {
         let statement = try database.statement("SELECT seq, hash FROM entry WHERE seq > ?")
         var last = seq
@@ -165,7 +164,7 @@ final class DiskTables: @unchecked Sendable {
         return last
     }
 
-    /// A page of everything, for those who want to see it: in order of rows.
+    /// Returns a page of all rows in order, for inspection.
     func page(after seq: Int64, atMost count: Int64) throws(DatabaseFailure) -> (
         rows: [(seq: Int64, head: DiskHead?)], last: Int64
     ) {
@@ -198,7 +197,7 @@ final class DiskTables: @unchecked Sendable {
         return isThere
     }
 
-    // MARK: Changing, inside a transaction
+    // MARK: Changes, inside a transaction
 
     func transaction<R>(_ work: () throws(DatabaseFailure) -> R) throws(DatabaseFailure) -> R {
         try database.transaction(work)
@@ -218,7 +217,7 @@ final class DiskTables: @unchecked Sendable {
         return Row(seq: seq, hash: hash, size: size, file: head.file)
     }
 
-    /// What a response takes, about: rows fill their pages to nine tenths, files theirs to the last.
+    /// The approximate space of a response: rows fill about nine tenths of their pages, files whole blocks.
     private static func size(head: Int, body: Int64, isInFile: Bool) -> Int64 {
         let row = Int64(head) + 200 + (isInFile ? 0 : body)
         return row + row / 8 + (isInFile ? (body + 4095) & ~4095 : 0)
@@ -240,7 +239,7 @@ final class DiskTables: @unchecked Sendable {
         case key(Int64)
         case since(Double)
         case all
-        /// So many of those that were not used for longest.
+        /// The least recently used rows, up to a number.
         case oldest(Int64)
     }
 
@@ -290,14 +289,14 @@ final class DiskTables: @unchecked Sendable {
         if row.file == nil { try database.statement("DELETE FROM body WHERE seq = ?").run(.integer(row.seq)) }
     }
 
-    /// Counts the bytes anew: what is added and taken away for years may go astray.
+    /// Recomputes the total size, which may have drifted.
     func recount() throws(DatabaseFailure) {
         try database.statement(
             "UPDATE state SET total = (SELECT coalesce(sum(size), 0) FROM entry INDEXED BY entry_used)"
         ).run()
     }
 
-    /// One more change, with so many bytes more or less; returns what it is then.
+    /// Records one change, and its difference in bytes; returns the new state.
     func note(_ difference: Int64) throws(DatabaseFailure) -> State {
         try database.statement("UPDATE state SET total = max(0, total + ?), changes = changes + 1").run(
             .integer(difference))
@@ -306,8 +305,8 @@ final class DiskTables: @unchecked Sendable {
 
     // MARK: Room
 
-    /// Gives free pages back to the file system, some at a time, if there are many.
-    /// - Returns: whether there may be more.
+    /// Returns free pages to the file system in steps, if there are many.
+    /// - Returns: whether more may be left.
     func giveBack() throws(DatabaseFailure) -> Bool {
         let free = try number("PRAGMA freelist_count")
         guard free > 512, free > (try number("PRAGMA page_count")) / 4 else { return false }
@@ -315,7 +314,7 @@ final class DiskTables: @unchecked Sendable {
         return true
     }
 
-    /// Moves the log to the file. Only the holder of the cache's lock may call it, and the next.
+    /// Moves the log to the database. The caller holds the cache's lock, for this and the next function.
     func checkpoint() throws(DatabaseFailure) { try database.checkpoint() }
     func checkpointIfLong() { database.checkpointIfLong() }
 }

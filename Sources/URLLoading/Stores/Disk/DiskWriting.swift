@@ -1,4 +1,4 @@
-// A body on its way to the disk: a small one is collected and goes into a row, a large one goes to a file as it comes.
+// Writes a body to disk: a small one is collected for a row, a large one is written to a file as it arrives.
 
 import Synchronization
 import URLLoadingIO
@@ -17,8 +17,8 @@ final class DiskWriting: CacheWriting {
     private let limit: Int64
     private let onEnd: (@Sendable (DiskEntry) -> Void)?
 
-    /// A piece as large as this goes to the file as it is; smaller ones are copied together, since each would keep
-    /// the buffer it came in.
+    /// A chunk of at least this size is written directly; smaller ones are combined, because each would keep its read
+    /// buffer alive.
     private static let directSize = 16 << 10
     private static let collectedSize = 64 << 10
 
