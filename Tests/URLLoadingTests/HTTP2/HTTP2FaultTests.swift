@@ -29,7 +29,7 @@ struct HTTP2FaultTests {
                 case (.streamFails, .failure(let error)): #expect(error.reason != .idleTimeout, "\(error)")
                 default: Issue.record("\(fault): \(fault.outcome) but \(outcome)")
                 }
-                // Whatever happened, the next load has a connection that works.
+                // After any fault the next load has a working connection.
                 let answersAgain =
                     fault.outcome != .stalls
                     && !["REFUSED_STREAM always", "SETTINGS never acknowledged"].contains(fault.name)
