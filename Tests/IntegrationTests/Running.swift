@@ -37,7 +37,7 @@ final class Running: Sendable {
     }
 
     private let process: ChildProcess
-    // Files, not pipes: nobody has to read while the child writes.
+    // Files, not pipes: no thread has to read while the child writes.
     private let written: TemporaryFolder
     private let highWaters: AsyncStream<Int>
 

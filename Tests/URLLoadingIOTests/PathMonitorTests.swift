@@ -98,7 +98,7 @@ struct PathMonitorTests {
         #expect(kernel.questions == 6)
     }
 
-    @Test("answers to somebody else's question are no answers")
+    @Test("answers to another process's question are ignored")
     func foreignAnswers() throws {
         let kernel = ScriptedPaths(Self.home)
         let monitor = try PathMonitor(kernel)

@@ -6,7 +6,7 @@ import URLLoadingWire
 
 @Suite(.timeLimit(.minutes(5)))
 struct HTTP2FaultTests {
-    @Test("security 50 to 56", arguments: HTTP2Fault.all)
+    @Test("each protocol fault of a server has its outcome (security 50 to 56)", arguments: HTTP2Fault.all)
     func fault(_ fault: HTTP2Fault) async throws {
         var configuration = Configuration.http2
         // Where it must not fire it is longer than the busiest machine takes.
