@@ -57,7 +57,7 @@ final class Running: Sendable {
         if sampling { Self.sample(process, sampled) } else { sampled.finish() }
     }
 
-    /// What it has written by now.
+    /// The output so far.
     var text: String { String(decoding: (try? written.bytes("out")) ?? [], as: UTF8.self) }
 
     func send(_ number: Int32) { process.send(number) }

@@ -4,7 +4,7 @@ import URLLoadingTesting
 
 @testable import URLLoadingIO
 
-/// What is known of the networks after what was heard.
+/// The known state of the networks after a series of kernel messages.
 @Suite(.timeLimit(.minutes(4)))
 struct PathMonitorTests {
     private static let home = ScriptedPaths.Tables(

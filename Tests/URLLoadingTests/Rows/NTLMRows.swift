@@ -197,7 +197,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func `an NTLM challenge over HTTP/2 is answered over HTTP/1.1`() async throws {
+    @Test func `an NTLM challenge over HTTP 2 is answered over HTTP 1.1`() async throws {
         let gate = NTLMGate()
         try await withSecureOrigin(.init(names: ["localhost"]), name: "localhost") { origin, base in
             origin.route("/*") { gate.answer($0) }
@@ -212,7 +212,7 @@ import URLLoadingWire
     }
 
     /// The server depends on whether the client offers h2.
-    @Test func `a server that chose HTTP/2 is authenticated to on an HTTP/1.1 connection`() async throws {
+    @Test func `a server that chose HTTP 2 is authenticated to on an HTTP 1.1 connection`() async throws {
         let authority = try TestCertificateAuthority(commonName: "Test root")
         let identity = try authority.issue(.init(names: ["localhost"]))
         var tls = HTTPTestServer.TLS(certificatePEM: identity.certificatePEM, keyPEM: identity.keyPEM)

@@ -343,7 +343,7 @@ import URLLoadingWire
     }
 
     /// A connection authenticated for one load ends with that load, whatever protocol runs through it.
-    @Test func `an HTTP/2 tunnel authenticated for one load is closed with it (security 12)`() async throws {
+    @Test func `an HTTP 2 tunnel authenticated for one load is closed with it (security 12)`() async throws {
         let authority = try TestCertificateAuthority(commonName: "Test root")
         let identity = try authority.issue(.init(names: ["origin.test"]))
         var tls = HTTPTestServer.TLS(certificatePEM: identity.certificatePEM, keyPEM: identity.keyPEM)
@@ -370,7 +370,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func `an HTTP/1.1 tunnel authenticated for one load is closed with it (security 12)`() async throws {
+    @Test func `an HTTP 1.1 tunnel authenticated for one load is closed with it (security 12)`() async throws {
         try await withSecureOrigin(.init(names: ["origin.test"]), name: "origin.test") { origin, base in
             origin.route("/") { _ in .ok("here") }
             let gate = NTLMGate()

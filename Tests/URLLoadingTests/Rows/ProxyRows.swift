@@ -267,7 +267,7 @@ import URLLoadingWire
         }
     }
 
-    /// What fails behind the proxies is the origin's.
+    /// A failure behind the proxies belongs to the origin.
     @Test func `the origin's certificate is verified, also through a tunnel`() async throws {
         try await withSecureOrigin(.init(names: ["localhost"])) { origin, base in
             try await withTestProxy(.init(.socks)) { proxy in
