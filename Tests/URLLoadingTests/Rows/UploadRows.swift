@@ -279,7 +279,8 @@ struct UploadRows {
     }
 
     @Test(
-        "a handle sends on although nobody reads its answer; a reader may come at any time", arguments: [false, true])
+        "a handle keeps sending without a reader of its response; a reader may come at any time",
+        arguments: [false, true])
     func duplexHandle(_ isRead: Bool) async throws {
         let count = 8 << 20
         let piece = 1 << 20
