@@ -31,7 +31,7 @@ package final class ChildProcess: Sendable {
     }
 
     package let identifier: Int32
-    /// Its number is its own until it is reaped, and signals go to nobody else.
+    /// Its process number is unique until it is reaped, so signals reach no other process.
     private let isReaped = Lock(false)
     private let exits: AsyncStream<Int32>
 

@@ -4,7 +4,7 @@
 
 import Foundation
 
-/// What a program expects, one line each. It ends with 1 if one did not hold.
+/// Checks an expectation, one line each. The program ends with 1 if one failed.
 enum Check {
     nonisolated(unsafe) private static var failures = 0
     private static let lock = NSLock()

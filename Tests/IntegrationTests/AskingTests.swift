@@ -60,7 +60,7 @@ struct AskingTests {
         #expect(hasHeard && String(decoding: data, as: UTF8.self) == "\(answer) 10\n")
     }
 
-    @Test(arguments: Answer.allCases) func `while nobody uses the connection`(_ answer: Answer) async throws {
+    @Test(arguments: Answer.allCases) func `while the connection is idle`(_ answer: Answer) async throws {
         let session = try await session(answer)
         for path in ["/idle", "/plain", "/now"] {
             let (data, _) = try await session.data(from: try Servers.url("ASKING", path))

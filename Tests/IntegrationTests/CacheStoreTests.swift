@@ -81,7 +81,7 @@ struct CacheStoreTests {
             #expect(there.count >= count * 9 / 10, "\(prefix): \(there.count) of \(count)")
         }
         #expect(cache.problem == nil && cache.diskUsage > 0)
-        // What another process removes is gone here too.
+        // An entry removed by another process is not found here, either.
         let removal = try await Running.urlload(["cache", "rm", "--cache", folder.path + "/c", "--all"])
         #expect(removal.code == 0, "\(removal.errors)")
         try await Task.sleep(for: .milliseconds(110))

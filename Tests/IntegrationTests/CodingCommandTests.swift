@@ -4,7 +4,7 @@ import URLLoading
 import URLLoadingTesting
 import URLLoadingWire
 
-/// What `urlload` keeps of a coded body, and how it ends when it cannot connect.
+/// The output of `urlload` for a coded body, and its exit status when it cannot connect.
 @Suite(.timeLimit(.minutes(4)))
 struct CodingCommandTests {
     /// `printf 'what is in it' | gzip -n`

@@ -10,7 +10,7 @@ import URLLoadingTesting
 struct CommandEventTests {
     private static let type: Headers = [.contentType: "text/event-stream"]
 
-    @Test("events are printed until the server wants nobody to come back")
+    @Test("events are printed until the server ends the reconnections")
     func events() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { request in

@@ -3,7 +3,7 @@ import Testing
 import URLLoading
 import URLLoadingTesting
 
-/// What `urlload` says on standard error, and where it saves what.
+/// The messages of `urlload` on standard error, and the places of saved files.
 @Suite(.timeLimit(.minutes(4)))
 struct CommandMessageTests {
     private func withPages(_ use: (HTTPTestServer, TemporaryFolder) async throws -> Void) async throws {

@@ -225,7 +225,7 @@ struct CommandTests {
     }
 
     @Test func aSignalEndsAWriteThatWaits() async throws {
-        // Nobody reads: the pipe fills, and the write behind it waits for ever.
+        // The pipe has no reader: it fills, and the next write would block forever.
         let script = "\"$0\" \"$1\" > >(exec sleep 5) & sleep 0.5; kill -TERM $!; wait $!; echo $?"
         let result = try await Running.command(
             "/bin/bash", ["-mc", script, Running.urlloadPath, Servers.text("NGINX", "/1g.bin")])

@@ -12,7 +12,7 @@ import URLLoadingTesting
 struct ContinueCommandTests {
     static let content: [UInt8] = (0..<20_000).flatMap { Array("\(1_000_000 + $0)\n".utf8) }
 
-    /// What the next answer is.
+    /// The next response.
     enum Mood: Sendable { case cut, whole, broken }
 
     final class Server: Sendable {

@@ -83,7 +83,7 @@ struct FTPTests {
     }
 
     @Test(
-        "a server that wants TLS lets nobody in without",
+        "a server that requires TLS refuses a login without it",
         .enabled(if: Servers.variable("VSFTPD_EXPLICIT") != nil, "No vsftpd"))
     func wantsTLS() async throws {
         let session = Session(Servers.configuration)

@@ -56,7 +56,7 @@ struct ProxyLibraryTests {
         #expect(error?.reason == .badProxy)
     }
 
-    /// Whoever cannot be asked has not said that there is no proxy.
+    /// A proxy service that cannot be reached does not mean that there is no proxy.
     @Test func aFailureIsNotADirectWay() async throws {
         let folder = try TemporaryFolder()
         guard let library = try await Self.library(folder) else { return }

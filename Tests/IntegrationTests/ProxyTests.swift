@@ -53,7 +53,7 @@ struct ProxyTests {
 
     @Test func squidCannotReachTheOrigin() async throws {
         let session = try Self.session("SQUID")
-        // Port 1: nobody listens there.
+        // Port 1: no process listens there.
         let (_, response) = try await session.data(from: try #require(URL(string: "http://origin.test:1/")))
         #expect(response.http?.status == .serviceUnavailable)
         let error = await #expect(throws: LoadError.self) {

@@ -1,4 +1,4 @@
-// What `urlload` remembers from run to run, and what an ephemeral session leaves behind: nothing.
+// The state that `urlload` keeps between runs; an ephemeral session leaves none.
 
 import FoundationEssentials
 import Glibc

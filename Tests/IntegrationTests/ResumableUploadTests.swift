@@ -33,7 +33,7 @@ struct ResumableUploadTests {
                 process.send(SIGKILL)
                 let killed = try await process.wait()
                 #expect(killed.code == SIGKILL)
-                // What it had sent and nobody read hides that it is gone.
+                // Unread bytes of the client hide that its connection has ended.
                 origin.releaseStalls()
                 try await origin.wait { $0.stalled == 0 }
                 #expect(server.transfers.count == index + 1 && server.uploads.first?.content.count == Int(place))

@@ -37,7 +37,7 @@ final class Running: Sendable {
     }
 
     private let process: ChildProcess
-    // Files, not pipes: nobody has to read while the child writes.
+    // Files, not pipes: no thread has to read while the child writes.
     private let written: TemporaryFolder
     private let highWaters: AsyncStream<Int>
 
@@ -57,7 +57,7 @@ final class Running: Sendable {
         if sampling { Self.sample(process, sampled) } else { sampled.finish() }
     }
 
-    /// What it has written by now.
+    /// The output so far.
     var text: String { String(decoding: (try? written.bytes("out")) ?? [], as: UTF8.self) }
 
     func send(_ number: Int32) { process.send(number) }

@@ -25,7 +25,8 @@ struct TicketTests {
         try Servers.text(server, path).replacing("127.0.0.1", with: "localhost")
     }
 
-    @Test(arguments: ["APACHE", "APACHE_TLS", "APACHE_H2"]) func `a ticket is used, and nobody asked (checklist 70)`(
+    @Test(arguments: ["APACHE", "APACHE_TLS", "APACHE_H2"])
+    func `a ticket is used without a challenge decision (checklist 70)`(
         _ server: String
     ) async throws {
         let target = try Self.named(server, "/ticket/1k.txt")

@@ -56,7 +56,7 @@ struct TrustTests {
         }
     }
 
-    @Test("Apache asks after the handshake: in TLS 1.3 it is answered, in 1.2 nobody begins anew")
+    @Test("Apache asks after the handshake: in TLS 1.3 it is answered, in 1.2 there is no renegotiation")
     func later() async throws {
         var configuration = Servers.configuration
         let url = try Servers.url("APACHE_TLS", "/client/1k.txt")
@@ -97,7 +97,7 @@ struct TrustTests {
                     let (_, response) = try await session.data(for: request)
                     #expect(response.http?.status.code == 200)
                 } else {
-                    // Apache takes nobody for an answer no more than s_server does.
+                    // Apache requires a certificate, as s_server does.
                     let error = try await failure(session, request)
                     #expect(error.reason == .clientCertificateRequired, "\(error)")
                 }

@@ -4,7 +4,7 @@ import Foundation
 import FoundationNetworking
 
 public enum Older {
-    /// Logs in, and gives the fields that whoever comes next must send.
+    /// Logs in, and returns the fields that the next caller must send.
     public static func login(_ url: URL) throws -> (url: URL, fields: [String: String]) {
         let (_, response) = try load(URLRequest(url: url))
         let cookie = (response as? HTTPURLResponse)?.value(forHTTPHeaderField: "Set-Cookie") ?? ""

@@ -48,7 +48,7 @@ import URLLoadingIO
         let done = state.receive(input)
         #expect(done == action)
         #expect(state.phase == phase)
-        // What is written down is what is read.
+        // The written state equals the state that is read.
         #expect(TransferCoding.decode(TransferState.self, TransferCoding.encode(state)) == state)
     }
 

@@ -154,7 +154,7 @@ extension AgentLink {
     }
 }
 
-/// What a test's origin serves, from any offset.
+/// The content that a test's origin serves, from any offset.
 enum Film {
     static let content = [UInt8]((0..<1_500_000).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) })
 

@@ -92,7 +92,7 @@ struct NameTests {
         #expect(try await stays.value == [Self.one])
     }
 
-    @Test("the system knows localhost, and knows that .invalid is nobody")
+    @Test("the system resolves localhost, and does not resolve .invalid")
     func system() throws {
         let addresses = try SystemResolver.getaddrinfo("localhost").get()
         #expect(!addresses.isEmpty)
@@ -193,7 +193,7 @@ struct NameTests {
 
     @Test("a race that hangs ends with its token, and leaves no slot behind")
     func stopped() async throws {
-        // Nobody empties this queue: later connections get no answer.
+        // No thread accepts from this queue: later connections get no answer.
         let full = try SocketListener(.ipv4((127, 0, 0, 1), port: 0), backlog: 0)
         defer { full.close() }
         let filler = try await SocketTransport.connect(to: full.address, StopToken())

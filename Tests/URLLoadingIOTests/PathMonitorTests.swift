@@ -4,7 +4,7 @@ import URLLoadingTesting
 
 @testable import URLLoadingIO
 
-/// What is known of the networks after what was heard.
+/// The known state of the networks after a series of kernel messages.
 @Suite(.timeLimit(.minutes(4)))
 struct PathMonitorTests {
     private static let home = ScriptedPaths.Tables(
@@ -98,7 +98,7 @@ struct PathMonitorTests {
         #expect(kernel.questions == 6)
     }
 
-    @Test("answers to somebody else's question are no answers")
+    @Test("answers to another process's question are ignored")
     func foreignAnswers() throws {
         let kernel = ScriptedPaths(Self.home)
         let monitor = try PathMonitor(kernel)

@@ -2,7 +2,7 @@ import Synchronization
 import Testing
 import URLLoadingIO
 
-/// Whoever asks the kernel inline must not keep what was meant for the poller's thread: the timers of
+/// A thread that polls the kernel inline must not keep what was meant for the poller's thread: the timers of
 /// the tasks below would wait for the next event, and with all of them asleep there is none.
 @Suite struct PollerWakeUpTests {
     @Test(.timeLimit(.minutes(5))) func timersFireAlthoughTasksPollThemselves() async throws {

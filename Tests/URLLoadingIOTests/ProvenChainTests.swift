@@ -46,7 +46,7 @@ struct ProvenChainTests {
         let rig = try TLSRig()
         try await visit(rig)
         let stranger = try TLSRig()
-        // The stranger's certificate says the same of itself, and nobody this client trusts vouches for it.
+        // The foreign certificate has the same names, but no issuer that this client trusts.
         await #expect(throws: IOFailure.self) { _ = try await stranger.connect(with: rig.client) }
         #expect(rig.client.chains.keys.count == 1)
     }

@@ -112,7 +112,7 @@ struct RouteMessageTests {
         }
     }
 
-    @Test("garbage ends, and traps nobody")
+    @Test("invalid messages end the parser without a trap")
     func garbage() {
         var random = SystemRandomNumberGenerator()
         let parts = [

@@ -94,7 +94,7 @@ struct SocketTests {
         #expect(systemError(written) == EPIPE)
     }
 
-    @Test("nobody listens: refused")
+    @Test("a port without a listener refuses the connection")
     func refused() async throws {
         let listener = try SocketListener(Self.anywhere)
         listener.close()

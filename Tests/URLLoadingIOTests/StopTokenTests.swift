@@ -47,7 +47,7 @@ struct StopTokenTests {
         }
     }
 
-    @Test("an alarm wakes whoever waits for its token, and counts as asleep until it is off")
+    @Test("an alarm wakes the waiters of its token, and counts as asleep until it ends")
     func alarm() async {
         let time = ManualTime()
         let clock: LoopClock

@@ -3,7 +3,7 @@ import URLLoadingTesting
 
 @testable import URLLoadingIO
 
-/// For whom else a connection may serve (RFC 9113 §9.1.1): whoever its peer has proved to be, under the same rules.
+/// The other hosts that a connection may serve (RFC 9113 §9.1.1): those its certificate covers, under the same rules.
 @Suite(.timeLimit(.minutes(4)))
 struct TLSCoverageTests {
     private static let own = TLSPeerName.dns("own.example"), other = TLSPeerName.dns("other.example")
@@ -25,7 +25,7 @@ struct TLSCoverageTests {
         #expect(try await covered() == [true, true, false])
     }
 
-    @Test("not where somebody else would be shown to the server") func identities() async throws {
+    @Test("a connection with another client certificate does not serve a host") func identities() async throws {
         let authority = try TestCertificateAuthority(commonName: "Clients")
         let identities = try ["ada", "ben"].map { name in
             let made = try authority.issue(.init(names: [name]))

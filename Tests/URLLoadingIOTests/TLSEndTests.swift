@@ -116,7 +116,7 @@ struct TLSEndTests {
         #expect(try await receive(1, from: pair.server) == [1])
     }
 
-    @Test func `Bytes that nobody asked for make an idle connection dirty`() async throws {
+    @Test func `unsolicited bytes make an idle connection unusable`() async throws {
         let pair = try await TLSRig().connect()
         try await send([1], on: pair.server)
         try await becomesDirty(pair.client)

@@ -209,7 +209,7 @@ struct TLSHandshakeTests {
     }
 }
 
-/// What a load's control does: ends the work when the peer was silent for too long.
+/// Acts as a load's control: ends the work when the peer was silent for too long.
 private final class IdleWatch: TimerTarget {
     private let token: StopToken
     init(_ token: StopToken) { self.token = token }

@@ -145,7 +145,7 @@ final class ChoppingTransport: Transport {
     private let rests: Bool
     private let readBudget: Atomic<Int>
     private let writeBudget: Atomic<Int>
-    /// What a write beyond the budget throws; `nil` stalls it.
+    /// The error of a write beyond the budget; `nil` stalls the write.
     private let writeFailure: IOFailure.Code?
     private let turn = Atomic<Int>(0)
     private let sent = Lock<[UInt8]>([])

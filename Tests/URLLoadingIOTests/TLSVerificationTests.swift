@@ -112,7 +112,7 @@ struct TLSVerificationTests {
 
     // MARK: Row 35: who may vouch
 
-    @Test func `Row 35: an issuer without CA TRUE vouches for nobody`() async throws {
+    @Test func `an issuer without CA TRUE is not trusted (security 35)`() async throws {
         #expect(
             try await kind(.init(), through: { try $0.intermediate(commonName: "No CA", isAuthority: false) })
                 == .invalidChain)

@@ -7,8 +7,8 @@ import URLLoadingWire
 
 @testable import URLLoading
 
-/// Every wait of a load, ended in every way. None of these loads could end by itself; what is
-/// asserted is the reason, and that nothing is left.
+/// Every wait of a load, ended in every way. None of these loads could end by itself; the test asserts the reason, and
+/// that no object is left.
 @Suite struct CancellationTests {
     // MARK: On a script: every wait of an exchange
 

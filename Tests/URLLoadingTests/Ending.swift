@@ -6,7 +6,7 @@ import URLLoading
 enum Ending: CaseIterable, Sendable {
     case task, invalidation, idleTimeout, resourceTimeout
 
-    /// Those that end a wait which is not one for the peer.
+    /// Endings other than a silent peer.
     static let withoutIdle: [Ending] = [.task, .invalidation, .resourceTimeout]
 
     var reason: LoadError.Reason {
@@ -19,7 +19,7 @@ enum Ending: CaseIterable, Sendable {
 
     var isTimeout: Bool { self == .idleTimeout || self == .resourceTimeout }
 
-    /// Time-outs are as short as they can be: what they end would otherwise never end.
+    /// Timeouts are as short as possible: the loads they end would never end otherwise.
     func applied(to request: Request) -> Request {
         var request = request
         request.idleTimeout = self == .idleTimeout ? .milliseconds(20) : nil
@@ -88,7 +88,7 @@ struct RunningLoad: Sendable {
         task = Task { await Result { try await verb.run(session, request, decisions) } }
     }
 
-    /// Why it failed; `nil` if it did not, or not with a `LoadError`.
+    /// Returns the error of a failed load; `nil` if it did not fail, or not with a `LoadError`.
     var reason: LoadError.Reason? {
         get async {
             guard case .failure(let error as LoadError) = await task.value else { return nil }

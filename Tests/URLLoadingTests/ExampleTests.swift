@@ -1,5 +1,5 @@
-// The examples of README.md and of the doc comments, compiled and run. Whoever changes one of them
-// changes it here too.
+// The examples of README.md and of the doc comments, compiled and run. A change of an example must be made in both
+// places.
 
 import FoundationEssentials
 import Testing

@@ -57,7 +57,7 @@ enum Waits {
         }
         let session = Session(configuration)
         let load = RunningLoad(session, ending.applied(to: Request(url: URL(string: "http://slow.example/")!)))
-        // A time-out may be over before anybody is asked.
+        // A timeout may end the load before the decision is called.
         if !ending.isTimeout { await isAsked.wait() }
         ending.strike(load, session)
         #expect(await load.reason == ending.reason)
@@ -152,7 +152,7 @@ enum Waits {
         }
     }
 
-    /// Time-outs may be over before the origin has noticed anything.
+    /// A timeout may end the load before the origin has read anything.
     private static func strike(_ ending: Ending, _ load: RunningLoad, _ session: Session, _ origin: HTTPTestServer)
         async throws
     {

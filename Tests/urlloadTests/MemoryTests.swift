@@ -94,7 +94,7 @@ struct MemoryTests {
     @Test func pipesAreWrittenTo() throws {
         try withFile { path in
             #expect(mkfifo(path, 0o600) == 0)
-            // Both ends, so that nobody waits.
+            // Both ends are closed, so that no read waits.
             let end = open(path, O_RDWR | O_NONBLOCK)
             defer { close(end) }
             let code = try write(memory("-c", path))

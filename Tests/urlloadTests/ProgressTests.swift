@@ -60,7 +60,7 @@ struct ProgressTests {
         #expect(board.add(0, of: second, now: 2, size: { (79, 1) })?.count == 1)
         board.end(first)
         #expect(board.add(0, of: second, now: 3, size: Self.size)?.count == 1)
-        // Of a line that is gone nobody hears any more.
+        // A line that was removed gets no further updates.
         #expect(board.add(9, of: first, now: 3.01, size: Self.size) == nil)
     }
 

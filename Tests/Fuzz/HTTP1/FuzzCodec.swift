@@ -1,6 +1,6 @@
 import URLLoadingWire
 
-/// What came out of a run, without how it was cut.
+/// The result of a run, which must not depend on how the input was split.
 private struct Outcome: Equatable {
     var heads: [HTTP1Event] = []
     var body: [UInt8] = []

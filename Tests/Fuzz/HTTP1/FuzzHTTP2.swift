@@ -1,6 +1,6 @@
 import URLLoadingWire
 
-/// What came out of a run, without how it was cut.
+/// The result of a run, which must not depend on how the input was split.
 private struct Outcome: Equatable {
     /// Of each stream in their order; between streams it depends on when the output is taken.
     var events: [Int32: [HTTP2Event]] = [:]

@@ -1,4 +1,4 @@
-// What the programs in Tests/ClassicPrograms load.
+// The origin that the programs in Tests/ClassicPrograms load from.
 
 import Foundation
 import Synchronization

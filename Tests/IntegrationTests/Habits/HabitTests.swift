@@ -92,7 +92,7 @@ struct HabitLine: Sendable, CustomTestStringConvertible {
     }
 }
 
-/// What a run came to.
+/// The result of a run.
 struct HabitOutcome {
     struct Request: Hashable, Comparable {
         var line: String

@@ -6,7 +6,7 @@ import URLLoadingIO
 
 @testable import URLLoading
 
-/// The windows between two loads that want a token in the same moment.
+/// Races between two loads that request a token at the same moment.
 @Suite(.timeLimit(.minutes(4))) struct BearerKeeperTests {
     private struct Refused: Error {}
 
@@ -16,7 +16,7 @@ import URLLoadingIO
         var now: Int { value.load(ordering: .sequentiallyConsistent) }
     }
 
-    /// Ends no wait because somebody is cancelled: a closure that ended by itself would leave nothing to join.
+    /// Ignores cancellation: a closure that ended by itself would leave nothing to join.
     private final class Door: Sendable {
         private let state = Lock<(isOpen: Bool, waiting: CheckedContinuation<Void, Never>?)>((false, nil))
         func open() {
@@ -42,9 +42,9 @@ import URLLoadingIO
         LoadHandle(idle: nil, resource: nil, leaked: session.core.leaked)
     }
 
-    /// While the last one leaves, the closure's cancellation is told: whoever comes in that very moment gets a closure of
-    /// his own, and not the one that was given up.
-    @Test func `nobody joins what is given up`() async throws {
+    /// A load that arrives while the last waiter leaves and the closure is being cancelled gets a closure of its own,
+    /// not the cancelled one.
+    @Test func `a load does not join a cancelled refresh`() async throws {
         let (calls, isCancelled, isOver) = (Count(), Count(), Door())
         let keeper = BearerKeeper(
             try BearerTokens(for: ["http://a.test"]) { _ in
@@ -54,7 +54,7 @@ import URLLoadingIO
                     await isOver.wait()
                 } onCancel: {
                     _ = isCancelled.next()
-                    // Until the other has come, or would have come in vain.
+                    // Until the second load has arrived, or would have been too late.
                     for _ in 0..<10_000 where calls.now < 2 { usleep(200) }
                     isOver.open()
                 }
@@ -102,7 +102,7 @@ import URLLoadingIO
         }
     }
 
-    @Test func `a token comes with its own number, however late it is heard of`() async throws {
+    @Test func `a token carries its own number, however late it is delivered`() async throws {
         let calls = Count()
         let goesOn = Count()
         let keeper = BearerKeeper(
@@ -119,7 +119,7 @@ import URLLoadingIO
         held.close()
         _ = goesOn.next()
         while held.waiting == 0 { try await Task.sleep(for: .microseconds(200)) }
-        // Meanwhile the first is refused, and another takes its place.
+        // Meanwhile the first token is refused and replaced.
         let first = try await keeper.token(for: quick)
         #expect(first?.token == "t1" && first?.generation == 1)
         _ = goesOn.next()
@@ -132,8 +132,8 @@ import URLLoadingIO
         await session.invalidated()
     }
 
-    /// Whoever hears late that an older token is refused takes the one that has been got since, and the closure rests.
-    @Test func `a refusal of an older token gets no other`() async throws {
+    /// A load that reports the refusal of an older token late gets the current one without a refresh.
+    @Test func `a late refusal of an older token causes no refresh`() async throws {
         let calls = Count()
         let keeper = BearerKeeper(try BearerTokens(for: ["http://a.test"], token: "t0") { _ in "t\(calls.next())" })
         let session = Session(.ephemeral)

@@ -3,7 +3,7 @@ import Glibc
 import Testing
 import URLLoading
 
-/// What is wrong with files of credentials is told (security 81).
+/// Problems of credential files are reported (security 81).
 @Suite struct CredentialProblemTests {
     private func withFolder(_ use: (URL) throws -> Void) throws {
         let folder = FileManager.default.temporaryDirectory.appending(

@@ -6,7 +6,7 @@ import URLLoadingIO
 
 @testable import URLLoading
 
-/// What is kept, where, and for whom: checklist 2, 3, 86; and netrc files (security 10).
+/// Stored credentials, their place and their scope: checklist 2, 3, 86; and netrc files (security 10).
 @Suite struct CredentialStoreTests {
     private let space = ProtectionSpace(host: "a.test", port: 80, scheme: "http", realm: "r", method: .basic)
 
@@ -44,7 +44,7 @@ import URLLoadingIO
         #expect("\(store)" == "1 protection spaces")
     }
 
-    @Test func `what is kept is found while another process replaces the file`() throws {
+    @Test func `a stored credential is found while another process replaces the file`() throws {
         try withFolder { folder in
             let file = folder.appending(path: "credentials.json").path()
             let store = CredentialStore(file: URL(filePath: file))
@@ -69,7 +69,7 @@ import URLLoadingIO
         }
     }
 
-    @Test func `permanent credentials are in a file of their owner's, and nothing else is (security 81)`() throws {
+    @Test func `permanent credentials are in a private file, and no others are (security 81)`() throws {
         try withFolder { folder in
             let file = folder.appending(path: "deep/credentials.json")
             let store = CredentialStore(file: file)
@@ -93,8 +93,8 @@ import URLLoadingIO
         }
     }
 
-    /// A file that grew too large, or that others may write to, is not written over: what is in it is somebody's.
-    @Test func `what cannot be read is not lost`() throws {
+    /// A file that is too large, or that others may write to, is not overwritten: its content is not the store's.
+    @Test func `an unreadable file is not lost`() throws {
         try withFolder { folder in
             let file = folder.appending(path: "credentials.json")
             let store = CredentialStore(file: file)
@@ -110,7 +110,7 @@ import URLLoadingIO
                 user: "huge", password: String(repeating: "x", count: 5 << 20), persistence: .permanent)
             #expect(!store.set(huge, for: space))
             #expect(CredentialStore(file: file).all == [space: [ada]])
-            // What is no store's is put aside.
+            // A file that is no credential store is moved aside.
             try Data("no json".utf8).write(to: file)
             #expect(store.set(ada, for: space))
             let aside = folder.appending(path: "credentials.json.damaged")
@@ -118,8 +118,8 @@ import URLLoadingIO
         }
     }
 
-    /// Security 81: what others may put in its place, or read there, is not used, as cookies and cache have it.
-    @Test(arguments: ["others may write", "a link"]) func `a folder that is not ours alone gets no credentials`(
+    /// Security 81: a folder in which others may replace or read files is not used, as for cookies and cache.
+    @Test(arguments: ["others may write", "a link"]) func `a folder that is not private gets no credentials`(
         _ fault: String
     ) throws {
         try withFolder { folder in
@@ -138,7 +138,7 @@ import URLLoadingIO
             let ada = Credential(user: "ada", password: "1", persistence: .permanent)
             #expect(!store.set(ada, for: space) && store.credential(for: space) == ada)
             #expect(try FileManager.default.contentsOfDirectory(atPath: place.path()).isEmpty)
-            // What lies there already may be another user's work.
+            // An existing file may be another user's.
             let good = folder.appending(path: "good/credentials.json")
             #expect(CredentialStore(file: good).set(ada, for: space))
             try Data(contentsOf: good).write(to: file)
@@ -147,7 +147,7 @@ import URLLoadingIO
         }
     }
 
-    @Test func `many at once lose nothing`() async throws {
+    @Test func `concurrent stores lose no credential`() async throws {
         let folder = FileManager.default.temporaryDirectory.appending(
             path: "credentials-\(UInt64.random(in: 0 ... .max))")
         defer { try? FileManager.default.removeItem(at: folder) }

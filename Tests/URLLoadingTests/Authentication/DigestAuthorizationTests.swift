@@ -100,11 +100,11 @@ import URLLoadingWire
         "Digest realm=r", "Digest nonce=n", "Digest realm=r, nonce=n, algorithm=SHA-1",
         "Digest realm=r, nonce=n, qop=\"new\"",
         "Digest realm=r, nonce=n, algorithm=MD5-sess", "Basic realm=r, nonce=n",
-    ]) func `what is not known is not answered (security 66)`(text: String) {
+    ]) func `an unknown algorithm is not answered (security 66)`(text: String) {
         #expect(AuthenticationChallenge.parse([text]).first.flatMap { DigestChallenge($0) } == nil)
     }
 
-    @Test func `what is not known beside what is`() throws {
+    @Test func `an unknown parameter beside known ones is ignored`() throws {
         let challenge = try #require(
             AuthenticationChallenge.parse([
                 "Digest realm=r, nonce=n, qop=\"new, AUTH\", algorithm=sha-256, stale=TRUE, domain=\"/a http://b/\", later=1"

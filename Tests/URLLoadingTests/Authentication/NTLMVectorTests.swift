@@ -51,7 +51,7 @@ import URLLoadingIO
         #expect(!proof.isCovered)
     }
 
-    @Test func `a server that says the time gets a code over all messages`() throws {
+    @Test func `a server that states the time gets a code over all messages`() throws {
         // The same, and a timestamp in front.
         let information = Self.bytes(
             "0700080000010203040506070 2000c0044006f006d00610069006e00 00000000".replacing(" ", with: ""))
@@ -112,7 +112,7 @@ import URLLoadingIO
         #expect(NTLMChallenge(Array(Self.challenge[..<32]) + Self.challenge[68...]) == nil)
     }
 
-    @Test func `names too long to be said (security 64)`() throws {
+    @Test func `names too long to be encoded are refused (security 64)`() throws {
         let challenge = try #require(NTLMChallenge(Self.challenge))
         let hashes = try Self.hashes()
         for user in [String(repeating: "u", count: 5000), String(repeating: "d", count: 70_000) + "\\u"] {

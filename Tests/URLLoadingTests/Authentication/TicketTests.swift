@@ -5,9 +5,9 @@ import URLLoadingWire
 
 @testable import URLLoading
 
-/// Negotiate: silent with a ticket, and without one as if it had not been offered.
+/// Negotiate: used silently with a ticket, and skipped without one.
 @Suite(.timeLimit(.minutes(4))) struct TicketTests {
-    @Test func `without a ticket the next way follows, and nobody is asked for one (checklist 70)`() async throws {
+    @Test func `without a ticket the next scheme follows, without a question (checklist 70)`() async throws {
         let gate = Gate([.basic])
         var setup = HTTPTestServer.Configuration()
         setup.name = "localhost"
@@ -22,7 +22,7 @@ import URLLoadingWire
             configuration.authentication.methods = [.negotiate, .basic]
             let session = Session(
                 configuration, decisions: .challenged(log) { _ in .use(Credential(user: "ada", password: "s3cret")) })
-            // An address has no name to get a ticket for.
+            // No ticket can be requested for an address.
             try await session.expect(try url("http://127.0.0.1:\(origin.port)/"), "in")
             #expect(log.withLock { $0.map(\.protectionSpace.method) } == [.basic])
             #expect(gate.seen.allSatisfy { !$0.hasPrefix("Negotiate") })
@@ -30,9 +30,11 @@ import URLLoadingWire
         }
     }
 
-    /// Whose realm is not said no KDC is asked for.
+    /// Without a known realm no KDC is asked.
     @Test(.enabled(if: TicketLibrary.shared != nil))
-    func `without a ticket Negotiate is the session's question, then the load's (checklist 66, 67, 68)`() async throws {
+    func `without a ticket Negotiate is decided by the session's decision, then the load's (checklist 66, 67, 68)`()
+        async throws
+    {
         let gate = Gate([.basic])
         var setup = HTTPTestServer.Configuration()
         setup.name = "localhost"
@@ -66,13 +68,13 @@ import URLLoadingWire
                 #expect(
                     first.map(\.protectionSpace.method) == [.negotiate] && first.first?.protectionSpace.realm == nil
                         && first.first?.previousFailureCount == 0)
-                // What nobody was told is no failure.
+                // A scheme for which no decision was called is no failure.
                 #expect(
                     own.withLock { $0.map(\.protectionSpace.method) } == (isLast ? [] : [.basic])
                         && own.withLock { $0.allSatisfy { $0.previousFailureCount == 0 } })
                 await expectEmpty(session)
             }
-            // The load's, where the session has none.
+            // The load's decision, if the session has none.
             let own = ChallengeLog()
             let session = Session(.ephemeral)
             let decisions = Decisions.challenged(own) {
@@ -85,7 +87,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func `a library that is not there`() {
+    @Test func `a missing library disables Negotiate`() {
         #expect(TicketLibrary("libnothing-of-this-name.so.9") == nil)
     }
 }

@@ -6,7 +6,7 @@ import URLLoadingWire
 
 @testable import URLLoading
 
-/// Where a stored response came from: no session is given what it would not have loaded itself.
+/// The origin of a stored response: no session is served a response that it could not have loaded itself.
 @Suite(.timeLimit(.minutes(4)))
 struct CacheAddressRows {
     private func with(_ cache: ResponseCache, _ policy: AddressPolicy = .any) -> Configuration {
@@ -25,7 +25,7 @@ struct CacheAddressRows {
         }
     }
 
-    /// What a session finds without a network; `nil` for nothing.
+    /// Returns the response that a session finds without a network; `nil` for none.
     private func found(_ url: URL, _ configuration: Configuration) async throws -> String? {
         try await withSession(configuration) { session in
             var request = Request(url: url)
@@ -34,7 +34,7 @@ struct CacheAddressRows {
         }
     }
 
-    @Test("a session with an address policy is given nothing of an address that it refuses, from memory and from disk")
+    @Test("a session with an address policy is not served responses from an address that it refuses")
     func policies() async throws {
         try await withPage { origin, cache, folder in
             try await withSession(with(cache)) { try await $0.expect(origin.url(), "intern") }
@@ -45,7 +45,7 @@ struct CacheAddressRows {
                 }
                 let offline = try await found(origin.url(), with(cache, .publicOnly))
                 #expect(offline == nil)
-                // What it allows, it is given.
+                // Responses from allowed addresses are served.
                 let port = origin.port
                 let own = AddressPolicy { $0.isLoopback && $0.port == port && $0.host == "127.0.0.1" }
                 let allowed = try await found(origin.url(), with(cache, own))
@@ -55,7 +55,7 @@ struct CacheAddressRows {
         }
     }
 
-    @Test("what a program has stored has no address, and is not for a session with a policy")
+    @Test("a response stored by the program has no address, and is not served to a session with a policy")
     func stored() async throws {
         try await withPage { origin, cache, _ in
             let response = Response(
@@ -69,7 +69,7 @@ struct CacheAddressRows {
         }
     }
 
-    @Test("what an own resolver led to is that session's, and in memory alone")
+    @Test("a response found through a session's own resolver is served to that session only, from memory only")
     func resolvers() async throws {
         try await withPage { origin, cache, folder in
             var own = with(cache)
@@ -92,7 +92,7 @@ struct CacheAddressRows {
     }
 
     @Test(
-        "what came through a configuration's own proxies is that session's, and in memory alone",
+        "a response through a configuration's own proxies is served to that session only, from memory only",
         arguments: [true, false])
     func proxies(_ isDecided: Bool) async throws {
         try await withPage { origin, cache, folder in
@@ -113,7 +113,7 @@ struct CacheAddressRows {
         }
     }
 
-    @Test("what came through the environment's proxies is for everyone without an address policy")
+    @Test("a response through the environment's proxies is served to every session without an address policy")
     func environment() async throws {
         try await withPage { origin, cache, _ in
             try await withTestProxy { proxy in

@@ -6,11 +6,11 @@ import URLLoadingWire
 
 @testable import URLLoading
 
-/// A load that is cancelled at any point of its way through the cache stores nothing wrong, holds nothing, and hinders
-/// nobody.
+/// A load cancelled at any point of its way through the cache stores nothing wrong, retains nothing, and blocks no
+/// other load.
 @Suite(.timeLimit(.minutes(4)))
 struct CacheCancellationRows {
-    /// Cancels loads after more and more time, until one is through before it.
+    /// Cancels loads after increasing times, until one completes.
     private func cancelEverywhere(
         _ session: Session, _ request: Request, _ before: () async throws -> Void = {}, _ after: () async throws -> Void
     ) async throws {
@@ -53,7 +53,7 @@ struct CacheCancellationRows {
         cache.flush()
     }
 
-    /// Nothing, or all of it, as it was sent; never a beginning that says it is whole.
+    /// Expects either no entry or the whole body as it was sent; never a truncated body that is marked complete.
     private func check(_ rig: CacheRig, _ cache: ResponseCache) {
         guard let entry = cache.cachedResponse(for: Request(url: rig.origin.url("/"))) else { return }
         #expect(entry.data == Data(repeating: 7, count: 200_000))
@@ -77,7 +77,7 @@ struct CacheCancellationRows {
         }
     }
 
-    @Test("asking whether it still holds")
+    @Test("validating a stored response")
     func validating() async throws {
         try await withRig { rig, cache in
             var request = Request(url: rig.origin.url("/"))
@@ -92,7 +92,7 @@ struct CacheCancellationRows {
     func sharing() async throws {
         try await withRig(true) { rig, cache in
             let request = Request(url: rig.origin.url("/"))
-            // One who goes on, whoever is cancelled.
+            // A load that continues, whichever other load is cancelled.
             try await cancelEverywhere(rig.session, request, { cache.removeAll() }) {
                 let whole = try await rig.session.data(for: request).0
                 #expect(whole.count == 200_000)

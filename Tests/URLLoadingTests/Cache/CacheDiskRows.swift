@@ -8,7 +8,7 @@ import URLLoadingWire
 
 @testable import URLLoading
 
-/// Checklist 2, 3, 90, 100: what outlives a session, and what must not.
+/// Checklist 2, 3, 90, 100: what is persistent, and what must not be.
 @Suite(.timeLimit(.minutes(4)))
 struct CacheDiskRows {
     @Test("a new cache on the same folder answers, large and small; memory-only is gone (checklist 2, 90, 100)")
@@ -55,7 +55,7 @@ struct CacheDiskRows {
 
     // MARK: Damage
 
-    /// A session whose cache has no memory, with a body of 3 MB in a file, one bit of which is then another.
+    /// A session whose cache has no memory, with a body of 3 MB in a file in which one bit is then changed.
     private func withDamage(at offset: Int, _ use: (Session, HTTPTestServer, [UInt8]) async throws -> Void) async throws
     {
         let folder = FileManager.default.temporaryDirectory.appending(
@@ -81,7 +81,7 @@ struct CacheDiskRows {
     }
 
     @Test(
-        "RFC 9111 4: a body that is damaged anywhere is loaded anew for who has been given nothing of it",
+        "RFC 9111 4: a damaged body is loaded anew, for a caller that has not received any of it",
         arguments: [0, 1_500_000, 2_999_999])
     func damaged(_ offset: Int) async throws {
         try await withDamage(at: offset) { session, origin, large in
@@ -94,7 +94,7 @@ struct CacheDiskRows {
     }
 
     @Test(
-        "a piece at a time: damage in the first is not noticed, damage behind it ends the load, once",
+        "damage behind the first delivered piece ends the load, once",
         arguments: [0, 2_999_999])
     func damagedPieces(_ offset: Int) async throws {
         try await withDamage(at: offset) { session, origin, large in
@@ -123,7 +123,7 @@ struct CacheDiskRows {
 
     // MARK: A disk that is slow
 
-    @Test("storing keeps a reader back while the disk is behind, and lets him go on, or end, when it is not")
+    @Test("storing slows down a reader while the disk is behind; the reader continues or ends when it catches up")
     func behind() async throws {
         let folder = FileManager.default.temporaryDirectory.appending(
             path: "cache-behind-rows-\(UInt64.random(in: 0 ... .max))")
@@ -137,7 +137,7 @@ struct CacheDiskRows {
                 let disk = try #require(cache.disk)
                 let gate = ThreadSignal()
                 cache.flush()
-                // The one thread that writes.
+                // The single writer thread.
                 disk.thread.run { while !gate.wait(nanoseconds: 1_000_000_000) {} }
                 let left = session.downloadTask(Request(url: origin.url()))
                 let whole = session.downloadTask(Request(url: origin.url()))

@@ -6,7 +6,7 @@ import URLLoadingWire
 
 @testable import URLLoading
 
-/// Security 72, checklist 18, 19: sessions, tasks and people who share a cache get nothing that is another's.
+/// Security 72, checklist 18, 19: sessions, tasks and users that share a cache are not served each other's responses.
 @Suite(.timeLimit(.minutes(4)))
 struct CacheOwnerRows {
     private func with(_ cache: ResponseCache, _ configuration: Configuration) -> Configuration {
@@ -15,7 +15,7 @@ struct CacheOwnerRows {
         return configuration
     }
 
-    @Test("an answer of a server that a decision alone trusts is kept for nobody")
+    @Test("a response of a server trusted by a decision only is not served to other sessions")
     func forced() async throws {
         try await withTrust { rig in
             rig.origin.route("/") { _ in .ok("secret", headers: [.cacheControl: "max-age=600"]) }
@@ -30,7 +30,9 @@ struct CacheOwnerRows {
         }
     }
 
-    @Test("what came without checks, by other roots, or from another address is for sessions that would believe it")
+    @Test(
+        "an unverified response, or one with other roots or addresses, serves only sessions that accept it"
+    )
     func checks() async throws {
         try await withTrust { rig in
             rig.origin.route("/") { _ in .ok("secret", headers: [.cacheControl: "max-age=600"]) }
@@ -46,14 +48,14 @@ struct CacheOwnerRows {
             try await withSession(with(cache, rig.strict)) { session in
                 await expectFailure(.certificateUntrusted) { try await session.text(rig.origin.url()) }
             }
-            // The same checks, another session.
+            // The same verification in another session.
             try await withSession(with(cache, rig.trusting)) { try await $0.expect(rig.origin.url(), "secret") }
             #expect(rig.origin.counts.requests == 2)
         }
     }
 
     @Test(
-        "who decides about servers is given nothing of one that he would refuse, however it was believed before (security 72)"
+        "a session with a trust decision is not served responses of a server that it would refuse (security 72)"
     )
     func judged() async throws {
         try await withTrust { rig in
@@ -69,7 +71,7 @@ struct CacheOwnerRows {
                     await expectFailure(.certificateRefused) { try await session.text(rig.origin.url("/a")) }
                 }
             }
-            // One load's own decision, beside loads that ask nobody.
+            // A load with its own decision, beside loads without one.
             try await withSession(with(cache, rig.trusting)) { session in
                 await expectFailure(.certificateRefused) {
                     try await session.data(for: Request(url: rig.origin.url("/a")), decisions: refusing)
@@ -77,7 +79,8 @@ struct CacheOwnerRows {
                 try await session.expect(rig.origin.url("/a"), "/a")
             }
             #expect(rig.origin.counts.requests == 2)
-            // Let pass, the server is believed from then on, as is what others had of it by the same certificate.
+            // Once accepted, the server's responses are served, including those others stored with the same
+            // certificate.
             for (decision, count) in [(rig.accepting, 3), (rig.decision { _ in .performDefaultHandling }, 4)] {
                 try await withSession(with(cache, rig.trusting), decisions: decision) { session in
                     for path in ["/a", "/a", "/b"] { try await session.expect(rig.origin.url(path), path) }
@@ -87,7 +90,7 @@ struct CacheOwnerRows {
         }
     }
 
-    @Test("what is stored answers who wants no network: nobody can be asked about its server then")
+    @Test("a stored response answers without a network, although no decision about its server can be called")
     func judgedOffline() async throws {
         try await withTrust { rig in
             rig.origin.route("/") { _ in .ok("kept", headers: [.cacheControl: "max-age=600"]) }
@@ -102,7 +105,7 @@ struct CacheOwnerRows {
         }
     }
 
-    /// As if it had been answered by a server with another certificate.
+    /// As if the response had come from a server with another certificate.
     private func exchangeServer(_ cache: ResponseCache, _ url: URL) throws {
         let key = try #require(CacheKey(Request(url: url)))
         var stored = try #require(cache.storage.variants(key).first)
@@ -115,7 +118,7 @@ struct CacheOwnerRows {
     }
 
     @Test(
-        "what another certificate of the same host was believed for is not given to who decides; what both say is not kept (security 72)"
+        "a response accepted with another certificate does not serve a session with a trust decision (security 72)"
     )
     func exchanged() async throws {
         try await withTrust { rig in
@@ -135,7 +138,7 @@ struct CacheOwnerRows {
                 try await session.expect(url, "true")
             }
             #expect(rig.origin.counts.requests == 2)
-            // Who asks nobody takes either; but the word of the one about the other's is not kept.
+            // A session without decisions is not served it either, and the combined result is not stored.
             let old = rig.origin.url("/old")
             try await withSession(with(cache, rig.trusting)) { session in
                 try await session.expect(old, "old")
@@ -148,7 +151,7 @@ struct CacheOwnerRows {
         }
     }
 
-    @Test("what a client certificate opened is for no other session, and no other decision (security 15, 72)")
+    @Test("a response to a client certificate is not served to other sessions or other decisions (security 15, 72)")
     func certificates() async throws {
         try await withTrust(server: { tls, authority, _ in
             tls.clientRootsPEM = authority.pem
@@ -175,7 +178,7 @@ struct CacheOwnerRows {
     private func apart(_ rig: TrustRig, _ decisions: Decisions, _ cache: ResponseCache) async throws {
         rig.origin.route("/mine") { .ok($0.tls?.clientSubject ?? "nobody", headers: [.cacheControl: "max-age=600"]) }
         let url = rig.origin.url("/mine")
-        // One load's own decision: its answer is not for the loads beside it.
+        // A load with its own decision: its response is not served to loads without it.
         try await withSession(with(cache, rig.trusting)) { session in
             for _ in 0..<2 {
                 let (data, _) = try await session.data(for: Request(url: url), decisions: decisions)
@@ -193,7 +196,8 @@ struct CacheOwnerRows {
         try await withSession(with(cache, rig.trusting)) { try await $0.expect(url, "nobody") }
     }
 
-    @Test("two tasks that log in as two people get each his own, and who does not log in gets neither (checklist 19)")
+    @Test(
+        "tasks logged in as two users get their own responses, and a task without a login gets neither (checklist 19)")
     func people() async throws {
         try await withCacheRig { rig in
             rig.origin.route("/") { request in
@@ -217,7 +221,7 @@ struct CacheOwnerRows {
         }
     }
 
-    @Test("what was got with the cookies of one store is for sessions with that store (checklist 18)")
+    @Test("a response to the cookies of one store is served to sessions with that store (checklist 18)")
     func cookies() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { .ok($0.headers[.cookie] ?? "nobody", headers: [.cacheControl: "max-age=60"]) }

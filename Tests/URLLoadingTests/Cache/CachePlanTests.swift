@@ -5,7 +5,7 @@ import URLLoadingWire
 
 @testable import URLLoading
 
-/// The plan by itself: RFC 9111 §3, §4, §5, RFC 5861, RFC 8246.
+/// The plan as a pure function: RFC 9111 §3, §4, §5, RFC 5861, RFC 8246.
 @Suite struct CachePlanTests {
     static let now = 1_800_000_000.0
 
@@ -35,7 +35,7 @@ import URLLoadingWire
         "\(CachePlan.make(CacheQuery(request), variants, now: Self.now))"
     }
 
-    /// Functions, not macros over whole expressions: those take the compiler minutes.
+    /// Functions instead of macros over whole expressions, which take the compiler minutes.
     func expect(
         _ words: String, _ request: Request, _ variants: StoredResponse...,
         sourceLocation: SourceLocation = #_sourceLocation
@@ -55,7 +55,7 @@ import URLLoadingWire
 
     // MARK: 4.2
 
-    @Test("RFC 9111 4.2.1, 4.2.2: how long it is fresh, and who says so")
+    @Test("RFC 9111 4.2.1, 4.2.2: the freshness lifetime and its source")
     func lifetimes() {
         func rules(_ headers: Headers, _ status: Status = .ok) -> (Double, CacheRules.Source) {
             let rules = stored(headers, status).knownRules
@@ -88,23 +88,23 @@ import URLLoadingWire
         expect(0, .nothing, [:], .notFound)
     }
 
-    @Test("RFC 9111 4.2.3: its age, whatever the clocks say")
+    @Test("RFC 9111 4.2.3: the age, with wrong clocks")
     func ages() {
         expect(age: 10, stored([:], ago: 10))
         expect(age: 17, stored([.age: "7"], ago: 10))
         expect(age: 21, stored([.age: "7"], ago: 10, delay: 4))
         expect(age: 30, stored([.date: Self.date(-30)], ago: 10))
-        // A server whose clock is ahead, or behind, and an Age that is none.
+        // A server whose clock is ahead or behind, and an invalid Age.
         expect(age: 10, stored([.date: Self.date(500)], ago: 10))
         expect(age: 500, stored([.date: Self.date(-500), .age: "x"], ago: 10))
-        // Our own was set back.
+        // The local clock was set back.
         expect(age: 0, stored([:], ago: -30))
         expect(age: .infinity, stored([:], ago: -300))
     }
 
     // MARK: 4
 
-    @Test("RFC 9111 4: fresh, stale, and what the request wants, each with its reason")
+    @Test("RFC 9111 4: a fresh or stale response and the request's directives lead to a decision with its reason")
     func judgements() {
         let fresh = stored([.cacheControl: "max-age=60", .etag: "\"a\""], ago: 12)
         expect("stored (fresh: age 12 s of 60 s)", request(), fresh)
@@ -138,7 +138,7 @@ import URLLoadingWire
         expect("stored (fresh: age 12 s of 60 s)", request([:], nil, .head), fresh)
     }
 
-    @Test("the policies (checklist 91-94)")
+    @Test("each cache policy leads to its decision (checklist 91-94)")
     func policies() {
         let stale = stored([.cacheControl: "max-age=60", .etag: "\"a\""], ago: 70)
         let fresh = stored([.cacheControl: "max-age=60", .etag: "\"a\""])
@@ -153,7 +153,7 @@ import URLLoadingWire
         expect("refused (only GET and HEAD are answered)", request([:], .onlyIfCached, .post))
     }
 
-    @Test("RFC 8246: what is immutable is not asked about while it is fresh")
+    @Test("RFC 8246: an immutable response is not validated while it is fresh")
     func immutable() {
         let headers: Headers = [.cacheControl: "max-age=60, immutable", .etag: "\"a\""]
         expect("stored (immutable, and fresh)", request([:], .revalidate), stored(headers))
@@ -186,7 +186,7 @@ import URLLoadingWire
         expect(that: !CachePlan.standsIn(stored([.cacheControl: "max-age=60"], ago: 70), query, now: Self.now))
     }
 
-    @Test("RFC 9111 4.1: variants, and who asked (security 72)")
+    @Test("RFC 9111 4.1: variants and owners are kept apart (security 72)")
     func variants() {
         func variant(_ fields: Headers, _ vary: String, made: Double = 0) -> StoredResponse {
             let headers: Headers = [.vary: vary, .cacheControl: "max-age=60", .date: Self.date(made)]
@@ -199,7 +199,7 @@ import URLLoadingWire
         expect("stored (fresh: age 0 s of 60 s)", request([.acceptLanguage: "de ,en"]), french, german)
         expect("network (vary: accept-language differs)", request([.acceptLanguage: "it"]), french, german)
         expect(that: Varying.make([.vary: "*"], CacheQuery(request())) == nil)
-        // Of several that fit the one made last.
+        // Of several matching variants, the latest.
         let older = variant(["X": "1"], "X", made: -20)
         let newer = variant(["X": "1"], "X", made: -10)
         guard case .success(let chosen) = CachePlan.select(CacheQuery(request(["X": "1"])), [older, newer]) else {
@@ -220,7 +220,7 @@ import URLLoadingWire
         expect("network (stored for another owner)", request([.cookie: "id=other"]), cookie)
     }
 
-    @Test("RFC 9110 13, 14: a caller's own condition goes past; a part of what is whole is given")
+    @Test("RFC 9110 13, 14: a caller's own condition bypasses the cache; a range of a complete response is served")
     func partsAndConditions() {
         let whole = stored([.cacheControl: "max-age=60", .etag: "\"a\""], length: 10)
         for name in [FieldName.ifMatch, .ifNoneMatch, .ifModifiedSince, .ifUnmodifiedSince, .ifRange] {
@@ -294,7 +294,7 @@ import URLLoadingWire
         expect(that: stored?.headers == ["X-Kept": "1", .cacheControl: "max-age=5, no-cache=\"set-cookie\""])
     }
 
-    @Test("RFC 9111 3.3: a first part is a beginning, another is nothing")
+    @Test("RFC 9111 3.3: a first part is stored as an incomplete response, another part is not")
     func parts() {
         let ranged = request([.range: "bytes=0-3"])
         let first = kept([.contentRange: "bytes 0-3/10", .etag: "\"a\"", .contentLength: "4"], .partialContent, ranged)
@@ -317,7 +317,7 @@ import URLLoadingWire
 
     // MARK: 3.2, 4.3.4, 4.4
 
-    @Test("RFC 9111 3.2, 4.3.4: what a 304 changes, and which one it is about (security 74)")
+    @Test("RFC 9111 3.2, 4.3.4: a 304 updates the response it belongs to (security 74)")
     func merge() {
         let old = stored(
             [.etag: "\"a\"", .contentLength: "3", "X-A": "1", "X-B": "1", .age: "50", .cacheControl: "max-age=1"],
@@ -346,7 +346,7 @@ import URLLoadingWire
             by: HTTPHead(status: .notModified, headers: [.etag: "W/\"a\""]), from: .unknown, requestTime: 0,
             responseTime: 0)
         expect(that: strong.headers[.etag] == "\"a\"")
-        // Head and body have come from two places: both are judged.
+        // Head and body come from two sources: both owners apply.
         var located = old
         let (first, second) = (
             SocketAddress.ipv4((192, 0, 2, 1), port: 80), SocketAddress.ipv4((192, 0, 2, 2), port: 80)
@@ -360,7 +360,7 @@ import URLLoadingWire
                 && source(.unknown) == .unknown)
     }
 
-    @Test("RFC 9111 4.4: what an unsafe method makes worthless")
+    @Test("RFC 9111 4.4: an unsafe method invalidates")
     func invalidation() {
         func keys(_ method: Method, _ status: Status, _ headers: Headers = [:]) -> [String] {
             StoringPlan.invalidated(request([:], nil, method), HTTPHead(status: status, headers: headers)).map(\.text)
@@ -379,7 +379,7 @@ import URLLoadingWire
         for safe in [Method.get, .head, .options, .trace] { expect(that: keys(safe, .ok).isEmpty) }
     }
 
-    @Test("keys tell apart what is different (security 73)")
+    @Test("different requests have different keys (security 73)")
     func keys() throws {
         func key(_ text: String) throws -> String? { CacheKey(Request(url: try url(text)))?.text }
         let same = try ["http://A.example:80/x?q", "http://u:p@a.example/x?q#f", "HTTP://a.example/x?q"].map(key)

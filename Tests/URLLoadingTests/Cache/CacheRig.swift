@@ -7,17 +7,17 @@ import URLLoadingWire
 
 @testable import URLLoading
 
-/// Seconds since 1970, as the test says.
+/// Seconds since 1970, set by the test.
 final class WallClock: Sendable {
     private let seconds: Held<Double>
     init(_ seconds: Double = 1_800_000_000) { self.seconds = Held(seconds) }
     var now: Double { seconds.withLock { $0 } }
     func advance(_ count: Double) { seconds.withLock { $0 += count } }
-    /// As a server with the same clock would write it.
+    /// The date as a server with the same clock writes it.
     func date(_ offset: Double = 0) -> String { HTTPDate(secondsSince1970: Int64(now + offset)).description }
 }
 
-/// An origin, a session with a cache of its own, and the time.
+/// An origin, a session with a private cache, and the time.
 struct CacheRig: Sendable {
     let origin: HTTPTestServer
     let session: Session
@@ -25,7 +25,7 @@ struct CacheRig: Sendable {
     let cache: ResponseCache
     let plans: Held<[String]>
 
-    /// Text, Age or `-`, and where it came from.
+    /// Body, Age or `-`, and the source of the response.
     func get(_ path: String = "/", _ change: (inout Request) -> Void = { _ in }) async throws -> String {
         var request = Request(url: origin.url(path))
         change(&request)
@@ -68,14 +68,14 @@ nonisolated(nonsending) func withCacheRig(
     }
 }
 
-/// Something that tests and handlers share.
+/// A value that tests and handlers share.
 final class Held<Value: Sendable>: Sendable {
     private let value: Lock<Value>
     init(_ value: Value) { self.value = Lock(value) }
     func withLock<R: Sendable>(_ use: (inout Value) -> R) -> R { value.withLock { use(&$0) } }
 }
 
-/// Counts what it gives out: `a1`, `a2`, …
+/// Counts its responses: `a1`, `a2`, …
 final class Counter: Sendable {
     private let count = Held(0)
     func next(_ name: String = "") -> String {

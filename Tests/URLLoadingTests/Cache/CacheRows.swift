@@ -6,10 +6,10 @@ import URLLoadingWire
 
 @testable import URLLoading
 
-/// Checklist 2-4, 18, 29, 90-103: what a session stores and when it answers with it.
+/// Checklist 2-4, 18, 29, 90-103: the responses that a session stores and serves.
 @Suite(.timeLimit(.minutes(4)))
 struct CacheRows {
-    @Test("no entry is fetched, a fresh one answers, a stale one is asked about (checklist 91, 96, 97)")
+    @Test("a missing response is fetched, a fresh one answers, a stale one is validated (checklist 91, 96, 97)")
     func protocolPolicy() async throws {
         try await withCacheRig { rig in
             let counter = Counter()
@@ -33,7 +33,7 @@ struct CacheRows {
         }
     }
 
-    @Test("RFC 9111 4.3.1: Last-Modified where there is no tag; what has changed takes the place of what was")
+    @Test("RFC 9111 4.3.1: Last-Modified validates without an entity tag; a changed response replaces the stored one")
     func changed() async throws {
         try await withCacheRig { rig in
             let counter = Counter()
@@ -49,7 +49,7 @@ struct CacheRows {
         }
     }
 
-    @Test("RFC 9111 4.3.4: a 304 about something else revives nothing")
+    @Test("RFC 9111 4.3.4: a 304 for another representation does not freshen the stored one")
     func foreign304() async throws {
         try await withCacheRig { rig in
             let counter = Counter()
@@ -63,7 +63,7 @@ struct CacheRows {
         }
     }
 
-    @Test("reload, whatever is stored first, nothing but what is stored (checklist 92-94)")
+    @Test("the policies reload, prefer the stored response, or use only the stored response (checklist 92-94)")
     func policies() async throws {
         try await withCacheRig { rig in
             let counter = Counter()
@@ -89,7 +89,7 @@ struct CacheRows {
     }
 
     @Test(
-        "RFC 9111 5.2.1.1: revalidation tells the caches on the way, with and without a stored response",
+        "RFC 9111 5.2.1.1: a reload sends its directives to intermediate caches, with and without a stored response",
         arguments: [false, true])
     func revalidationIsSaid(_ isConfigured: Bool) async throws {
         func ask(_ request: inout Request) { if !isConfigured { request.cachePolicy = .revalidate } }
@@ -129,7 +129,7 @@ struct CacheRows {
         }
     }
 
-    @Test("RFC 5861 3: a refresh behind a stale response leaves the caches on the way alone")
+    @Test("RFC 5861 3: a background revalidation does not force intermediate caches to revalidate")
     func refreshSaysNothing() async throws {
         try await withCacheRig { rig in
             rig.origin.route("/") { _ in
@@ -145,7 +145,7 @@ struct CacheRows {
         }
     }
 
-    @Test("the session's policy, where the request has none (checklist 29, 102)")
+    @Test("the session's policy applies to requests without one (checklist 29, 102)")
     func configuredPolicy() async throws {
         try await withCacheRig({ $0.cachePolicy = .cacheElseLoad }) { rig in
             let counter = Counter()
@@ -158,7 +158,7 @@ struct CacheRows {
         }
     }
 
-    @Test("without freshness and validator it is kept for who takes anything, in memory (checklist 93)")
+    @Test("a response without freshness and validator is stored in memory for policies that accept any (checklist 93)")
     func keptAnyway() async throws {
         try await withCacheRig { rig in
             rig.origin.route("/") { _ in .ok("a") }
@@ -171,7 +171,7 @@ struct CacheRows {
         }
     }
 
-    @Test("only http and https; handlers and other schemes are outside (checklist 95)")
+    @Test("only http and https are cached; handlers and other schemes are not (checklist 95)")
     func otherSchemes() async throws {
         try await withCacheRig { rig in
             for policy in [Request.CachePolicy.useProtocol, .onlyIfCached] {
@@ -201,7 +201,7 @@ struct CacheRows {
         }
     }
 
-    @Test("what one was allowed to see is not for another, nor for nobody (security 72)")
+    @Test("a response to a credential is not served to other users or without one (security 72)")
     func identities() async throws {
         try await withCacheRig { rig in
             rig.origin.route("/") {
@@ -216,7 +216,7 @@ struct CacheRows {
         }
     }
 
-    @Test("what a session got by its login is that session's (security 72)")
+    @Test("a response obtained by a session's login is served to that session only (security 72)")
     func logins() async throws {
         try await withCacheRig({ $0.authentication.credentialStore = CredentialStore() }) { rig in
             let counter = Counter()
@@ -241,7 +241,7 @@ struct CacheRows {
         }
     }
 
-    @Test("RFC 9111 4.4: what is changed is asked for anew")
+    @Test("RFC 9111 4.4: an unsafe request makes the next GET load anew")
     func invalidation() async throws {
         try await withCacheRig { rig in
             let counter = Counter()
@@ -262,7 +262,7 @@ struct CacheRows {
         }
     }
 
-    @Test("RFC 9111 4.3.5: HEAD is answered by a stored GET, and says whether that still holds")
+    @Test("RFC 9111 4.3.5: a stored GET answers HEAD, and a HEAD response updates it")
     func head() async throws {
         try await withCacheRig { rig in
             let tag = Held("\"1\"")
@@ -274,7 +274,7 @@ struct CacheRows {
             try await rig.expect("/", "200 abc -", requests: 1)
             try await rig.expect("/", "200  0", requests: 1) { $0.method = .head }
             rig.clock.advance(30)
-            // Not asked with a condition: what it says is news of the stored GET.
+            // Sent without a condition, because its response updates the stored GET.
             try await rig.expect("/", "200  -", requests: 2) { ($0.method, $0.cachePolicy) = (.head, .reload) }
             try await rig.expect("/", "200 abc 0", requests: 2)
             tag.withLock { $0 = "\"2\"" }
@@ -283,7 +283,7 @@ struct CacheRows {
         }
     }
 
-    @Test("RFC 9110 15.4: permanent redirects are stored, others if they say so; the line follows them")
+    @Test("RFC 9110 15.4: permanent redirects are stored, others if they allow it, and followed from the cache")
     func redirects() async throws {
         try await withCacheRig { rig in
             rig.origin.route("/end") { _ in .ok("end", headers: [.cacheControl: "max-age=60"]) }
@@ -305,7 +305,7 @@ struct CacheRows {
         }
     }
 
-    @Test("coded content is stored as it is given; who asks for it coded gets his own")
+    @Test("encoded content is stored as it is delivered; a caller that requests a coding gets it")
     func codings() async throws {
         try await withCacheRig { rig in
             let coded = Compressed.gzip(Array("expanded".utf8))
@@ -317,7 +317,7 @@ struct CacheRows {
             var request = Request(url: rig.origin.url("/"), headers: [.acceptEncoding: "gzip"])
             let (raw, _) = try await rig.session.data(for: request)
             #expect([UInt8](raw) == coded && rig.requests == 2)
-            // Of bytes as they came there are parts.
+            // Ranges are served of bodies stored as they were sent.
             request.headers[.range] = "bytes=0-1"
             let (part, _) = try await rig.session.data(for: request)
             #expect([UInt8](part) == Array(coded[..<2]) && rig.requests == 2)
@@ -325,7 +325,7 @@ struct CacheRows {
         }
     }
 
-    @Test("RFC 9110 14: a part of what is stored whole")
+    @Test("RFC 9110 14: a range of a complete stored response is served")
     func parts() async throws {
         try await withCacheRig { rig in
             rig.origin.route("/") { _ in .ok("0123456789", headers: [.etag: "\"1\"", .cacheControl: "max-age=60"]) }
@@ -339,7 +339,7 @@ struct CacheRows {
         }
     }
 
-    @Test("an ephemeral session's cache is its own, and gone with it (checklist 3, 4, 18)")
+    @Test("an ephemeral session's cache is private, and deleted with it (checklist 3, 4, 18)")
     func ephemeral() async throws {
         try await withHTTPTestServer { origin in
             let counter = Counter()
@@ -363,7 +363,7 @@ struct CacheRows {
         }
     }
 
-    @Test("sessions share a cache, or have their own (checklist 18, 29)")
+    @Test("sessions share a cache, or have private ones (checklist 18, 29)")
     func sharing() async throws {
         try await withCacheRig { rig in
             let counter = Counter()

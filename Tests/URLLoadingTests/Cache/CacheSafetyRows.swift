@@ -6,10 +6,10 @@ import URLLoadingWire
 
 @testable import URLLoading
 
-/// What must not be kept is not, and what is gone does not come back.
+/// Responses that must not be stored are not, and removed ones do not return.
 @Suite(.timeLimit(.minutes(4)))
 struct CacheSafetyRows {
-    @Test("who decides what is kept has no beginning kept behind his back (checklist 98, 99)")
+    @Test("a partial body is not stored behind a decision about storing (checklist 98, 99)")
     func beginnings() async throws {
         var decisions = Decisions()
         decisions.cache = Decision { _ in .skip }
@@ -25,7 +25,7 @@ struct CacheSafetyRows {
         }
     }
 
-    @Test("RFC 5861 3, checklist 99: what is refreshed is asked about too")
+    @Test("RFC 5861 3: a background revalidation calls the storing decision, too (checklist 99)")
     func refreshes() async throws {
         var decisions = Decisions()
         let asked = Counter()
@@ -49,7 +49,7 @@ struct CacheSafetyRows {
         }
     }
 
-    @Test("RFC 9111 4.4: what was asked for before an invalidation is not kept after it", arguments: [true, false])
+    @Test("RFC 9111 4.4: a response requested before an invalidation is not stored after it", arguments: [true, false])
     func underWay(_ removesAll: Bool) async throws {
         try await withCacheRig { rig in
             let latch = Latch()
@@ -74,7 +74,7 @@ struct CacheSafetyRows {
         }
     }
 
-    @Test("RFC 8246: immutable takes nothing from no-cache")
+    @Test("RFC 8246: immutable does not override no-cache")
     func immutable() async throws {
         try await withCacheRig { rig in
             rig.origin.route("/") { _ in
@@ -87,7 +87,7 @@ struct CacheSafetyRows {
         }
     }
 
-    @Test("an altered entry says how long it is")
+    @Test("an altered response states its new length")
     func lengths() async throws {
         var decisions = Decisions()
         decisions.cache = Decision { entry in
@@ -123,7 +123,7 @@ struct CacheSafetyRows {
         }
     }
 
-    @Test("RFC 9111 4.1: a 304 that begins to vary is no answer for others")
+    @Test("RFC 9111 4.1: a 304 that adds Vary does not answer other requests")
     func varies() async throws {
         try await withCacheRig { rig in
             rig.origin.route("/") { request in
@@ -142,7 +142,7 @@ struct CacheSafetyRows {
         }
     }
 
-    @Test("a key has so many variants, and no more")
+    @Test("the number of variants of a key is limited")
     func variants() async throws {
         try await withCacheRig { rig in
             rig.origin.route("/") { .ok($0.headers["X"] ?? "", headers: [.vary: "X", .cacheControl: "max-age=60"]) }

@@ -6,7 +6,7 @@ import URLLoadingWire
 
 @testable import URLLoading
 
-/// What of a request tells stored responses apart besides its URL and the fields that Vary names.
+/// The properties of a request, besides its URL and the fields named by Vary, that separate stored responses.
 @Suite(.timeLimit(.minutes(4)))
 struct CacheSeparationRows {
     private func with(_ cache: ResponseCache, _ headers: Headers = [:]) -> Configuration {
@@ -15,7 +15,7 @@ struct CacheSeparationRows {
         return configuration
     }
 
-    /// Another session on the cache of a rig, at the same time.
+    /// Another session with the same cache, at the same time.
     private func beside(_ rig: CacheRig, _ headers: Headers = [:]) -> Configuration {
         var configuration = with(rig.cache, headers)
         configuration.wallClock = { rig.clock.now }
@@ -37,7 +37,7 @@ struct CacheSeparationRows {
                 }
                 if let requests { #expect(rig.requests == requests) }
             }
-            // The host of the URL, said once more, and in other letters.
+            // The host of the URL, repeated and in other letter case.
             try await rig.expect("/", "200 \(own) 0", requests: 3) { $0.headers[.host] = own }
             try await rig.expect("/", "200 one.test 0", requests: 3) { $0.headers[.host] = "ONE.test" }
             try await withSession(beside(rig, [.host: "three.test"])) {
@@ -50,7 +50,7 @@ struct CacheSeparationRows {
     }
 
     @Test(
-        "RFC 9111 4.4: an unsafe request with a Host field makes worthless what was stored with it, and what its Location names"
+        "RFC 9111 4.4: an unsafe request with a Host field invalidates its responses, and those its Location names"
     )
     func invalidation() async throws {
         try await withCacheRig { rig in
@@ -94,7 +94,7 @@ struct CacheSeparationRows {
         }
     }
 
-    @Test("a Cookie field that varies is known, although the session has a store of cookies (security 72)")
+    @Test("a Cookie field named by Vary is matched, although the session has a cookie store (security 72)")
     func varyingCookie() async throws {
         try await withCacheRig { rig in
             rig.origin.route("/") {
@@ -107,7 +107,7 @@ struct CacheSeparationRows {
         }
     }
 
-    @Test("a 304 that came with cookies or a login does not change what is stored for everyone")
+    @Test("a 304 obtained with cookies or a login does not update a response stored for every session")
     func confirmedForOneUser() async throws {
         try await withCacheRig { rig in
             rig.origin.route("/") { request in
@@ -131,7 +131,7 @@ struct CacheSeparationRows {
         }
     }
 
-    @Test("a response that a credential other than the URL's opened is not served to other sessions")
+    @Test("a response to a credential other than the URL's is not served to other sessions")
     func otherCredential() async throws {
         let netrc = FileManager.default.temporaryDirectory.appending(
             path: "separation-rows-\(UInt64.random(in: 0 ... .max))")
@@ -158,7 +158,7 @@ struct CacheSeparationRows {
     // MARK: Codings
 
     @Test(
-        "a coding that is not undone is stored and answers",
+        "a response with an unknown coding is stored and served",
         arguments: ["identity", "aws-chunked", "unknown", "", "gzip, unknown"])
     func codings(_ coding: String) async throws {
         try await withCacheRig { rig in
@@ -173,7 +173,7 @@ struct CacheSeparationRows {
 
     // MARK: Cookies in memory, and a cache without
 
-    /// Remembers events.
+    /// Records events.
     private final class Events: LoadObserver {
         let all = Held<[String]>([])
         func observe(_ event: LoadEvent, of load: LoadIdentity) { all.withLock { $0.append("\(event)") } }
@@ -181,7 +181,7 @@ struct CacheSeparationRows {
     }
 
     @Test(
-        "a cache on disk alone says that it does not keep what cookies in memory opened, and keeps what was asked for without"
+        "a disk-only cache reports that it does not store responses to cookies in memory, and stores others"
     )
     func diskOnly() async throws {
         let folder = FileManager.default.temporaryDirectory.appending(

@@ -6,7 +6,7 @@ import URLLoadingWire
 
 @testable import URLLoading
 
-/// How a body comes into the cache, what is left when it breaks off, and who may have a say.
+/// Storing a body: the decision, interruptions, and shared fetches.
 @Suite(.timeLimit(.minutes(4)))
 struct CacheStoringRows {
     private func stored(_ rig: CacheRig, _ path: String = "/") -> StoredResponse? {
@@ -15,7 +15,9 @@ struct CacheStoringRows {
 
     // MARK: The decision
 
-    @Test("the decision is asked with the whole, for data; it alters, keeps in memory, or refuses (checklist 98-101)")
+    @Test(
+        "the decision receives whole data responses; it alters, restricts to memory, or refuses (checklist 98-101)"
+    )
     func decision() async throws {
         let asked = Held<[CachedResponse]>([])
         var decisions = Decisions()
@@ -48,7 +50,7 @@ struct CacheStoringRows {
                 asked.withLock { $0.map { String(decoding: $0.data, as: UTF8.self) } } == [
                     "abcd", "abcd", "abcd", "abcd",
                 ])
-            // Downloads follow the policy, and nobody is asked (checklist 98).
+            // Downloads follow the policy without a decision (checklist 98).
             try await withTemporaryFile { file in
                 try await rig.session.download(Request(url: rig.origin.url("/file")), to: file)
             }
@@ -57,7 +59,7 @@ struct CacheStoringRows {
         }
     }
 
-    @Test("willCache comes after the body and before the end; uploads are asked too (checklist 45, 98)")
+    @Test("willCache comes after the body and before the end, for uploads as well (checklist 45, 98)")
     func order() async throws {
         let order = Held<[String]>([])
         var decisions = Decisions()
@@ -73,7 +75,7 @@ struct CacheStoringRows {
             for await event in events {
                 order.withLock { $0.append("\(event)".split(separator: " ").first.map(String.init) ?? "") }
             }
-            // Events are heard a little after they happen.
+            // Events are delivered asynchronously.
             let heard = order.withLock { $0 }
             #expect(heard.filter { $0 != "asked" } == ["responded", "received", "stored", "metrics", "completed"])
             let asked = try #require(heard.firstIndex(of: "asked"))
@@ -82,7 +84,7 @@ struct CacheStoringRows {
         }
     }
 
-    @Test("a decision that throws ends the load; one too large for the cache is not asked")
+    @Test("a decision that throws ends the load; it is not called for a body too large for the cache")
     func decisionFails() async throws {
         struct No: Error {}
         var decisions = Decisions()
@@ -98,7 +100,7 @@ struct CacheStoringRows {
 
     // MARK: Whole, begun, nothing
 
-    @Test("an aborted read stores nothing, or a beginning that a range completes")
+    @Test("an aborted read stores nothing, or an incomplete response that a range request completes")
     func beginnings() async throws {
         try await withCacheRig { rig in
             let body = (0..<200_000).map { UInt8(truncatingIfNeeded: $0 &* 31 >> 3) }
@@ -135,7 +137,7 @@ struct CacheStoringRows {
             let (again, _) = try await rig.session.data(from: rig.origin.url("/strong"))
             #expect([UInt8](again) == body && rig.requests == before)
 
-            // What has changed meanwhile is loaded from its beginning.
+            // Content that has changed is loaded from the beginning.
             try await begin("/changed")
             tag.withLock { $0 = "\"2\"" }
             let (changed, _) = try await rig.session.data(from: rig.origin.url("/changed"))
@@ -144,7 +146,7 @@ struct CacheStoringRows {
     }
 
     @Test(
-        "a 206 that does not fit is refused, and the whole loaded (security 73, 74)",
+        "a 206 that does not match is refused, and the whole content loaded (security 73, 74)",
         arguments: [
             "bytes 5-9/10", "bytes 3-8/10", "bytes 4-9/11", "none",
         ])
@@ -172,7 +174,7 @@ struct CacheStoringRows {
     }
 
     @Test(
-        "whatever breaks off, at whatever byte: never a wrong body, and nothing half is taken for whole",
+        "an interruption at any byte never leads to a wrong or truncated body",
         arguments: 0..<12)
     func cuts(_ step: Int) async throws {
         try await withCacheRig { rig in
@@ -193,7 +195,7 @@ struct CacheStoringRows {
         }
     }
 
-    @Test("a cancelled load leaves nothing behind, and the next one loads it")
+    @Test("a cancelled load stores nothing, and the next load fetches the response")
     func cancelled() async throws {
         try await withCacheRig { rig in
             rig.origin.route("/", faults: [.init(.responseBody(after: 1000), .stall)]) { _ in
@@ -209,7 +211,7 @@ struct CacheStoringRows {
 
     // MARK: Events and metrics
 
-    @Test("metrics tell what came from the cache, and what asked before")
+    @Test("metrics report responses from the cache, and validations")
     func metrics() async throws {
         try await withCacheRig { rig in
             rig.origin.route("/") { request in
@@ -240,7 +242,7 @@ struct CacheStoringRows {
 
     // MARK: RFC 5861
 
-    @Test("RFC 5861 3: stale is given at once, and fetched anew once, which the session waits for")
+    @Test("RFC 5861 3: a stale response is served at once and revalidated once; the session waits for that at its end")
     func staleWhileRevalidate() async throws {
         try await withCacheRig { rig in
             let counter = Counter()
@@ -285,7 +287,7 @@ struct CacheStoringRows {
         }
     }
 
-    @Test("RFC 5861 4: stale stands in for an error, of the server or on the way there")
+    @Test("RFC 5861 4: a stale response replaces an error of the server or the network")
     func staleIfError() async throws {
         try await withCacheRig { rig in
             let isBroken = Held(false)
@@ -309,7 +311,8 @@ struct CacheStoringRows {
     // MARK: Shared fetches
 
     @Test(
-        "equal loads share one fetch when asked to; a cancelled leader hands on; what is not storable holds nobody up")
+        "equal loads share a fetch if configured; a cancelled leader hands over; an unstorable response blocks none"
+    )
     func shared() async throws {
         try await withCacheRig({ $0.coalescesIdenticalRequests = true }) { rig in
             let gate = Latch()
@@ -336,7 +339,7 @@ struct CacheStoringRows {
         }
     }
 
-    @Test("a load inside the body of an equal one does not wait for it")
+    @Test("a load within the body of an equal load does not wait for it")
     func nested() async throws {
         try await withCacheRig({ $0.coalescesIdenticalRequests = true }) { rig in
             rig.origin.route("/") { _ in .ok("abc", headers: [.cacheControl: "max-age=60"]) }
@@ -347,7 +350,7 @@ struct CacheStoringRows {
         }
     }
 
-    @Test("without being asked to, equal loads go their own ways")
+    @Test("by default equal loads do not share a fetch")
     func apart() async throws {
         try await withCacheRig { rig in
             rig.origin.route("/") { _ in .ok("abc", headers: [.cacheControl: "max-age=60"]) }

@@ -4,10 +4,10 @@ import URLLoadingTesting
 
 @testable import URLLoading
 
-/// Checklist 100: who waits for another's fetch waits no longer than for a server.
+/// Checklist 100: waiting for another load's fetch takes no longer than waiting for a server.
 @Suite(.timeLimit(.minutes(4)))
 struct CacheWaitingRows {
-    @Test("a suspended leader hands on; resumed, it ends as well")
+    @Test("a suspended leader hands over; resumed, it completes as well")
     func suspended() async throws {
         try await withCacheRig({ $0.coalescesIdenticalRequests = true }) { rig in
             let gate = Latch()
@@ -26,14 +26,14 @@ struct CacheWaitingRows {
             let first = try await follower.value
             #expect(first.hasPrefix("200 a2") && rig.requests == 2)
             gate.open()
-            // The leader is suspended still: it holds up nobody who comes now.
+            // The leader is still suspended, and blocks no new load.
             let second = try await rig.get()
             #expect(second.hasPrefix("200 a2") && rig.requests == 2)
             leader.cancel()
         }
     }
 
-    @Test("the idle time of a follower runs: then it goes by itself")
+    @Test("the idle timeout of a follower applies: the follower then loads by itself")
     func slow() async throws {
         let clock = ManualClock()
         try await withCacheRig({
@@ -60,7 +60,7 @@ struct CacheWaitingRows {
         }
     }
 
-    @Test("RFC 9112 8: what the end of an open connection bounds may have been cut, and is not kept")
+    @Test("RFC 9112 8: a body ended by closing the connection may be truncated, and is not stored")
     func cut() async throws {
         try await withCacheRig { rig in
             rig.origin.route("/") { _ in .ok(.untilClose(["abc"]), headers: [.cacheControl: "max-age=60"]) }
@@ -69,7 +69,7 @@ struct CacheWaitingRows {
         }
     }
 
-    @Test("public look-ups give out nobody's pages but those of all")
+    @Test("public lookups return only responses without an owner")
     func lookUps() async throws {
         let store = CookieStore()
         try await withCacheRig({ $0.cookies.storage = .store(store) }) { rig in
@@ -80,7 +80,7 @@ struct CacheWaitingRows {
             try await rig.expect("/", "200 sid=1 -", requests: 1)
             try await rig.expect("/", "200 sid=1 0", requests: 1)
             #expect(rig.cache.cachedResponse(for: request) == nil)
-            // Of the classic shape, where it stays his.
+            // In the classic API the owner keeps access.
             #expect(rig.cache.cachedResponse(for: request, ofOthers: true)?.data == Data("sid=1".utf8))
             var configuration = Configuration.ephemeral
             (configuration.cache, configuration.wallClock) = (rig.cache, { [clock = rig.clock] in clock.now })
@@ -91,7 +91,7 @@ struct CacheWaitingRows {
         }
     }
 
-    @Test("a server whose clock goes ahead does not shadow its newer variants")
+    @Test("a server whose clock runs ahead does not hide its newer variants")
     func ahead() async throws {
         try await withCacheRig { rig in
             let counter = Counter()
@@ -106,7 +106,7 @@ struct CacheWaitingRows {
             }
             try await rig.expect("/", "200 a1 -", requests: 1) { $0.headers["X-A"] = "1" }
             rig.clock.advance(1)
-            // Another variant, which fits the same request.
+            // Another variant that matches the same request.
             try await rig.expect("/", "200 a2 -", requests: 2) { $0.headers["X-A"] = "2" }
             let answer = try await rig.get { $0.headers["X-A"] = "1" }
             #expect(answer.hasPrefix("200 a2") && rig.requests == 2)

@@ -3,7 +3,7 @@ import URLLoadingWire
 
 @testable import URLLoading
 
-/// The short way to read a date never says anything else than the long one.
+/// The fast date parser agrees with the general one.
 struct FixedDateTests {
     private func short(_ text: String) -> Int64? { Array(text.utf8).withUnsafeBytes { FixedDate.seconds($0) } }
 

@@ -3,10 +3,10 @@ import Testing
 import URLLoading
 import URLLoadingTesting
 
-/// A cache that is somebody else's code.
+/// A cache implemented outside of the library.
 @Suite(.timeLimit(.minutes(4)))
 struct ForeignCacheTests {
-    /// Is asked, and never answers.
+    /// Is called, and never answers.
     final class Silent: ForeignCache, Sendable {
         let asked = AsyncStream.makeStream(of: Void.self)
         var largestEntry: Int { 0 }
@@ -19,7 +19,7 @@ struct ForeignCacheTests {
         func remove(for request: Request) {}
     }
 
-    @Test("a cache that never answers is waited for as long as a server that says nothing; then nothing is kept")
+    @Test("a cache that never answers is waited for up to the idle timeout; then nothing is stored")
     func silent() async throws {
         let clock = ManualClock()
         let cache = Silent()
@@ -33,7 +33,7 @@ struct ForeignCacheTests {
             let session = Session(configuration)
             async let loaded = session.data(from: origin.url())
             for await _ in cache.asked.stream { break }
-            // Whoever waits has set his timer.
+            // The waiter's timer is set.
             while clock.elapsed < .seconds(31) {
                 clock.advance(by: .seconds(1))
                 try await Task.sleep(for: .microseconds(200))

@@ -6,10 +6,10 @@ import URLLoadingWire
 
 @testable import URLLoading
 
-/// Security 72: what a handler stores belongs to the owner of every answer that the handler was given.
+/// Security 72: a handler's stored response belongs to the owners of all responses that the handler received.
 @Suite(.timeLimit(.minutes(4)))
 struct HandlerOwnerRows {
-    /// Answers `/page` with what its closure makes, and allows the cache to keep it.
+    /// Answers `/page` with the closure's result, and allows the cache to store it.
     struct Making: ProtocolHandler {
         let make: @Sendable (Request, ProtocolClient) async throws -> ProtocolResponse
         func canHandle(_ request: Request) -> Bool { request.url.path() == "/page" }
@@ -24,7 +24,7 @@ struct HandlerOwnerRows {
         return response
     }
 
-    /// Answers with the texts that `next` gives for some paths, asked in order.
+    /// Answers with the texts that `next` returns for some paths, requested in order.
     static func asking(_ paths: String...) -> Making {
         Making { request, client in
             var text = ""
@@ -62,7 +62,7 @@ struct HandlerOwnerRows {
         return decisions
     }
 
-    /// What a session without a login, a cookie or a handler finds in the cache for `/page`.
+    /// Returns the entry for `/page` that a session without login, cookie or handler finds in the cache.
     private func found(_ origin: HTTPTestServer, _ cache: ResponseCache) async throws -> String? {
         try await withSession(configuration(cache)) { session in
             var request = Request(url: origin.url("/page"))
@@ -77,7 +77,7 @@ struct HandlerOwnerRows {
 
     // MARK: Who gets what was stored
 
-    @Test("what a handler got from the cache keeps its owner, login or cookie", arguments: [true, false])
+    @Test("a handler's response built from the cache keeps its owner, login or cookie", arguments: [true, false])
     func fromCache(_ hasCookie: Bool) async throws {
         try await withPages { origin in
             let cache = ResponseCache()
@@ -97,7 +97,7 @@ struct HandlerOwnerRows {
         }
     }
 
-    @Test("an answer that the handler asked for first keeps its owner, whatever it asks for then")
+    @Test("the first response that a handler requests determines the owner, whatever it requests later")
     func thrownAway() async throws {
         try await withPages { origin in
             let cache = ResponseCache()
@@ -115,7 +115,7 @@ struct HandlerOwnerRows {
         }
     }
 
-    /// Answers with what the handler behind it answers, and another text.
+    /// Answers with another text after it received the response of the next handler.
     private static func passing(and path: String) -> Making {
         Making { request, client in
             let data = try await client.next.load(request).body.collect(upTo: 1000)
@@ -124,7 +124,7 @@ struct HandlerOwnerRows {
         }
     }
 
-    @Test("a file on disk gives nothing of it to another session")
+    @Test("a private response in a file on disk is not served to another session")
     func fromDisk() async throws {
         let folder = FileManager.default.temporaryDirectory.appending(
             path: "handler-owner-rows-\(UInt64.random(in: 0 ... .max))")
@@ -146,7 +146,9 @@ struct HandlerOwnerRows {
         }
     }
 
-    @Test("fields that the handler adds itself say whose its answer is", arguments: [FieldName.authorization, .cookie])
+    @Test(
+        "credentials in fields that the handler adds determine the owner",
+        arguments: [FieldName.authorization, .cookie])
     func added(_ name: FieldName) async throws {
         try await withPages { origin in
             let cache = ResponseCache()
@@ -162,7 +164,7 @@ struct HandlerOwnerRows {
         }
     }
 
-    @Test("an answer that has two owners is not stored")
+    @Test("a response with two owners is not stored")
     func twoOwners() async throws {
         try await withPages { origin in
             let cache = ResponseCache()
@@ -184,7 +186,7 @@ struct HandlerOwnerRows {
         }
     }
 
-    @Test("what a handler asks for while its body is read says whose it is as well")
+    @Test("requests that a handler makes while its body is read determine the owner, too")
     func late() async throws {
         try await withPages { origin in
             let cache = ResponseCache()
@@ -201,7 +203,7 @@ struct HandlerOwnerRows {
         }
     }
 
-    /// Gives one piece, then the end.
+    /// Produces one piece, then the end.
     private final class Once: Sendable {
         private let isOver = Held(false)
         private let make: @Sendable () async throws -> [UInt8]
@@ -216,7 +218,7 @@ struct HandlerOwnerRows {
         }
     }
 
-    @Test("what only public answers were made of is for everyone")
+    @Test("a response built from public responses is served to every session")
     func everyone() async throws {
         try await withPages { origin in
             let cache = ResponseCache()
@@ -230,7 +232,7 @@ struct HandlerOwnerRows {
 
     // MARK: Two requests of a handler at once
 
-    @Test("two requests of a handler at once, with bodies and an observer, leave each other alone")
+    @Test("two concurrent requests of a handler do not affect each other")
     func atOnce() async throws {
         try await withPages { origin in
             let cache = ResponseCache()
@@ -256,7 +258,7 @@ struct HandlerOwnerRows {
         }
     }
 
-    @Test("a handler's request whose server is silent ends by the idle timeout, although another request was answered")
+    @Test("the idle timeout ends a handler's request to a silent server, although another request was answered")
     func silence() async throws {
         let clock = ManualClock()
         try await withHTTPTestServer { origin in

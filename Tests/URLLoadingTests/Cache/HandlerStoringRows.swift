@@ -6,7 +6,7 @@ import URLLoadingWire
 
 @testable import URLLoading
 
-/// `Response.storagePolicy`: what a handler answers is kept if it says so, and HTTP lets it.
+/// `Response.storagePolicy`: a handler's response is stored if the handler and HTTP allow it.
 @Suite(.timeLimit(.minutes(4)))
 struct HandlerStoringRows {
     private struct Page: ProtocolHandler {
@@ -32,7 +32,7 @@ struct HandlerStoringRows {
         return cache.cachedResponse(for: Request(url: url))
     }
 
-    @Test("kept if it says so, by http alone, and as it says (checklist 95, 100)")
+    @Test("a handler's response is stored if it says so, for http only, in the place it names (checklist 95, 100)")
     func policies() async throws {
         let allowed = try await kept("http://a.test/", .allowed)
         #expect(allowed?.data == Data("page".utf8) && allowed?.storagePolicy == .allowed)
@@ -58,7 +58,7 @@ struct HandlerStoringRows {
         }
     }
 
-    @Test("what a handler got with a login of the session's is that session's (security 72)")
+    @Test("a handler's response obtained with a session's login is served to that session only (security 72)")
     func owners() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { request in

@@ -4,7 +4,7 @@ import URLLoadingWire
 
 @testable import URLLoading
 
-/// RFC 6265bis §5.7, as far as it needs no store.
+/// The part of RFC 6265bis §5.7 that needs no store.
 struct CookieAdmissionTests {
     private func admit(_ field: String, from text: String, mainDocument: String? = nil) throws -> CookieAdmission {
         let context = try #require(CookieContext(url(text), mainDocument: mainDocument.map { try url($0) }))
@@ -23,7 +23,7 @@ struct CookieAdmissionTests {
         #expect(outcome == .ignore(refusal), "\(field) from \(text)", sourceLocation: place)
     }
 
-    @Test("5.7 steps 7 to 9: for whom it is")
+    @Test("5.7 steps 7 to 9: the domain decides which hosts receive a cookie")
     func domains() throws {
         let own = try #require(try cookie("a=b", from: "http://www.Example.org/x/y?z"))
         #expect(own.domain == "www.example.org" && own.isHostOnly && own.path == "/x" && own.expires == nil)
@@ -39,7 +39,7 @@ struct CookieAdmissionTests {
     }
 
     @Test(
-        "nothing for a public suffix, in any case of letters, with a dot at its end (security 21)",
+        "a cookie for a public suffix is refused, in any letter case and with a trailing dot (security 21)",
         arguments: ["co.uk", ".CO.UK", "co.uk.", "Co.Uk."])
     func suffixes(_ domain: String) throws {
         try expect(.publicSuffix, "a=b; Domain=\(domain)", from: "http://www.example.co.uk/")
@@ -50,7 +50,7 @@ struct CookieAdmissionTests {
         #expect(dotted?.domain == "example.co.uk")
     }
 
-    @Test("an address is for itself (security 22)")
+    @Test("a cookie of an address is sent to that address only (security 22)")
     func addresses() throws {
         try expect(.domainIsNoHost, "a=b; Domain=0.0.1", from: "http://127.0.0.1/")
         try expect(.foreignDomain, "a=b; Domain=a.org", from: "http://127.0.0.1/")
@@ -59,13 +59,13 @@ struct CookieAdmissionTests {
         #expect(try cookie("a=b", from: "http://[::1]/")?.domain == "[::1]")
     }
 
-    @Test("5.7 step 12: a secure one comes over a secure connection")
+    @Test("5.7 step 12: a Secure cookie must be set over a secure connection")
     func secure() throws {
         try expect(.notSecure, "a=b; Secure", from: "http://example.org")
         #expect(try cookie("a=b; Secure", from: "https://example.org")?.isSecure == true)
     }
 
-    @Test("5.7 steps 16 to 18: SameSite")
+    @Test("5.7 steps 16 to 18: SameSite restricts cross-site cookies")
     func sameSite() throws {
         for field in ["a=b", "a=b; SameSite=Lax", "a=b; SameSite=Strict", "a=b; SameSite=x"] {
             try expect(.crossSite, field, from: "https://example.org", mainDocument: "https://other.org")
@@ -80,7 +80,7 @@ struct CookieAdmissionTests {
         try expect(.crossSite, "a=b", from: "https://a.github.io", mainDocument: "https://b.github.io")
     }
 
-    @Test("5.7 steps 19 to 21: prefixes, in any case of letters, and not smuggled in without a name")
+    @Test("5.7 steps 19 to 21: name prefixes are enforced in any letter case, also for cookies without a name")
     func prefixes() throws {
         let (secure, plain) = ("https://example.org/x/y", "http://example.org/")
         try expect(.prefix, "__Secure-a=b", from: plain)
@@ -99,7 +99,7 @@ struct CookieAdmissionTests {
         #expect(try cookie("__Hosta=b", from: plain) != nil)
     }
 
-    @Test("a cookie shows what it is, is made of header fields, and makes one (checklist 106)")
+    @Test("a cookie describes itself, is parsed from fields, and formatted into one (checklist 106)")
     func fields() throws {
         let origin = try url("https://www.example.org/shop/cart")
         var headers = Headers()
@@ -121,7 +121,7 @@ struct CookieAdmissionTests {
         #expect(!dumped.contains("dark"))
     }
 
-    @Test("a caller's own cookie is checked as well")
+    @Test("a cookie created by the caller is validated as well")
     func own() {
         let cookie = Cookie(name: "a", value: "b", domain: ".Example.org", isHostOnly: false)
         #expect(cookie?.domain == "example.org" && cookie?.isHostOnly == false && cookie?.path == "/")

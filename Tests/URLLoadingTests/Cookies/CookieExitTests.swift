@@ -4,10 +4,10 @@ import Testing
 
 @testable import URLLoading
 
-/// What is there after a process has ended, one way or the other.
+/// The state of the file after a process has ended.
 @Suite(.timeLimit(.minutes(4)))
 struct CookieExitTests {
-    @Test("what was set is in the file when the process exits, though nobody asked for it")
+    @Test("cookies are in the file when the process exits, without an explicit flush")
     func exits() async throws {
         let folder = Folder()
         let path = "\(folder.path)/state"
@@ -27,7 +27,7 @@ struct CookieExitTests {
         #expect(HSTSStore(directory: URL(filePath: path)).all.map(\.name) == ["example.org"])
     }
 
-    @Test("a killed process loses what it had not written, and nothing else")
+    @Test("a killed process loses only what it had not written")
     func killed() async throws {
         for round in 0..<5 {
             let folder = Folder()
@@ -43,7 +43,7 @@ struct CookieExitTests {
                     store.set(cookie)
                     if index == 100 { await store.flush() }
                     if index == 101 + round * 20 {
-                        // In the middle of a writing, if it can be.
+                        // During a write, if possible.
                         Task.detached { await store.flush() }
                         for _ in 0..<round { await Task.yield() }
                         kill(getpid(), SIGKILL)

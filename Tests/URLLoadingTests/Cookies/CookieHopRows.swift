@@ -5,10 +5,10 @@ import URLLoadingIO
 import URLLoadingTesting
 import URLLoadingWire
 
-/// Who else may set cookies (RFC 6265bis §5.3), and cookies where many requests share a connection.
+/// Cookies from proxies and interim responses (RFC 6265bis §5.3), and on shared connections.
 @Suite(.timeLimit(.minutes(4)))
 struct CookieHopRows {
-    @Test("a proxy that asks who we are sets nothing, and neither does an answer on the way (1xx)")
+    @Test("a proxy's challenge and an interim response (1xx) set no cookies")
     func others() async throws {
         try await withHTTPTestServer { origin in
             origin.route("http://a.test/") { _ in
@@ -33,7 +33,7 @@ struct CookieHopRows {
         }
     }
 
-    @Test("a main document that is redirected to another site is a main document there (checklist 105)")
+    @Test("a main document redirected to another site is first-party there (checklist 105)")
     func documents() async throws {
         try await withHTTPTestServer { origin in
             let port = origin.port
@@ -51,7 +51,7 @@ struct CookieHopRows {
         }
     }
 
-    @Test("over HTTP/2, with many requests on one connection (checklist 104)")
+    @Test("over HTTP/2 each of many requests on one connection has its cookies (checklist 104)")
     func shared() async throws {
         try await withHTTP2TestServer { server in
             server.route("/set") { .ok("set", headers: [.setCookie: "n=\($0.headers["n"] ?? ""); Path=/"]) }

@@ -5,10 +5,10 @@ import URLLoadingIO
 import URLLoadingTesting
 import URLLoadingWire
 
-/// Checklist 2-4, 18, 25, 104-110 and the security rows of cookies, through sessions.
+/// Checklist 2-4, 18, 25, 104-110 and the security requirements of cookies, through sessions.
 @Suite(.timeLimit(.minutes(4)))
 struct CookieRows {
-    /// An origin that has any name, which sets what the query says and tells what it was sent.
+    /// An origin for any host name, which sets the cookies of the query and returns those it received.
     nonisolated(nonsending) private func withCookieOrigin(
         _ use: nonisolated(nonsending) (HTTPTestServer, Configuration) async throws -> Void
     ) async throws {
@@ -27,7 +27,7 @@ struct CookieRows {
         try #require(URL(string: "http://\(host):\(origin.port)\(path)"))
     }
 
-    @Test("cookies go where they belong, unless the request says no (checklist 104)")
+    @Test("cookies are sent where they match, unless the request disables them (checklist 104)")
     func automatic() async throws {
         try await withCookieOrigin { origin, configuration in
             try await withSession(configuration) { session in
@@ -46,7 +46,7 @@ struct CookieRows {
         }
     }
 
-    @Test("the accept policy, of the store and of a session (checklist 105, 25)")
+    @Test("the accept policies of the store and of a session apply (checklist 105, 25)")
     func policy() async throws {
         try await withCookieOrigin { origin, configuration in
             let store = CookieStore()
@@ -58,7 +58,7 @@ struct CookieRows {
                 try await withSession(strict) { other in
                     try await other.expect(url("www.example.org", "/set", origin), "set")
                     #expect(store.all.isEmpty)
-                    // Checklist 108: at once, for whoever uses the store.
+                    // Checklist 108: at once, for all users of the store.
                     store.acceptPolicy = .never
                     try await session.expect(url("www.example.org", "/set", origin), "set")
                     #expect(store.all.isEmpty)
@@ -70,7 +70,7 @@ struct CookieRows {
                     request.mainDocumentURL = try url("example.org", "/x", origin)
                     try await session.expect(request, "set")
                     #expect(store.all.count == 2)
-                    // What is there goes out under any policy.
+                    // Stored cookies are sent under any policy.
                     try await other.expect(url("www.example.org", "/", origin), "a=1; b=2")
                     request = Request(url: try url("www.example.org", "/", origin))
                     request.mainDocumentURL = try url("news.test", "/", origin)
@@ -80,7 +80,7 @@ struct CookieRows {
         }
     }
 
-    @Test("a session that sends none (checklist 25)")
+    @Test("a session with cookies disabled sends none (checklist 25)")
     func silent() async throws {
         try await withCookieOrigin { origin, configuration in
             var configuration = configuration
@@ -99,7 +99,7 @@ struct CookieRows {
     }
 
     @Test(
-        "a Cookie field of the caller's goes as it is, and nothing of the store with it; away from its server it stays behind"
+        "a caller's Cookie field is sent unchanged without the store's cookies, and dropped for another origin"
     )
     func explicit() async throws {
         try await withCookieOrigin { origin, configuration in
@@ -118,7 +118,7 @@ struct CookieRows {
         }
     }
 
-    @Test("every hop, and every answer on the way: redirects, 401, 404; security 27")
+    @Test("cookies are stored from every hop and response: redirects, 401, 404; security 27")
     func hops() async throws {
         try await withCookieOrigin { origin, configuration in
             let (two, three) = (try url("two.org", "/2", origin), try url("www.example.org", "/end", origin))
@@ -147,7 +147,7 @@ struct CookieRows {
                 try await session.expect(url("two.org", "/end", origin), "two=none")
                 try await session.expect(url("auth.org", "/login", origin), "talk=1")
                 _ = try await session.data(from: url("lost.org", "/lost", origin))
-                // Security 27: by the URL's host, whatever a Host field says.
+                // Security 27: matched by the URL's host, regardless of a Host field.
                 var request = Request(url: try url("lost.org", "/end", origin))
                 request.headers[.host] = "two.org"
                 try await session.expect(request, "lost=1")
@@ -155,7 +155,7 @@ struct CookieRows {
         }
     }
 
-    @Test("a Cookie field has its limit (security 25)")
+    @Test("the length of a Cookie field is limited (security 25)")
     func fieldSize() async throws {
         try await withCookieOrigin { origin, configuration in
             try await withSession(configuration) { session in
@@ -170,7 +170,7 @@ struct CookieRows {
         }
     }
 
-    @Test("nothing that a server sets breaks a request (security 24)")
+    @Test("no cookie of a server breaks a request (security 24)")
     func controls() async throws {
         try await withCookieOrigin { origin, configuration in
             origin.route("/raw") { _ in
@@ -185,7 +185,7 @@ struct CookieRows {
         }
     }
 
-    @Test("a session with a folder remembers across sessions (checklist 2)")
+    @Test("a session with a folder keeps cookies across sessions (checklist 2)")
     func persistent() async throws {
         let folder = Folder()
         try await withCookieOrigin { origin, configuration in
@@ -204,7 +204,7 @@ struct CookieRows {
         }
     }
 
-    @Test("ephemeral sessions have stores of their own, without a file, which end with them (checklist 3, 4, 18)")
+    @Test("ephemeral sessions have private stores without a file, which end with them (checklist 3, 4, 18)")
     func ephemeral() async throws {
         try await withCookieOrigin { origin, configuration in
             let (one, two) = (Session(configuration), Session(configuration))
@@ -218,7 +218,7 @@ struct CookieRows {
             await one.invalidated()
             #expect(store.all.isEmpty)
             two.invalidateAndCancel()
-            // Checklist 110: others share one store, of this user and this program, and only that.
+            // Checklist 110: other sessions share one store, of this user and program only.
             #expect(Session().cookies === CookieStore.shared && Session().hsts === HSTSStore.shared)
             #expect("\(CookieStore.shared)".hasSuffix("with a file"))
         }

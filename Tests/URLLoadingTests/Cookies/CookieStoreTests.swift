@@ -6,7 +6,7 @@ import URLLoadingWire
 
 @testable import URLLoading
 
-/// The store: its file, its neighbours, its listeners.
+/// The cookie store: its file, concurrent users, and observers.
 @Suite(.timeLimit(.minutes(4)))
 struct CookieStoreTests {
     private func cookie(_ name: String, _ value: String = "1", domain: String = "example.org", days: Double? = 1) throws
@@ -19,7 +19,7 @@ struct CookieStoreTests {
         (try? FileManager.default.attributesOfItem(atPath: path))?[.posixPermissions] as? Int
     }
 
-    @Test("cookies are added and removed one by one, or since a moment (checklist 107)")
+    @Test("cookies are added and removed individually, or since a date (checklist 107)")
     func changing() throws {
         let store = CookieStore()
         #expect(try store.set(cookie("a")) && store.set(cookie("b", days: nil)) && !store.set(cookie("c", days: -1)))
@@ -33,7 +33,7 @@ struct CookieStoreTests {
         #expect(store.all.isEmpty)
     }
 
-    @Test("a new store on the same folder finds what has a date; what is the session's was never there; security 81")
+    @Test("a new store on the same folder has the persistent cookies and no session cookies; security 81")
     func restart() async throws {
         let folder = Folder()
         let path = folder.url("state/deep").path(percentEncoded: false)
@@ -90,7 +90,7 @@ struct CookieStoreTests {
         #expect(store.cookies(for: try url("ftp://example.org/")).isEmpty)
     }
 
-    @Test("two stores on one folder: each sees what the other has written")
+    @Test("two stores on one folder see each other's cookies")
     func sharing() async throws {
         let folder = Folder()
         defer { withExtendedLifetime(folder) {} }
@@ -113,7 +113,7 @@ struct CookieStoreTests {
         #expect(one.all.map(\.name) == ["c"])
     }
 
-    @Test("64 tasks at once on two stores with one file: nothing is lost")
+    @Test("64 concurrent tasks on two stores with one file lose no cookie")
     func crowd() async throws {
         let folder = Folder()
         defer { withExtendedLifetime(folder) {} }
@@ -142,7 +142,9 @@ struct CookieStoreTests {
         #expect(CookieStore(directory: folder.url("s")).all.count == 1280)
     }
 
-    @Test("a damaged file is set aside, said once, and what is in memory goes to a new one", arguments: [false, true])
+    @Test(
+        "a damaged file is moved aside and reported once; the cookies in memory go to a new file",
+        arguments: [false, true])
     func damage(_ isOpen: Bool) async throws {
         let folder = Folder()
         let place = folder.url("s")
@@ -169,7 +171,7 @@ struct CookieStoreTests {
         #expect(third.all.map(\.name) == ["new"] && third.problem == nil)
     }
 
-    @Test("a folder that cannot be made: all in memory, and said so")
+    @Test("a folder that cannot be created leaves cookies in memory, and is reported")
     func unwritable() async throws {
         let folder = Folder()
         defer { withExtendedLifetime(folder) {} }
@@ -182,7 +184,7 @@ struct CookieStoreTests {
         #expect(store.all.count == 2 && store.problem?.contains("cannot be made") == true)
     }
 
-    @Test("changes of cookies and of the policy come as a sequence, many as one (checklist 109)")
+    @Test("changes of cookies and of the policy arrive as a sequence, merged (checklist 109)")
     func changes() async throws {
         let store = CookieStore()
         var changes = store.changes.makeAsyncIterator()
@@ -203,7 +205,7 @@ struct CookieStoreTests {
     }
 
     @Test(arguments: [Double.infinity, -Double.infinity, Double.nan, 1e300, -1e300])
-    func `an end that is no moment of a calendar harms no store`(seconds: Double) throws {
+    func `an expiry date outside of the calendar does no harm`(seconds: Double) throws {
         let store = CookieStore()
         let date = Date(timeIntervalSince1970: seconds)
         let cookie = try #require(Cookie(name: "odd", value: "1", domain: "example.org", expires: date))
@@ -212,7 +214,7 @@ struct CookieStoreTests {
         #expect(store.netscapeText.contains("253402300799") == (seconds > 0))
     }
 
-    @Test("the Netscape format, out and in; security 28")
+    @Test("the Netscape format is exported and imported; security 28")
     func netscape() throws {
         let store = CookieStore()
         store.set(try cookie("plain", "x y", days: 10))
@@ -237,7 +239,7 @@ struct CookieStoreTests {
             ) == 0)
     }
 
-    @Test("1,000 random changes, any flush and restart between: the file says what memory says")
+    @Test("after 1,000 random changes, flushes and restarts the file equals the memory")
     func model() async throws {
         let folder = Folder()
         defer { withExtendedLifetime(folder) {} }

@@ -4,7 +4,7 @@ import URLLoadingWire
 
 @testable import URLLoading
 
-/// RFC 6265bis §5.7 and §5.8: what is there, what goes, what has to go.
+/// RFC 6265bis §5.7 and §5.8: storing, sending, and evicting cookies.
 struct CookieTableTests {
     private let start = Date(timeIntervalSince1970: 1_600_000_000)
 
@@ -12,7 +12,7 @@ struct CookieTableTests {
         try #require(CookieContext(url(text), mainDocument: mainDocument.map { try url($0) }))
     }
 
-    /// Sets what an answer says; returns what is stored.
+    /// Stores the cookies of a response; returns the stored ones.
     @discardableResult
     private func set(_ table: inout CookieTable, _ field: String, from text: String, at moment: Double = 0) throws
         -> Cookie?
@@ -34,7 +34,7 @@ struct CookieTableTests {
         return pairs.joined(separator: "; ")
     }
 
-    @Test("5.8.3: by domain, path, security and end; longest path first, then the older")
+    @Test("5.8.3: cookies match by domain, path, security and expiry; longer paths first, then older cookies")
     func retrieval() throws {
         var table = CookieTable()
         try set(&table, "host=1", from: "http://www.example.org/", at: 1)
@@ -53,7 +53,7 @@ struct CookieTableTests {
             try sent(&table, to: "http://notexample.org/", at: 6) == "" && sent(&table, to: "http://org/", at: 6) == "")
     }
 
-    @Test("5.8.3: what goes to requests of other sites")
+    @Test("5.8.3: SameSite decides which cookies are sent to cross-site requests")
     func sameSite() throws {
         var table = CookieTable()
         for (index, field) in [
@@ -69,7 +69,7 @@ struct CookieTableTests {
         #expect(try sent(&table, to: "https://example.org/", at: 9, mainDocument: "nonsense") == "none=1")
     }
 
-    @Test("5.7 step 22: one of the same name, domain and path takes its place, and its place in the order")
+    @Test("5.7 step 22: a cookie replaces one with the same name, domain and path, and keeps its position")
     func replacing() throws {
         var table = CookieTable()
         try set(&table, "a=1", from: "http://example.org/", at: 1)
@@ -95,7 +95,7 @@ struct CookieTableTests {
         #expect(try sent(&table, to: "http://example.org/", at: 4) == "z=2; a=1; m=1; b=1")
     }
 
-    @Test("security 26, 5.7 step 15: plain http puts nothing over a secure cookie")
+    @Test("5.7 step 15: plain http cannot overwrite a Secure cookie (security 26)")
     func overlay() throws {
         var table = CookieTable()
         try set(&table, "id=safe; Secure; Domain=example.org; Path=/login", from: "https://www.example.org/")
@@ -108,14 +108,16 @@ struct CookieTableTests {
             #expect(try set(&table, field, from: from) == nil, "\(field)")
         }
         #expect(try sent(&table, to: "https://www.example.org/login") == "id=safe" && table.count == 1)
-        // Elsewhere it may have one of the name, and others anywhere.
+        // The same name elsewhere, and other names anywhere, are allowed.
         for field in ["id=own; Path=/", "id=own; Path=/log", "other=1; Path=/login"] {
             #expect(try set(&table, field, from: "http://www.example.org/") != nil)
         }
         #expect(try set(&table, "id=new; Domain=example.org; Path=/login", from: "https://www.example.org/") != nil)
     }
 
-    @Test("so many of an owner, those that are not secure and longest unused go first (security 25, 6.1)")
+    @Test(
+        "cookies of a domain are limited; insecure and least recently used ones are evicted first (security 25, 6.1)"
+    )
     func perDomain() throws {
         var table = CookieTable(CookieStore.Limits(perDomain: 5, total: 100))
         try set(&table, "s=1; Secure", from: "https://example.org/", at: 0)
@@ -125,16 +127,16 @@ struct CookieTableTests {
         _ = try sent(&table, to: "http://h0.example.org/", at: 10)
         try set(&table, "d=1", from: "http://example.org/", at: 11)
         #expect(table.count == 5 && table.all.map(\.name).sorted() == ["c0", "c2", "c3", "d", "s"])
-        // What has ended goes before anything else.
+        // Expired cookies are evicted first.
         try set(&table, "e=1; Max-Age=1", from: "http://example.org/", at: 12)
         try set(&table, "f=1", from: "http://example.org/", at: 20)
         #expect(table.all.map(\.name).sorted() == ["c0", "c3", "d", "f", "s"])
-        // Another owner is not concerned.
+        // Other domains are not affected.
         try set(&table, "g=1", from: "http://example.net/", at: 21)
         #expect(table.count == 6)
     }
 
-    @Test("6.1: so many in all; the longest unused go")
+    @Test("6.1: the total number is limited; the least recently used are evicted")
     func total() throws {
         var table = CookieTable(CookieStore.Limits(perDomain: 50, total: 100))
         for index in 0..<100 { try set(&table, "c=\(index)", from: "http://h\(index).example/", at: Double(index)) }
@@ -148,7 +150,7 @@ struct CookieTableTests {
         #expect(try sent(&table, to: "http://new.example/", at: 202) == "new=1")
     }
 
-    @Test("a suffix that somebody owns, and those below it, have cookies of their own")
+    @Test("a public suffix that is a host itself, and its subdomains, have cookies of their own")
     func suffixes() throws {
         var table = CookieTable()
         try set(&table, "top=1", from: "http://github.io/")

@@ -3,7 +3,7 @@ import Testing
 
 @testable import URLLoading
 
-/// Cookies that a program takes along from FoundationNetworking.
+/// Importing cookies from FoundationNetworking.
 @Suite(.timeLimit(.minutes(1)))
 struct FoundationNetworkingCookieFileTests {
     private func entry(_ name: String, _ domain: String = "example.org", _ more: String = "") -> String {
@@ -38,7 +38,7 @@ struct FoundationNetworkingCookieFileTests {
 
     private static let far = "<key>Expires</key><real>4102444800.5</real>"
 
-    @Test("cookies come with their domain, path, end and security")
+    @Test("cookies are imported with their domain, path, expiry and security")
     func all() throws {
         let cookies = try imported(
             list(
@@ -57,7 +57,7 @@ struct FoundationNetworkingCookieFileTests {
         #expect(cookies[0].expires == Date(timeIntervalSince1970: 4_102_444_800.5) && cookies[2].expires == nil)
     }
 
-    @Test("entities stand for characters, and comments and unknown elements for nothing")
+    @Test("entities are decoded; comments and unknown elements are ignored")
     func syntax() throws {
         let cookies = try imported(
             list(
@@ -72,7 +72,7 @@ struct FoundationNetworkingCookieFileTests {
         #expect(unknown.map(\.name) == ["&nope&"])
     }
 
-    @Test("what has ended, what no store takes and what is incomplete is passed over")
+    @Test("expired, invalid and incomplete cookies are skipped")
     func passedOver() throws {
         let cookies = try imported(
             list(
@@ -87,7 +87,7 @@ struct FoundationNetworkingCookieFileTests {
     }
 
     @Test(
-        "a file that is none of FoundationNetworking's is an error, and nothing is set",
+        "another kind of file is an error, and no cookie is set",
         arguments: [
             "", "not a list", "<plist", "<plist version=\"1.0\"><array/></plist>", "bplist00",
             "# Netscape HTTP Cookie File\n",
@@ -95,7 +95,7 @@ struct FoundationNetworkingCookieFileTests {
     func bad(_ text: String) throws { try expectRefusal(text) }
 
     @Test(
-        "a file whose elements lie in each other a hundred thousand times is an error",
+        "a file with elements nested a hundred thousand deep is an error",
         arguments: ["<array>", "<dict><key>a</key>"])
     func nested(_ element: String) throws {
         try expectRefusal("<?xml version=\"1.0\"?><plist version=\"1.0\">" + String(repeating: element, count: 100_000))
@@ -110,7 +110,7 @@ struct FoundationNetworkingCookieFileTests {
         }
     }
 
-    @Test("a file that is not there, too large, or no file is an error")
+    @Test("a missing file, a file that is too large, and a directory are errors")
     func unreadable() throws {
         let store = CookieStore()
         func reason(_ file: URL) -> LoadError.Reason? {
@@ -123,7 +123,7 @@ struct FoundationNetworkingCookieFileTests {
         try withFile(repeatElement(0x20, count: 4 << 20 + 1)) { file in #expect(reason(file) == .cannotReadFile) }
     }
 
-    @Test("no input crashes the reader: every beginning of a file, and each byte changed")
+    @Test("no truncated or altered input crashes the reader")
     func damaged() throws {
         let bytes = Array(list(entry("a", "example.org", Self.far), entry("b", ".example.org", Self.far)).utf8)
         for count in stride(from: 0, to: bytes.count, by: 7) {

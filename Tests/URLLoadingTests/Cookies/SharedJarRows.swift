@@ -6,7 +6,8 @@ import URLLoadingTesting
 
 @testable import URLLoading
 
-/// Security 29, checklist 87: of two processes with one file of cookies the one that only uses them undoes nothing of the other's.
+/// Security 29, checklist 87: a process that only uses cookies does not undo changes of another process with the same
+/// file.
 @Suite(.timeLimit(.minutes(4)))
 struct SharedJarRows {
     private func withFolder(_ use: (URL) async throws -> Void) async throws {
@@ -16,7 +17,7 @@ struct SharedJarRows {
         try await use(folder)
     }
 
-    /// Last used so long ago that the file is to hear of another use.
+    /// Last used so long ago that the next use is written to the file.
     private func cookie(_ value: String, _ domain: String = "a.test") -> Cookie {
         let old = Date.now.addingTimeInterval(-200_000)
         return Cookie(
@@ -25,7 +26,7 @@ struct SharedJarRows {
             isHTTPOnly: false, sameSite: nil, creation: old, lastAccess: old)
     }
 
-    @Test("a cookie that another process removed or renewed does not come back by being used", arguments: [nil, "2"])
+    @Test("using a cookie that another process removed or renewed does not restore it", arguments: [nil, "2"])
     func used(_ renewed: String?) async throws {
         try await withFolder { folder in
             let url = try #require(URL(string: "https://a.test/"))
@@ -42,7 +43,7 @@ struct SharedJarRows {
         }
     }
 
-    @Test("the use itself is noted")
+    @Test("the use of a cookie is recorded")
     func noted() async throws {
         try await withFolder { folder in
             let url = try #require(URL(string: "https://a.test/"))
@@ -56,7 +57,7 @@ struct SharedJarRows {
         }
     }
 
-    @Test("who was idle looks before he sends")
+    @Test("an idle process reads the file before it sends cookies")
     func idle() async throws {
         try await withFolder { folder in
             try await withHTTPTestServer { origin in
@@ -79,7 +80,7 @@ struct SharedJarRows {
         }
     }
 
-    @Test("what another process's writing held up is written afterwards, and what that one wrote is seen")
+    @Test("a write delayed by another process is done afterwards, and the other's changes are seen")
     func held() async throws {
         try await withFolder { folder in
             let a = CookieStore(directory: folder)
@@ -97,7 +98,7 @@ struct SharedJarRows {
         }
     }
 
-    @Test("what two processes set together is no more than one may")
+    @Test("two processes together do not exceed the limits")
     func limits() async throws {
         try await withFolder { folder in
             let limits = CookieStore.Limits(perDomain: 10, total: 100)
@@ -123,7 +124,7 @@ struct SharedJarRows {
         }
     }
 
-    @Test("RFC 6265bis 5.8.3: what cannot go back as the same bytes is not taken")
+    @Test("RFC 6265bis 5.8.3: a cookie that cannot be sent back byte for byte is refused")
     func bytes() throws {
         let url = try #require(URL(string: "https://a.test/"))
         var headers = Headers()

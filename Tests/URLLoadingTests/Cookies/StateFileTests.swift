@@ -5,7 +5,7 @@ import URLLoadingIO
 
 @testable import URLLoading
 
-/// Security 81: files of cookies are this user's alone, and whoever held one up for a while costs nothing.
+/// Security 81: cookie files are readable by this user only, and a process that locked one for a while causes no loss.
 @Suite(.timeLimit(.minutes(4)))
 struct StateFileTests {
     private func withFolder(_ use: (URL, String) async throws -> Void) async throws {
@@ -32,7 +32,7 @@ struct StateFileTests {
         }
     }
 
-    @Test("nor a link; what others could read they cannot any more", arguments: [true, false])
+    @Test("a link is not used, and a file that others could read becomes private", arguments: [true, false])
     func files(_ isLink: Bool) async throws {
         try await withFolder { folder, path in
             let target = isLink ? folder.plainPath + "elsewhere" : path
@@ -52,7 +52,7 @@ struct StateFileTests {
         }
     }
 
-    @Test("a removal that another process held up is written when it can be")
+    @Test("a removal delayed by another process is written when possible")
     func busy() async throws {
         try await withFolder { folder, path in
             let store = CookieStore(directory: folder)
@@ -69,7 +69,7 @@ struct StateFileTests {
         }
     }
 
-    @Test("a file that was removed behind our back is made again")
+    @Test("a file that was deleted externally is created again")
     func gone() async throws {
         try await withFolder { folder, path in
             let store = CookieStore(directory: folder)
@@ -82,7 +82,7 @@ struct StateFileTests {
         }
     }
 
-    @Test("what has ended goes from the file, though nobody sets anything")
+    @Test("expired cookies are removed from the file, even if no cookie is set")
     func ended() async throws {
         try await withFolder { folder, path in
             let store = CookieStore(directory: folder)
@@ -102,7 +102,7 @@ struct StateFileTests {
     }
 
     @Test(
-        "a file whose table is gone, or is not ours, is made good",
+        "a file whose table is missing or foreign is repaired",
         arguments: [
             ["DROP TABLE cookie"], ["ALTER TABLE cookie ADD COLUMN other TEXT NOT NULL DEFAULT ''"],
             ["DROP TABLE cookie", "CREATE TABLE cookie (word TEXT)"],
@@ -118,7 +118,7 @@ struct StateFileTests {
             }
             let user = isOpen ? store : CookieStore(directory: folder)
             user.set(try cookie("b"))
-            // The first writing finds it out.
+            // The first write discovers the damage.
             await user.flush()
             await user.flush()
             #expect(CookieStore(directory: folder).all.map(\.name).contains("b"))

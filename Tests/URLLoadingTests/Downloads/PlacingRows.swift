@@ -7,10 +7,10 @@ import URLLoadingWire
 
 @testable import URLLoading
 
-/// The permissions of a download: for its owner alone while it grows, as other new files have them when it is placed.
+/// The permissions of a download: private while it grows, those of a new file when it is placed.
 @Suite(.timeLimit(.minutes(4)))
 struct PlacingRows {
-    /// What a new file gets here: 0666 without the bits of the process's umask.
+    /// The permissions of a new file: 0666 without the bits of the process's umask.
     static func usual(_ folder: Folder) -> mode_t {
         let path = folder.url("probe").path()
         close(open(path, O_CREAT | O_WRONLY, 0o666))
@@ -28,7 +28,7 @@ struct PlacingRows {
         }
     }
 
-    @Test("a download that is placed has the permissions that the umask leaves; a temporary one is for its owner alone")
+    @Test("a placed download has the permissions that the umask leaves; a temporary one is private")
     func fresh() async throws {
         try await Self.with { folder, session, url in
             let usual = Self.usual(folder)
@@ -45,7 +45,7 @@ struct PlacingRows {
     }
 
     @Test(
-        "a file that is replaced leaves its permissions to the download, without setuid and the like",
+        "a replaced file passes its permissions to the download, without setuid, setgid and sticky bits",
         arguments: [
             0o640, 0o600, 0o755, 0o444, 0o4755,
         ] as [mode_t])
@@ -67,7 +67,7 @@ struct PlacingRows {
         }
     }
 
-    @Test("a link is replaced itself: its target keeps content and permissions, and so does another name of the file")
+    @Test("a link is replaced itself: its target keeps content and permissions, as does a hard link")
     func links() async throws {
         try await Self.with { folder, session, url in
             let usual = Self.usual(folder)
@@ -88,7 +88,7 @@ struct PlacingRows {
         }
     }
 
-    @Test("a download that could not be placed stays for its owner alone")
+    @Test("a download that could not be placed stays private")
     func notPlaced() async throws {
         try await Self.with { folder, session, url in
             try Data("old".utf8).write(to: folder.url("taken"))
@@ -99,10 +99,10 @@ struct PlacingRows {
         }
     }
 
-    @Test("a download that goes to another file system has the same permissions")
+    @Test("a download placed on another file system has the same permissions")
     func otherFileSystem() async throws {
         try await Self.with { folder, session, url in
-            // Memory that is mounted as a file system of its own, on most machines.
+            // A memory file system, which most machines have.
             var (here, there) = (stat(), stat())
             guard stat("/dev/shm", &there) == 0, access("/dev/shm", W_OK) == 0, stat(folder.path, &here) == 0,
                 here.st_dev != there.st_dev
@@ -117,7 +117,7 @@ struct PlacingRows {
         }
     }
 
-    @Test("the permissions of an option go before those of the umask and of the file that is replaced")
+    @Test("permissions set as an option take precedence over the umask and the replaced file")
     func chosen() async throws {
         try await Self.with { folder, session, url in
             var options = DownloadOptions(destination: folder.url("placed"))
@@ -132,7 +132,7 @@ struct PlacingRows {
             try await session.download(Request(url: url)) { file in
                 try file.move(to: folder.url("moved"), permissions: 0o600)
                 #expect(folder.mode("moved") == 0o600)
-                // It has its place, and with that its permissions.
+                // The file is in place, with its permissions.
                 try file.move(to: folder.url("renamed"))
                 #expect(folder.mode("renamed") == 0o600)
                 try file.move(to: folder.url("placed"))
@@ -142,7 +142,7 @@ struct PlacingRows {
     }
 
     @Test(
-        "a download that requires success ends with the error of a status that is none, and leaves nothing",
+        "a download that requires success fails for an error status, and leaves no file",
         arguments: [
             302, 304, 404, 503,
         ])

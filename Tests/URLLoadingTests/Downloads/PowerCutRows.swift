@@ -7,12 +7,12 @@ import URLLoadingWire
 
 @testable import URLLoading
 
-/// What a stored token is worth after a loss of power: what was on the disk by then, and no more.
+/// The use of a stored token after a loss of power: only what was synced to the disk counts.
 @Suite(.timeLimit(.minutes(4)))
 struct PowerCutRows {
     static let content = DownloadRows.content
 
-    /// A stored token as it is read after the next start of the system.
+    /// Returns a stored token as read after the next boot.
     static func afterReboot(_ data: Data) throws -> ResumeToken {
         let boot = try String(
             decoding: Data(contentsOf: URL(filePath: "/proc/sys/kernel/random/boot_id")), as: UTF8.self)
@@ -22,7 +22,7 @@ struct PowerCutRows {
         return try ResumeToken(Data(lines[0]) + Data("\n\(Digest.hex(text.utf8))\n\(text)".utf8))
     }
 
-    /// What a loss of power leaves of the one partial file: its size, and zeros behind what was on the disk.
+    /// Simulates a loss of power: the partial file keeps its size, with zeros after the synced bytes.
     static func zero(_ folder: Folder, from offset: Int64) throws {
         let path = folder.url(try #require(folder.names.first)).path()
         var status = stat()
@@ -34,7 +34,7 @@ struct PowerCutRows {
         close(descriptor)
     }
 
-    @Test("after a loss of power nothing is believed of the partial file that was not known to be on the disk")
+    @Test("after a loss of power only the synced bytes of the partial file are used")
     func earlyToken() async throws {
         try await DownloadRows.with(stallsAfter: 1_300_000) { folder, session, origin in
             let task = session.downloadTask(Request(url: origin.url("/file")))
@@ -54,8 +54,8 @@ struct PowerCutRows {
         }
     }
 
-    /// A download that has a mark, as if 6 seconds had passed between two pieces of its body, and was cancelled then; its
-    /// early token.
+    /// Returns the early token of a download with a sync mark, as if 6 seconds had passed between two pieces, which was
+    /// then cancelled.
     static func marked(_ clock: ManualClock, _ folder: Folder, _ session: Session, _ origin: HTTPTestServer)
         async throws
         -> ResumeToken
@@ -96,7 +96,7 @@ struct PowerCutRows {
         }
     }
 
-    @Test("after a loss of power a download goes on from the last byte that its token knows to be on the disk")
+    @Test("after a loss of power a download resumes after the last synced byte that its token records")
     func marks() async throws {
         try await Self.with { clock, folder, session, origin in
             let data = try await Self.marked(clock, folder, session, origin).data
@@ -112,7 +112,7 @@ struct PowerCutRows {
         }
     }
 
-    @Test("a file whose last bytes on the disk are not those of its token is refused after a loss of power")
+    @Test("after a loss of power a file whose last synced bytes differ from its token is refused")
     func changed() async throws {
         try await Self.with { clock, folder, session, origin in
             let data = try await Self.marked(clock, folder, session, origin).data
@@ -125,7 +125,7 @@ struct PowerCutRows {
         }
     }
 
-    @Test("after a loss of power a token carries what was on the disk to another machine, and can be discarded")
+    @Test("after a loss of power a token transfers the synced bytes to another machine, and can be discarded")
     func content() async throws {
         try await Self.with { clock, folder, session, origin in
             let data = try await Self.marked(clock, folder, session, origin).data
@@ -145,7 +145,7 @@ struct PowerCutRows {
     }
 
     @Test(
-        "a token that knows nothing to be on the disk begins anew after a loss of power, and keeps its token until then"
+        "after a loss of power a token without synced bytes restarts the download, and is kept until then"
     )
     func nothingKnown() async throws {
         try await Self.with { _, folder, session, origin in
@@ -167,7 +167,7 @@ struct PowerCutRows {
         }
     }
 
-    @Test("a token of an earlier version, which names no boot, is still read, and goes on where it was")
+    @Test("a token of an earlier version without a boot identifier is read, and resumes")
     func earlier() async throws {
         try await Self.with { _, folder, session, origin in
             let held = try ResumeRows.hold(origin.url("/file"), in: folder)
@@ -178,7 +178,7 @@ struct PowerCutRows {
     }
 
     @Test(
-        "what is on the disk cannot be more than what is held, nor less than nothing",
+        "the number of synced bytes is between zero and the file's length",
         arguments: [
             (700_001, "x"), (-1, "x"), (5, nil), (nil, "x"),
         ] as [(Int64?, String?)])

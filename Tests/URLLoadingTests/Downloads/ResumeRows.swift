@@ -8,14 +8,14 @@ import URLLoadingWire
 
 @testable import URLLoading
 
-/// Resumed downloads: what each answer does to the partial file and its token (RFC 9110 §13.1.5, §14.2, §15.3.7).
+/// Resumed downloads: the effect of each response on the partial file and its token (RFC 9110 §13.1.5, §14.2, §15.3.7).
 @Suite(.timeLimit(.minutes(4)))
 struct ResumeRows {
     static let content = DownloadRows.content
     static let held = 700_000
     static let modified = "Sun, 06 Nov 1994 08:49:37 GMT"
 
-    /// A partial file of the content, as an earlier process left it, and the stored token that names it.
+    /// A partial file as an earlier process left it, and the stored token that names it.
     static func hold(
         _ url: URL, in folder: Folder, validator: String = "\"one\"",
         _ change: (inout ResumeToken.Record) -> Void = { _ in }
@@ -37,7 +37,7 @@ struct ResumeRows {
         return configuration
     }
 
-    /// The one partial file still holds what it held.
+    /// Expects that the partial file is unchanged.
     static func expectPartial(_ folder: Folder, _ comment: String, sourceLocation: SourceLocation = #_sourceLocation) {
         let names = folder.names
         #expect(
@@ -48,7 +48,7 @@ struct ResumeRows {
             bytes == content.prefix(held), "\(comment): \(bytes?.count ?? -1) bytes", sourceLocation: sourceLocation)
     }
 
-    /// Resumes with a token against a server that serves ranges, and expects the rest to be asked for.
+    /// Resumes with a token against a server with ranges, and expects a range request.
     static func expectResumes(
         _ token: ResumeToken?, _ folder: Folder, _ origin: HTTPTestServer, _ comment: String,
         sourceLocation: SourceLocation = #_sourceLocation
@@ -71,7 +71,7 @@ struct ResumeRows {
         case closed, silent, decisionCancels, pausedWhileWaiting, cancelledBeforeItBegan, sessionWasInvalidated
     }
 
-    @Test("a resumed download that fails before its answer still carries its token", arguments: Ending.allCases)
+    @Test("a resumed download that fails before its response still carries its token", arguments: Ending.allCases)
     func keepsToken(_ ending: Ending) async throws {
         let folder = Folder()
         let clock = ManualClock()
@@ -122,7 +122,7 @@ struct ResumeRows {
         }
     }
 
-    @Test("a resumed download whose server refuses the connection still carries its token, again and again")
+    @Test("a resumed download whose server refuses the connection still carries its token, repeatedly")
     func refusedConnection() async throws {
         let folder = Folder()
         let origin = try HTTPTestServer()
@@ -156,7 +156,7 @@ struct ResumeRows {
     }
 
     static let range = "bytes \(held)-\(content.count - 1)/\(content.count)"
-    /// Each answer to a request for the rest. What names the representation is added for each kind of validator.
+    /// The responses to a range request; the validator is added for each kind.
     static let rows: [Row] = [
         Row(name: "same", status: 206, headers: [(.contentRange, range)], outcome: .appended),
         Row(
@@ -221,11 +221,11 @@ struct ResumeRows {
         return headers
     }
 
-    /// Of a server that has other content by now, of the same length.
+    /// A server that now has other content of the same length.
     static let other = Data(content.reversed())
 
     @Test(
-        "each answer to a resumed download: only a 206 that repeats the validator is appended, only a 200 begins anew",
+        "a 206 that repeats the validator is appended, a 200 restarts, every other response leaves the partial file",
         arguments: rows, ["\"one\"", modified])
     func answers(_ row: Row, _ validator: String) async throws {
         let folder = Folder()
@@ -291,7 +291,7 @@ struct ResumeRows {
 
     // MARK: What goes out
 
-    @Test("a validator that is not UTF-8 goes out byte for byte, from a stored token too", arguments: [false, true])
+    @Test("a validator that is not UTF-8 is sent byte for byte, from a stored token too", arguments: [false, true])
     func latinTag(_ isStored: Bool) async throws {
         let folder = Folder()
         let tag: [UInt8] = [0x22, 0x63, 0x61, 0x66, 0xE9, 0x22]
@@ -330,7 +330,7 @@ struct ResumeRows {
         }
     }
 
-    @Test("of the fields that a stored token names, only those that say what is accepted go out")
+    @Test("of a stored token's fields only the Accept fields are sent")
     func forgedFields() async throws {
         let folder = Folder()
         try await withHTTPTestServer { origin in

@@ -4,7 +4,7 @@ import URLLoading
 import URLLoadingIO
 import URLLoadingTesting
 
-/// Downloads over ftp, and how they go on.
+/// Downloads over ftp, and their resumption.
 @Suite(.timeLimit(.minutes(4)))
 struct FTPDownloadRows {
     static let content = Data((0..<1_500_000).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) })
@@ -37,7 +37,7 @@ struct FTPDownloadRows {
     }
 
     @Test(
-        "a download that was cancelled goes on with REST, from stored bytes too; one of a changed file begins anew",
+        "a cancelled download resumes with REST, also from a stored token; one of a changed file restarts",
         arguments: [
             (false, "20260102030405"), (true, "20260102030405"), (true, "20260102030406"),
         ])
@@ -60,7 +60,7 @@ struct FTPDownloadRows {
         }
     }
 
-    @Test("a server that knows no REST sends all of it again")
+    @Test("a server without REST sends the whole file again")
     func withoutREST() async throws {
         try await Self.with { server, session, place in
             let token = try await Self.cut(server, session)
@@ -70,7 +70,7 @@ struct FTPDownloadRows {
         }
     }
 
-    @Test("what breaks off can go on: 426, a short file")
+    @Test("an interrupted download can be resumed: after a 426, and after a short file")
     func broken() async throws {
         for fault in [FTPFault.abortsData(after: 500_000), .shortData(500_000)] {
             try await Self.with { server, session, place in
@@ -87,7 +87,7 @@ struct FTPDownloadRows {
         }
     }
 
-    @Test("a data task becomes a download, and no stream; a suspended one goes on where it was")
+    @Test("a data task becomes a download but no stream; a suspended one continues at its offset")
     func becomes() async throws {
         try await Self.with { server, session, place in
             var decisions = Decisions()
@@ -109,7 +109,7 @@ struct FTPDownloadRows {
         }
     }
 
-    @Test("suspended and let go again and again, it makes its way")
+    @Test("repeated suspension and resumption makes progress")
     func suspends() async throws {
         try await Self.with { server, session, place in
             let task = session.downloadTask(

@@ -3,7 +3,7 @@ import Testing
 import URLLoading
 import URLLoadingTesting
 
-/// Whatever a server does wrong, a load ends with a word that fits, and no socket is left.
+/// For every fault of a server a load ends with a matching error, and no socket is left.
 @Suite(.timeLimit(.minutes(4)))
 struct FTPFaultRows {
     struct Case: Sendable, CustomTestStringConvertible {
@@ -43,7 +43,7 @@ struct FTPFaultRows {
             Case(.abortsData(after: 3), ends: .truncated, path: "/"),
         ]
 
-    @Test("a wrong answer", arguments: cases)
+    @Test("an invalid reply ends the load with its reason", arguments: cases)
     func wrong(_ row: Case) async throws {
         try await withFTPTestServer { server in
             server.put("a", Data("0123456789".utf8))
@@ -56,7 +56,7 @@ struct FTPFaultRows {
     }
 
     @Test(
-        "silence ends with the idle time",
+        "silence ends the load with the idle timeout",
         arguments: verbs.map { FTPFault.stall(at: $0) } + [.ignoresData, .stallsData(after: 3), .neverCompletes])
     func silence(_ fault: FTPFault) async throws {
         try await withFTPTestServer { server in
@@ -77,7 +77,7 @@ struct FTPFaultRows {
     }
 
     @Test(
-        "cancelled at every step",
+        "a load can be cancelled at every step",
         arguments: verbs.map { FTPFault.stall(at: $0) } + [.ignoresData, .stallsData(after: 3), .neverCompletes],
         [Ending.task, .invalidation])
     func cancelled(_ fault: FTPFault, _ ending: Ending) async throws {
@@ -95,7 +95,7 @@ struct FTPFaultRows {
     }
 
     @Test(
-        "harmless oddities: an early 226, an address that is not the server's (security 60), a greeting of many lines")
+        "an early 226, a foreign data address (security 60) and a multi-line greeting are accepted")
     func harmless() async throws {
         let faults: [FTPFault] = [
             .completesBeforeData, .foreignPassiveAddress,
@@ -116,7 +116,7 @@ struct FTPFaultRows {
     }
 
     @Test(
-        "a kept connection that is closed, or says 421, costs another and nothing else",
+        "an idle connection that was closed, or replies 421, is replaced without further effect",
         arguments: [FTPFault.refusesReuse, .closeOnce(at: "SIZE")])
     func stale(_ fault: FTPFault) async throws {
         try await withFTPTestServer { server in
@@ -126,7 +126,7 @@ struct FTPFaultRows {
             server.inject(fault)
             try await session.expect(server.url("/a"), "hello")
             #expect(server.counts.accepted == 2)
-            // And where the server was gone before.
+            // The server was gone before.
             server.removeFaults()
             server.closeConnections()
             try await server.wait { $0.open == 0 }

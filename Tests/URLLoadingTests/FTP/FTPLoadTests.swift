@@ -4,9 +4,9 @@ import URLLoading
 import URLLoadingTesting
 import URLLoadingWire
 
-/// Files over ftp, as any load has them.
+/// Files over ftp through the ordinary load API.
 @Suite struct FTPLoadTests {
-    @Test("a file, its length, type and date; nobody in particular asks; the second uses the same connection")
+    @Test("a file has its length, type and date; the login is anonymous; the second load reuses the connection")
     func file() async throws {
         try await withFTPTestServer { server in
             server.put("pub/a b.txt", Data("hello".utf8), modified: "20260102030405.5")
@@ -32,7 +32,7 @@ import URLLoadingWire
     }
 
     @Test(
-        "nothing is read that nobody asks for; what is read by a handle in pieces is the same", arguments: Verb.allCases
+        "the body is read on demand only; a handle delivers the same pieces", arguments: Verb.allCases
     )
     func large(verb: Verb) async throws {
         try await withFTPTestServer { server in
@@ -45,7 +45,7 @@ import URLLoadingWire
     }
 
     @Test(
-        "a size in the 150 is the expected length where SIZE is not known; the body may have another",
+        "without SIZE, the size in the 150 reply is the expected length; the body may differ",
         arguments: [false, true])
     func announcedSize(_ isShort: Bool) async throws {
         var configuration = FTPTestServer.Configuration()
@@ -65,7 +65,7 @@ import URLLoadingWire
         }
     }
 
-    @Test("a folder is listed for machines where the server can")
+    @Test("a folder is listed with MLSD if the server supports it")
     func listing() async throws {
         try await withFTPTestServer { server in
             server.put("pub/a", Data("1".utf8))
@@ -112,7 +112,7 @@ import URLLoadingWire
         }
     }
 
-    @Test("a part of a file; one that is not there")
+    @Test("a range of a file is loaded; a missing range is an error")
     func ranges() async throws {
         try await withFTPTestServer { server in
             server.put("a", Data("0123456789".utf8))
@@ -132,7 +132,7 @@ import URLLoadingWire
         }
     }
 
-    @Test("a file that is not there leaves the connection as good as it was")
+    @Test("a missing file leaves the connection usable")
     func missing() async throws {
         try await withFTPTestServer { server in
             server.put("a", Data("hello".utf8))
@@ -145,7 +145,7 @@ import URLLoadingWire
     }
 
     @Test(
-        "what cannot be asked is refused before anything is sent",
+        "an unsupported request is refused before anything is sent",
         arguments: [
             ("ftp://127.0.0.1/a%0d%0aDELE%20b", Method.get, LoadError.Reason.invalidFTPArgument),
             ("ftp://a%0d%0aDELE@127.0.0.1/b", .get, .badURL), ("ftp://127.0.0.1/a", .delete, .badRequest),
@@ -158,7 +158,7 @@ import URLLoadingWire
         }
     }
 
-    @Test("a redirect of http leads to no ftp (security 4, 58)")
+    @Test("a redirect from http to ftp is not followed (security 4, 58)")
     func redirect() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .redirect("ftp://127.0.0.1/a") }

@@ -5,7 +5,7 @@ import URLLoading
 import URLLoadingIO
 import URLLoadingTesting
 
-/// As whom a load asks.
+/// The login of an ftp load.
 @Suite(.timeLimit(.minutes(4)))
 struct FTPLoginRows {
     static func with(
@@ -28,7 +28,7 @@ struct FTPLoginRows {
         }
     }
 
-    @Test("the URL's user; another gets another connection, though both are kept (security 62)")
+    @Test("the URL's user logs in; another user gets another connection, though both are idle (security 62)")
     func ofURL() async throws {
         try await Self.with { server, session in
             for _ in 0..<2 {
@@ -36,7 +36,7 @@ struct FTPLoginRows {
                 try await session.expect(server.url("/a", user: "bob:other"), "hello")
             }
             #expect(server.counts.accepted == 2)
-            // A wrong password is no way to somebody else's connection.
+            // A wrong password does not lead to another user's connection.
             let error = await failure(.userAuthenticationRequired, .remote) {
                 try await session.data(from: server.url("/a", user: "ada:wrong"))
             }
@@ -45,7 +45,7 @@ struct FTPLoginRows {
         }
     }
 
-    @Test("a decision is asked until it gives up, and hears what was refused; what was accepted is kept")
+    @Test("a decision is called until it gives up, with the refused credential; an accepted one is stored")
     func decision() async throws {
         let heard = Lock<[String]>([])
         var decisions = Decisions()
@@ -71,7 +71,7 @@ struct FTPLoginRows {
         }
     }
 
-    @Test("the store, netrc, an account")
+    @Test("the store, netrc and an account provide the login")
     func others() async throws {
         let store = CredentialStore()
         try await Self.with(change: { configuration, server in
@@ -103,7 +103,7 @@ struct FTPLoginRows {
         }
     }
 
-    @Test("as many connections as are allowed: others wait")
+    @Test("the number of connections is limited: further loads wait")
     func limit() async throws {
         try await Self.with(change: { configuration, _ in configuration.maximumConnectionsPerHost = 2 }) {
             server, session in
@@ -117,7 +117,7 @@ struct FTPLoginRows {
         }
     }
 
-    @Test("kept no longer than idle connections are")
+    @Test("a connection is kept no longer than the idle limit")
     func idle() async throws {
         let clock = ManualClock()
         try await Self.with(change: { configuration, _ in configuration.use(clock) }) { server, session in

@@ -4,10 +4,10 @@ import URLLoadingTesting
 
 @testable import URLLoading
 
-/// ftp through proxies: each connection by the same way.
+/// ftp through proxies: both connections take the same route.
 @Suite(.timeLimit(.minutes(4)))
 struct FTPProxyRows {
-    @Test("HTTP's CONNECT and SOCKS, for control and data; connections of other ways are not used")
+    @Test("control and data use HTTP's CONNECT or SOCKS; connections of other routes are not reused")
     func ways() async throws {
         try await withFTPTestServer { server in
             server.put("a", Data("hello".utf8))
@@ -26,7 +26,7 @@ struct FTPProxyRows {
         }
     }
 
-    @Test("ftp_proxy goes before all_proxy, and serves no other scheme")
+    @Test("ftp_proxy takes precedence over all_proxy, and applies to no other scheme")
     func environment() throws {
         let environment = ProxyEnvironment {
             ["ftp_proxy": "http://f.example:1", "all_proxy": "http://a.example:2"][$0]

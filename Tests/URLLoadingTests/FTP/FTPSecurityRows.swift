@@ -5,7 +5,7 @@ import URLLoading
 import URLLoadingIO
 import URLLoadingTesting
 
-/// ftp over TLS, both ways.
+/// ftp over TLS, explicit and implicit.
 @Suite(.timeLimit(.minutes(4)))
 struct FTPSecurityRows {
     static func with(
@@ -31,7 +31,7 @@ struct FTPSecurityRows {
     }
 
     @Test(
-        "explicit and implicit: data go on with the session of the control connection",
+        "the data connection resumes the TLS session of the control connection",
         arguments: [
             FTPTestServer.Configuration.Security.requiresExplicit, .implicit,
         ], [URLLoading.Configuration.TLS.Version.tls12, .tls13])
@@ -51,7 +51,7 @@ struct FTPSecurityRows {
         }
     }
 
-    @Test("without tickets the data connection shows the same certificate")
+    @Test("without tickets the data connection presents the same certificate")
     func withoutSessions() async throws {
         try await Self.with(.requiresExplicit, tls: { $0.issuesSessionTickets = false }) { server, session in
             try await session.expect(server.url("/a"), "hello")
@@ -59,7 +59,7 @@ struct FTPSecurityRows {
         }
     }
 
-    @Test("plain ftp asks for no TLS unless told so; where there is none, the load ends")
+    @Test("plain ftp uses TLS only if configured; without support the load ends")
     func refused() async throws {
         try await withFTPTestServer { server in
             server.put("a", Data("hello".utf8))
@@ -74,7 +74,7 @@ struct FTPSecurityRows {
         }
     }
 
-    @Test("words in the clear before the handshake are nobody's (CVE-2011-0411)")
+    @Test("plain replies before the handshake are discarded (CVE-2011-0411)")
     func injected() async throws {
         try await Self.with(.requiresExplicit) { server, session in
             server.inject(.injectsBeforeTLS)
@@ -82,7 +82,7 @@ struct FTPSecurityRows {
         }
     }
 
-    @Test("a certificate nobody trusts; a decision that does is asked once for both connections")
+    @Test("an untrusted certificate is refused; a decision that accepts it is called once for both connections")
     func untrusted() async throws {
         try await Self.with(.requiresExplicit, change: { $0.tls.trustRoots = .pem("") }) { server, session in
             do {
@@ -110,7 +110,7 @@ struct FTPSecurityRows {
         }
     }
 
-    @Test("an end without close_notify is one where all is here, and none where nobody can know")
+    @Test("an end without close_notify is accepted only if the length is known")
     func withoutNotice() async throws {
         try await Self.with(.implicit) { server, session in
             server.inject(.omitsCloseNotify)

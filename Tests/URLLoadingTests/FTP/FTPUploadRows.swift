@@ -3,12 +3,12 @@ import Testing
 import URLLoading
 import URLLoadingTesting
 
-/// What is stored on a server.
+/// Uploads over ftp.
 @Suite(.timeLimit(.minutes(4)))
 struct FTPUploadRows {
     static let content = Data((0..<2_000_000).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) })
 
-    @Test("a body of every kind, with its progress, in the order of events (row 45)")
+    @Test("a body of every kind is stored, with progress, in the order of events (row 45)")
     func bodies() async throws {
         try await withFTPTestServer { server in
             try await withSession(.ephemeral) { session in
@@ -45,7 +45,7 @@ struct FTPUploadRows {
         }
     }
 
-    @Test("the rest of a file is stored behind what is there")
+    @Test("the rest of a file is appended")
     func rest() async throws {
         try await withFTPTestServer { server in
             server.put("up", Data("01234".utf8))
@@ -59,7 +59,7 @@ struct FTPUploadRows {
         }
     }
 
-    @Test("text gets the line ends of the wire")
+    @Test("text gets CRLF line ends")
     func text() async throws {
         try await withFTPTestServer { server in
             try await withSession(.ephemeral) { session in
@@ -71,7 +71,7 @@ struct FTPUploadRows {
     }
 
     @Test(
-        "a full disk, a refusal, and a body that fails",
+        "a full disk, a refusal and a failing body end the upload",
         arguments: [
             (FTPFault.refusesStore(code: 552, after: 1), LoadError.Reason.ftpStorageFull),
             (.refusesStore(code: 452, after: 300_000), .ftpStorageFull),
@@ -90,7 +90,7 @@ struct FTPUploadRows {
         }
     }
 
-    @Test("cancelled while the server reads no more", arguments: [Ending.task, .invalidation])
+    @Test("an upload can be cancelled while the server does not read", arguments: [Ending.task, .invalidation])
     func cancelled(_ ending: Ending) async throws {
         try await withFTPTestServer { server in
             server.inject(.stallsData(after: 1))

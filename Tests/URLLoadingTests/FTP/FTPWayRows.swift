@@ -7,12 +7,13 @@ import URLLoadingWire
 
 @testable import URLLoading
 
-/// What ftp shares with http on the way to an answer: tries as a policy says, a wait for a network, proxies that ask.
+/// The features that ftp shares with http before a response: retries, waiting for a network, proxies with
+/// authentication.
 @Suite(.timeLimit(.minutes(4)))
 struct FTPWayRows {
     // MARK: Retries (checklist 162)
 
-    @Test("another try, as a policy says", arguments: ["USER", "EPSV", "RETR"])
+    @Test("a retry policy applies to ftp", arguments: ["USER", "EPSV", "RETR"])
     func tries(_ verb: String) async throws {
         try await withFTPTestServer { server in
             server.put("a", Data("hello".utf8))
@@ -27,7 +28,7 @@ struct FTPWayRows {
         }
     }
 
-    @Test("421 is a failure that may pass; after the last try it is the answer")
+    @Test("421 is a transient failure; after the last attempt it is the error")
     func busy() async throws {
         try await withFTPTestServer { server in
             server.inject(.reply(to: "USER", "421 too many\r\n"))
@@ -40,7 +41,7 @@ struct FTPWayRows {
         }
     }
 
-    @Test("what is not transient has one try; so has everything without a policy")
+    @Test("a permanent failure has one attempt, as has everything without a policy")
     func once() async throws {
         try await withFTPTestServer { server in
             let rig = RetryRows.Rig()
@@ -55,7 +56,7 @@ struct FTPWayRows {
         }
     }
 
-    @Test("a body that can be made again is sent again")
+    @Test("a body that can be created anew is sent again")
     func stores() async throws {
         try await withFTPTestServer { server in
             server.inject(.closeOnce(at: "STOR"))
@@ -72,7 +73,7 @@ struct FTPWayRows {
     // MARK: The time of the whole
 
     @Test(
-        "the time of the whole ends a load at any step, and no other try follows",
+        "the resource timeout ends a load at any step, without another attempt",
         arguments: [
             FTPFault.stall(at: "USER"), .stall(at: "RETR"), .ignoresData, .stallsData(after: 3), .neverCompletes,
         ])
@@ -95,7 +96,7 @@ struct FTPWayRows {
 
     // MARK: Waiting for a network (checklist 27)
 
-    @Test("without a network it waits, tells so once, and goes on")
+    @Test("without a network a load waits, reports it once, and continues")
     func waits() async throws {
         try await withFTPTestServer { server in
             server.put("a", Data("hello".utf8))
@@ -116,7 +117,7 @@ struct FTPWayRows {
     // MARK: Proxies that ask (checklist 88; security 5)
 
     @Test(
-        "the challenge of a proxy is answered as for http, once; the server hears nothing of it",
+        "a proxy's challenge is answered once, as for http; the server sees no credentials",
         arguments: [false, true])
     func asks(isWrongFirst: Bool) async throws {
         try await withFTPTestServer { server in
@@ -144,7 +145,7 @@ struct FTPWayRows {
         }
     }
 
-    @Test("without an answer it is a failure")
+    @Test("a proxy's challenge without an answer fails the load")
     func refused() async throws {
         try await withFTPTestServer { server in
             try await withTestProxy(.init(.http, user: "u", password: "pw")) { proxy in
@@ -159,7 +160,7 @@ struct FTPWayRows {
     }
 
     @Test(
-        "a proxy that proves connections hears who we are on each; for one load alone as well",
+        "a proxy with connection-level authentication authenticates each connection; for one load as well",
         arguments: [Credential.Persistence.session, .none])
     func proves(_ persistence: Credential.Persistence) async throws {
         try await withFTPTestServer { server in
@@ -178,7 +179,7 @@ struct FTPWayRows {
                             : .performDefaultHandling
                     })
                 try await session.expect(server.url("/a"), "hello")
-                // The control connection where it asked, and one for the data.
+                // The challenged control connection, and one for the data.
                 #expect(gate.seen == ["1 -", "1 negotiate", "1 authenticate ada", "2 negotiate", "2 authenticate ada"])
                 await expectEmpty(session)
                 try await proxy.untilEmpty()
@@ -186,7 +187,7 @@ struct FTPWayRows {
         }
     }
 
-    @Test("a proxy whose nonces are good for one tunnel")
+    @Test("a proxy whose nonces are valid for one tunnel is answered for each")
     func nonces() async throws {
         try await withFTPTestServer { server in
             server.put("a", Data("hello".utf8))

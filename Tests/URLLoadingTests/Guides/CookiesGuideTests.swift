@@ -1,4 +1,4 @@
-// The examples of docs/guides/cookies.md, compiled and run. Whoever changes one changes it here too.
+// The examples of docs/guides/cookies.md, compiled and run. A change must be made in both places.
 
 import FoundationEssentials
 import Testing

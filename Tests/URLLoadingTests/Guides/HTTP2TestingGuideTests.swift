@@ -60,7 +60,7 @@ struct HTTP2TestingGuideTests {
         }
     }
 
-    /// What stands for the client under test.
+    /// The client under test.
     private func load(_ url: URL, from server: HTTP2TestServer) async throws -> String {
         let client = try await RawHTTP2Client(server)
         // SETTINGS are not waited for: some servers send theirs late.

@@ -6,7 +6,7 @@ import URLLoadingIO
 import URLLoadingTesting
 import URLLoadingWire
 
-/// Which version of HTTP is spoken, and on how many connections.
+/// The choice of the HTTP version, and of the number of connections.
 @Suite(.timeLimit(.minutes(4)))
 struct HTTP2ChoiceTests {
     /// An HTTP/2 server over TLS, and a configuration that trusts it and finds every name here.
@@ -72,7 +72,7 @@ struct HTTP2ChoiceTests {
     }
 
     @Test(
-        "through a tunnel: loads share one, and other ways have connections of their own",
+        "loads through one tunnel share its connection, and other routes have connections of their own",
         arguments: [Proxy.Kind.http, .socks5])
     func tunnelled(_ kind: Proxy.Kind) async throws {
         try await withSecureHTTP2 { server, configuration in
@@ -117,7 +117,7 @@ struct HTTP2ChoiceTests {
             try await withSession(configuration) { session in
                 try await session.expect(server.url("/"), "two")
                 let request = Request(url: server.url("/"), headers: ["Connection": "Upgrade", "Upgrade": "chat"])
-                // Nobody speaks it there: the connection is closed.
+                // The server does not speak HTTP/1.1: the connection is closed.
                 await expectFailure(.connectionLost) { try await session.data(for: request) }
                 try await session.expect(server.url("/"), "two")
             }
@@ -125,7 +125,7 @@ struct HTTP2ChoiceTests {
         }
     }
 
-    @Test("a data task cannot become a stream, and is told why")
+    @Test("a data task over HTTP/2 cannot become a stream, and the error says why")
     func becomesNoStream() async throws {
         try await withHTTP2 { server, session in
             server.route("/") { _ in .ok("two") }
@@ -141,7 +141,7 @@ struct HTTP2ChoiceTests {
     }
 
     @Test(
-        "RFC 9218 7.1: another priority is told while the stream is open, to those who understand",
+        "RFC 9218 7.1: a changed priority is sent while the stream is open, if the server supports it",
         arguments: [true, false])
     func priorityUpdate(understands: Bool) async throws {
         try await withHTTP2 { server, session in
@@ -155,7 +155,7 @@ struct HTTP2ChoiceTests {
                     #expect(
                         update.stream == 0 && update.payload == [0, 0, 0, UInt8(request.stream)] + Array("u=1".utf8))
                 }
-                // It would come before this.
+                // The update would come before this.
                 try await peer.ping()
                 try await peer.data(request.stream, Array("ok".utf8), endStream: true)
                 await peer.untilClosed()
@@ -176,7 +176,7 @@ struct HTTP2ChoiceTests {
         try await withSecureHTTP2(protocols: ["http/1.1"]) { server, configuration in
             server.route("/") { _ in .ok("two") }
             try await withSession(configuration) { session in
-                // The server hangs up on what it does not understand.
+                // The server closes the connection on invalid bytes.
                 await expectFailure(.connectionLost) { try await session.data(from: server.url("/")) }
             }
         }
@@ -199,7 +199,7 @@ struct HTTP2ChoiceTests {
         }
     }
 
-    @Test("a host with pins shares no connection that was not held to them (security 37, 55)")
+    @Test("a host with pins shares no connection that was not checked against them (security 37, 55)")
     func pinsPart() async throws {
         let names = TestCertificateOptions(names: ["localhost", "*.host.test"])
         let nobody = Configuration.TLS.Pin.publicKey(sha256: Data(repeating: 7, count: 32))
@@ -212,7 +212,7 @@ struct HTTP2ChoiceTests {
                 await expectFailure(.certificatePinMismatch) {
                     try await session.data(from: url("https://b.host.test:\(server.port)/"))
                 }
-                // Whom no pins are for goes on.
+                // A host without pins is not affected.
                 try await session.expect(url("https://c.host.test:\(server.port)/"), "c.host.test:\(server.port)")
             }
             #expect(
@@ -221,7 +221,7 @@ struct HTTP2ChoiceTests {
         }
     }
 
-    @Test("421 is asked again on a connection of its own (security 55)")
+    @Test("a 421 is retried on a connection of its own (security 55)")
     func misdirected() async throws {
         let names = TestCertificateOptions(names: ["localhost", "*.host.test"])
         try await withSecureHTTP2(names) { server, configuration in
@@ -239,7 +239,7 @@ struct HTTP2ChoiceTests {
         }
     }
 
-    @Test("HTTP_1_1_REQUIRED: asked again in HTTP/1.1, and from then on")
+    @Test("HTTP_1_1_REQUIRED: the request is retried over HTTP/1.1, as are later ones")
     func http1Required() async throws {
         try await withSecureHTTP2(protocols: ["h2", "http/1.1"]) { server, configuration in
             server.script { peer in
@@ -250,7 +250,7 @@ struct HTTP2ChoiceTests {
                 await peer.untilClosed()
             }
             try await withSession(configuration) { session in
-                // Nobody speaks it there: the connection is closed.
+                // The server does not speak HTTP/1.1: the connection is closed.
                 for _ in 0..<2 {
                     await expectFailure(.connectionLost) { try await session.data(from: server.url("/")) }
                 }

@@ -7,7 +7,7 @@ import URLLoadingWire
 /// A server answers before it has the whole request, and then ends the stream or the connection (RFC 9113 8.1, 6.8).
 @Suite(.timeLimit(.minutes(4)))
 struct HTTP2EarlyAnswerTests {
-    /// What the server sends behind its answer.
+    /// The frames that the server sends after its response.
     enum Ending: String, Sendable, CaseIterable {
         case resetWithoutError, cancel, goAway, goAwayBelow, goAwayWithError, both
 
@@ -41,7 +41,7 @@ struct HTTP2EarlyAnswerTests {
     }
 
     @Test(
-        "the whole answer is delivered, and the connection serves on where it may", arguments: Ending.allCases,
+        "an early response is delivered whole, and the connection stays usable if possible", arguments: Ending.allCases,
         Source.allCases)
     func wholeAnswer(_ ending: Ending, _ source: Source) async throws {
         let folder = Folder()
@@ -74,7 +74,7 @@ struct HTTP2EarlyAnswerTests {
         }
     }
 
-    /// The number of the next stream; what still comes of the one before is passed over.
+    /// The number of the next stream; late frames of the previous one are ignored.
     private func request(behind stream: Int, _ peer: HTTP2Peer) async throws -> Int {
         while true {
             let frame = try await peer.receive()
@@ -83,7 +83,7 @@ struct HTTP2EarlyAnswerTests {
         }
     }
 
-    @Test("an answer that is cut fails once, and is not sent again", arguments: Ending.allCases, Source.allCases)
+    @Test("a truncated early response fails once, without a retry", arguments: Ending.allCases, Source.allCases)
     func cutAnswer(_ ending: Ending, _ source: Source) async throws {
         let folder = Folder()
         defer { withExtendedLifetime(folder) {} }

@@ -13,12 +13,12 @@ private final class Tally: Sendable {
     func add() { value.add(1, ordering: .relaxed) }
 }
 
-/// Loads that end early, sessions that end, connections that rest.
+/// Loads and sessions that end early, and idle connections.
 @Suite(.timeLimit(.minutes(3)))
 struct HTTP2EndingTests {
     private static let isLong = getenv("URLLOADING_LONG") != nil
 
-    @Test("loads cancelled at random leave the others and the connection alone")
+    @Test("loads cancelled at random do not affect other loads and the connection")
     func randomCancels() async throws {
         let count = Self.isLong ? 10_000 : 500
         try await withHTTP2 { server, session in
@@ -98,7 +98,7 @@ struct HTTP2EndingTests {
         }
     }
 
-    @Test("a connection that rests answers, and leaves when it is told")
+    @Test("an idle connection answers PINGs, and closes after a GOAWAY")
     func keeper() async throws {
         let clock = ManualClock()
         try await withHTTP2(.init(), { $0.use(clock) }) { server, session in
@@ -118,7 +118,7 @@ struct HTTP2EndingTests {
         }
     }
 
-    @Test("a connection that rested for long and leads nowhere is given up")
+    @Test("a connection idle for long on a dead path is closed")
     func probe() async throws {
         let clock = ManualClock()
         try await withHTTP2(
@@ -133,7 +133,7 @@ struct HTTP2EndingTests {
                 try await peer.start()
                 let request = try await peer.expectRequest()
                 try await peer.respond(to: request.stream, body: Array("ok".utf8))
-                // Deaf from now on.
+                // The server does not respond from now on.
                 while true { _ = try await peer.receive() }
             }
             try await session.expect(server.url("/"), "ok")
@@ -141,7 +141,7 @@ struct HTTP2EndingTests {
             async let again: Void = session.expect(server.url("/"), "ok")
             _ = try await server.wait(for: .ping, onConnection: 1)
             try await clock.untilWaiting()
-            // Whoever reads is asked to look once more.
+            // Each waiting reader is woken to check its state.
             while server.counts.accepted < 2 {
                 clock.advance(by: .seconds(1))
                 try await Task.sleep(for: .microseconds(200))
@@ -162,7 +162,7 @@ struct HTTP2EndingTests {
         }
     }
 
-    @Test("a POST that was not processed is sent again, one that may have been is not")
+    @Test("a POST that was not processed is retried, one that may have been is not")
     func retries() async throws {
         try await withHTTP2 { server, session in
             server.route("/") { request in .ok("\(request.bodyCount)") }

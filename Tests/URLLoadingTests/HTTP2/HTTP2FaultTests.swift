@@ -6,7 +6,7 @@ import URLLoadingWire
 
 @Suite(.timeLimit(.minutes(5)))
 struct HTTP2FaultTests {
-    @Test("security 50 to 56", arguments: HTTP2Fault.all)
+    @Test("each protocol fault of a server has its outcome (security 50 to 56)", arguments: HTTP2Fault.all)
     func fault(_ fault: HTTP2Fault) async throws {
         var configuration = Configuration.http2
         // Where it must not fire it is longer than the busiest machine takes.
@@ -29,7 +29,7 @@ struct HTTP2FaultTests {
                 case (.streamFails, .failure(let error)): #expect(error.reason != .idleTimeout, "\(error)")
                 default: Issue.record("\(fault): \(fault.outcome) but \(outcome)")
                 }
-                // Whatever happened, the next load has a connection that works.
+                // After any fault the next load has a working connection.
                 let answersAgain =
                     fault.outcome != .stalls
                     && !["REFUSED_STREAM always", "SETTINGS never acknowledged"].contains(fault.name)

@@ -6,7 +6,7 @@ import URLLoadingIO
 import URLLoadingTesting
 import URLLoadingWire
 
-/// Loads that wait for a place go on when there is one, however it came.
+/// Loads that wait for a stream slot continue when one becomes available for any reason.
 @Suite(.timeLimit(.minutes(4)))
 struct HTTP2PlacesTests {
     private func waiting(_ session: Session, _ server: HTTP2TestServer, _ count: Int) -> [LoadTask<Data>] {
@@ -17,7 +17,7 @@ struct HTTP2PlacesTests {
         }
     }
 
-    @Test("a connection that was told to go keeps no place", arguments: [true, false])
+    @Test("a connection that received GOAWAY occupies no slot", arguments: [true, false])
     func retired(hasStream: Bool) async throws {
         let clock = ManualClock()
         try await withHTTP2(
@@ -54,7 +54,7 @@ struct HTTP2PlacesTests {
         }
     }
 
-    @Test("loads that wait for a place go on when their connection is told to go")
+    @Test("loads that wait for a slot continue when their connection receives GOAWAY")
     func retiredWhileOthersWait() async throws {
         try await withHTTP2(.init(), { $0.maximumConnectionsPerHost = 1 }) { server, session in
             server.route("/") { _ in .ok("ok") }
@@ -103,7 +103,7 @@ struct HTTP2PlacesTests {
         }
     }
 
-    @Test("a limit of no streams that rises while nobody has one")
+    @Test("a stream limit of zero may rise while no load uses the connection")
     func raisedFromNothing() async throws {
         let clock = ManualClock()
         try await withHTTP2(
@@ -142,7 +142,7 @@ struct HTTP2PlacesTests {
         }
     }
 
-    @Test("who waits for a place ends by cancellation and by the time of the whole load")
+    @Test("waiting for a slot ends by cancellation and by the resource timeout")
     func waitsEnd() async throws {
         let clock = ManualClock()
         try await withHTTP2(
@@ -183,7 +183,7 @@ struct HTTP2PlacesTests {
 
     private struct Gone: Error {}
 
-    @Test("after a failure no more connections are made than may be")
+    @Test("after a failure the number of connections stays within the limit")
     func failure() async throws {
         let calls = Atomic<Int>(0)
         let gate = Latch()
@@ -211,7 +211,7 @@ struct HTTP2PlacesTests {
         }
     }
 
-    @Test("who asks again after a stale connection gets none that was kept as long")
+    @Test("a retry after a stale connection does not use another connection of the same age")
     func fresh() async throws {
         try await withHTTP2 { server, session in
             server.route("/") { _ in .ok("ok") }
@@ -222,7 +222,7 @@ struct HTTP2PlacesTests {
                     _ = try await peer.expect(.settings, isAck: true)
                     try await peer.hold()
                     try await peer.respond(to: first.stream, body: Array("ok".utf8))
-                    // One of the two is asked, and lost. The other hears in the end that nobody needs it.
+                    // One of the two is pinged and lost. The other is notified in the end that it is not needed.
                     while try await peer.receive().kind != .headers {}
                     peer.abort()
                 }
@@ -241,7 +241,7 @@ struct HTTP2PlacesTests {
         }
     }
 
-    @Test("connections that rest are kept up to the number, of either version")
+    @Test("idle connections of both versions are kept up to the limit")
     func idleLimit() async throws {
         try await withHTTP2TestServer { one in
             one.route("/") { _ in .ok("ok") }

@@ -6,7 +6,7 @@ import URLLoadingIO
 import URLLoadingTesting
 import URLLoadingWire
 
-/// Paths that die without a word.
+/// Network paths that fail silently.
 @Suite(.timeLimit(.minutes(4)))
 struct HTTP2ProbeTests {
     private final class Tally: Sendable {
@@ -23,7 +23,7 @@ struct HTTP2ProbeTests {
         }
     }
 
-    @Test("streams on a dead path end, and say why")
+    @Test("streams on a dead path end, and the error says why")
     func deadPath() async throws {
         let clock = ManualClock()
         try await withHTTP2(
@@ -40,7 +40,7 @@ struct HTTP2ProbeTests {
                 _ = try await peer.expectRequest()
                 let second = try await peer.expectRequest()
                 try await peer.respond(to: second.stream, body: [1], endStream: false)
-                // Deaf from now on.
+                // The server does not respond from now on.
                 while true { _ = try await peer.receive() }
             }
             let first = session.dataTask(from: server.url("/"))
@@ -68,7 +68,7 @@ struct HTTP2ProbeTests {
         }
     }
 
-    @Test("a silent peer that answers is left alone")
+    @Test("a silent peer that answers PINGs is kept")
     func silentPeer() async throws {
         let clock = ManualClock()
         try await withHTTP2(
@@ -104,7 +104,7 @@ struct HTTP2ProbeTests {
         }
     }
 
-    @Test("many loads on a connection that rested send one PING")
+    @Test("many loads on an idle connection send one PING")
     func onePing() async throws {
         let clock = ManualClock()
         try await withHTTP2(

@@ -11,7 +11,7 @@ struct HTTP2RetryTests {
         return policy
     }()
 
-    @Test("a stream that its server has reset is tried again where a policy says so, by another of the same connection")
+    @Test("a stream reset by its server is retried under a policy, on the same connection")
     func again() async throws {
         try await withHTTP2(.init(), { $0.retryPolicy = Self.eager }) { server, session in
             server.script(onConnection: 1) { peer in
@@ -27,7 +27,7 @@ struct HTTP2RetryTests {
         }
     }
 
-    @Test("a download that was suspended goes on although its stream was reset meanwhile")
+    @Test("a suspended download continues although its stream was reset meanwhile")
     func suspended() async throws {
         try await withHTTP2 { server, session in
             let content = bytes(2000)
@@ -58,7 +58,7 @@ struct HTTP2RetryTests {
         }
     }
 
-    @Test("without a policy it is the caller's")
+    @Test("without a policy a reset stream fails the load")
     func never() async throws {
         try await withHTTP2 { server, session in
             server.script(onConnection: 1) { peer in

@@ -7,10 +7,10 @@ import URLLoadingWire
 
 @testable import URLLoading
 
-/// What streams of one connection cost each other: memory, time, turns.
+/// The costs that streams of one connection impose on each other: memory, time, turns.
 @Suite(.timeLimit(.minutes(4)))
 struct HTTP2SharingTests {
-    @Test("small pieces that nobody takes keep no whole buffers")
+    @Test("small unread pieces do not retain whole buffers")
     func unreadPieces() async throws {
         try await withHTTP2 { server, session in
             let streams = 20
@@ -54,7 +54,7 @@ struct HTTP2SharingTests {
         }
     }
 
-    @Test("of a hundred bodies the one that is not read costs its window, and the others nothing")
+    @Test("of a hundred bodies the unread one costs its window, and the others are not affected")
     func slowReaderCostsItsWindow() async throws {
         try await withHTTP2 { server, session in
             let megabyte = bytes(1 << 20)
@@ -79,7 +79,7 @@ struct HTTP2SharingTests {
         }
     }
 
-    @Test("who reads for all hears his idle timeout though the others' frames never end")
+    @Test("the load that reads for all loads keeps its idle timeout despite the others' frames")
     func idleTimeoutOfTheReader() async throws {
         let clock = ManualClock()
         try await withHTTP2(
@@ -114,7 +114,7 @@ struct HTTP2SharingTests {
         }
     }
 
-    @Test("GOAWAY with ENHANCE_YOUR_CALM is no word to ask again at once", arguments: [false, true])
+    @Test("GOAWAY with ENHANCE_YOUR_CALM causes no immediate retry", arguments: [false, true])
     func calm(closes: Bool) async throws {
         let clock = ManualClock()
         try await withHTTP2(.init(), { $0.use(clock) }) { server, session in
@@ -168,7 +168,7 @@ struct HTTP2SharingTests {
 }
 
 extension Session {
-    /// The bytes of all buffers that something lies in which nobody has taken.
+    /// The bytes of all buffers that hold unread data.
     fileprivate nonisolated var heldInInboxes: Int {
         var held: [ObjectIdentifier: Int] = [:]
         for connection in core.pool.withSharing({ $0.connections }) {

@@ -6,7 +6,7 @@ import URLLoadingIO
 import URLLoadingTesting
 import URLLoadingWire
 
-/// Uploads that go on where they were cut, over HTTP/2: draft-ietf-httpbis-resumable-upload-12.
+/// Resumable uploads over HTTP/2: draft-ietf-httpbis-resumable-upload-12.
 @Suite(.timeLimit(.minutes(4)))
 struct HTTP2UploadTests {
     private static let content = bytes(40_000), kept = 10_000
@@ -39,7 +39,7 @@ struct HTTP2UploadTests {
     }
 
     @Test(
-        "a stream that is reset goes on by another of the same connection; a lost connection by a new one",
+        "a reset stream resumes on the same connection; a lost connection on a new one",
         arguments: [true, false])
     func goesOn(losesConnection: Bool) async throws {
         try await withHTTP2 { server, session in

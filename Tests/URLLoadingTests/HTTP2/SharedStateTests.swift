@@ -5,7 +5,7 @@ import URLLoadingWire
 
 @testable import URLLoading
 
-/// Who connects, who waits, and that nobody waits for ever.
+/// Connecting and waiting for a shared connection; no load waits forever.
 @Suite struct SharedStateTests {
     final class Token: Sendable {}
     typealias State = SharedState<Token>
@@ -71,7 +71,7 @@ import URLLoadingWire
         for waiter in called {
             guard case .connect = lease(&state, waiter) else { throw Unexpectedly("no connect") }
         }
-        // One of them fails as well, and calls one; the other makes a connection for all.
+        // One of the connect attempts fails and wakes a waiter; another succeeds for all.
         let next = state.failedToConnect(route, isOwnFault: true)
         #expect(next.count == 1 && next[0] === waiting[2])
         #expect(state.connected(Token(), route).count == 2)
@@ -84,7 +84,7 @@ import URLLoadingWire
         let token = Token()
         _ = state.connected(token, route)
         let waiting = try (0..<3).map { _ in try waiter(lease(&state, enter: { _ in false })) }
-        // One connects, the others wait for what he makes.
+        // One load connects, the others wait for its connection.
         let called = state.remove(token, route)
         #expect(called.count == 1 && called[0] === waiting[0] && state.remove(token, route).isEmpty)
         guard case .connect = lease(&state, called[0]) else { throw Unexpectedly("no connect") }
@@ -128,7 +128,7 @@ import URLLoadingWire
         let new = Token()
         _ = state.connected(new, route)
         guard case .use(let given) = fresh(&state), given === new else { throw Unexpectedly("not the new one") }
-        // Where no other may be made the old one is better than none.
+        // If no new connection is allowed, the old one is used.
         _ = state.remove(new, route)
         var full = State(perHost: 1)
         _ = lease(&full)
@@ -142,7 +142,7 @@ import URLLoadingWire
         let waiting = try (0..<3).map { _ in try waiter(lease(&state)) }
         let woken = state.failedToConnect(route, isOwnFault: false)
         #expect(woken.count == 1 && woken.first === waiting[0])
-        // He goes away as well, having been called.
+        // The woken waiter leaves as well.
         #expect(state.abandon(waiting[0], route).first === waiting[1])
         guard case .connect = lease(&state, waiting[1]) else { throw Unexpectedly("no connect") }
         _ = state.abandon(waiting[2], route)

@@ -3,7 +3,7 @@ import URLLoadingWire
 
 @testable import URLLoading
 
-/// Which tries a policy allows, and when: no load, no clock, no chance.
+/// The attempts that a policy allows, and their times: a pure function without load, clock or randomness.
 @Suite struct BackoffPlanTests {
     private func error(_ reason: LoadError.Reason) -> LoadError { LoadError(reason, phase: .waiting, party: .remote) }
 
@@ -17,7 +17,7 @@ import URLLoadingWire
         return BackoffPlan(Request(url: try url("http://a.example/"), method: method), policy, now: 1000)
     }
 
-    @Test("what may pass is tried again; what is final, or another's fault, is not")
+    @Test("a transient failure is retried; a permanent one, or one of another party, is not")
     func reasons() throws {
         let transient: [LoadError.Reason] = [
             .connectionLost, .truncated, .streamReset, .connectionRefused, .unreachable, .lookupFailed, .idleTimeout,
@@ -50,7 +50,7 @@ import URLLoadingWire
         }
     }
 
-    @Test("a status only if the policy names it")
+    @Test("a status is retried only if the policy names it")
     func statuses() throws {
         #expect(RetryPolicy.transientStatuses.map(\.code).sorted() == [408, 429, 500, 502, 503, 504])
         var silent = try plan()
@@ -64,7 +64,7 @@ import URLLoadingWire
     }
 
     @Test(
-        "only what may arrive twice, unless the policy says otherwise",
+        "only a repeatable request is retried, unless the policy says otherwise",
         arguments: [
             (Method.get, true), (.head, true), (.put, true), (.delete, true), (.options, true), (.trace, true),
             (.post, false), (.patch, false), (.connect, false), ("LOCK", false),
@@ -82,7 +82,7 @@ import URLLoadingWire
         }
     }
 
-    @Test("so many tries and no more", arguments: [-1, 0, 1, 2, 5])
+    @Test("the number of attempts is limited", arguments: [-1, 0, 1, 2, 5])
     func attempts(_ maximum: Int) throws {
         var plan = try plan { $0.maximumAttempts = maximum }
         var numbers = [1]
@@ -93,7 +93,7 @@ import URLLoadingWire
         #expect(plan.attempts == max(1, maximum))
     }
 
-    @Test("the bound doubles up to its cap, the chance chooses below it")
+    @Test("the bound doubles up to its maximum, and jitter chooses below it")
     func exponential() throws {
         for (roll, share) in [(0.0, 0.0), (0.5, 0.5), (0.999, 0.999)] {
             var plan = try plan {
@@ -110,7 +110,7 @@ import URLLoadingWire
     }
 
     @Test(
-        "times that make no sense are bounded, none traps",
+        "invalid durations are bounded without a trap",
         arguments: [
             (Duration.zero, Duration.zero, 0.0), (.seconds(-5), .seconds(1), 0), (.seconds(1), .seconds(-5), 0),
             (.seconds(Int64.max), .seconds(2), 1.98), (.seconds(3), .seconds(Int64.max), 2.97),
@@ -130,7 +130,7 @@ import URLLoadingWire
     private let date = HTTPDate(secondsSince1970: 784_111_777)  // Sun, 06 Nov 1994 08:49:37 GMT
 
     @Test(
-        "Retry-After is waited on top, unless it is too long",
+        "Retry-After is added to the wait, unless it is too long",
         arguments: [
             ("5", 5.25), ("0", 0.25), ("60", 60.25), ("61", nil), ("99999999999999999999", nil), ("-1", 0.25),
             ("soon", 0.25), ("1.5", 0.25), ("", 0.25),
@@ -146,7 +146,7 @@ import URLLoadingWire
         #expect(retry.map { $0.delay / .seconds(1) } == seconds, "\(value)")
     }
 
-    @Test("a moment is one of the server's clock, if it tells the time")
+    @Test("a date in Retry-After is relative to the server's clock, if known")
     func serverDate() throws {
         var plan = try plan {
             $0.statuses = [.serviceUnavailable]
@@ -157,7 +157,7 @@ import URLLoadingWire
         #expect(retry7?.delay == .seconds(7))
     }
 
-    @Test("no try begins after the longest time")
+    @Test("no attempt begins after the longest time")
     func duration() throws {
         var plan = try plan {
             $0.maximumAttempts = 100
@@ -172,7 +172,7 @@ import URLLoadingWire
         #expect(retry10 == nil)
     }
 
-    @Test("a retry draws itself")
+    @Test("a retry describes itself")
     func drawing() throws {
         var plan = try plan { $0.statuses = [.serviceUnavailable] }
         let first = plan.retry(after: head(.serviceUnavailable), now: 1000, date: date, roll: 0.75)
@@ -199,7 +199,7 @@ import URLLoadingWire
         return .make(LoadError(reason, phase: phase, party: .system), now: now, access)
     }
 
-    @Test("where there is none, what only a network can tell waits for one")
+    @Test("without a network, a failure that needs one waits for it")
     func reasons() {
         for reason in [LoadError.Reason.unreachable, .lookupFailed, .hostNotFound, .idleTimeout] {
             for phase in [LoadError.Phase.resolving, .connecting] {
@@ -219,7 +219,7 @@ import URLLoadingWire
         }
     }
 
-    @Test("a network that came while the load was failing is tried")
+    @Test("a network that appeared during the failure causes a retry")
     func changed() {
         #expect(plan(.unreachable, before: Self.nothing, now: Self.home) == .tryAgain)
         #expect(plan(.lookupFailed, .resolving, before: Self.mobile, now: Self.home) == .tryAgain)
@@ -227,7 +227,7 @@ import URLLoadingWire
         #expect(plan(.unreachable, before: Self.home, now: Self.nothing) == .wait)
     }
 
-    @Test("a network that must not be used is none")
+    @Test("a network that must not be used counts as none")
     func forbidden() {
         #expect(plan(.notAllowedOnCellularNetwork, now: Self.mobile, cellular: false) == .wait)
         #expect(plan(.unreachable, now: Self.mobile, cellular: false) == .wait)

@@ -4,7 +4,7 @@ import URLLoadingWire
 
 @testable import URLLoading
 
-/// The plans by themselves: values in, values out.
+/// The plans as pure functions.
 @Suite struct PlanTests {
     private func plan(
         _ code: Int, _ location: String?, from request: Request, followed: Int = 0, maximum: Int = 20
@@ -68,7 +68,7 @@ import URLLoadingWire
         #expect(try next(302, location, from: Request(url: url(base))).url.absoluteString == expected)
     }
 
-    @Test("what is no redirect is delivered, what leads too far refused")
+    @Test("a response without redirect is delivered; one beyond the limit is refused")
     func deliverOrRefuse() throws {
         let request = Request(url: try url("http://a.example/"))
         for code in [200, 201, 300, 304, 305, 306, 309, 399, 404] {

@@ -5,12 +5,11 @@ import URLLoadingWire
 
 @testable import URLLoading
 
-/// The invariant of the pool: every connection counted has exactly one owner, and nobody waits while
-/// there is a place.
+/// The invariant of the pool: every counted connection has exactly one owner, and no load waits while a slot is free.
 @Suite struct PoolStateTests {
     final class Token: Sendable {}
 
-    @Test func `the same address on another link is another place (security 18)`() throws {
+    @Test func `one address on two links is two routes (security 18)`() throws {
         let routes = try ["https://[fe80::1%25a]/", "https://[fe80::1%25b]/", "https://[fe80::1]/"].map {
             Route(origin: try Target($0).origin)
         }
@@ -32,7 +31,7 @@ import URLLoadingWire
 
     typealias State = PoolState<Token>
 
-    /// Drives the machine as loads do, at random, and keeps its own books.
+    /// Drives the state machine like random loads, and keeps an independent record.
     struct Walk {
         var state: State
         var random: SeededGenerator
@@ -50,7 +49,7 @@ import URLLoadingWire
             state = State(perHost: perHost, maximumIdle: maximumIdle)
             random = SeededGenerator(seed: seed)
             self.slot = slot
-            // Those through a proxy that forwards may take over each other's.
+            // Routes through a forwarding proxy, which may take over each other's connections.
             let way: ProxyChain = seed.isMultiple(of: 2) ? .direct : [try Proxy("proxy.example:3128")]
             routes = try ["a.example", "b.example", "c.example"].map {
                 Route(origin: try Origin(scheme: "http", host: Origin.Host($0)), way: way)
@@ -111,7 +110,7 @@ import URLLoadingWire
             act(on: state.giveBack(token, route, reusable: Int.random(in: 0..<4, using: &random) > 0, now: now))
         }
 
-        /// Somebody who waits sees that it was their turn, or gives up at that very moment.
+        /// A waiter notices that it was woken, or leaves at that very moment.
         private mutating func goOnOrAbandon() {
             guard let index = waiting.indices.randomElement(using: &random) else { return }
             let (waiter, route) = waiting[index]
@@ -146,7 +145,7 @@ import URLLoadingWire
             if let token = consequence.close { close(token) }
         }
 
-        /// Nobody who waits for the same is more urgent, or as urgent and came before.
+        /// No waiter for the same route is more urgent, or as urgent and older.
         private func expectTurn(of place: Int) {
             let (waiter, route) = waiting[place]
             let passed = waiting.enumerated().contains { other, next in
@@ -215,7 +214,7 @@ import URLLoadingWire
 
     private func route() throws -> Route { Route(origin: try Origin(scheme: "http", host: Origin.Host("a.example"))) }
 
-    @Test("who waits longest is served first, the newest idle connection is used first")
+    @Test("the longest waiter is served first, and the newest idle connection is used first")
     func order() throws {
         let slot = Poller.shared.borrowSlot()
         defer { Poller.shared.returnSlot(slot) }
@@ -256,7 +255,7 @@ import URLLoadingWire
         #expect(newest === new)
     }
 
-    @Test("of those that came to rest within one tick of the clock, the first goes")
+    @Test("of the connections that became idle in one tick of the clock, the first is closed")
     func sameTick() throws {
         let slot = Poller.shared.borrowSlot()
         defer { Poller.shared.returnSlot(slot) }
@@ -275,7 +274,7 @@ import URLLoadingWire
     }
 
     @Test(
-        "a connection to a proxy that forwards serves every origin of http, and no other proxy's, credentials or trust")
+        "a connection to a forwarding proxy serves every http origin of the same proxy, credentials and trust")
     func forwarded() throws {
         let slot = Poller.shared.borrowSlot()
         defer { Poller.shared.returnSlot(slot) }
@@ -313,7 +312,7 @@ import URLLoadingWire
         guard case .connect = state.lease(first, makeWaiter: make) else { throw Unexpectedly("no place") }
     }
 
-    @Test("who is more urgent is served first, among equals who came first")
+    @Test("more urgent waiters are served first, equal ones in order of arrival")
     func priorities() throws {
         let slot = Poller.shared.borrowSlot()
         defer { Poller.shared.returnSlot(slot) }

@@ -5,7 +5,7 @@ import URLLoadingWire
 
 @testable import URLLoading
 
-/// What an upload task is resumed with, as bytes.
+/// The serialized state from which an upload task is resumed.
 @Suite struct UploadTicketTests {
     private static func request() throws -> Request {
         var request = Request(url: try #require(URL(string: "http://u:p@example.org/files?a=b")), method: .post)
@@ -24,7 +24,7 @@ import URLLoadingWire
         return UploadTicket(try request(), source, place: place, length: length, identity: identity)
     }
 
-    @Test("it is read back as it was, without anything that could be a secret")
+    @Test("a ticket is read back unchanged, without any possible secret")
     func roundTrip() throws {
         let ticket = try Self.ticket(.data(Data("a\nb\n".utf8)), 4)
         #expect(!String(decoding: ticket.data, as: UTF8.self).contains("secret"))
@@ -56,7 +56,7 @@ import URLLoadingWire
         #expect(stream.length == nil && stream.identity == nil)
     }
 
-    @Test("a bit that was turned, or an end that is missing, is noticed wherever it is")
+    @Test("a changed bit or a missing end is detected at every position")
     func damage() throws {
         let good = try Self.ticket(.data(Data("content".utf8)), 7).data
         var unnoticed = 0
@@ -69,7 +69,7 @@ import URLLoadingWire
         #expect((try? UploadTicket(good + Data("x".utf8))) == nil)
     }
 
-    @Test("a place at another server is refused")
+    @Test("an upload URL at another server is refused")
     func foreign() throws {
         let place = try #require(URL(string: "http://example.com/uploads/1"))
         let ticket = UploadTicket(try Self.request(), .provided, place: place, length: nil, identity: nil)

@@ -5,7 +5,7 @@ import URLLoading
 import URLLoadingIO
 import URLLoadingTesting
 
-/// The hook against requests to one's own network: asked everywhere, connected to nothing it refused.
+/// The policy against requests into private networks: called for every address, and no refused address is connected to.
 @Suite(.timeLimit(.minutes(4)))
 struct AddressPolicyTests {
     /// Remembers what was asked.
@@ -59,7 +59,7 @@ struct AddressPolicyTests {
     func someRefused() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("hello") }
-            // Nobody could connect to the first within the test.
+            // The first address cannot be connected to within the test.
             let found: [SocketAddress] = [.ipv4((192, 0, 2, 1), port: 0), .ipv4((127, 0, 0, 1), port: 0)]
             let session = Session(configuration(RecordingResolver(.success(found))) { $0.isLoopback })
             try await session.expect(url("http://name.example:\(origin.port)/"), "hello")

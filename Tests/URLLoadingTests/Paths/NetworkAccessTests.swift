@@ -5,7 +5,7 @@ import URLLoading
 import URLLoadingIO
 import URLLoadingTesting
 
-/// Networks that a session or a request keeps off.
+/// Networks excluded by a session or a request.
 @Suite(.timeLimit(.minutes(4)))
 struct NetworkAccessTests {
     typealias Reason = LoadError.Reason
@@ -39,7 +39,7 @@ struct NetworkAccessTests {
             ),
         ]
 
-    @Test("what is forbidden is not connected to, by session and by request (checklist 27)", arguments: 0..<3)
+    @Test("a forbidden network is not used, by session and by request (checklist 27)", arguments: 0..<3)
     func refused(_ number: Int) async throws {
         let (ofSession, ofRequest, reason, hints) = Self.refusals[number]
         var configuration = configuration(ScriptedPaths(Self.modem), hints: hints)
@@ -55,13 +55,13 @@ struct NetworkAccessTests {
         await expectFailure(reason) { try await Session(configuration).data(from: target) }
         await expectFailure(reason) { try await Session(configuration).data(from: url("http://[2001:db8::1]/")) }
 
-        // A request that may what its session may not is not refused for that.
+        // A request that allows a network overrides nothing that its session forbids, and is not refused for that.
         request[keyPath: ofRequest] = true
         configuration.addressPolicy = .publicOnly
         await expectFailure(.addressRefused) { try await Session(configuration).data(for: request) }
     }
 
-    @Test("this machine is reached whatever the network", arguments: ["127.0.0.1", "localhost", "name.example"])
+    @Test("this machine is reached regardless of the network", arguments: ["127.0.0.1", "localhost", "name.example"])
     func thisMachine(_ host: String) async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("hello") }
@@ -75,7 +75,7 @@ struct NetworkAccessTests {
         }
     }
 
-    @Test("of a host that is here and elsewhere, here is what is tried")
+    @Test("for a host with local and remote addresses, the local ones are used")
     func hereAndElsewhere() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("hello") }
@@ -87,7 +87,7 @@ struct NetworkAccessTests {
         }
     }
 
-    @Test("where all is allowed, or the destination is here, nobody asks for the path")
+    @Test("if all networks are allowed, or the destination is local, the path is not queried")
     func noCost() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("hello") }
@@ -101,7 +101,7 @@ struct NetworkAccessTests {
         }
     }
 
-    @Test("a connection that was kept is judged by what holds now, and kept on")
+    @Test("an idle connection is checked against the current networks, and kept")
     func keptConnection() async throws {
         let answer = ScriptedPeer.Step.give("HTTP/1.1 204 No Content\r\n\r\n")
         let peer = ScriptedPeer([
@@ -121,7 +121,7 @@ struct NetworkAccessTests {
         #expect(peer.connections == 1 && peer.failures.isEmpty)
     }
 
-    @Test("where the path is unknown, nothing is refused")
+    @Test("with an unknown path no request is refused")
     func unknown() async throws {
         let kernel = ScriptedPaths(Self.modem)
         kernel.refuse(EPERM)

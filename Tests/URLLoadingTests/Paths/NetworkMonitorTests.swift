@@ -5,7 +5,7 @@ import URLLoading
 import URLLoadingIO
 import URLLoadingTesting
 
-/// What a listener is told about the networks, by a kernel that a test scripts.
+/// The events of the network monitor, from a kernel that the test scripts.
 @Suite(.timeLimit(.minutes(4)))
 struct NetworkMonitorTests {
     static let loopback = [RouteBytes.link(1, "lo", flags: 0x49, hardware: 772)]
@@ -89,7 +89,7 @@ struct NetworkMonitorTests {
         #expect(kernel.open == 0)
     }
 
-    @Test("the current path first, then each that differs (checklist 162)")
+    @Test("the current path is delivered first, then each different one (checklist 162)")
     func changes() async {
         let kernel = ScriptedPaths(Self.home)
         let monitor = Self.monitor(kernel)
@@ -105,7 +105,7 @@ struct NetworkMonitorTests {
         #expect(await paths.next()?.status == .satisfied)
     }
 
-    @Test("who is slow gets the newest, and what changed nothing is not told")
+    @Test("a slow observer gets the newest path only, and unchanged paths are not delivered")
     func coalescing() async {
         let kernel = ScriptedPaths(Self.home)
         var paths = Self.monitor(kernel).paths.makeAsyncIterator()
@@ -124,7 +124,7 @@ struct NetworkMonitorTests {
         #expect(kernel.questions <= 9)
     }
 
-    @Test("ends with its task, and closes what it held", arguments: [true, false])
+    @Test("a monitor ends with its task, and closes its socket", arguments: [true, false])
     func cancellation(_ isWaiting: Bool) async throws {
         let kernel = ScriptedPaths(Self.home)
         let monitor = Self.monitor(kernel)
@@ -144,7 +144,7 @@ struct NetworkMonitorTests {
         #expect(kernel.open == 0 && kernel.opened == 1)
     }
 
-    @Test("a task that is cancelled before hears nothing, and asks for nothing")
+    @Test("a task cancelled before the start gets no event, and opens no socket")
     func cancelledBefore() async {
         let kernel = ScriptedPaths(Self.home)
         let monitor = Self.monitor(kernel)
@@ -173,7 +173,7 @@ struct NetworkMonitorTests {
         #expect(await first.next()?.status == .unsatisfied)
     }
 
-    @Test("where nobody may ask, the path is unknown and the sequence ends")
+    @Test("without permission the path is unknown and the sequence ends")
     func refused() async {
         let kernel = ScriptedPaths(Self.home)
         kernel.refuse(EPERM)
@@ -200,7 +200,7 @@ struct NetworkMonitorTests {
         #expect("\(monitor.current)" == "satisfied eth0(wired, 4)")
     }
 
-    @Test("this machine has a path, and a listener hears of it first")
+    @Test("this machine has a path, which an observer receives first")
     func reality() async {
         let current = NetworkMonitor.shared.current
         #expect(current.status != .unknown)

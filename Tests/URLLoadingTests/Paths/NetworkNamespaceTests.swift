@@ -20,7 +20,7 @@ enum Namespaces {
 struct NetworkNamespaceTests {
     /// Each test of `NetworkNamespaceChild` has a namespace of its own.
     @Test(
-        "links of a namespace go down and up; loads wait for them, and are tried again (checklist 162)",
+        "links of a namespace go down and up; loads wait for them, and are retried (checklist 162)",
         .enabled(if: Namespaces.areAllowed && !Namespaces.isInside, Namespaces.areMissing),
         arguments: ["upAndDown", "connectivity", "retries"])
     func inside(_ name: String) async throws {
@@ -89,7 +89,7 @@ struct NetworkNamespaceChild {
         ip("addr add 2001:db8::1/64 dev v0 nodad")
         await next(&paths, both)
 
-        // More than the kernel keeps for who does not listen.
+        // More events than the kernel buffers for a slow reader.
         let addresses = (0..<2000).map { "addr add 10.7.\($0 / 250).\($0 % 250 + 1)/32 dev v0" }
         let file = "/tmp/url-loading-\(getpid())-batch"
         try (addresses + ["addr flush dev v0"]).joined(separator: "\n").write(
@@ -162,7 +162,7 @@ struct NetworkNamespaceChild {
 
     @Test func retries() async throws {
         var policy = RetryPolicy()
-        // Nobody waits as long: it is the network that lets the load go on.
+        // No load waits that long: the network lets the load continue.
         policy.backoff = .constant(.seconds(3600))
         try await withOrigin({ $0.retryPolicy = policy }) { origin, session, recorder, target in
             async let text = session.text(target)

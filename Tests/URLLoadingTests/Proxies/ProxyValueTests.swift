@@ -4,7 +4,7 @@ import URLLoadingWire
 
 @testable import URLLoading
 
-/// What is written into http_proxy and no_proxy.
+/// The values of http_proxy and no_proxy.
 @Suite struct ProxyValueTests {
     @Test(arguments: [
         ("proxy.example", "http://proxy.example:1080"), ("proxy.example:3128", "http://proxy.example:3128"),

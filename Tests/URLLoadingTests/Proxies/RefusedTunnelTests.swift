@@ -2,11 +2,11 @@ import Testing
 
 @testable import URLLoading
 
-/// Which way may go on where a proxy has refused one.
+/// The routes that may continue through a proxy that has refused a tunnel.
 @Suite struct RefusedTunnelTests {
     private func proxy(_ text: String) throws -> Proxy { try Proxy(text) }
 
-    @Test("the refuser is told by its place, who asks may be another; those before it are the same with their logins")
+    @Test("a route continues if its refusing proxy has the same address and the preceding proxies the same logins")
     func places() throws {
         let refuser = try proxy("http://two.example:8080")
         let first = try proxy("http://ada:1@one.example:3128")

@@ -7,7 +7,7 @@ import URLLoadingWire
 
 @testable import URLLoading
 
-/// Connecting to somewhere else than the URL says.
+/// Connecting to an address other than the URL's.
 @Suite struct AddressRows {
     static let nobody = RecordingResolver(.failure(IOFailure(.hostNotFound("looked up"), .resolve)))
 
@@ -22,7 +22,7 @@ import URLLoadingWire
         FileManager.default.temporaryDirectory.appending(path: "urlload-\(UInt64.random(in: 0 ... .max)).sock").path()
     }
 
-    @Test func `a Unix socket in the place of a host`() async throws {
+    @Test func `a Unix socket replaces the host`() async throws {
         let path = Self.socketPath()
         defer { try? FileManager.default.removeItem(atPath: path) }
         var server = HTTPTestServer.Configuration()
@@ -30,7 +30,7 @@ import URLLoadingWire
         try await withHTTPTestServer(server) { origin in
             origin.route("/info") { _ in .ok("docker") }
             var configuration = Self.configuration(try .unixSocket(path, for: "docker"))
-            // Neither a proxy nor the policy on addresses has anything to do with it.
+            // Neither proxies nor the address policy apply to a Unix socket.
             configuration.proxyPolicy = .fixed([try Proxy("proxy.test")])
             configuration.addressPolicy = .publicOnly
             let session = Session(configuration)
@@ -46,7 +46,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func `an abstract Unix socket`() async throws {
+    @Test func `an abstract Unix socket replaces the host`() async throws {
         let name = "urlload-\(UInt64.random(in: 0 ... .max))"
         let address = try SocketAddress.abstractUnix(name)
         #expect(address.description == "unix:@\(name)")
@@ -67,7 +67,7 @@ import URLLoadingWire
         try await answered
     }
 
-    @Test func `addresses in the place of a look-up`() async throws {
+    @Test func `configured addresses replace the name resolution`() async throws {
         try await withSecureOrigin(.init(names: ["api.test"]), name: "api.test") { origin, base in
             origin.route("/") { _ in .ok("here") }
             var configuration = base
@@ -79,13 +79,13 @@ import URLLoadingWire
             try await session.expect(origin.url(), "here")
             #expect(origin.requests.first?.tls?.serverName == "api.test")
             await expectFailure(.hostNotFound) { try await session.data(from: try url("https://www.api.test/")) }
-            // It is asked about like any other.
+            // The address policy applies to configured addresses, too.
             configuration.addressPolicy = .publicOnly
             await expectFailure(.addressRefused) { try await Session(configuration).data(from: origin.url()) }
         }
     }
 
-    @Test func `another host and port, under the first one's name`() async throws {
+    @Test func `another host and port serve the name of the first`() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("here") }
             let session = Session(
@@ -103,7 +103,7 @@ import URLLoadingWire
                 try await Session(configuration).expect(try url("http://www.test/"), "here")
                 #expect(proxy.requests.first?.target == "staging.test:\(origin.port)")
             }
-            // A proxy that gets the whole URL would go by it: so it is asked for a tunnel.
+            // A proxy that receives the whole URL would connect to its host, so a tunnel is used.
             try await withTestProxy { proxy in
                 var configuration = Self.configuration(
                     try .connect("www.test", port: 80, to: "staging.test", onPort: origin.port))
@@ -121,7 +121,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func `an override that is none`() {
+    @Test func `an invalid override fails the load`() {
         #expect(throws: LoadError.self) { try AddressOverride.unixSocket("", for: nil) }
         #expect(throws: LoadError.self) { try AddressOverride.unixSocket(String(repeating: "a", count: 108), for: nil) }
         #expect(throws: LoadError.self) { try AddressOverride.addresses([], of: "a") }
@@ -133,7 +133,7 @@ import URLLoadingWire
 
     // MARK: Names
 
-    @Test func `a resolver of the caller's`() async throws {
+    @Test func `a resolver of the caller replaces the system's`() async throws {
         struct Broken: Error {}
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("here") }
@@ -159,14 +159,16 @@ import URLLoadingWire
             await expectFailure(.lookupFailed, .system, .resolving) {
                 try await session.data(from: try url("http://broken.test/"))
             }
-            // Not a name, or not theirs.
+            // Invalid addresses, and addresses that do not belong to this machine.
             try await session.expect(origin.url(), "here")
             try await session.expect(try url("http://localhost:\(origin.port)/"), "here")
             #expect(asked.withLock { $0 } == ["a.test", "none.test", "odd.test", "broken.test"])
         }
     }
 
-    @Test(arguments: Ending.withoutIdle) func `a look-up that does not end`(ending: Ending) async throws {
+    @Test(arguments: Ending.withoutIdle) func `a name resolution that never ends is cancelled with its load`(
+        ending: Ending
+    ) async throws {
         let (isAsked, latch) = (Flag(), Latch())
         var configuration = Configuration.patient
         configuration.nameResolver = NameResolver { _ in
@@ -184,7 +186,7 @@ import URLLoadingWire
 
     // MARK: Our own end
 
-    @Test func `connections from an address or an interface`() async throws {
+    @Test func `connections can be bound to an address or an interface`() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("here") }
             func address(_ interface: NetworkInterface) async throws -> String? {
@@ -198,7 +200,7 @@ import URLLoadingWire
             try await expect({ try await address(try .address("127.0.0.2")) }, "127.0.0.2")
             try await expect({ try await address(.named("lo")) }, "127.0.0.1")
             await expectFailure(.interfaceUnavailable, .system, .connecting) { try await address(.named("nosuch0")) }
-            // Nobody's (RFC 5737), and one of the other family.
+            // An address that no host has (RFC 5737), and one of the other family.
             await expectFailure(.interfaceUnavailable) { try await address(try .address("192.0.2.1")) }
             await expectFailure(.interfaceUnavailable) { try await address(try .address("::1")) }
         }

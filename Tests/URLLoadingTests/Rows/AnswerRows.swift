@@ -3,12 +3,12 @@ import Testing
 import URLLoading
 import URLLoadingTesting
 
-/// Statuses required and bodies decoded, when the caller says so and not before (checklist 160).
+/// Success statuses and decoded bodies are required only if the caller says so (checklist 160).
 @Suite(.timeLimit(.minutes(4)))
 struct AnswerRows {
     private struct User: Codable, Sendable, Equatable { var name: String }
 
-    @Test("requireSuccess throws for what is no 2xx, with the response; nothing throws by itself")
+    @Test("requireSuccess throws for a status other than 2xx, with the response; without it no status throws")
     func success() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/good") { _ in .status(.created, body: .bytes([1])) }
@@ -34,7 +34,7 @@ struct AnswerRows {
         #expect(LoadError.Reason.unacceptableStatus.name == "unacceptableStatus")
     }
 
-    @Test("bodies are decoded within their limit; what cannot be is an error of its own")
+    @Test("bodies are decoded within their limit; a decoding failure is an error of its own")
     func decoding() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/ada") { _ in .ok(#"{"name":"Ada"}"#) }

@@ -7,12 +7,12 @@ import URLLoadingWire
 
 @testable import URLLoading
 
-/// Challenges and what comes of them: checklist 71-79, 83-87; security 8, 14, 65, 66.
+/// Challenges and their answers: checklist 71-79, 83-87; security 8, 14, 65, 66.
 @Suite(.timeLimit(.minutes(4))) struct AuthenticationRows {
     static let right = Credential(user: "ada", password: "s3cret")
     static let wrong = Credential(user: "ada", password: "wr0ng")
 
-    /// An origin whose every path is behind the gate.
+    /// An origin that requires authentication on every path.
     private func withGate(_ gate: Gate, _ use: (HTTPTestServer) async throws -> Void) async throws {
         try await withHTTPTestServer { origin in
             origin.route("/*") { gate.answer($0) }
@@ -27,7 +27,10 @@ import URLLoadingWire
         .digest("SHA-256-sess", qop: "auth"), .digest("SHA-512-256", qop: "auth"), .digest("SHA-256", qop: "auth-int"),
     ]
 
-    @Test(arguments: 0..<8) func `every scheme, then unasked, on one connection (checklist 74, 78, 79)`(_ index: Int)
+    @Test(arguments: 0..<8)
+    func `every scheme answers its challenge, then is sent preemptively on one connection (checklist 74, 78, 79)`(
+        _ index: Int
+    )
         async throws
     {
         let gate = Gate([Self.schemes[index]])
@@ -50,7 +53,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func `without a decision, or with one for default handling, the 401 is the response (checklist 83, 84, 75)`()
+    @Test func `without a decision, or with default handling, the 401 is the response (checklist 83, 84, 75)`()
         async throws
     {
         let gate = Gate([.basic])
@@ -64,7 +67,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func `user and password of the URL, for that URL alone (checklist 83)`() async throws {
+    @Test func `user and password of a URL apply to that URL only (checklist 83)`() async throws {
         for kind in [Gate.Kind.basic, .digest("SHA-256", qop: "auth")] {
             let gate = Gate([kind], user: "a@b", password: "p:w é")
             try await withGate(gate) { origin in
@@ -72,7 +75,7 @@ import URLLoadingWire
                 let named = try url("http://a%40b:p%3Aw%20%C3%A9@127.0.0.1:\(origin.port)/x")
                 for _ in 0..<2 { try await session.expect(named, "in") }
                 #expect(gate.seen.count == 3)
-                // Security 14: on the same connection, but not of that user.
+                // Security 14: the same connection, without that user.
                 let (_, response) = try await session.data(from: origin.url("/x"))
                 #expect(response.http?.status == .unauthorized && gate.seen.count == 4 && gate.seen[3] == "-")
                 await expectEmpty(session)
@@ -80,7 +83,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func `failures are counted, what was refused is proposed and not used by itself (checklist 72, 73)`()
+    @Test func `failures are counted; a refused credential is proposed, and not used by itself (checklist 72, 73)`()
         async throws
     {
         let gate = Gate([.basic])
@@ -97,7 +100,7 @@ import URLLoadingWire
             #expect(log.withLock { $0.map(\.previousFailureCount) } == [0, 1, 2, 3])
             #expect(
                 log.withLock { $0.map { $0.proposedCredential?.password } } == ["wr0ng", "wr0ng", "wr0ng", "wr0ng"])
-            // One that never gives up is not asked for ever.
+            // A decision that always answers is not called forever.
             let stubborn = ChallengeLog()
             let (_, response) = try await session.data(
                 for: Request(url: origin.url("/else")), decisions: .challenged(stubborn) { _ in .use(Self.wrong) })
@@ -111,7 +114,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func `rejected spaces, the strongest first (checklist 76)`() async throws {
+    @Test func `rejected protection spaces lead to the next scheme, the strongest first (checklist 76)`() async throws {
         let gate = Gate([.basic, .digest("MD5", qop: "auth"), .bearer, .digest("SHA-256", qop: "auth")])
         try await withGate(gate) { origin in
             let log = ChallengeLog()
@@ -131,7 +134,9 @@ import URLLoadingWire
         }
     }
 
-    @Test(arguments: Verb.allCases) func `cancelling ends the load (checklist 77)`(_ verb: Verb) async throws {
+    @Test(arguments: Verb.allCases) func `cancelling a challenge ends the load (checklist 77)`(_ verb: Verb)
+        async throws
+    {
         try await withGate(Gate([.basic])) { origin in
             let session = Session(.ephemeral)
             await expectFailure(.cancelled, .local, .deciding) {
@@ -142,7 +147,7 @@ import URLLoadingWire
     }
 
     @Test(arguments: [Ending.task, .invalidation, .resourceTimeout])
-    func `a load ended while it asks lets its socket go`(_ ending: Ending) async throws {
+    func `a load that ends during its decision releases its socket`(_ ending: Ending) async throws {
         try await withGate(Gate([.basic])) { origin in
             let session = Session(.patient)
             let asked = Lock(false)
@@ -153,7 +158,7 @@ import URLLoadingWire
                 return .cancel
             }
             let load = RunningLoad(session, ending.applied(to: Request(url: origin.url())), decisions: decisions)
-            // What ends by itself may do so before it has come that far.
+            // The load may end before it reaches the decision.
             while !ending.isTimeout, !asked.withLock({ $0 }) { try await Task.sleep(for: .microseconds(200)) }
             ending.strike(load, session)
             #expect(await load.reason == ending.reason)
@@ -162,7 +167,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func `a credential that cannot be said is asked for again, with the error`() async throws {
+    @Test func `a credential that cannot be encoded is requested again, with the error`() async throws {
         try await withGate(Gate([.basic])) { origin in
             let log = ChallengeLog()
             let session = Session(
@@ -180,7 +185,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func `a stale nonce is no failure, nextnonce is taken`() async throws {
+    @Test func `a stale nonce is no failure, and nextnonce is used`() async throws {
         let gate = Gate([.digest("SHA-256", qop: "auth")])
         try await withGate(gate) { origin in
             let log = ChallengeLog()
@@ -204,7 +209,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func `parallel loads count one nonce`() async throws {
+    @Test func `parallel loads share the count of one nonce`() async throws {
         let gate = Gate([.digest("SHA-256", qop: "auth")])
         try await withGate(gate) { origin in
             let session = Session(.ephemeral, decisions: .challenged(ChallengeLog()) { _ in .use(Self.right) })
@@ -218,7 +223,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func `bodies are made anew (checklist 85)`() async throws {
+    @Test func `bodies are created anew for each sending (checklist 85)`() async throws {
         let gate = Gate([.digest("MD5", qop: "auth")])
         try await withGate(gate) { origin in
             let session = Session(.ephemeral)
@@ -255,10 +260,10 @@ import URLLoadingWire
         }
     }
 
-    @Test func `an upload challenged half-way is made anew and sent again (checklist 85)`() async throws {
+    @Test func `an upload challenged halfway is created anew and sent again (checklist 85)`() async throws {
         let gate = Gate([.basic])
         try await withHTTPTestServer { origin in
-            // Answers when it has the head.
+            // Answers as soon as it has the head.
             origin.route("/*", readsBody: false) { gate.answer($0) }
             let session = Session(.ephemeral, decisions: .challenged(ChallengeLog()) { _ in .use(Self.right) })
             let made = Lock(0)
@@ -267,7 +272,7 @@ import URLLoadingWire
                     made += 1
                     return made
                 }
-                // The first has no end: whoever sends it has to stop.
+                // The first body has no end, so the client has to stop sending it.
                 return AsyncStream { attempt == 1 ? [UInt8](repeating: 0x61, count: 16 * 1024) : nil }
             }
             let (data, response) = try await session.data(for: Request(url: origin.url(), method: .post, body: body))
@@ -278,7 +283,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func `challenges among the events (checklist 45)`() async throws {
+    @Test func `challenges appear among the events (checklist 45)`() async throws {
         let gate = Gate([.basic])
         try await withSecureOrigin(.init(names: ["localhost"]), name: "localhost") { origin, base in
             origin.route("/*") { gate.answer($0) }
@@ -307,8 +312,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func `auth-int is no reason to take a weaker way: the decision is asked for the body once more`() async throws
-    {
+    @Test func `a body that auth-int needs is requested again, and no weaker scheme is used`() async throws {
         let gate = Gate([.digest("SHA-256", qop: "auth-int"), .basic])
         try await withGate(gate) { origin in
             let log = ChallengeLog()
@@ -316,7 +320,7 @@ import URLLoadingWire
             var decisions = Decisions.challenged(log) { _ in .use(Self.right) }
             decisions.bodyProvider = Decision { demand in
                 causes.withLock { $0.append(demand.cause) }
-                // Good for one reading.
+                // Can be read once.
                 let pieces = AsyncStream<[UInt8]> { stream in
                     stream.yield([1])
                     stream.finish()
@@ -332,7 +336,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func `a credential for one load is not kept (checklist 86)`() async throws {
+    @Test func `a credential for one load is not stored (checklist 86)`() async throws {
         let gate = Gate([.basic])
         try await withGate(gate) { origin in
             let session = Session(.ephemeral)
@@ -345,7 +349,9 @@ import URLLoadingWire
         }
     }
 
-    @Test func `the store is searched, by space, then any method, then the server (checklist 87)`() async throws {
+    @Test func `the store is searched by protection space, then for any method, then for the server (checklist 87)`()
+        async throws
+    {
         let gate = Gate([.digest("MD5", qop: "auth"), .basic])
         try await withGate(gate) { origin in
             func space(_ realm: String?, _ method: Challenge.Method) -> ProtectionSpace {
@@ -366,7 +372,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func `no downgrade without a decision (security 65)`() async throws {
+    @Test func `without a decision there is no downgrade (security 65)`() async throws {
         let strong = Gate([.digest("SHA-256", qop: "auth")])
         let weak = Gate([.basic])
         let isWeak = Lock(false)
@@ -386,9 +392,9 @@ import URLLoadingWire
         }
     }
 
-    /// Where nothing was said and refused, it is the memory of the stronger way alone that forbids the weaker one.
+    /// Without a refused credential, only the memory of the stronger scheme prevents the weaker one.
     @Test
-    func `what was proved by Digest once is not said as Basic, on no other path of its realm either (security 65)`()
+    func `a password that Digest has accepted is not sent as Basic on any path of its realm (security 65)`()
         async throws
     {
         let strong = Gate([.digest("SHA-256", qop: "auth")])
@@ -412,7 +418,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func `domain names paths of its own server alone (security 8)`() throws {
+    @Test func `domain names paths of its own server only (security 8)`() throws {
         let text =
             "Digest realm=r, nonce=n, domain=\"/a http://a.test/b http://b.test/c https://a.test/d http://a.test:81/e //b.test/f\""
         let challenge = try #require(AuthenticationChallenge.parse([text]).first.flatMap { DigestChallenge($0) })
@@ -422,7 +428,7 @@ import URLLoadingWire
         #expect(["/", "/ab", "/c", "/d", "/e", "/f", "/b.test/f"].allSatisfy { login.coverage(of: $0) == nil })
     }
 
-    @Test func `allowed methods alone`() async throws {
+    @Test func `only allowed schemes are used`() async throws {
         try await withGate(Gate([.basic, .bearer])) { origin in
             var configuration = Configuration.ephemeral
             configuration.authentication.methods = [.digest]
@@ -434,7 +440,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func `an Authorization of the caller's is his own`() async throws {
+    @Test func `an Authorization field of the caller is sent unchanged`() async throws {
         try await withGate(Gate([.basic])) { origin in
             let log = ChallengeLog()
             let session = Session(.ephemeral, decisions: .challenged(log) { _ in .use(Self.right) })
@@ -445,7 +451,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func `logins are their origin's alone (security 1, 8)`() async throws {
+    @Test func `a login belongs to its origin (security 1, 8)`() async throws {
         let first = Gate([.digest("MD5", qop: "auth")])
         let second = Gate([.digest("MD5", qop: "auth")])
         try await withHTTPTestServer { b in
@@ -461,7 +467,7 @@ import URLLoadingWire
                 try await session.expect(try url(named + "/near"), "in")
                 try await session.expect(try url(named + "/away"), "refused")
                 #expect(second.seen == ["-"])
-                // Nor does a server elsewhere choose who we are.
+                // Another server does not choose the login, either.
                 a.route("/set") { _ in .redirect("http://ada:s3cret@127.0.0.1:\(b.port)/") }
                 try await session.expect(a.url("/set"), "refused")
                 #expect(second.seen == ["-", "-"])
@@ -470,7 +476,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func `RFC 7617 2.2: Basic is said unasked below its path alone`() async throws {
+    @Test func `RFC 7617 2.2: Basic is sent preemptively below its path only`() async throws {
         let gate = Gate([.basic])
         try await withGate(gate) { origin in
             let session = Session(.ephemeral, decisions: .challenged(ChallengeLog()) { _ in .use(Self.right) })
@@ -480,7 +486,8 @@ import URLLoadingWire
         }
     }
 
-    @Test func `a refusal that is long, or ends with its connection, costs the connection and no more`() async throws {
+    @Test func `a long 401 body, or one that ends its connection, costs the connection and nothing else`() async throws
+    {
         try await withHTTPTestServer { origin in
             let gate = Gate([.basic])
             for (path, body) in [
@@ -499,9 +506,9 @@ import URLLoadingWire
         }
     }
 
-    /// An older nonce is no reason to prove less than before: without a quality of protection nothing of the client's goes into
-    /// the proof (RFC 7616 §3.4.1, RFC 2069).
-    @Test func `a nonce is not renewed for a weaker proof (security 66)`() async throws {
+    /// An older nonce must not weaken the response: without a quality of protection it contains no client nonce (RFC
+    /// 7616 §3.4.1, RFC 2069).
+    @Test func `a stale nonce does not lead to a weaker Digest response (security 66)`() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/*") { request in
                 let said = request.headers[.authorization] ?? ""
@@ -521,8 +528,8 @@ import URLLoadingWire
         }
     }
 
-    /// A server that names a new space with every answer fills nobody's memory, nor his file.
-    @Test func `spaces without end are not remembered without end`() throws {
+    /// A server that names a new protection space in every response must fill neither memory nor file.
+    @Test func `the number of remembered protection spaces is limited`() throws {
         let store = CredentialStore()
         var configuration = Configuration.ephemeral
         configuration.authentication.credentialStore = store
@@ -539,7 +546,7 @@ import URLLoadingWire
             if isOne { authenticator.keep(login.credential, for: space) }
         }
         #expect(authenticator.rememberedPlaces <= 1024 && store.all.count <= 32)
-        // The newest is there.
+        // The newest entry is present.
         let space = ProtectionSpace(host: "one.test", port: 80, scheme: "http", method: .basic)
         #expect(authenticator.login(at: .init(space), path: "/", url: nil) != nil)
     }

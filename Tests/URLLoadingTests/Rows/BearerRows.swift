@@ -7,7 +7,7 @@ import URLLoadingWire
 
 @testable import URLLoading
 
-/// Tokens, renewed once for many; netrc in a session. Security 4, 10.
+/// Bearer tokens, renewed once for all waiting loads; netrc in a session. Security 4, 10.
 @Suite(.timeLimit(.minutes(4))) struct BearerRows {
     private struct Oops: Error {}
 
@@ -20,14 +20,14 @@ import URLLoadingWire
         return Session(configuration)
     }
 
-    @Test func `one refresh for all who wait`() async throws {
+    @Test func `one refresh serves all waiting loads`() async throws {
         let gate = Gate([.bearer])
         try await withHTTPTestServer { origin in
             origin.route("/*") { gate.answer($0) }
             let refusals = Refusals()
             let session = try self.session(origin, "t0") { response in
                 refusals.add(response?.http?.status)
-                // All have been refused before there is a new one.
+                // All requests are refused before there is a new token.
                 while gate.seen.count(where: { $0 == "Bearer t0" }) < 6 {
                     try await Task.sleep(for: .microseconds(200))
                 }
@@ -49,7 +49,7 @@ import URLLoadingWire
         var all: [Status?] { state.withLock { $0 } }
     }
 
-    @Test func `no token yet, none that is good, none to be had`() async throws {
+    @Test func `a session handles a missing token, a refused token and a failed refresh`() async throws {
         let gate = Gate([.bearer])
         try await withHTTPTestServer { origin in
             origin.route("/*") { gate.answer($0) }
@@ -69,7 +69,7 @@ import URLLoadingWire
         #expect((try? BearerTokens(for: ["ftp://a.test"])) == nil)
     }
 
-    @Test func `a load that leaves does not take the refresh with it, the last does`() async throws {
+    @Test func `a cancelled load does not cancel the refresh; the last one does`() async throws {
         let gate = Gate([.bearer])
         try await withHTTPTestServer { origin in
             origin.route("/*") { gate.answer($0) }
@@ -79,7 +79,7 @@ import URLLoadingWire
                 throw Oops()
             }
             let loads = (0..<2).map { _ in RunningLoad(session, Request(url: origin.url())) }
-            // What the gate has seen has not been heard of yet.
+            // The client may not have received the refusal yet.
             while session.core.authenticator.bearer?.waitingCount != 2 { try await Task.sleep(for: .microseconds(200)) }
             loads[0].task.cancel()
             #expect(await loads[0].reason == .cancelled)
@@ -92,8 +92,8 @@ import URLLoadingWire
         }
     }
 
-    /// A token read from a file with the end of its line: it cannot be said, and nothing is sent as if there were none.
-    @Test func `a token that is none is an error, not a request without`() async throws {
+    /// A token read from a file with its line ending cannot be sent, and the request is not sent without it.
+    @Test func `an invalid token fails the load instead of sending a request without it`() async throws {
         for bad in ["t1\n", "t 1", "", "t\u{E9}"] {
             #expect(throws: LoadError.self) { try BearerTokens(for: ["http://a.test"], token: bad) }
         }
@@ -112,7 +112,7 @@ import URLLoadingWire
         var value: Bool { state.withLock { $0 } }
     }
 
-    @Test func `the token is its origins' alone (security 4)`() async throws {
+    @Test func `a token is sent to its origins only (security 4)`() async throws {
         try await withHTTPTestServer { other in
             other.route("/") { _ in .ok("other") }
             try await withHTTPTestServer { origin in
@@ -127,7 +127,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func `netrc speaks for its machine, when asked (security 10)`() async throws {
+    @Test func `netrc credentials are used for their machine, if enabled (security 10)`() async throws {
         let file = FileManager.default.temporaryDirectory.appending(path: "netrc-\(UInt64.random(in: 0 ... .max))")
         try Data("machine 127.0.0.1 login ada password s3cret".utf8).write(to: file)
         defer { try? FileManager.default.removeItem(at: file) }

@@ -5,10 +5,10 @@ import URLLoading
 import URLLoadingTesting
 import URLLoadingWire
 
-/// The body as a sequence: one consumer, one scope, no more than was asked for.
+/// The body as a sequence: one consumer, one scope, read on demand.
 @Suite(.timeLimit(.minutes(4)))
 struct BodyRows {
-    @Test("a body that escapes its scope is at its end")
+    @Test("a body used after its scope is at its end")
     func escaping() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok(.repeated(count: 4 << 20)) }
@@ -22,7 +22,7 @@ struct BodyRows {
                     let first = try await iterator.next()
                     return (iterator, first)
                 }
-                // What was handed out stays; more does not come.
+                // Delivered chunks stay valid; no more follow.
                 let first = try #require(begun.1)
                 #expect(first.withBytes { $0.byteCount } == first.count)
                 #expect([UInt8](first).allSatisfy { $0 == 0x61 })
@@ -35,7 +35,7 @@ struct BodyRows {
         }
     }
 
-    @Test("a body that is being read elsewhere when its scope ends is cancelled there")
+    @Test("a body still being read when its scope ends is cancelled")
     func escapingReader() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/", faults: [.init(.responseBody(after: 5), .stall)]) { _ in .ok("0123456789") }
@@ -80,7 +80,7 @@ struct BodyRows {
         }
     }
 
-    @Test("collect(upTo:) holds its limit to the byte")
+    @Test("collect(upTo:) enforces its limit to the byte")
     func collect() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/known") { _ in .ok(.repeated(count: 100_000)) }
@@ -104,7 +104,7 @@ struct BodyRows {
         }
     }
 
-    @Test("nothing is read that nobody asked for")
+    @Test("bytes are read on demand only")
     func backPressure() async throws {
         try await withHTTPTestServer { origin in
             let total: Int64 = 256 << 20
@@ -113,7 +113,7 @@ struct BodyRows {
                 try await session.load(Request(url: origin.url())) { _, body in
                     var iterator = body.makeAsyncIterator()
                     _ = try await iterator.next()
-                    // The origin cannot have sent it all: the kernel's buffers are far smaller.
+                    // The origin cannot have sent the whole body: the kernel's buffers are far smaller.
                     try await pollerHasLooked()
                     #expect(origin.counts.answered == 0)
                 }
@@ -122,7 +122,7 @@ struct BodyRows {
         }
     }
 
-    @Test("chunks that are kept stay as they were")
+    @Test("retained chunks do not change")
     func keptChunks() async throws {
         try await withHTTPTestServer { origin in
             let bytes = (0..<600_000).map { UInt8(truncatingIfNeeded: $0 >> 4) }
@@ -140,7 +140,7 @@ struct BodyRows {
         }
     }
 
-    @Test("a closure's own error ends the load and comes out as it is")
+    @Test("an error thrown by the closure ends the load and is rethrown unchanged")
     func closureThrows() async throws {
         struct Mine: Error {}
         try await withHTTPTestServer { origin in
@@ -173,7 +173,7 @@ struct BodyRows {
         }
     }
 
-    @Test("trailers are there once the body has ended")
+    @Test("trailers are available when the body has ended")
     func trailers() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok(.chunks(["a", "b"], trailers: ["Sum": "1", "Sum": "2"])) }

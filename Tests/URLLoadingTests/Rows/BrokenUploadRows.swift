@@ -5,8 +5,8 @@ import URLLoadingIO
 import URLLoadingTesting
 import URLLoadingWire
 
-/// A server that breaks off an upload over TLS, by an end or a reset: the load says that the connection was lost, whatever
-/// the release of OpenSSL, and so another try, or a resumption, follows.
+/// A server that breaks off an upload over TLS, by closing or by a reset: the load reports a lost connection with every
+/// release of OpenSSL, so that a retry or a resumption follows.
 @Suite(.timeLimit(.minutes(4)))
 struct BrokenUploadRows {
     typealias Version = Configuration.TLS.Version
@@ -20,7 +20,7 @@ struct BrokenUploadRows {
     }
     static let content = Data((0..<2_000_000).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) })
 
-    @Test("a PUT that is broken off is repeated", arguments: [Version.tls12, .tls13], breaks)
+    @Test("a PUT that is broken off is retried", arguments: [Version.tls12, .tls13], breaks)
     func repeated(_ version: Version, _ fault: (point: HTTPTestServer.Fault.Point, effect: HTTPTestServer.Fault.Effect))
         async throws
     {
@@ -42,13 +42,14 @@ struct BrokenUploadRows {
                 guard case .retrying(let retry) = event, case .failed(let error) = retry.cause else { return nil }
                 return error.reason
             }
-            // An end that is heard before a write fails is an answer cut short.
+            // If the end is read before a write fails, the response counts as truncated.
             #expect(causes.count == 2 && Set(causes).isSubset(of: [.connectionLost, .truncated]), "\(causes)")
         }
     }
 
     @Test(
-        "a PUT that is broken off is not repeated without a policy, and says why", arguments: [Version.tls12, .tls13],
+        "without a retry policy a PUT that is broken off is not retried, and the error says why",
+        arguments: [Version.tls12, .tls13],
         breaks)
     func told(_ version: Version, _ fault: (point: HTTPTestServer.Fault.Point, effect: HTTPTestServer.Fault.Effect))
         async throws
@@ -74,7 +75,7 @@ struct BrokenUploadRows {
         [.close, .cut, .reset].map { (offset, $0) }
     }
 
-    @Test("a resumable upload that is broken off goes on where it was", arguments: [Version.tls12, .tls13], cuts)
+    @Test("a resumable upload that is broken off resumes at its offset", arguments: [Version.tls12, .tls13], cuts)
     func resumed(_ version: Version, _ cut: (offset: Int64, effect: HTTPTestServer.Fault.Effect)) async throws {
         try await withSecureOrigin(server: { $0.maximumVersion = version }) { origin, configuration in
             let server = ResumableUploadServer()

@@ -5,13 +5,13 @@ import URLLoadingWire
 
 @testable import URLLoading
 
-/// What becomes of content codings on each way by which a body reaches a program.
+/// Content codings on each path by which a body reaches a program.
 @Suite(.timeLimit(.minutes(4)))
 struct CodingRows {
     static let text = Array("data: one\ndata: two\n\n".utf8)
     static let coded = Compressed.gzip(text)
 
-    /// An origin that codes every body, whatever was asked for.
+    /// An origin that encodes every body, regardless of the request.
     static func with(
         _ headers: Headers = [:], _ change: (inout Configuration) -> Void = { _ in },
         _ use: (HTTPTestServer, Session) async throws -> Void
@@ -85,7 +85,7 @@ struct CodingRows {
     }
 
     @Test(
-        "a body is decoded on every way if the session asked for its coding, and on none if the caller did",
+        "a body is decoded on every path if the session requested its coding, and on none if the caller did",
         arguments: Way.allCases)
     func ways(_ way: Way) async throws {
         try await Self.with { origin, session in
@@ -108,7 +108,7 @@ struct CodingRows {
         }
     }
 
-    @Test("a download that is coded although it asked for no coding is decoded, and gives no token")
+    @Test("a download encoded without a request for it is decoded, and provides no token")
     func downloads() async throws {
         try await Self.with { origin, session in
             try await session.download(Request(url: origin.url())) { file in
@@ -121,7 +121,7 @@ struct CodingRows {
                 let content = try file.content(upTo: 1 << 20)
                 #expect([UInt8](content) == Self.text)
             }
-            // A request that names a coding gets it.
+            // A request that names a coding receives the encoded bytes.
             let coded = Request(url: origin.url(), headers: [.acceptEncoding: "gzip"])
             try await session.download(coded) { file in
                 let content = try file.content(upTo: 1 << 20)
@@ -130,7 +130,7 @@ struct CodingRows {
         }
     }
 
-    @Test("an interrupted download whose body is decoded gives no token")
+    @Test("an interrupted download whose body is decoded provides no token")
     func noToken() async throws {
         try await withHTTPTestServer { origin in
             let long = Compressed.gzip([UInt8](repeating: 65, count: 500_000))
@@ -147,7 +147,7 @@ struct CodingRows {
         }
     }
 
-    @Test("a part of a coded body stays as it is, the whole that comes in its place is decoded in a download")
+    @Test("a part of an encoded body stays encoded; a full response in its place is decoded in a download")
     func ranges() async throws {
         try await Self.with { origin, session in
             var request = Request(url: origin.url(), headers: [.range: "bytes=2-5"])
@@ -165,7 +165,7 @@ struct CodingRows {
         }
     }
 
-    @Test("an entry of the cache serves the loads that want it as it is stored, and no others")
+    @Test("a cache entry is served only to loads that want it as it is stored")
     func cached() async throws {
         try await Self.with([.cacheControl: "max-age=60"]) { origin, session in
             let url = origin.url()
@@ -182,7 +182,7 @@ struct CodingRows {
             #expect(origin.counts.requests == 2)
             try await expect({ try await get(.ifOffered, [.acceptEncoding: "gzip"]) }, Self.coded)
             #expect(origin.counts.requests == 2)
-            // Of what is stored as it was sent there are parts.
+            // Parts exist only of bodies stored as they were sent.
             try await expect({ try await get(.always, [.range: "bytes=2-5"]) }, Array(Self.coded[2...5]))
             #expect(origin.counts.requests == 2)
             try await expect({ try await get(.always) }, Self.text)
@@ -190,7 +190,7 @@ struct CodingRows {
         }
     }
 
-    /// Answers with a coded body.
+    /// Responds with an encoded body.
     private struct Coder: ProtocolHandler {
         func canHandle(_ request: Request) -> Bool { request.url.scheme == "coded" }
         func load(_ request: Request, client: ProtocolClient) async throws -> ProtocolResponse {
@@ -199,7 +199,7 @@ struct CodingRows {
         }
     }
 
-    @Test("what a handler answers is passed on as it is")
+    @Test("the response of a handler is passed on unchanged")
     func handled() async throws {
         var configuration = Configuration.ephemeral
         configuration.handlers = [Coder()]

@@ -7,7 +7,7 @@ import URLLoadingWire
 
 @testable import URLLoading
 
-/// The connect timeout: what it covers, what it does not, and what can be done after it.
+/// The connect timeout: its scope, and what follows it.
 @Suite(.timeLimit(.minutes(4)))
 struct ConnectTimeoutRows {
     static let limit = Duration.seconds(5)
@@ -23,7 +23,7 @@ struct ConnectTimeoutRows {
         return configuration
     }
 
-    /// The attempt goes on until the last nanosecond of its limit, and ends with it.
+    /// Expects that the attempt lasts up to the last nanosecond of its limit, and ends with it.
     static func expectTimeout(
         _ clock: ManualClock, _ session: Session, _ phase: LoadError.Phase, at limit: Duration = limit,
         when isWaiting: () async throws -> Void = {}, sourceLocation: SourceLocation = #_sourceLocation,
@@ -50,7 +50,7 @@ struct ConnectTimeoutRows {
 
     // MARK: What it covers
 
-    @Test("a name look-up that does not answer ends with the connect timeout")
+    @Test("a name resolution without an answer ends with the connect timeout")
     func resolving() async throws {
         let clock = ManualClock()
         let isAsked = Flag()
@@ -72,7 +72,7 @@ struct ConnectTimeoutRows {
         #expect(error.map { "\($0)" } == "connectTimeout (resolving, slow.example): no connection within 5.0 seconds")
     }
 
-    @Test("a resolver of the caller's that does not answer ends with the connect timeout")
+    @Test("a resolver of the caller without an answer ends with the connect timeout")
     func resolvingByTheCaller() async throws {
         let clock = ManualClock()
         let isAsked = Latch()
@@ -94,7 +94,7 @@ struct ConnectTimeoutRows {
         await expectEmpty(session)
     }
 
-    @Test("addresses that do not answer end with the connect timeout, one or several", arguments: [false, true])
+    @Test("one or several addresses without an answer end with the connect timeout", arguments: [false, true])
     func connecting(_ hasTwoAddresses: Bool) async throws {
         let clock = ManualClock()
         let host = try await FullHost()
@@ -128,7 +128,7 @@ struct ConnectTimeoutRows {
         }
     }
 
-    @Test("a TLS handshake that is not answered ends with the connect timeout", arguments: Client.allCases)
+    @Test("a TLS handshake without an answer ends with the connect timeout", arguments: Client.allCases)
     func securing(_ client: Client) async throws {
         let clock = ManualClock()
         let host = try SilentHost()
@@ -144,7 +144,7 @@ struct ConnectTimeoutRows {
         #expect(error?.url?.port == Int(host.port))
     }
 
-    @Test("TLS that begins later on a stream ends with the connect timeout")
+    @Test("TLS started later on a stream ends with the connect timeout")
     func startingTLS() async throws {
         let clock = ManualClock()
         let host = try SilentHost()
@@ -182,7 +182,7 @@ struct ConnectTimeoutRows {
         }
     }
 
-    @Test("the stages share one limit")
+    @Test("all stages of connecting share one limit")
     func stagesTogether() async throws {
         let clock = ManualClock()
         let host = try SilentHost()
@@ -209,7 +209,7 @@ struct ConnectTimeoutRows {
         ) { session in _ = try await session.data(from: address) }
     }
 
-    @Test("a request's own connect timeout goes before that of its session")
+    @Test("a request's own connect timeout takes precedence over that of its session")
     func ofARequest() async throws {
         let clock = ManualClock()
         let host = try SilentHost()
@@ -236,7 +236,7 @@ struct ConnectTimeoutRows {
         }
     }
 
-    @Test("an FTP data connection that cannot be made ends with the connect timeout")
+    @Test("an FTP data connection that cannot be opened ends with the connect timeout")
     func ftpData() async throws {
         let host = try await FullHost()
         defer { host.close() }
@@ -267,7 +267,7 @@ struct ConnectTimeoutRows {
 
     // MARK: What it does not cover
 
-    @Test("without a connect timeout the idle timeout holds while connecting")
+    @Test("without a connect timeout the idle timeout applies while connecting")
     func byDefault() async throws {
         let clock = ManualClock()
         let host = try SilentHost()
@@ -282,7 +282,7 @@ struct ConnectTimeoutRows {
         await expectEmpty(session)
     }
 
-    @Test("the connect timeout ends no load that waits for one of its host's connections, or for its answer")
+    @Test("the connect timeout does not apply while a load waits for a pooled connection, or for its response")
     func waitingForAConnection() async throws {
         let serverClock = ManualClock()
         var setting = HTTPTestServer.Configuration()
@@ -307,7 +307,7 @@ struct ConnectTimeoutRows {
         }
     }
 
-    @Test("the time that a decision about the server takes does not count")
+    @Test("the duration of a decision about the server does not count")
     func deciding() async throws {
         try await withSecureOrigin { origin, base in
             origin.route("/") { _ in .ok("here") }
@@ -334,7 +334,7 @@ struct ConnectTimeoutRows {
         }
     }
 
-    @Test("a load that has waited for another load's attempt has its own limit for its own")
+    @Test("a load that waited for another load's attempt has the whole limit for its own")
     func waitingForAnAttempt() async throws {
         let clock = ManualClock()
         let host = try SilentHost()
@@ -360,7 +360,7 @@ struct ConnectTimeoutRows {
 
     // MARK: What follows
 
-    @Test("a retry policy takes the connect timeout for a failure that may pass, and each try has the whole time")
+    @Test("a retry policy treats the connect timeout as transient, and each attempt has the whole limit")
     func retrying() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("here") }
@@ -410,7 +410,7 @@ struct ConnectTimeoutRows {
         }
     }
 
-    @Test("after the connect timeout of a proxy the next way is tried")
+    @Test("after the connect timeout of a proxy the next route is tried")
     func anotherWay() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("here") }
@@ -429,7 +429,7 @@ struct ConnectTimeoutRows {
         }
     }
 
-    /// Answers itself what cannot be reached.
+    /// Answers requests to unreachable hosts itself.
     private struct Fallback: ProtocolHandler {
         func canHandle(_ request: Request) -> Bool { true }
         func load(_ request: Request, client: ProtocolClient) async throws -> ProtocolResponse {
@@ -441,7 +441,7 @@ struct ConnectTimeoutRows {
         }
     }
 
-    @Test("a handler that asks the network can answer after the connect timeout")
+    @Test("a handler that forwards to the network can answer after the connect timeout")
     func handling() async throws {
         let clock = ManualClock()
         let host = try SilentHost()
@@ -457,7 +457,7 @@ struct ConnectTimeoutRows {
         await expectEmpty(session)
     }
 
-    /// Asks a host that never answers and a server that does, at once.
+    /// Requests a host that never answers and a fast server at the same time.
     private struct Both: ProtocolHandler {
         let server: URL
         let answered: @Sendable () -> Void
@@ -474,7 +474,7 @@ struct ConnectTimeoutRows {
         }
     }
 
-    @Test("of two requests that a handler has under way at once each has its own connect timeout")
+    @Test("two simultaneous requests of a handler have a connect timeout each")
     func twoAtOnce() async throws {
         let clock = ManualClock()
         let host = try SilentHost()
@@ -488,7 +488,7 @@ struct ConnectTimeoutRows {
             let loading = Task { try await session.text(address) }
             try await host.hears()
             for await _ in answers { break }
-            // The quick server's connection was made, and the other attempt goes on within its own limit.
+            // The fast server's connection is open, and the other attempt continues within its own limit.
             clock.advance(by: Self.limit)
             let text = try await loading.value
             #expect(text == "quick")
@@ -496,7 +496,7 @@ struct ConnectTimeoutRows {
         }
     }
 
-    @Test("a cancelled load does not wait for its connect timeout, and the timer keeps no load alive")
+    @Test("a cancelled load does not wait for its connect timeout, and the timer retains no load")
     func cancelling() async throws {
         let clock = ManualClock()
         let host = try SilentHost()

@@ -4,10 +4,10 @@ import URLLoading
 import URLLoadingTesting
 import URLLoadingWire
 
-/// Checklist 21 and 22: how many connections, how long.
+/// Checklist 21 and 22: the number of connections, and their timeouts.
 @Suite(.timeLimit(.minutes(4)))
 struct ConnectionRows {
-    @Test("never more connections to one host than the maximum (checklist 21)", arguments: [1, 3])
+    @Test("there are never more connections to one host than the maximum (checklist 21)", arguments: [1, 3])
     func maximumConnections(_ maximum: Int) async throws {
         try await withHTTPTestServer { origin in
             let latch = Latch()
@@ -27,7 +27,7 @@ struct ConnectionRows {
                 #expect(origin.counts.mostOpen == maximum)
                 #expect(origin.counts.accepted == maximum)
                 #expect(origin.counts.requests == 30)
-                // Connections that end make room for those who wait.
+                // Closed connections make room for waiters.
                 try await withThrowingTaskGroup { group in
                     for _ in 0..<10 { group.addTask { try await session.text(origin.url("/7")) } }
                     try await group.waitForAll()
@@ -37,7 +37,7 @@ struct ConnectionRows {
         }
     }
 
-    @Test("a waiting load that is cancelled leaves its turn to the next (checklist 21)")
+    @Test("a waiting load that is cancelled passes its turn to the next waiter (checklist 21)")
     func cancelledWaiter() async throws {
         try await withHTTPTestServer { origin in
             let latch = Latch()
@@ -67,7 +67,7 @@ struct ConnectionRows {
         }
     }
 
-    @Test("the resource timeout ends a load whatever its activity (checklist 22)")
+    @Test("the resource timeout ends a load despite its activity (checklist 22)")
     func resourceTimeout() async throws {
         try await withHTTPTestServer { origin in
             let drip: [HTTPTestServer.Response.Piece] = (0..<4000).flatMap { _ in
@@ -101,7 +101,7 @@ struct ConnectionRows {
         }
     }
 
-    @Test("waiting for a connection counts (checklist 22)")
+    @Test("the time spent waiting for a connection counts towards the resource timeout (checklist 22)")
     func resourceTimeoutWhileWaiting() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/stall", faults: [.init(.requestHead, .stall)]) { _ in .ok("") }

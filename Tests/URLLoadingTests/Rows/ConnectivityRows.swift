@@ -4,10 +4,11 @@ import URLLoading
 import URLLoadingIO
 import URLLoadingTesting
 
-/// Checklist 27 and 162, issue 4.10: a load waits for a network it may use.
+/// Checklist 27 and 162, issue 4.10: a load waits for a network that it may use.
 @Suite(.timeLimit(.minutes(4)))
 struct ConnectivityRows {
-    /// A session that waits, in a network of the test's; a name leads far away first, then here.
+    /// A session that waits for connectivity, in a network of the test; its name resolves to an unreachable address
+    /// first, then to loopback.
     struct Rig {
         let clock = ManualClock()
         let recorder = EventRecorder()
@@ -33,7 +34,7 @@ struct ConnectivityRows {
             session = Session(configuration)
         }
 
-        /// Waits for the wait of that number.
+        /// Waits until this many loads wait for a network.
         func untilWaiting(_ count: Int = 1) async throws {
             try await recorder.wait(for: .waitingForConnectivity, count: count)
         }
@@ -50,7 +51,7 @@ struct ConnectivityRows {
         }
     }
 
-    @Test("without a network it waits, tells so once, and goes on", arguments: Verb.allCases)
+    @Test("without a network a load waits, reports it once, and continues", arguments: Verb.allCases)
     func waits(_ verb: Verb) async throws {
         try await withOrigin { origin in
             let rig = Rig()
@@ -60,7 +61,7 @@ struct ConnectivityRows {
             #expect(rig.session.connectionsDescription == "empty")
             rig.network.twitch()
             rig.network.goDown()
-            // Neither for the peer, nor for the time.
+            // Neither silence of the peer nor elapsed time ends the wait.
             rig.clock.advance(by: .seconds(3600))
             try await pollerHasLooked()
             #expect(rig.resolver.asked == 1)
@@ -72,7 +73,7 @@ struct ConnectivityRows {
         }
     }
 
-    @Test("a look-up that fails without a network waits, too; with one it fails")
+    @Test("a failed name resolution without a network waits; with a network it fails")
     func lookup() async throws {
         try await withOrigin { origin in
             let target = try remote(origin)
@@ -90,7 +91,7 @@ struct ConnectivityRows {
         }
     }
 
-    @Test("a network that came while the look-up failed is tried at once")
+    @Test("a network that appeared during the failed name resolution is tried at once")
     func cameMeanwhile() async throws {
         try await withOrigin { origin in
             let network = SwitchedNetwork(isUp: false)
@@ -107,7 +108,7 @@ struct ConnectivityRows {
     }
 
     @Test(
-        "this machine is never waited for, nor is the network asked about",
+        "a load to this machine does not wait for a network, and the network is not queried",
         arguments: ["127.0.0.1", "localhost", "a.localhost", "LOCALHOST."])
     func loopback(_ host: String) async throws {
         try await withOrigin { origin in
@@ -119,7 +120,7 @@ struct ConnectivityRows {
         }
     }
 
-    @Test("a name of this machine is found out, and not waited for")
+    @Test("a name of this machine is recognised, and the load does not wait")
     func loopbackName() async throws {
         try await withOrigin { origin in
             let rig = Rig(answer: { _ in ScriptedResolver.here })
@@ -128,7 +129,7 @@ struct ConnectivityRows {
         }
     }
 
-    @Test("a network that must not be used is none (checklist 27)")
+    @Test("a network that must not be used counts as none (checklist 27)")
     func forbidden() async throws {
         try await withOrigin { origin in
             let rig = Rig(isUp: true, configure: { $0.allowsCellularAccess = false })
@@ -157,7 +158,7 @@ struct ConnectivityRows {
         }
     }
 
-    @Test("by default, and for a request that says so, it fails")
+    @Test("by default, and for a request that says so, a load without a network fails")
     func fails() async throws {
         let rig = Rig(configure: { $0.waitsForConnectivity = false }, answer: { _ in ScriptedResolver.failure })
         var request = Request(url: try url("http://name.example/"))
@@ -174,7 +175,7 @@ struct ConnectivityRows {
         await expectFailure(.lookupFailed) { try await patient.session.data(for: request) }
     }
 
-    @Test("a wait is ended as any other, but not by the idle timeout", arguments: Ending.withoutIdle, Verb.allCases)
+    @Test("a wait ends like any other, but not by the idle timeout", arguments: Ending.withoutIdle, Verb.allCases)
     func endings(_ ending: Ending, _ verb: Verb) async throws {
         let rig = Rig(answer: { _ in ScriptedResolver.far })
         var request = Request(url: try url("http://name.example/"))
@@ -191,7 +192,7 @@ struct ConnectivityRows {
         #expect(rig.network.kernel.open == 0)
     }
 
-    @Test("a suspended load does not go on when the network has come")
+    @Test("a suspended load does not continue when a network appears")
     func suspension() async throws {
         try await withOrigin { origin in
             let rig = Rig()
@@ -208,7 +209,7 @@ struct ConnectivityRows {
         }
     }
 
-    @Test("a network that goes again is waited for again")
+    @Test("a network that disappears again is waited for again")
     func twice() async throws {
         try await withOrigin { origin in
             let network = SwitchedNetwork(isUp: false)
@@ -228,14 +229,14 @@ struct ConnectivityRows {
         }
     }
 
-    @Test("who waits takes up no place; a kept connection is used without a network")
+    @Test("a waiting load occupies no connection slot; an idle connection is used without a network")
     func places() async throws {
         try await withOrigin { origin in
             let rig = Rig(configure: { $0.maximumConnectionsPerHost = 1 })
             let target = try remote(origin)
             async let waiting = rig.session.text(target)
             try await rig.untilWaiting()
-            // The second look-up leads here.
+            // The second name resolution leads here.
             try await rig.session.expect(target, "hello")
             try await rig.session.expect(target, "hello")
             #expect(origin.counts.accepted == 1 && rig.resolver.asked == 2)
@@ -244,7 +245,7 @@ struct ConnectivityRows {
         }
     }
 
-    @Test("a peer that is silent because the network went is waited for")
+    @Test("a peer that is silent because the network disappeared is waited for")
     func lostWhileConnecting() async throws {
         let listener = try SocketListener(.ipv4((127, 0, 0, 1), port: 0), backlog: 0)
         let filler = try await SocketTransport.connect(to: listener.address, StopToken())
@@ -263,7 +264,7 @@ struct ConnectivityRows {
         await expectEmpty(rig.session)
     }
 
-    @Test("what a handler asks for waits, too")
+    @Test("the requests of a handler wait for a network, too")
     func handlers() async throws {
         try await withOrigin { origin in
             let rig = Rig(configure: { $0.handlers = [PriorityRows.Forwarding()] })

@@ -4,14 +4,14 @@ import URLLoadingTesting
 
 @testable import URLLoading
 
-/// For whom a credential is: one load, all loads of a session, all sessions of a store; and who is asked for it.
+/// The scope of a credential: one load, all loads of a session, all sessions of a store; and which decision is called.
 @Suite(.timeLimit(.minutes(4))) struct CredentialScopeRows {
     private func status(_ session: Session, _ url: URL, _ decisions: Decisions? = nil) async throws -> Status? {
         let (_, response) = try await session.data(for: Request(url: url), decisions: decisions)
         return response.http?.status
     }
 
-    @Test func `bound to one load, or to a session (checklist 19, 86)`() async throws {
+    @Test func `a credential belongs to one load, or to a session (checklist 19, 86)`() async throws {
         let gate = Gate([.basic])
         try await withHTTPTestServer { origin in
             origin.route("/*") { gate.answer($0) }
@@ -23,7 +23,7 @@ import URLLoadingTesting
                 let first = try await status(session, origin.url(), decisions)
                 let second = try await status(session, origin.url())
                 #expect(first == .ok && second == (persistence == .none ? .unauthorized : .ok))
-                // Another session's is another's, whatever the first keeps.
+                // Another session has its own credential, whichever the first has stored.
                 let other = try await status(Session(.ephemeral), origin.url())
                 #expect(other == .unauthorized)
                 await expectEmpty(session)
@@ -31,7 +31,8 @@ import URLLoadingTesting
         }
     }
 
-    @Test func `permanent is for all who share the store's file, and for those after them (checklist 86, 87)`()
+    @Test
+    func `a permanent credential serves all sessions that share the store's file, and later ones (checklist 86, 87)`()
         async throws
     {
         let file = FileManager.default.temporaryDirectory.appending(
@@ -56,9 +57,9 @@ import URLLoadingTesting
         }
     }
 
-    /// There is one place for a session's decisions and none for "tasks of this session": where a load has one of its own
-    /// the session's hears nothing of Basic and Digest; where it has none, the session's stands in for it.
-    @Test func `Basic and Digest are the load's own to answer (checklist 68)`() async throws {
+    /// A session has one challenge decision. A load's own decision replaces it for Basic and Digest; without one, the
+    /// session's applies.
+    @Test func `Basic and Digest challenges go to the load's own decision (checklist 68)`() async throws {
         for kind in [Gate.Kind.basic, .digest("MD5", qop: "auth")] {
             let gate = Gate([kind])
             try await withHTTPTestServer { origin in
@@ -78,7 +79,7 @@ import URLLoadingTesting
         }
     }
 
-    @Test func `what a session learned ends with it, what is in a store of the caller's stays (checklist 4)`()
+    @Test func `logins end with their session; credentials in a store of the caller remain (checklist 4)`()
         async throws
     {
         let gate = Gate([.basic])

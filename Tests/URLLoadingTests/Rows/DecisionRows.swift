@@ -4,13 +4,13 @@ import URLLoading
 import URLLoadingIO
 import URLLoadingTesting
 
-/// Decisions that allow, refuse, throw, dawdle, or never come back; in verbs, scopes and tasks.
+/// Decisions that allow, refuse, throw, take long, or never return; in functions, scopes and tasks.
 @Suite(.timeLimit(.minutes(4)))
 struct DecisionRows {
     enum Shape: CaseIterable, Sendable {
         case verb, scope, task
 
-        /// Loads in this shape and gives the length of the body.
+        /// Runs a load in this form and returns the length of the body.
         func load(_ session: Session, _ request: Request, _ decisions: Decisions? = nil) async throws -> Int {
             switch self {
             case .verb: return try await session.data(for: request, decisions: decisions).0.count
@@ -34,7 +34,7 @@ struct DecisionRows {
             origin.route("/moved") { _ in .redirect("/") }
             let session = Session()
             try await use(origin, session)
-            // Whatever happened, no socket is left.
+            // No socket is left after any outcome.
             session.invalidateAndCancel()
             await session.invalidated()
             #expect(session.connectionsDescription == "empty")
@@ -43,7 +43,7 @@ struct DecisionRows {
     }
 
     @Test(
-        "no byte of the body before the answer; allow goes on, cancel ends (checklist 48, 50)",
+        "no byte of the body precedes the answer; allow continues and cancel ends the load (checklist 48, 50)",
         arguments: Shape.allCases
     )
     func disposition(_ shape: Shape) async throws {
@@ -88,7 +88,7 @@ struct DecisionRows {
         }
     }
 
-    @Test("a deadline with a fallback, without one, and not missed", arguments: Shape.allCases)
+    @Test("a deadline applies with a fallback and without one, and not if it is met", arguments: Shape.allCases)
     func deadlines(_ shape: Shape) async throws {
         try await withOrigin { origin, session in
             let moved = Request(url: origin.url("/moved"))
@@ -109,7 +109,9 @@ struct DecisionRows {
         }
     }
 
-    @Test("a decision's time is not the server's silence, but part of the whole", arguments: Shape.allCases)
+    @Test(
+        "the time of a decision does not count as the server's silence, but counts towards the resource timeout",
+        arguments: Shape.allCases)
     func time(_ shape: Shape) async throws {
         try await withOrigin { origin, _ in
             let clock = ManualClock()
@@ -142,7 +144,7 @@ struct DecisionRows {
 
     enum End: CaseIterable, Sendable { case cancel, invalidate, resource }
 
-    @Test("a decision that never comes back holds nobody", arguments: Shape.allCases, End.allCases)
+    @Test("a decision that never returns does not block its load's end", arguments: Shape.allCases, End.allCases)
     func never(_ shape: Shape, _ end: End) async throws {
         try await withOrigin { origin, _ in
             let clock = ManualClock()
@@ -154,7 +156,7 @@ struct DecisionRows {
             var decisions = Decisions()
             decisions.response = Decision { _ in
                 ask.yield()
-                // Deaf to its cancellation.
+                // Ignores its cancellation.
                 await Task { for await _ in stuck {} }.value
                 return .allow
             }
@@ -163,7 +165,7 @@ struct DecisionRows {
             let loading = Task { [request, decisions] in try await shape.load(session, request, decisions) }
             for await _ in asked { break }
             switch end {
-            // Who waits for a task does not own it: there the session ends it.
+            // Waiting for a task does not own it; the session ends the task.
             case .cancel: shape == .task ? session.invalidateAndCancel() : loading.cancel()
             case .invalidate: session.invalidateAndCancel()
             case .resource: clock.advance(by: .seconds(60))
@@ -177,7 +179,7 @@ struct DecisionRows {
         }
     }
 
-    @Test("a load's decision goes before its session's, question by question")
+    @Test("a load's decision takes precedence over its session's, for each question")
     func precedence() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("hello") }
@@ -194,7 +196,7 @@ struct DecisionRows {
         }
     }
 
-    @Test("task-local values and priority of whoever loads are seen by decisions, handlers and body sequences")
+    @Test("decisions, handlers and body sequences run with the caller's task-local values and priority")
     func context() async throws {
         enum Local { @TaskLocal static var name = "nobody" }
         struct Echo: ProtocolHandler {

@@ -4,7 +4,7 @@ import URLLoading
 import URLLoadingTesting
 import URLLoadingWire
 
-/// What is said of bodies that are not what they are decoded as, and of hosts.
+/// The error texts for bodies that cannot be decoded, and for hosts.
 @Suite(.timeLimit(.minutes(4)))
 struct DecodeErrorRows {
     struct Order: Codable, Sendable {
@@ -32,7 +32,7 @@ struct DecodeErrorRows {
         ("{\"items\": [], \"state\": \"open\", \"notes\": {\"a\\nb\": \"secret\"}}", "no Order: notes.ab is not Int"),
     ]
 
-    @Test("a body that cannot be decoded ends in an error with type, key path and URL, and no value", arguments: broken)
+    @Test("a decoding error contains type, key path and URL, and no value", arguments: broken)
     func words(_ text: String, _ words: String) async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok(.bytes(Array(text.utf8))) }
@@ -57,7 +57,7 @@ struct DecodeErrorRows {
         }
     }
 
-    @Test("a body that is too long to be decoded names its URL")
+    @Test("the error for a body too long to be decoded contains its URL")
     func tooLong() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("[1, 2, 3]") }
@@ -72,7 +72,7 @@ struct DecodeErrorRows {
         }
     }
 
-    @Test("a key path is bounded")
+    @Test("the length of a key path is limited")
     func longPath() async {
         let text = "{\"\(String(repeating: "k", count: 5000))\": \"secret\"}"
         let error = await failure(.undecodableBody) { try Data(text.utf8).decode([String: Int].self) }
@@ -102,7 +102,7 @@ struct DecodeErrorRows {
         session.invalidateAndCancel()
     }
 
-    @Test("a WebSocket that is stopped while it opens says where", arguments: [false, true])
+    @Test("the error of a WebSocket stopped during its handshake names the URL", arguments: [false, true])
     func webSocket(_ isIdle: Bool) async throws {
         let silent = try SilentHost()
         defer { silent.close() }

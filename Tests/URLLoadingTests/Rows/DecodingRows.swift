@@ -4,7 +4,7 @@ import URLLoading
 import URLLoadingTesting
 import URLLoadingWire
 
-/// Content codings, and security 48 and 49: bombs and damage.
+/// Content codings, and security 48 and 49: decompression bombs and damaged data.
 @Suite(.timeLimit(.minutes(4)))
 struct DecodingRows {
     static let text = [UInt8]((0..<50_000).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 / 7) })
@@ -64,7 +64,7 @@ struct DecodingRows {
         }
     }
 
-    @Test("who asks for a coding himself gets the bytes as they came")
+    @Test("a caller that sets Accept-Encoding gets the bytes as they were sent")
     func raw() async throws {
         let bytes = Compressed.gzip(Self.text)
         try await withAnswer(bytes, coding: "gzip") { session, url in
@@ -84,7 +84,7 @@ struct DecodingRows {
         }
     }
 
-    @Test("a decoded answer leaves its connection usable, and an empty one is empty")
+    @Test("a decoded response leaves its connection usable, and an empty one is empty")
     func reuse() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/chunked") { _ in
@@ -115,7 +115,7 @@ struct DecodingRows {
             testDescription = name
             self.bytes = bytes
         }
-        /// Whole content with one bit changed, counted from its end.
+        /// The whole content with one bit changed; the position counts from its end.
         init(_ name: String, flipping place: Int) {
             var bytes = Compressed.gzip(text)
             bytes[bytes.count - place] ^= 1
@@ -155,7 +155,7 @@ struct DecodingRows {
         }
     }
 
-    @Test("a bomb is refused by its ratio, by its size, or by the limit of what is collected (security 48)")
+    @Test("a decompression bomb is refused by its ratio, its size, or the limit for collected bodies (security 48)")
     func bombs() async throws {
         let single = Compressed.gzip([UInt8](repeating: 0, count: 5 << 20), period: 1)
         let double = Compressed.gzip(single, period: 13)
@@ -163,7 +163,7 @@ struct DecodingRows {
         try await withAnswer(double, coding: "gzip, gzip") { session, url in
             await expectFailure(.contentTooLarge, .remote, .decoding, "layered") { try await session.data(from: url) }
         }
-        // One honest layer passes, unless the session says otherwise.
+        // A single legitimate layer passes, unless the session's limit is lower.
         try await withAnswer(single, coding: "gzip") { session, url in
             let (data, _) = try await session.data(from: url)
             #expect(data.count == 5 << 20)

@@ -8,9 +8,9 @@ import URLLoadingWire
 
 @testable import URLLoading
 
-/// When descriptors run out, connections that are idle give up theirs for new ones, the oldest first, whatever they speak.
+/// When file descriptors run out, idle connections of any protocol are closed for new ones, the oldest first.
 @Suite(.timeLimit(.minutes(4))) struct DescriptorRows {
-    /// So many descriptors for the connections of a test.
+    /// The number of descriptors available to the connections of a test.
     private final class Descriptors: Sendable {
         private let most: Int
         private let made = Lock<[SocketTransport]>([])
@@ -22,7 +22,7 @@ import URLLoadingWire
                 $0.filter { transport in (try? transport.write(UnsafeRawBufferPointer(start: nil, count: 0))) != nil }
             }
         }
-        /// The ports that connections are open to, in the order in which they were made.
+        /// Returns the ports of the open connections, in the order in which they were created.
         var ports: [Int] { open.compactMap(\.peer).map { Int($0.port) } }
 
         func give(to configuration: inout Configuration) {
@@ -47,7 +47,7 @@ import URLLoadingWire
         try result.get()
     }
 
-    /// A session that has so many descriptors for its connections.
+    /// A session that has this many descriptors for its connections.
     private func withSession(
         _ count: Int, _ base: Configuration = .ephemeral, _ use: (Session, Descriptors) async throws -> Void
     ) async throws {
@@ -59,7 +59,7 @@ import URLLoadingWire
         await expectEmpty(session)
     }
 
-    @Test("the connection that has been idle for longest goes, and the newer stay")
+    @Test("the connection idle for longest is closed, and newer ones stay")
     func oldest() async throws {
         try await withOrigins(4) { origins in
             try await withSession(2) { session, descriptors in
@@ -72,7 +72,7 @@ import URLLoadingWire
         }
     }
 
-    @Test("where no connection is idle the load fails, and those in use go on")
+    @Test("without an idle connection the load fails, and connections in use continue")
     func inUse() async throws {
         try await withOrigins(2) { origins in
             try await withSession(1) { session, _ in
@@ -93,7 +93,7 @@ import URLLoadingWire
         }
     }
 
-    @Test("an idle connection of HTTP/2 gives up its descriptor, too")
+    @Test("an idle HTTP/2 connection gives up its descriptor, too")
     func http2() async throws {
         try await withHTTP2TestServer { one in
             try await withHTTP2TestServer { two in
@@ -108,14 +108,14 @@ import URLLoadingWire
         }
     }
 
-    @Test("an idle control connection of ftp gives up its descriptor, and gets one")
+    @Test("an idle FTP control connection gives up its descriptor, and gets one")
     func ftp() async throws {
         try await withFTPTestServer { server in
             server.put("a", Data("file".utf8))
             try await withOrigins(2) { origins in
                 try await withSession(2) { session, descriptors in
                     for _ in 0..<2 {
-                        // One for the control connection, and one for the data.
+                        // One descriptor for the control connection, and one for the data.
                         try await session.expect(server.url("/a"), "file")
                         for origin in origins { try await session.expect(origin.url(), "here") }
                         #expect(descriptors.ports == origins.map { Int($0.port) })

@@ -7,11 +7,12 @@ import URLLoadingWire
 
 @testable import URLLoading
 
-/// Digest both ways: the server's own proof (RFC 7616 §3.5), and bodies that are proved before they are sent.
+/// Digest in both directions: the server's Authentication-Info (RFC 7616 §3.5), and bodies hashed before they are sent
+/// (auth-int).
 @Suite(.timeLimit(.minutes(4))) struct DigestProofRows {
     private static func h(_ text: String) -> String { DigestHash.sha256.hex(Array(text.utf8)) ?? "" }
 
-    /// What a server says that knows this password; written apart from the client's.
+    /// The fields of a server that knows this password; implemented independently of the client.
     private static func proof(_ request: HTTPTestServer.RecordedRequest, password: String = "s3cret") -> String? {
         guard let field = request.headers[.authorization], let said = AuthenticationChallenge.parse([field]).first,
             let nonce = said["nonce"], let cnonce = said["cnonce"], let count = said["nc"], let uri = said["uri"]
@@ -39,7 +40,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func `a server that proves itself`() async throws {
+    @Test func `a server's correct Authentication-Info is accepted`() async throws {
         for change: @Sendable (String) -> String in [
             { $0 }, { $0.replacing("qop=auth, ", with: "") }, { $0 + ", nextnonce=\"n0\"" },
             { _ in "nextnonce=\"n0\"" },
@@ -50,7 +51,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func `one that does not know the password, or answers another request`() async throws {
+    @Test func `a wrong Authentication-Info, or one for another request, fails the load`() async throws {
         for change: @Sendable (String) -> String in [
             { $0.replacing("rspauth=\"", with: "rspauth=\"0") }, { $0.replacing("nc=00000001", with: "nc=00000002") },
             { $0.replacing("qop=auth", with: "qop=none") }, { $0.replacing("cnonce=\"", with: "cnonce=\"x") },
@@ -62,7 +63,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func `auth-int: files are hashed first`() async throws {
+    @Test func `auth-int hashes files before sending them`() async throws {
         let gate = Gate([.digest("SHA-256", qop: "auth-int")])
         let path = FileManager.default.temporaryDirectory.path + "/urlloading-\(UUID())"
         try Data((0..<700_000).map { UInt8(truncatingIfNeeded: $0 &* 7) }).write(to: URL(filePath: path))
@@ -82,7 +83,7 @@ import URLLoadingWire
         #expect(gate.faults == [])
     }
 
-    @Test func `auth-int and a stream: asked for once more, and hashed first`() async throws {
+    @Test func `auth-int requests a stream a second time, to hash it first`() async throws {
         for protection in ["auth-int", "auth-int, auth"] {
             let gate = Gate([.digest("SHA-256", qop: protection)])
             try await withHTTPTestServer { origin in
@@ -106,7 +107,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func `auth-int and a stream that ends in an error, or never: the load ends`() async throws {
+    @Test func `auth-int with a stream that fails or never ends: the load ends`() async throws {
         struct Broken: Error {}
         let gate = Gate([.digest("SHA-256", qop: "auth-int")])
         try await withHTTPTestServer { origin in
@@ -128,7 +129,7 @@ import URLLoadingWire
                     }
                 }
             }
-            // What cannot be hashed is not sent as if it could.
+            // A body that cannot be hashed is not sent.
             let broken = await failure(.requestBodyFailed) {
                 try await session.data(for: Request(url: origin.url(), method: .put, body: body(false)))
             }
@@ -142,7 +143,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func `auth-int alone, and a body that a decision gives: of each kind, asked for once more`() async throws {
+    @Test func `auth-int alone, with every kind of body from a decision, requests each body twice`() async throws {
         let path = FileManager.default.temporaryDirectory.path + "/urlloading-\(UUID())"
         try Data("from a file".utf8).write(to: URL(filePath: path))
         defer { try? FileManager.default.removeItem(atPath: path) }
@@ -175,8 +176,8 @@ import URLLoadingWire
         }
     }
 
-    /// An origin that plays the proxy.
-    @Test func `auth-int at a proxy: bodies of each kind`() async throws {
+    /// An origin in the role of the proxy.
+    @Test func `auth-int works at a proxy with every kind of body`() async throws {
         let path = FileManager.default.temporaryDirectory.path + "/urlloading-\(UUID())"
         try Data("from a file".utf8).write(to: URL(filePath: path))
         defer { try? FileManager.default.removeItem(atPath: path) }
@@ -223,7 +224,7 @@ import URLLoadingWire
 
     // MARK: The server's proof of a body
 
-    /// With a code that covers the answer's body, as it is on the wire.
+    /// The hash covers the response's body as transmitted.
     private static func proof(_ request: HTTPTestServer.RecordedRequest, _ body: String) -> String? {
         guard let field = request.headers[.authorization], let said = AuthenticationChallenge.parse([field]).first,
             let nonce = said["nonce"], let cnonce = said["cnonce"], let count = said["nc"], let uri = said["uri"]
@@ -232,7 +233,7 @@ import URLLoadingWire
         return "rspauth=\"\(response)\", qop=auth-int, nc=\(count), cnonce=\"\(cnonce)\""
     }
 
-    @Test(arguments: ["in", "im"]) func `a body that is the server's, and one that was changed on the way`(
+    @Test(arguments: ["in", "im"]) func `a response body that was changed in transit is detected`(
         _ body: String
     ) async throws {
         let gate = Gate([.digest("SHA-256", qop: "auth-int")])
@@ -260,7 +261,7 @@ import URLLoadingWire
 
     // MARK: RFC 2069
 
-    @Test func `a server that knows no quality of protection`() async throws {
+    @Test func `a server without a quality of protection is answered`() async throws {
         let gate = Gate([.digest("MD5", qop: nil)])
         try await withHTTPTestServer { origin in
             origin.route("/*") { gate.answer($0) }

@@ -13,8 +13,7 @@ import URLLoadingWire
 struct DownloadRows {
     static let content = Data((0..<1_500_000).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) })
 
-    /// A folder of a test, a session that keeps its temporary files there, and an origin of something that
-    /// can be had from any offset.
+    /// The folder of a test, a session that keeps its temporary files there, and an origin that serves ranges.
     static func with(
         etag: String? = "\"one\"", stallsAfter: Int64? = nil, _ setting: HTTPTestServer.Configuration = .init(),
         _ use: (Folder, Session, HTTPTestServer) async throws -> Void
@@ -31,12 +30,12 @@ struct DownloadRows {
             try await use(folder, session, origin)
             await expectEmpty(session)
         }
-        // A file goes with the last who holds its load, and that may be a task which is just ending.
+        // A file is deleted with the last reference to its load, which a task may hold that is just ending.
         while folder.names != [], !Task.isCancelled { try? await Task.sleep(for: .microseconds(200)) }
         #expect(folder.names == [])
     }
 
-    /// Content, or the rest of it if the tag is the right one.
+    /// Returns the content, or the rest of it if the entity tag matches.
     static func answer(_ request: HTTPTestServer.RecordedRequest, _ etag: String?) -> HTTPTestServer.Response {
         var headers: Headers = [.contentType: "application/octet-stream"]
         if let etag { headers[.etag] = etag }
@@ -47,7 +46,7 @@ struct DownloadRows {
         return .status(.partialContent, headers: headers, body: .bytes([UInt8](content[first...])))
     }
 
-    /// A token of a download that was cut after so many bytes.
+    /// Returns the token of a download interrupted after this many bytes.
     static func cut(_ session: Session, _ origin: HTTPTestServer) async throws -> ResumeToken {
         let task = session.downloadTask(Request(url: origin.url("/file")))
         task.resume()
@@ -61,7 +60,7 @@ struct DownloadRows {
     // MARK: Suspended
 
     @Test(
-        "what was suspended while its server left goes on over another connection (issue 4.7)",
+        "a download suspended while its server closed the connection continues over another one (issue 4.7)",
         arguments: ["\"one\"", "W/\"weak\"", "\"other\""], [false, true])
     func leftWhileSuspended(etag: String, becomes: Bool) async throws {
         let clock = ManualClock()
@@ -85,7 +84,7 @@ struct DownloadRows {
             if !becomes { task.resume() }
             while task.snapshot.received < 200_000 { try await Task.sleep(for: .microseconds(200)) }
             task.suspend()
-            // By then something else, or the same.
+            // By then the server has other content, or the same.
             origin.route("/file") { Self.answer($0, etag) }
             clock.advance(by: .seconds(1))
             try await origin.wait { $0.open == 0 }
@@ -119,7 +118,7 @@ struct DownloadRows {
 
     // MARK: Files
 
-    @Test("a body becomes a file; progress counts bytes that are in it (checklist 38, 53)")
+    @Test("a body is downloaded to a file; progress counts the bytes in the file (checklist 38, 53)")
     func temporary() async throws {
         try await Self.with { folder, session, origin in
             let task = session.downloadTask(Request(url: origin.url("/file")))
@@ -127,7 +126,7 @@ struct DownloadRows {
             task.resume()
             var file: DownloadedFile? = try await task.value
             #expect(contents(file?.url) == Self.content)
-            // Security 75: only the owner may read it, and nobody can guess its name.
+            // Security 75: only the owner may read the file, and its name cannot be guessed.
             #expect(
                 folder.names.count == 1 && folder.names[0].hasPrefix(".urlloading-") && folder.names[0].utf8.count == 36
             )
@@ -150,7 +149,8 @@ struct DownloadRows {
         }
     }
 
-    @Test("a download with a destination appears there whole; what was there is replaced, or not (checklist 20)")
+    @Test(
+        "a download appears at its destination when it is complete, and replaces a file only if allowed (checklist 20)")
     func destination() async throws {
         try await Self.with { folder, session, origin in
             let place = folder.url("data.bin")
@@ -172,7 +172,7 @@ struct DownloadRows {
         }
     }
 
-    @Test("a scope lends the file: moved it stays, otherwise it goes; also when the scope throws")
+    @Test("a scope's file is deleted at its end unless it was moved, also when the scope throws")
     func scope() async throws {
         try await Self.with { folder, session, origin in
             try await session.download(Request(url: origin.url("/file"))) { file in
@@ -187,14 +187,14 @@ struct DownloadRows {
             await #expect(throws: CancellationError.self) {
                 try await session.download(Request(url: origin.url("/file"))) { _ in throw CancellationError() }
             }
-            // Row 128: a download may have a body.
+            // Row 128: a download may have a request body.
             let request = Request(url: origin.url("/rest"), method: .post, body: .data(Data("x".utf8)))
             try await session.download(request) { file in #expect(file.size == Int64(Self.content.count)) }
             #expect(origin.requests.last?.bodyCount == 1)
         }
     }
 
-    @Test("what fails leaves no file; what nobody holds any more neither")
+    @Test("a failed download leaves no file, nor does one without references")
     func leftovers() async throws {
         try await Self.with(etag: nil, stallsAfter: 700_000) { folder, session, origin in
             for ending in 0..<3 {
@@ -203,7 +203,7 @@ struct DownloadRows {
                 try await origin.wait { $0.accepted == ending + 1 && $0.stalled == 1 }
                 while task?.snapshot.received == 0 { try await Task.sleep(for: .microseconds(200)) }
                 switch ending {
-                // Row 134: no validator, no token. Row 56: it fails as cancelled.
+                // Row 134: without a validator there is no token. Row 56: the download fails as cancelled.
                 case 0:
                     #expect(await task?.cancelProducingResumeToken() == nil)
                     await expectFailure(.cancelled) { try await task?.value }
@@ -236,13 +236,15 @@ struct DownloadRows {
 
     // MARK: Resuming
 
-    @Test("a cut download goes on where it was cut, and no byte comes twice (checklist 130-132)", arguments: [0, 1, 2])
+    @Test(
+        "an interrupted download resumes at its offset, and no byte is transferred twice (checklist 130-132)",
+        arguments: [0, 1, 2])
     func resuming(_ way: Int) async throws {
         try await Self.with(stallsAfter: 700_000) { folder, session, origin in
             var token = try await Self.cut(session, origin)
             #expect(token.offset > 0 && token.expectedLength == Int64(Self.content.count))
             let offset = token.offset
-            // As it is, by its text, and with its content, as for another machine.
+            // The token itself, its text, and its text with the content, as for another machine.
             if way == 1 { token = try ResumeToken(token.data) }
             if way == 2 { token = try ResumeToken(token.dataWithContent()) }
             origin.route("/file") { Self.answer($0, "\"one\"") }
@@ -271,11 +273,11 @@ struct DownloadRows {
         }
     }
 
-    @Test("an error carries the token; resumed again and again, every byte comes once (checklist 133)")
+    @Test("errors carry the token; over repeated resumption every byte arrives once (checklist 133)")
     func cutAgain() async throws {
         try await Self.with { folder, session, origin in
             let cuts = Collected<Int>()
-            // Each answer breaks off, until little is left.
+            // Each response breaks off, until little is left.
             origin.route("/cut") { request in
                 let whole = Self.answer(request, "\"one\"")
                 let first = request.headers[.range].flatMap { Int($0.dropFirst(6).dropLast()) } ?? 0
@@ -307,7 +309,7 @@ struct DownloadRows {
         }
     }
 
-    @Test("what changed meanwhile is loaded from the beginning, and says so (security 79)")
+    @Test("content that has changed is downloaded from the beginning, and the event says so (security 79)")
     func changed() async throws {
         try await Self.with(stallsAfter: 700_000) { folder, session, origin in
             let token = try await Self.cut(session, origin)
@@ -333,7 +335,7 @@ struct DownloadRows {
             tail: Digest.hex(Array("abc".utf8)), isEarly: false)
     }
 
-    @Test("a damaged, foreign or changed token is refused, and nothing of others is touched (security 78)")
+    @Test("a damaged, foreign or modified token is refused, and no file outside is touched (security 78)")
     func refused() async throws {
         try await Self.with(stallsAfter: 700_000) { folder, session, origin in
             let token = try await Self.cut(session, origin)
@@ -355,7 +357,7 @@ struct DownloadRows {
             func fails(_ change: (inout ResumeToken.Record) -> Void) async {
                 var record = token.record
                 change(&record)
-                // Its checksum is right: whoever can write a token can write that too.
+                // The checksum is correct: an attacker who can write a token can compute it.
                 guard let forged = try? ResumeToken(ResumeToken(record, nil).data) else { return }
                 await expectFailure(.invalidResumeToken) {
                     try await session.download(resuming: forged, to: folder.url("x"))
@@ -371,7 +373,7 @@ struct DownloadRows {
             await fails { $0.url = "file:///etc/passwd" }
             #expect(contents(victim)?.count == 2_000_000)
             unlink(victim.path())
-            // Of a file by such a name that is a link, or that others may write to.
+            // The token of a file whose name is a link, or that others may write to.
             let own = try #require(token.record.path)
             let moved = folder.url("moved").path()
             rename(own, moved)
@@ -383,7 +385,7 @@ struct DownloadRows {
             chmod(own, 0o622)
             await expectFailure(.invalidResumeToken) { try await session.download(resuming: read, to: folder.url("x")) }
             chmod(own, 0o600)
-            // For another URL, with a body, by another method.
+            // For another URL, with a body, with another method.
             for request in [
                 Request(url: try url("http://other.example/file")), Request(url: origin.url("/file"), method: .post),
                 Request(url: origin.url("/file"), body: .data(Data())),
@@ -415,7 +417,7 @@ struct DownloadRows {
         }
     }
 
-    @Test("an early token goes on from what was written after it (checklist 135)")
+    @Test("a token read during the download resumes with the bytes written since (checklist 135)")
     func early() async throws {
         try await Self.with(stallsAfter: 700_000) { folder, session, origin in
             let task = session.downloadTask(Request(url: origin.url("/file")))
@@ -428,7 +430,7 @@ struct DownloadRows {
             while task.snapshot.received < 500_000 { try await Task.sleep(for: .microseconds(200)) }
             let written = task.snapshot.received
             origin.route("/file") { Self.answer($0, "\"one\"") }
-            // Two that write to one file would spoil it.
+            // Two downloads writing to one file would corrupt it.
             await expectFailure(.invalidResumeToken) {
                 try await session.download(resuming: ResumeToken(data), to: folder.url("whole"))
             }
@@ -443,7 +445,7 @@ struct DownloadRows {
     }
 
     @Test(
-        "whether a response can be resumed, case by case",
+        "the rules decide for each response whether it can be resumed",
         arguments: [
             ("GET", 200, ["ETag": "\"a\""], "\"a\""), ("GET", 206, ["ETag": "\"a\""], nil),
             ("GET", 200, ["ETag": "W/\"a\""], nil),
@@ -470,7 +472,7 @@ struct DownloadRows {
 
     // MARK: Becoming
 
-    @Test("a data task becomes a download; it hears no more, and no byte is lost (checklist 49)")
+    @Test("a data task becomes a download without losing a byte, and gets no further events (checklist 49)")
     func becoming() async throws {
         try await Self.with { folder, session, origin in
             var decisions = Decisions()
@@ -488,7 +490,7 @@ struct DownloadRows {
             var file: DownloadedFile? = try await download?.value
             #expect(contents(file?.url) == Self.content)
             await expectFailure(.bodyUnavailable) { try await task.value }
-            // It is over for whoever holds it.
+            // The data task is over for the holder of its handle.
             #expect("\(task.snapshot)".hasPrefix("completed"))
             task.cancel()
             file = nil
@@ -500,7 +502,8 @@ struct DownloadRows {
     }
 
     @Test(
-        "a data task becomes a stream; what came behind the head comes first (checklist 49)", arguments: [false, true])
+        "a data task becomes a stream that begins with the bytes after the head (checklist 49)",
+        arguments: [false, true])
     func becomingStream(_ isFinishing: Bool) async throws {
         let peer = ScriptedPeer([
             .takeUntil("\r\n\r\n"), .give("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nwel"), .hold, .give("come"),
@@ -519,7 +522,7 @@ struct DownloadRows {
         var stream: StreamTask?
         for await event in events { if case .becameStream(let next) = event { stream = next } }
         await expectFailure(.bodyUnavailable) { try await task.value }
-        // Its place in the pool is free, though the connection is open.
+        // Its slot in the pool is free, although the connection is open.
         #expect(session.connectionsDescription == "empty")
         let taken = try #require(stream)
         taken.resume()
@@ -544,7 +547,7 @@ struct DownloadRows {
 
 func contents(_ url: URL?) -> Data? { url.flatMap { try? Data(contentsOf: $0) } }
 
-/// An empty folder of a test.
+/// The empty folder of a test.
 final class Folder: Sendable {
     let path = TemporaryFolder.make()
     func url(_ name: String) -> URL { URL(filePath: "\(path)/\(name)") }

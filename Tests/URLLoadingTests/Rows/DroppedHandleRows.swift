@@ -6,7 +6,7 @@ import URLLoadingWire
 
 @testable import URLLoading
 
-/// A load ends with its last handle, whatever its kind and however far it has come.
+/// A load ends with its last handle, for every kind of task and at every stage.
 @Suite(.timeLimit(.minutes(4)))
 struct DroppedHandleRows {
     enum Kind: CaseIterable, Sendable {
@@ -99,7 +99,7 @@ struct DroppedHandleRows {
         await expectEmpty(session)
     }
 
-    @Test("a dropped WebSocket or stream that is being opened ends", arguments: [false, true])
+    @Test("a dropped WebSocket or stream that is still connecting ends", arguments: [false, true])
     func conversations(_ isWebSocket: Bool) async throws {
         let silent = try SilentHost()
         defer { silent.close() }
@@ -122,7 +122,7 @@ struct DroppedHandleRows {
         await expectEmpty(session)
     }
 
-    @Test("a wait for a value holds the handle, until the wait is cancelled", arguments: [false, true])
+    @Test("waiting for a value retains the handle, until the wait is cancelled", arguments: [false, true])
     func awaited(_ isCancelled: Bool) async throws {
         try await Self.withSlowOrigin { origin, clock in
             let session = Session(.patient)
@@ -142,7 +142,7 @@ struct DroppedHandleRows {
         }
     }
 
-    /// An origin that answers at `/slow` when its clock is moved, and at `/never` not at all.
+    /// An origin that answers `/slow` when its clock is advanced, and never answers `/never`.
     private static func withSlowOrigin(_ use: (HTTPTestServer, ManualClock) async throws -> Void) async throws {
         let clock = ManualClock()
         var setting = HTTPTestServer.Configuration()
@@ -160,7 +160,7 @@ struct DroppedHandleRows {
         return Task { try await task.value }
     }
 
-    @Test("a load whose handle is gone goes on while its events are read, and ends when they are not")
+    @Test("a load without a handle continues while its events are read, and ends when they are not")
     func listened() async throws {
         try await Self.withSlowOrigin { origin, clock in
             let session = Session(.patient)
@@ -186,7 +186,7 @@ struct DroppedHandleRows {
         return events
     }
 
-    @Test("a data task that becomes a download goes on while one of its two handles is there")
+    @Test("a data task that becomes a download continues while one of its two handles exists")
     func becomingDownload() async throws {
         let folder = Folder()
         try await withHTTPTestServer { origin in

@@ -3,7 +3,7 @@ import URLLoading
 import URLLoadingTesting
 import URLLoadingWire
 
-/// The numbers are those of `NSURLErrorDomain`, as published.
+/// Error codes are the published ones of `NSURLErrorDomain`.
 @Suite struct ErrorRows {
     typealias Reason = LoadError.Reason
 
@@ -68,13 +68,13 @@ import URLLoadingWire
         #expect(error.code == code)
     }
 
-    @Test("a message that breaks the protocol is a bad server response (checklist 161)", arguments: broken)
+    @Test("a malformed message is a bad server response (checklist 161)", arguments: broken)
     func brokenMessage(_ reason: Reason, _ name: String) {
         #expect(reason.code == -1011)
         #expect(reason.name == name)
     }
 
-    @Test("no two reasons are one (checklist 161)")
+    @Test("each reason is distinct (checklist 161)")
     func distinct() {
         let all = Self.numbers.map(\.0) + Self.broken.map(\.0)
         #expect(Set(all).count == all.count)

@@ -8,14 +8,14 @@ import URLLoadingWire
 
 @testable import URLLoading
 
-/// Server-sent events (WHATWG HTML 9.2): a typed sequence over as many connections as it takes.
+/// Server-sent events (WHATWG HTML 9.2): a typed sequence over any number of connections.
 @Suite(.timeLimit(.minutes(4)))
 struct EventRows {
     private static let type: Headers = [.contentType: "text/event-stream; charset=utf-8"]
     private static let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
     private static let page = URL(string: "http://events.example/stream")!
 
-    /// No chance, so that waits can be told.
+    /// No jitter, so that the waits are predictable.
     private static var exact: ServerSentEvents.Reconnection {
         var reconnection = ServerSentEvents.Reconnection.default
         reconnection.jitter = 0
@@ -30,7 +30,7 @@ struct EventRows {
         return (configuration, clock)
     }
 
-    /// Takes events in a task of its own until the sequence ends.
+    /// Reads events in a task of its own until the sequence ends.
     private struct Listening: Sendable {
         let seen = Collected<ServerSentEvent>()
         let task: Task<Void, any Error>
@@ -54,7 +54,7 @@ struct EventRows {
         ServerSentEvent(data: "é", lastEventID: "7"), ServerSentEvent(data: "last"),
     ]
 
-    @Test("events are the same however the stream is cut, with reconnection and without")
+    @Test("events are the same however the stream is split, with and without reconnection")
     func everySplit() async throws {
         let bytes = Array(Self.stream.utf8)
         try await withHTTPTestServer { origin in
@@ -84,7 +84,7 @@ struct EventRows {
         }
     }
 
-    @Test("the request says what it wants, unless the caller says something else")
+    @Test("the request sends the fields of an event stream, unless the caller sets others")
     func fields() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .status(.noContent) }
@@ -102,7 +102,7 @@ struct EventRows {
 
     // MARK: Connecting again
 
-    @Test("after its end the stream goes on where it was, when the server's time has passed; 204 ends it")
+    @Test("after its end the stream reconnects with the last event ID, after the server's retry time; 204 ends it")
     func reconnection() async throws {
         let first = ": hi\n\nretry: 5000\nid: 41\ndata: a\n\nid: 42\n\nid: 43\ndata: half"
         let peer = ScriptedPeer(
@@ -132,7 +132,7 @@ struct EventRows {
         await expectEmpty(session)
     }
 
-    @Test("an ID that no field can hold is not sent")
+    @Test("an ID that cannot be sent in a field is not sent")
     func unsendableID() async throws {
         let peer = ScriptedPeer(
             [.takeUntil("\r\n\r\n"), .give(Self.head + "id: a\u{1}b\ndata: x\n\n"), .end],
@@ -149,7 +149,7 @@ struct EventRows {
     }
 
     @Test(
-        "another answer than an event stream ends it, on the first connection and later",
+        "a response other than an event stream ends the sequence, on the first connection and later",
         arguments: [
             (
                 "HTTP/1.1 500 Oh\r\nContent-Type: text/event-stream\r\nRetry-After: 3\r\nContent-Length: 0\r\n\r\n",
@@ -179,7 +179,7 @@ struct EventRows {
         await expectEmpty(session)
     }
 
-    @Test("a first connection that fails is an error at once, unless it is to be tried again")
+    @Test("a failed first connection is an error at once, unless the policy retries it")
     func firstConnection() async throws {
         let url = URL(string: "http://127.0.0.1:\(try closedPort())/")!
         try await withSession(.ephemeral) { session in
@@ -208,7 +208,7 @@ struct EventRows {
         await expectEmpty(session)
     }
 
-    @Test("what is not to be repeated is sent once")
+    @Test("a request that must not be repeated is sent once")
     func unsafeMethod() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { request in
@@ -227,7 +227,7 @@ struct EventRows {
     // MARK: Limits and times
 
     @Test(
-        "lines and events have limits",
+        "lines and events have maximum lengths",
         arguments: [
             ("data: 0123456789\n\n", LoadError.Reason.eventLineTooLong), ("data: 0123\ndata: 0123\n\n", .eventTooLarge),
         ])
@@ -247,7 +247,7 @@ struct EventRows {
         }
     }
 
-    @Test("a silent server is waited for, whatever the configuration says; the caller's own limits count")
+    @Test("an idle server is waited for despite the configuration; limits set by the caller apply")
     func silence() async throws {
         let script: [ScriptedPeer.Step] = [
             .takeUntil("\r\n\r\n"), .give(Self.head + "data: a\n\n"), .hold, .give("data: b\n\n"), .hold,
@@ -264,14 +264,14 @@ struct EventRows {
         await expectEmpty(session)
         await expectFailure(.cancelled) { try await listening.task.value }
 
-        // An idle timeout is a lost connection.
+        // An idle timeout counts as a lost connection.
         let (others, time) = Self.rig(ScriptedPeer(script, script))
         let second = Session(others)
         var request = Request(url: Self.page)
         request.idleTimeout = .seconds(10)
         let silent = Listening(second.serverSentEvents(for: request, reconnection: Self.exact))
         try await silent.until(1)
-        // A load that a late word for its slot has woken in this moment is not idle, and begins to wait anew.
+        // A load just woken by a late notification of its slot is not idle, and begins another wait.
         while time.time.sleeping == 0 {
             if time.time.waiting.count > 0 { time.advance(by: .seconds(10)) }
             try await Task.sleep(for: .microseconds(200))
@@ -282,7 +282,7 @@ struct EventRows {
         await expectFailure(.cancelled) { try await silent.task.value }
     }
 
-    @Test("the resource timeout is one for all connections, and for the waits between them")
+    @Test("the resource timeout covers all connections and the waits between them")
     func wholeTime() async throws {
         let ending: [ScriptedPeer.Step] = [.takeUntil("\r\n\r\n"), .give(Self.head + "data: a\n\n"), .end]
         let (others, time) = Self.rig(
@@ -299,7 +299,7 @@ struct EventRows {
         await expectFailure(.resourceTimeout) { try await limited.task.value }
         await expectEmpty(second)
 
-        // And it does not wait longer than that to connect again.
+        // It does not wait past the timeout before it reconnects, either.
         let (third, clock3) = Self.rig(ScriptedPeer(ending))
         let last = Session(third)
         request.resourceTimeout = .seconds(2)
@@ -312,9 +312,11 @@ struct EventRows {
 
     // MARK: Ending
 
-    @Test("cancelling the task, or the session, ends it at every stage", arguments: [false, true], 0...3)
+    @Test(
+        "cancelling the task, or invalidating the session, ends the sequence at every stage", arguments: [false, true],
+        0...3)
     func cancelled(_ isSession: Bool, _ stage: Int) async throws {
-        // Before the head, before an event, and while it waits to connect again; after an event has come.
+        // Before the head, before an event, and during the wait before a reconnection; after an event.
         let scripts: [[ScriptedPeer.Step]] = [
             [.takeUntil("\r\n\r\n"), .hold], [.takeUntil("\r\n\r\n"), .give(Self.head + "data: h"), .hold],
             [.takeUntil("\r\n\r\n"), .give(Self.head), .end],
@@ -331,7 +333,7 @@ struct EventRows {
         await expectEmpty(session)
     }
 
-    @Test("an iterator that nobody asks holds up no session, and takes its connection with it")
+    @Test("an iterator that is not read retains no session, and closes its connection with its end")
     func dropped() async throws {
         let script: [ScriptedPeer.Step] = [.takeUntil("\r\n\r\n"), .give(Self.head + "data: a\n\n"), .hold]
         let (configuration, _) = Self.rig(ScriptedPeer(script, script))
@@ -350,7 +352,7 @@ struct EventRows {
         await expectFailure(.cancelled) { try await held.next() }
     }
 
-    @Test("on the main actor nothing else waits for it")
+    @Test("waiting for events on the main actor blocks no other work")
     @MainActor func onActor() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("data: a\n\ndata: b\n\n", headers: Self.type) }
@@ -365,7 +367,7 @@ struct EventRows {
     }
 }
 
-/// The choice to connect again, without time.
+/// The decision to reconnect, without a clock.
 struct ReconnectionPlanTests {
     private typealias Reconnection = ServerSentEvents.Reconnection
 
@@ -385,7 +387,7 @@ struct ReconnectionPlanTests {
         return Double(wait) / 1e9
     }
 
-    @Test("the server's time counts within the caller's bounds, and doubles while nothing comes")
+    @Test("the server's retry time is bounded by the caller's limits, and doubles without progress")
     func delays() {
         #expect([0, 1, 2, 6, 7, 1000].map { Self.wait(failures: $0) } == [3, 6, 12, 192, 300, 300])
         #expect(Self.wait(nil) == 3)
@@ -396,14 +398,14 @@ struct ReconnectionPlanTests {
         #expect(Self.wait { $0.delay = .seconds(-1) } == 1)
     }
 
-    @Test("chance makes a wait longer, never shorter")
+    @Test("jitter lengthens a wait and never shortens it")
     func jitter() {
         #expect(Self.wait(chance: 0.5) == 3.3)
         #expect(Self.wait(failures: 9, chance: 0.5) == 330)
         for wrong in [-1, .nan, .infinity] as [Double] { #expect(Self.wait(chance: 0.5) { $0.jitter = wrong } == 3) }
     }
 
-    @Test("attempts and time have their ends")
+    @Test("the number and the duration of attempts are limited")
     func ends() {
         #expect(
             [0, 1, 2].map { failures in Self.wait(failures: failures) { $0.maximumAttempts = 2 } != nil } == [

@@ -7,10 +7,10 @@ import URLLoadingIO
 import URLLoadingTesting
 import URLLoadingWire
 
-/// Where the network side runs: never on the caller's actor; on the loop, if the caller wants that.
+/// The threads of network operations: never the caller's actor; the event loop's if the caller chooses it.
 @Suite(.timeLimit(.minutes(4)))
 struct ExecutorRows {
-    /// Threads on which bytes were moved.
+    /// The threads on which bytes were transferred.
     private final class Threads: Sendable {
         private let seen = Lock<Set<UInt>>([])
         static var current: UInt { UInt(pthread_self()) }
@@ -21,7 +21,7 @@ struct ExecutorRows {
         var all: Set<UInt> { seen.withLock { $0 } }
     }
 
-    @Test("a main-actor caller does not run the network side on the main actor")
+    @Test("a caller on the main actor does not run network operations there")
     @MainActor func mainActor() async throws {
         let main = Threads.current
         let threads = Threads()
@@ -51,7 +51,7 @@ struct ExecutorRows {
                 for: Request(url: origin.url(), method: .put, body: .data(Data(count: 200_000))))
             #expect(data.count == 100_000)
             MainActor.assertIsolated()
-            // The main queue may be drained by another thread once the first has left it: nothing to compare with.
+            // Another thread may drain the main queue after the first has left it, so threads are not compared.
             guard Threads.current == main else { return await origin.stop() }
             let count = try await session.load(Request(url: origin.url())) { _, body in
                 MainActor.assertIsolated()
@@ -73,7 +73,7 @@ struct ExecutorRows {
         await origin.stop()
     }
 
-    @Test("all of it works on the loop")
+    @Test("all kinds of loads work on the loop's executor")
     func loop() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { .ok("\($0.method) \($0.bodyCount)") }
@@ -128,13 +128,13 @@ struct ExecutorRows {
                 session.finishTasksAndInvalidate()
                 await session.invalidated()
             }
-            // All bytes were moved by the one thread of the loop.
+            // All bytes were transferred on the loop's thread.
             #expect(threads.all.count == 1)
             try await origin.wait { $0.open == 0 }
         }
     }
 
-    @Test("https works on the loop")
+    @Test("https works on the loop's executor")
     func secureLoop() async throws {
         try await withSecureOrigin { origin, configuration in
             origin.route("/") { .ok("\($0.bodyCount)") }

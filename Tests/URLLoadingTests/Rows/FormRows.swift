@@ -51,7 +51,7 @@ struct FormRows {
             origin.route("/next") { _ in .ok("") }
             try await withSession(.ephemeral) { session in
                 _ = try await session.data(for: Request(url: origin.url(), method: .post, body: body))
-                // Sent again by a redirect it is the same, its boundary too.
+                // A redirect sends the same body again, with the same boundary.
                 #expect(origin.requests.count == 2)
                 for request in origin.requests {
                     #expect(Data(request.body) == expected)
@@ -65,24 +65,24 @@ struct FormRows {
         #expect(collected == expected)
     }
 
-    @Test("a form without fields is a body with its end alone")
+    @Test("a form without fields has only the closing delimiter")
     func emptyForm() async throws {
         let body = try RequestBody.multipart(MultipartForm())
         let text = String(decoding: try await body.collect(upTo: 100), as: UTF8.self)
         #expect(text.hasPrefix("--") && text.hasSuffix("--\r\n") && text.utf8.count == 38)
     }
 
-    @Test("no two boundaries are the same, and each has 128 bits (security 71)")
+    @Test("boundaries are distinct and have 128 bits (security 71)")
     func boundaries() throws {
         let types = try (0..<1000).map { _ in try #require(try RequestBody.multipart(MultipartForm()).contentType) }
         #expect(Set(types).count == 1000)
-        // Every place takes every digit: nothing of it is a counter or a clock.
+        // Every position takes every digit, so the boundary contains neither counter nor clock.
         let places = (0..<32).map { place in Set(types.map { Array($0.utf8.suffix(32))[place] }) }
         #expect(places.allSatisfy { $0.count == 16 })
     }
 
     @Test(
-        "names and types that would begin fields of their own are refused",
+        "names and types that would inject fields are refused",
         arguments: ["\0", "\u{1}", "\u{7F}", "a\u{1B}b"])
     func injection(_ text: String) async throws {
         var named = MultipartForm()
@@ -98,7 +98,7 @@ struct FormRows {
         }
     }
 
-    @Test("a file that is not there is said to be so before anything is sent")
+    @Test("a missing file is reported before any byte is sent")
     func missingFile() async throws {
         var form = MultipartForm()
         form.append(name: "f", file: URL(filePath: "/nonexistent/file"))

@@ -16,7 +16,7 @@ struct FramingSecurityRows {
 
         init(_ text: String) { bytes = Array(text.utf8) }
 
-        /// An answer of so many bytes in all.
+        /// A response with this many bytes in total.
         init(size: Int) {
             let head = "HTTP/1.1 200 OK\r\nX: y\r\nContent-Length: "
             let count = size - head.utf8.count - "\(size)\r\n\r\n".utf8.count
@@ -27,12 +27,12 @@ struct FramingSecurityRows {
     }
 
     @Test(
-        "bytes behind a message never answer the next request (security 46)",
+        "bytes after a message never answer the next request (security 46)",
         arguments: [
             Answer("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"), Answer("HTTP/1.1 204 No Content\r\n\r\n"),
             Answer("HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\n\r\n"),
             Answer("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n"),
-            // As long as the first buffer, and as it with the next: nothing of what follows has been read.
+            // Sizes at the limits of the first and the second buffer, so that the bytes after the message are unread.
             Answer(size: 16 * 1024), Answer(size: 16 * 1024 + 64 * 1024), Answer(size: 16 * 1024 - 1),
             Answer(size: 16 * 1024 + 1),
         ])
@@ -56,7 +56,7 @@ struct FramingSecurityRows {
         }
     }
 
-    @Test("bytes behind a secured message do not either (security 46)")
+    @Test("bytes after a message over TLS never answer the next request (security 46)")
     func poisonedSecurely() async throws {
         try await withSecureOrigin { origin, configuration in
             origin.route("/first") { _ in
@@ -78,7 +78,7 @@ struct FramingSecurityRows {
     }
 
     @Test(
-        "bytes that are sent behind an answer in a write of their own never answer the next request (security 46)",
+        "bytes after a response in a write of their own never answer the next request (security 46)",
         arguments: [false, true])
     func poisonedByASecondWrite(_ isSecure: Bool) async throws {
         let authority = try TestCertificateAuthority(commonName: "Test root")
@@ -94,7 +94,7 @@ struct FramingSecurityRows {
         for _ in 0..<(isSecure ? 50 : 200) {
             try await withSession(configuration) { session in
                 try await session.expect(url, "true answer")
-                // On this machine bytes have arrived when they are written; the poller may not have heard of them.
+                // On loopback, bytes have arrived when they are written; the poller may not have been notified yet.
                 try server.poison()
                 try await session.expect(url, "true answer")
             }
@@ -103,7 +103,7 @@ struct FramingSecurityRows {
         await serving
     }
 
-    /// Answers each request, and says what was not asked for when the test says so.
+    /// Answers each request, and sends unsolicited bytes when the test says so.
     private final class PoisoningServer: Sendable {
         private let listener: SocketListener
         private let tls: TLSServerContext?
@@ -147,14 +147,14 @@ struct FramingSecurityRows {
             }
         }
 
-        /// Writes behind the answer that was given last.
+        /// Sends bytes after the latest response.
         func poison() throws {
             let transport = last.withLock { $0 }
             _ = try FramingSecurityRows.poison.withUnsafeBytes { try transport?.write($0) }
         }
     }
 
-    @Test("an answer nobody asked for is not taken (security 46)")
+    @Test("an unsolicited response is not used (security 46)")
     func unasked() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("true answer") }
@@ -169,7 +169,8 @@ struct FramingSecurityRows {
         }
     }
 
-    @Test("HEAD has no body, whatever its fields say, and what follows is not its answer (security 46)")
+    @Test(
+        "the response to HEAD has no body regardless of its fields, and later bytes do not belong to it (security 46)")
     func head() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/lying") { _ in .raw(["HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nbody"], then: .next) }
@@ -186,7 +187,7 @@ struct FramingSecurityRows {
         }
     }
 
-    @Test("a connection in the clear never serves https, and the reverse (security 16)")
+    @Test("a plain connection never serves https, and vice versa (security 16)")
     func clearAndSecure() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("clear") }
@@ -215,7 +216,7 @@ struct FramingSecurityRows {
         }
     }
 
-    @Test("the same host under two names or ports is two servers")
+    @Test("one host under two names or ports counts as two servers")
     func routes() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { .ok($0.headers[.host] ?? "-") }

@@ -5,7 +5,7 @@ import URLLoadingIO
 import URLLoadingTesting
 import URLLoadingWire
 
-/// What decisions are for, on the async surface: each of these is a delegate's in the classic shape.
+/// The use cases of decisions in the async API; in the classic API each is a delegate method.
 @Suite(.timeLimit(.minutes(4)))
 struct HookRows {
     private static func routes(_ origin: HTTPTestServer) {
@@ -37,7 +37,9 @@ struct HookRows {
         Request(url: origin.url("/count"), method: .post, headers: [.contentType: "text/plain"], body: .provided)
     }
 
-    @Test("a decision logs in, chooses a file by type, gives a stream, refuses to keep and to follow (checklist 12)")
+    @Test(
+        "decisions can log in, choose a file by type, provide a stream, refuse to store and to follow (checklist 12)"
+    )
     func decided() async throws {
         try await withHTTPTestServer { origin in
             Self.routes(origin)
@@ -55,7 +57,7 @@ struct HookRows {
         }
     }
 
-    /// What the task's download has, once it became one.
+    /// The content of the task's download.
     private static func file(_ task: LoadTask<Data>) async throws -> Data? {
         let events = task.events
         task.resume()
@@ -67,7 +69,7 @@ struct HookRows {
         return nil
     }
 
-    @Test("without decisions each of these is as the library does it by itself (checklist 12)")
+    @Test("without decisions each of these follows the library's default (checklist 12)")
     func undecided() async throws {
         try await withHTTPTestServer { origin in
             Self.routes(origin)
@@ -82,7 +84,7 @@ struct HookRows {
         }
     }
 
-    @Test("who demands a body and has nobody to give it is refused, and nothing is sent (checklist 126)")
+    @Test("a demanded body without a provider fails the load, and nothing is sent (checklist 126)")
     func undemanded() async throws {
         try await withHTTPTestServer { origin in
             Self.routes(origin)
@@ -93,7 +95,7 @@ struct HookRows {
         }
     }
 
-    @Test("a decision trusts a server that the system does not (checklist 12)")
+    @Test("a decision accepts a server that the system does not trust (checklist 12)")
     func trusted() async throws {
         try await withSecureOrigin { origin, trusting in
             origin.route("/") { _ in .ok("in") }
@@ -110,7 +112,7 @@ struct HookRows {
         }
     }
 
-    /// Asked of whom to trust, and what to send, in this order.
+    /// Records the decisions about trust and body, in order.
     private static func asking(_ words: Collected<String>) -> Decisions {
         var decisions = Decisions()
         decisions.challenge = Decision { challenge in
@@ -129,7 +131,7 @@ struct HookRows {
     }
 
     @Test(
-        "a body is demanded when its server is trusted, at each hop; on the connection that was made for that (checklist 45, 61)"
+        "a body is demanded after its server is trusted, for each hop and on its connection (checklist 45, 61)"
     )
     func trustedFirst() async throws {
         let words = Collected<String>()
@@ -144,7 +146,7 @@ struct HookRows {
         }
     }
 
-    @Test("the same over HTTP/2; and who is refused is not asked for a body (checklist 45)")
+    @Test("over HTTP/2 a body is demanded after the trust decision, and not for a refused server (checklist 45)")
     func trustedFirstOverHTTP2() async throws {
         let authority = try TestCertificateAuthority(commonName: "Test root")
         try await withHTTP2TestServer(.init(try authority.issue())) { server in
@@ -170,7 +172,7 @@ struct HookRows {
         }
     }
 
-    @Test("an upload sends its body, and then gives its response as any load does (checklist 37)", arguments: 0..<3)
+    @Test("an upload sends its body, then provides its response as any load does (checklist 37)", arguments: 0..<3)
     func uploads(_ shape: Int) async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { request in .ok(.bytes(Array(request.body.reversed()))) }

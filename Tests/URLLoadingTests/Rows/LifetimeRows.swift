@@ -6,10 +6,11 @@ import URLLoadingWire
 
 @testable import URLLoading
 
-/// Who holds what, and for how long.
+/// Ownership and lifetimes.
 @Suite(.timeLimit(.minutes(4)))
 struct LifetimeRows {
-    @Test("a request that was answered half-way costs its connection (security 46)", arguments: [false, true])
+    @Test(
+        "a request answered before it was sent completely costs its connection (security 46)", arguments: [false, true])
     func halfSent(_ hasBody: Bool) async throws {
         let transport = ScriptedTransport([
             .take(10), .give("HTTP/1.1 413 Content Too Large\r\nContent-Length: 3\r\n\r\nbig"), .block,
@@ -26,7 +27,7 @@ struct LifetimeRows {
         }
     }
 
-    @Test("cancelling the task that iterates a body ends the load, though another task began it")
+    @Test("cancelling the task that iterates a body ends the load, even if another task began it")
     func cancelledReader() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/", faults: [.init(.responseBody(after: 2), .stall)]) { _ in .ok("0123456789") }
@@ -52,7 +53,7 @@ struct LifetimeRows {
     }
 
     @Test(
-        "limits beyond reason are limits all the same",
+        "excessive limits still work as limits",
         arguments: [
             Duration.seconds(-10_000_000_000), .zero, .nanoseconds(1), .seconds(Int64.min),
         ])
@@ -72,7 +73,7 @@ struct LifetimeRows {
         }
     }
 
-    @Test("no limit is too large", arguments: [Duration.seconds(Int64.max), .seconds(10_000_000_000)])
+    @Test("no limit is too large to be accepted", arguments: [Duration.seconds(Int64.max), .seconds(10_000_000_000)])
     func largeLimits(_ limit: Duration) async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("x") }
@@ -95,7 +96,7 @@ struct LifetimeRows {
         }
     }
 
-    @Test("a session that ended is not kept by its timers")
+    @Test("timers do not retain an ended session")
     func timersHoldNothing() async throws {
         weak var registry: LoadRegistry?
         weak var pool: ConnectionPool?

@@ -4,7 +4,7 @@ import URLLoadingTesting
 
 @testable import URLLoading
 
-/// Security 10: what a store of credentials has forgotten no session of it says any more.
+/// Security 10: sessions do not use credentials that were removed from their store.
 @Suite(.timeLimit(.minutes(4))) struct LogoutRows {
     private func with(_ use: (HTTPTestServer, Session, CredentialStore) async throws -> Void) async throws {
         let store = CredentialStore()
@@ -30,7 +30,7 @@ import URLLoadingTesting
 
     private func basic(_ user: String) -> String { "Basic " + Data("\(user):p".utf8).base64EncodedString() }
 
-    @Test("all of it", arguments: [true, false])
+    @Test("removing all credentials ends all logins", arguments: [true, false])
     func all(_ isAll: Bool) async throws {
         try await with { origin, session, store in
             let first = try await load(session, origin.url(), "ada")
@@ -49,7 +49,7 @@ import URLLoadingTesting
         }
     }
 
-    @Test("another user's stays")
+    @Test("removing a user keeps the logins of other users")
     func others() async throws {
         try await with { origin, session, store in
             _ = try await load(session, origin.url(), "ada")
@@ -64,7 +64,7 @@ import URLLoadingTesting
     enum Removed: Sendable, CaseIterable { case otherServer, otherRealm, otherUser, same, everyRealm, all }
 
     @Test(
-        "a load does not bring back a credential that is removed while it logs in, and keeps any other",
+        "a load does not restore a credential that is removed during its login, and stores any other",
         arguments: Removed.allCases)
     func meanwhile(_ removed: Removed) async throws {
         try await with { origin, session, store in
@@ -92,7 +92,7 @@ import URLLoadingTesting
         }
     }
 
-    @Test("after more removals than are counted one by one, all credentials count as removed")
+    @Test("after more removals than are tracked individually, all credentials count as removed")
     func many() throws {
         var removals = CredentialRemovals()
         func space(_ number: Int) -> ProtectionSpace {
@@ -107,7 +107,7 @@ import URLLoadingTesting
         #expect(removals.contains(login, since: before) && !removals.contains(login, since: removals.count))
     }
 
-    @Test("a session that is gone is not told")
+    @Test("a deallocated session is not notified")
     func gone() async throws {
         let store = CredentialStore()
         do {

@@ -7,7 +7,7 @@ import URLLoadingWire
 
 @testable import URLLoading
 
-/// NTLM: a proof opens a connection, for one user: checklist 66-69; security 12, 64.
+/// NTLM authenticates a connection, for one user: checklist 66-69; security 12, 64.
 @Suite(.timeLimit(.minutes(4))) struct NTLMRows {
     static let ada = Credential(user: "ada", password: "s3cret")
     static let bob = Credential(user: "bob", password: "pw")
@@ -19,7 +19,9 @@ import URLLoadingWire
         }
     }
 
-    @Test func `three legs on one connection, then unasked, and bodies go with the last alone`() async throws {
+    @Test func `three messages authenticate a connection, which is then reused; only the last carries a body`()
+        async throws
+    {
         let gate = NTLMGate()
         try await withGate(gate) { origin in
             let log = ChallengeLog()
@@ -31,14 +33,14 @@ import URLLoadingWire
                 Request(url: origin.url("/c"), method: .post, body: .data(Data("more!".utf8))), "ada 5")
             #expect(gate.seen == ["1 -", "2 negotiate", "2 authenticate ada", "2 -", "2 -"])
             #expect(log.withLock { $0.map(\.protectionSpace.method) } == [.ntlm])
-            // RFC 9110 §8.6: a message that announces no length announces none.
+            // RFC 9110 §8.6: a message without Content-Length announces none.
             #expect(origin.requests[1].headers[.contentLength] == "0" && origin.requests[1].method == .post)
             #expect(origin.requests.dropFirst(3).allSatisfy { $0.headers[.authorization] == nil })
             await expectEmpty(session)
         }
     }
 
-    @Test func `the session's decision goes first, the load's if there is none (checklist 66-69)`() async throws {
+    @Test func `the session's decision is called first, the load's if there is none (checklist 66-69)`() async throws {
         let gate = NTLMGate()
         try await withGate(gate) { origin in
             let (own, shared) = (ChallengeLog(), ChallengeLog())
@@ -55,7 +57,9 @@ import URLLoadingWire
         }
     }
 
-    @Test func `through a proxy that forwards, nobody has what another has opened (security 12, 13)`() async throws {
+    @Test func `through a forwarding proxy no load uses a connection authenticated for another (security 12, 13)`()
+        async throws
+    {
         let gate = NTLMGate()
         try await withHTTPTestServer { origin in
             for path in ["/*", "http://origin.test/*", "http://other.test/*"] { origin.route(path) { gate.answer($0) } }
@@ -69,13 +73,13 @@ import URLLoadingWire
                 let (_, response) = try await session.data(from: try url(text))
                 #expect(response.http?.status == .unauthorized, "\(text)")
             }
-            // No leg of it goes to a proxy that may send it over another's connection.
+            // No NTLM message goes to a proxy that may forward it over a shared connection.
             #expect(!gate.seen.contains { $0.contains("authenticate") })
             await expectEmpty(session)
         }
     }
 
-    @Test func `a connection is one user's, and nobody else's (security 12)`() async throws {
+    @Test func `a connection serves only the user for whom it was authenticated (security 12)`() async throws {
         let gate = NTLMGate()
         try await withGate(gate) { origin in
             let session = Session(.ephemeral)
@@ -88,7 +92,7 @@ import URLLoadingWire
             for _ in 0..<2 {
                 try await session.expect(ada, "ada 0")
                 try await session.expect(bob, "bob 0")
-                // Nobody: neither of theirs.
+                // A load without a user gets neither connection.
                 try await session.expect(origin.url(), "refused")
             }
             let opened = gate.state.withLock { $0.opened }
@@ -97,7 +101,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func `what a ticket opens is a route of its own (security 13)`() throws {
+    @Test func `connections authenticated with a ticket have a route of their own (security 13)`() throws {
         let origin = try Target("https://a.test/").origin
         let space = ProtectionSpace(host: "a.test", port: 443, scheme: "https", method: .negotiate)
         let routes = try (0..<2).map { _ in
@@ -110,7 +114,7 @@ import URLLoadingWire
         #expect(Set(routes + [Route(origin: origin)]).count == 3)
     }
 
-    @Test func `a wrong password is refused once for each that is given`() async throws {
+    @Test func `a wrong password is refused once for each credential supplied`() async throws {
         let gate = NTLMGate()
         try await withGate(gate) { origin in
             let log = ChallengeLog()
@@ -133,7 +137,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func `a server that forgets who has opened a connection is told again`() async throws {
+    @Test func `a server that forgets an authenticated connection is authenticated to again`() async throws {
         let gate = NTLMGate()
         try await withGate(gate) { origin in
             let log = ChallengeLog()
@@ -146,7 +150,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func `many at once, each connection opened by its own three legs`() async throws {
+    @Test func `each of many concurrent connections is authenticated with its own three messages`() async throws {
         let gate = NTLMGate()
         try await withGate(gate) { origin in
             let session = Session(.ephemeral, decisions: .challenged(ChallengeLog()) { _ in .use(Self.ada) })
@@ -159,7 +163,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func `what is no challenge ends the load, and says so (security 64)`() async throws {
+    @Test func `an invalid NTLM challenge ends the load, and the error says so (security 64)`() async throws {
         for words in [
             [], [1, 2, 3], NTLMNegotiate.bytes, Array(NTLMVectorTests.challenge.dropLast(4)),
             [UInt8](repeating: 0, count: 4000),
@@ -177,7 +181,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func `Digest goes before it, Basic after it (security 65)`() async throws {
+    @Test func `Digest is preferred to NTLM, NTLM to Basic (security 65)`() async throws {
         let gate = NTLMGate(others: ["Basic realm=\"b\"", "Digest realm=\"d\", nonce=\"n\", qop=\"auth\""])
         try await withGate(gate) { origin in
             let log = ChallengeLog()
@@ -193,7 +197,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func `over HTTP 2 it is asked for HTTP 1.1`() async throws {
+    @Test func `an NTLM challenge over HTTP 2 is answered over HTTP 1.1`() async throws {
         let gate = NTLMGate()
         try await withSecureOrigin(.init(names: ["localhost"]), name: "localhost") { origin, base in
             origin.route("/*") { gate.answer($0) }
@@ -207,8 +211,8 @@ import URLLoadingWire
         }
     }
 
-    /// As its client offers h2 or not, another server answers.
-    @Test func `a server that chose HTTP 2 is asked on a connection of HTTP 1.1`() async throws {
+    /// The server depends on whether the client offers h2.
+    @Test func `a server that chose HTTP 2 is authenticated to on an HTTP 1.1 connection`() async throws {
         let authority = try TestCertificateAuthority(commonName: "Test root")
         let identity = try authority.issue(.init(names: ["localhost"]))
         var tls = HTTPTestServer.TLS(certificatePEM: identity.certificatePEM, keyPEM: identity.keyPEM)
@@ -239,7 +243,7 @@ import URLLoadingWire
                     #expect(
                         String(decoding: body, as: UTF8.self) == "ada \(count)" && response.http?.version == .http11)
                 }
-                // The first alone was asked in HTTP/2, and what was opened serves the second.
+                // Only the first request used HTTP/2; the authenticated connection serves the second.
                 #expect(two.requests.count == 1 && one.requests.count == 3)
                 await expectEmpty(session)
                 token.stop(.cancelled)

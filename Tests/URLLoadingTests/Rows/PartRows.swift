@@ -30,7 +30,7 @@ struct PartRows {
         return texts
     }
 
-    @Test("parts come with their fields, a response each and their content, however the body is cut")
+    @Test("each part arrives with its fields, a response and its content, however the body is split")
     func parts() async throws {
         let length = Self.mixed.utf8.count
         try await withHTTPTestServer { origin in
@@ -60,12 +60,12 @@ struct PartRows {
                     }
                 }
             }
-            // The epilogue is read: each connection served the next.
+            // The epilogue is read, so each connection served the next request.
             #expect(origin.counts.accepted == 1)
         }
     }
 
-    @Test("byteranges, form-data, and a load that is held by its handle")
+    @Test("byteranges, form-data and a load with a handle deliver parts")
     func kinds() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/ranges") { _ in
@@ -101,7 +101,7 @@ struct PartRows {
         }
     }
 
-    @Test("a part that is not read to its end is skipped; what is left of it is gone")
+    @Test("a part that is not read to its end is skipped")
     func skipping() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in
@@ -118,7 +118,7 @@ struct PartRows {
                     _ = try #require(try await content.next())
                     let second = try #require(try await parts.next())
                     await expectFailure(.bodyUnavailable, .local) { try await content.next() }
-                    // One reader per part, one of the parts, none of the body.
+                    // there is one reader for each part, one for the parts, and none for the body
                     let size = try await second.body.collect(upTo: 1 << 20).count
                     #expect(size == 40_000 * 16)
                     await expectFailure(.bodyUnavailable) { try await second.body.collect(upTo: 1) }
@@ -135,7 +135,7 @@ struct PartRows {
         }
     }
 
-    @Test("a picture is there before the next one comes, and nothing else is read")
+    @Test("a part is delivered before the next one arrives, without reading ahead")
     func replacing() async throws {
         let peer = ScriptedPeer([
             .takeUntil("\r\n\r\n"),
@@ -151,7 +151,7 @@ struct PartRows {
                 var parts: ResponseBody.Parts.Iterator = try body.parts(of: response).makeAsyncIterator()
                 let first = try #require(try await parts.next())
                 var content: ResponseBody.Iterator = first.body.makeAsyncIterator()
-                // Who counts by the length need not wait for the delimiter.
+                // With a length, the end of a part is known without its delimiter.
                 let chunk = try await content.next()
                 #expect(chunk.map { Data($0) } == Data("JPG1".utf8) && first.response.expectedLength == 4)
                 peer.release()
@@ -161,14 +161,14 @@ struct PartRows {
                 while let part = try await parts.next() {
                     texts.append(String(decoding: try await part.body.collect(upTo: 10), as: UTF8.self))
                 }
-                // Ended by closing: forgiven. Any number of parts.
+                // A body ended by closing is accepted. The number of parts is not limited.
                 #expect(texts == ["JPG2", "hal"])
             }
         }
     }
 
     @Test(
-        "what is no multipart body, breaks off or costs too much is an error of its own",
+        "a body that is not multipart, truncated or over the limits is an error of its own",
         arguments: [
             ("text/plain; boundary=sep", "", .unacceptableContentType, nil),
             ("multipart/mixed", "", .malformedBoundary, nil),
@@ -208,7 +208,7 @@ struct PartRows {
                                 seen.append(String(decoding: try await part.body.collect(upTo: 1000), as: UTF8.self))
                             }
                         } catch {
-                            // Once broken, always.
+                            // An error is permanent.
                             await expectFailure(reason) { _ = try await parts.next() }
                             throw error
                         }

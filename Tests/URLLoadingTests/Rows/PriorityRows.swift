@@ -3,7 +3,7 @@ import Testing
 import URLLoading
 import URLLoadingTesting
 
-/// Issue 4.7: the priority of a load orders the wait for connections.
+/// Issue 4.7: the priority of a load determines the order of waiters for connections.
 @Suite(.timeLimit(.minutes(4)))
 struct PriorityRows {
     enum Kind: CaseIterable { case verb, task, handler }
@@ -15,7 +15,8 @@ struct PriorityRows {
         }
     }
 
-    @Test("loads wait by the priority of their task, equals in the order in which they came", arguments: Kind.allCases)
+    @Test(
+        "loads wait by the priority of their task, and in order of arrival within a priority", arguments: Kind.allCases)
     func order(_ kind: Kind) async throws {
         try await withHTTPTestServer { origin in
             let latch = Latch()
@@ -31,7 +32,7 @@ struct PriorityRows {
             var loads: [Task<Void, any Error>] = []
             for (index, priority) in priorities.enumerated() {
                 let url = origin.url("/\(index)")
-                // The first has the only connection.
+                // The first load has the only connection.
                 loads.append(
                     Task(priority: kind == .task ? .background : priority) {
                         guard kind == .task else {

@@ -6,13 +6,13 @@ import URLLoadingWire
 
 @testable import URLLoading
 
-/// A protection space is a server's root and a realm (RFC 9110 §11.5): what one of them accepts or refuses says nothing of
-/// another. Checklist 71, 73; security 65.
+/// A protection space is a server's root and a realm (RFC 9110 §11.5): acceptance or refusal in one space does not
+/// affect another. Checklist 71, 73; security 65.
 @Suite(.timeLimit(.minutes(4))) struct ProtectionSpaceRows {
     private static let ada = Credential(user: "ada", password: "s3cret")
     private static let digest = Gate.Kind.digest("SHA-256", qop: "auth")
 
-    /// An origin with one gate below each path.
+    /// An origin with a separate realm below each path.
     private func with(_ gates: [(String, Gate)], _ use: (HTTPTestServer) async throws -> Void) async throws {
         try await withHTTPTestServer { origin in
             for (path, gate) in gates { origin.route(path) { gate.answer($0) } }
@@ -21,7 +21,7 @@ import URLLoadingWire
         for (_, gate) in gates { #expect(gate.faults == []) }
     }
 
-    /// Sessions that know the user from a store, from the URL, and from a decision.
+    /// Sessions with a user from a store, from the URL, and from a decision.
     private func each(_ origin: HTTPTestServer, _ use: (Session, String, _ isAsked: Bool) async throws -> Void)
         async throws
     {
@@ -38,7 +38,7 @@ import URLLoadingWire
         }
     }
 
-    @Test("below a path that Basic opened, Digest is answered with the same user")
+    @Test("below a path with Basic, a Digest challenge is answered with the same user")
     func digestBelowBasic() async throws {
         let basic = Gate([.basic])
         let digest = Gate([Self.digest], realm: "inner")
@@ -46,7 +46,7 @@ import URLLoadingWire
             try await each(origin) { session, base, _ in
                 try await session.expect(try url(base + "/x/a"), "in")
                 try await session.expect(try url(base + "/x/y/b"), "in")
-                // Neither space was forgotten for the other, and each is said unasked where it belongs.
+                // Both spaces are remembered, and each is used preemptively on its own paths.
                 let count = basic.seen.count + digest.seen.count
                 try await session.expect(try url(base + "/x/a"), "in")
                 try await session.expect(try url(base + "/x/y/c"), "in")
@@ -55,7 +55,7 @@ import URLLoadingWire
         }
     }
 
-    @Test("another realm of Digest is answered with the same user")
+    @Test("another realm with Digest is answered with the same user")
     func otherRealm() async throws {
         let one = Gate([Self.digest], realm: "one")
         let two = Gate([Self.digest], realm: "two")
@@ -68,7 +68,7 @@ import URLLoadingWire
         }
     }
 
-    @Test("Digest in one realm forbids no Basic in another, and forbids it in its own")
+    @Test("Digest in one realm does not forbid Basic in another, but does in its own")
     func perRealm() async throws {
         let strong = Gate([Self.digest], realm: "a")
         let weak = Gate([.basic], realm: "b")
@@ -101,7 +101,7 @@ import URLLoadingWire
         }
     }
 
-    @Test("a decision counts the failures of its own protection space alone")
+    @Test("a decision counts the failures of its own protection space")
     func failures() async throws {
         let basic = Gate([.basic])
         let digest = Gate([Self.digest], realm: "inner")
@@ -120,7 +120,7 @@ import URLLoadingWire
         }
     }
 
-    @Test("a proxy's spaces are told apart in the same way")
+    @Test("the protection spaces of a proxy are kept apart as well")
     func proxies() async throws {
         try await withHTTPTestServer { proxy in
             let gate = Gate([Self.digest], realm: "second", user: "u", password: "pw", field: .proxyAuthorization)
@@ -135,7 +135,7 @@ import URLLoadingWire
             let log = ChallengeLog()
             let session = Session(
                 ProxyRows.client(.fixed([address])).0, decisions: .challenged(log) { _ in .performDefaultHandling })
-            // Basic goes unasked, is refused, and the same password answers Digest.
+            // Basic is sent preemptively and refused; the same password then answers Digest.
             try await session.expect(try url("http://origin.test/a"), "in")
             #expect(gate.seen.first?.hasPrefix("Basic") == true && gate.seen.last?.hasPrefix("Digest") == true)
             await expectEmpty(session)

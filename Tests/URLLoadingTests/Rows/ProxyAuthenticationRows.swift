@@ -7,9 +7,9 @@ import URLLoadingWire
 
 @testable import URLLoading
 
-/// Proxies that ask: checklist 88; security 5, 7, 17.
+/// Proxies with authentication: checklist 88; security 5, 7, 17.
 @Suite(.timeLimit(.minutes(4))) struct ProxyAuthenticationRows {
-    @Test func `requests and tunnels: asked once, then unasked`() async throws {
+    @Test func `requests and tunnels answer the first challenge, then authenticate preemptively`() async throws {
         try await withSecureOrigin(.init(names: ["origin.test"]), name: "origin.test") { secure, base in
             try await withHTTPTestServer { plain in
                 for origin in [plain, secure] { origin.route("/*") { _ in .ok("here") } }
@@ -27,7 +27,7 @@ import URLLoadingWire
                         let target =
                             isSecure ? "https://origin.test:\(secure.port)/" : "http://plain.test:\(plain.port)/"
                         for _ in 0..<2 { try await session.expect(try url(target), "here") }
-                        // The origin's certificate is asked about as well.
+                        // The decision is also called about the origin's certificate.
                         #expect(
                             log.withLock { $0.filter { $0.protectionSpace.isProxy }.map(\.previousFailureCount) } == [
                                 0, 1,
@@ -36,7 +36,7 @@ import URLLoadingWire
                         #expect(
                             space.isProxy && space.realm == "test" && space.method == .basic
                                 && space.port == Int(proxy.port))
-                        // Security 5: nothing of it reaches an origin.
+                        // Security 5: no proxy credential reaches an origin.
                         for request in plain.requests + secure.requests {
                             #expect(
                                 request.headers[.proxyAuthorization] == nil && request.headers[.authorization] == nil)
@@ -48,7 +48,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func `a new proxy gets nothing of the old one's (security 7, 17)`() async throws {
+    @Test func `another proxy gets no credentials of the previous one (security 7, 17)`() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("here") }
             try await withTestProxy(.init(.http, user: "u", password: "pw")) { first in
@@ -72,7 +72,9 @@ import URLLoadingWire
         }
     }
 
-    @Test func `a proxy that keeps the connection is asked again there, one that does not on another`() async throws {
+    @Test func `a challenge is answered on the same connection if the proxy keeps it open, otherwise on another`()
+        async throws
+    {
         try await withSecureOrigin(.init(names: ["origin.test"]), name: "origin.test") { origin, base in
             origin.route("/") { _ in .ok("here") }
             for (fault, connections) in [(nil, 1), (.closeAfterRefusal, 3)] as [(TestProxy.Fault?, Int)] {
@@ -107,7 +109,7 @@ import URLLoadingWire
     }
 
     @Test(
-        "user and password of a proxy's address wait for its question where that is wanted", arguments: [false, true])
+        "user and password of a proxy's URL wait for its challenge if configured so", arguments: [false, true])
     func waiting(isSecure: Bool) async throws {
         try await withSecureOrigin(.init(names: ["origin.test"]), name: "origin.test") { secure, base in
             try await withHTTPTestServer { plain in
@@ -125,7 +127,7 @@ import URLLoadingWire
                         try await session.expect(request, text)
                     }
                     let said = proxy.requests.map { $0.headers[.proxyAuthorization] != nil }
-                    // A tunnel stays open; a request to a proxy that forwards says it once more.
+                    // A tunnel stays open; a request to a forwarding proxy carries the credentials again.
                     #expect(said == (isSecure ? [false, true] : [false, true, true]))
                     for request in plain.requests + secure.requests {
                         #expect(request.headers[.proxyAuthorization] == nil)
@@ -136,7 +138,7 @@ import URLLoadingWire
         }
     }
 
-    @Test("a proxy that offers Digest never sees the password where it may wait")
+    @Test("a proxy that offers Digest never sees the password if it waits for the challenge")
     func waitingForDigest() async throws {
         try await withHTTPTestServer { proxy in
             let gate = Gate(
@@ -159,8 +161,8 @@ import URLLoadingWire
         }
     }
 
-    /// What is kept for another try is closed where there is none.
-    @Test func `a refused tunnel is left by nobody`() async throws {
+    /// A connection kept for a retry is closed if there is no retry.
+    @Test func `a refused tunnel does not leak`() async throws {
         try await withTestProxy(.init(.http, user: "u", password: "pw")) { proxy in
             let session = Session(ProxyRows.client(.fixed([try proxy.address()])).0)
             for decision in [ChallengeDecision.cancel, .rejectProtectionSpace] {
@@ -187,7 +189,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func `a decision may cancel, or leave it`() async throws {
+    @Test func `a decision may cancel the challenge, or reject it`() async throws {
         try await withTestProxy(.init(.http, user: "u", password: "pw")) { proxy in
             let session = Session(ProxyRows.client(.fixed([try proxy.address()])).0)
             for target in ["http://origin.test/", "https://origin.test/"] {
@@ -205,8 +207,8 @@ import URLLoadingWire
         }
     }
 
-    /// An origin that plays the proxy: Digest, with what the proxy's own address says.
-    @Test func `a proxy with Digest gets what its address says`() async throws {
+    /// An origin in the role of a proxy: Digest, with the credentials of the proxy's URL.
+    @Test func `a proxy with Digest gets the credentials of its URL`() async throws {
         try await withHTTPTestServer { proxy in
             let gate = Gate(
                 [.digest("MD5", qop: "auth"), .basic], user: "u", password: "pw", field: .proxyAuthorization)
@@ -222,7 +224,7 @@ import URLLoadingWire
             let address = try Proxy("http://u:wrong@127.0.0.1:\(proxy.port)")
             let right = try Proxy("http://u:pw@127.0.0.1:\(proxy.port)")
             let digestOnly = Session(ProxyRows.client(.fixed([right])).0)
-            // Basic is sent unasked, as it always was, and is right.
+            // Basic is sent preemptively, and accepted.
             try await digestOnly.expect(try url("http://origin.test/a"), "in")
             let wrong = Session(ProxyRows.client(.fixed([address])).0)
             let log = ChallengeLog()
@@ -239,7 +241,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func `a 407 of an origin is a response, whoever decides`() async throws {
+    @Test func `a 407 from an origin is a response, whatever decisions exist`() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in
                 .status(
@@ -255,8 +257,8 @@ import URLLoadingWire
         }
     }
 
-    /// What a decision said for one user of a proxy is his: another's requests go there as the other, or not at all.
-    @Test func `what was found for one user of a proxy is not said for another (security 17)`() async throws {
+    /// A credential from a decision belongs to one user of a proxy; another user's requests do not use it.
+    @Test func `a credential found for one user of a proxy is not sent for another (security 17)`() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("here") }
             try await withTestProxy(.init(.http, user: "carol", password: "pw")) { proxy in
@@ -281,8 +283,8 @@ import URLLoadingWire
         }
     }
 
-    /// The load went another way in the end: what was to be said to a proxy was never accepted there.
-    @Test func `a login is remembered where it was accepted alone`() async throws {
+    /// The load took another route in the end, so the proxy never accepted the credential.
+    @Test func `a login is remembered only where it was accepted`() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("here") }
             try await withTestProxy { spare in
@@ -305,8 +307,8 @@ import URLLoadingWire
         }
     }
 
-    /// Who allows Digest alone wants no password in the clear: not to a proxy either.
-    @Test func `a proxy's password is said in the ways that are allowed, and in no other`() async throws {
+    /// A session that allows Digest only must not send a password in the clear to a proxy, either.
+    @Test func `a proxy's password is sent with allowed schemes only`() async throws {
         try await withSecureOrigin(.init(names: ["origin.test"]), name: "origin.test") { origin, base in
             origin.route("/") { _ in .ok("here") }
             try await withTestProxy(.init(.http, user: "u", password: "pw")) { proxy in

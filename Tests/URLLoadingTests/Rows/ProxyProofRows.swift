@@ -7,7 +7,7 @@ import URLLoadingWire
 
 @testable import URLLoading
 
-/// Proxies whose connections are opened by a proof: checklist 66, 67, 88; security 5, 7, 12, 13, 17, 66.
+/// Proxies with connection-level authentication: checklist 66, 67, 88; security 5, 7, 12, 13, 17, 66.
 @Suite(.timeLimit(.minutes(4))) struct ProxyProofRows {
     static let ada = Credential(user: "ada", password: "s3cret")
 
@@ -23,7 +23,7 @@ import URLLoadingWire
         .challenged(log) { $0.protectionSpace.isProxy ? answer($0) : .performDefaultHandling }
     }
 
-    @Test func `a tunnel: three messages on one connection, then unasked`() async throws {
+    @Test func `a tunnel takes three messages on one connection, and is then reused`() async throws {
         try await withSecureOrigin(.init(names: ["origin.test", "other.test"]), name: "origin.test") { origin, base in
             origin.route("/*") { _ in .ok("here") }
             for isSecure in [false, true] {
@@ -38,7 +38,7 @@ import URLLoadingWire
                     let log = ChallengeLog()
                     let session = Session(configuration, decisions: Self.answering(log) { _ in .use(Self.ada) })
                     for _ in 0..<2 { try await session.expect(origin.url(), "here") }
-                    // The same connection from the first question on.
+                    // The same connection from the first challenge on.
                     #expect(gate.seen == ["1 -", "1 negotiate", "1 authenticate ada"])
                     #expect(
                         proxy.requests.allSatisfy {
@@ -48,7 +48,7 @@ import URLLoadingWire
                     #expect(gate.seen.suffix(2) == ["2 negotiate", "2 authenticate ada"] && proxy.connections == 2)
                     let spaces = log.withLock { $0.filter { $0.protectionSpace.isProxy }.map(\.protectionSpace) }
                     #expect(spaces.count == 1 && spaces.first?.method == .ntlm && spaces.first?.port == Int(proxy.port))
-                    // Security 5: nothing of it reaches an origin.
+                    // Security 5: no proxy credential reaches an origin.
                     for request in origin.requests {
                         #expect(request.headers[.proxyAuthorization] == nil && request.headers[.authorization] == nil)
                     }
@@ -58,7 +58,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func `a tunnel refused to whom it was proved by is not kept`() async throws {
+    @Test func `an authenticated proxy connection whose tunnel was refused is not kept`() async throws {
         try await withSecureOrigin(.init(names: ["origin.test"]), name: "origin.test") { origin, base in
             origin.route("/*") { _ in .ok("here") }
             let gate = NTLMGate()
@@ -91,7 +91,9 @@ import URLLoadingWire
         }
     }
 
-    @Test func `requests: bodies go with the last message, and the connection carries every origin's`() async throws {
+    @Test func `bodies are sent with the last message, and the connection carries requests to every origin`()
+        async throws
+    {
         try await withHTTPTestServer { origin in
             origin.route("/*") { .ok("\($0.bodyCount)") }
             let gate = NTLMGate()
@@ -106,16 +108,16 @@ import URLLoadingWire
                 try await session.expect(Request(url: one, method: .post, body: .data(Data("text".utf8))), "4")
                 try await session.expect(two, "0")
                 try await session.expect(Request(url: one, method: .put, body: .data(Data("more!".utf8))), "5")
-                // The first was told off with its body: a connection of its own follows.
+                // The first connection was refused together with its body, so another one follows.
                 let seen = gate.seen.map { $0.dropFirst(2) }
                 #expect(
                     seen == ["-", "negotiate", "authenticate ada", "-", "-"]
                         && Set(gate.state.withLock { $0.opened.values }) == ["ada"])
-                // Security 5: what is for the proxy it keeps; once for each message of the proof, and never an origin's.
+                // Security 5: the proxy consumes its credentials, once for each message, and no origin sees them.
                 #expect(
                     origin.requests.count == 3 && proxy.requests.count { $0.headers[.proxyAuthorization] != nil } == 2)
                 #expect(log.withLock { $0.count } == 1)
-                // It forgets.
+                // The proxy forgets the authentication.
                 gate.forget()
                 try await session.expect(Request(url: one, method: .put, body: .data(Data("text".utf8))), "4")
                 #expect(log.withLock { $0.count } == 1)
@@ -124,7 +126,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func `what one has opened is nobody else's (security 12, 17)`() async throws {
+    @Test func `an authenticated proxy connection serves its user only (security 12, 17)`() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/*") { _ in .ok("here") }
             let gate = NTLMGate()
@@ -132,7 +134,7 @@ import URLLoadingWire
                 let session = Session(ProxyRows.client(.fixed([try proxy.address()])).0)
                 let target = try url("http://one.test:\(origin.port)/")
                 for user in ["ada", "bob", "ada", "bob"] {
-                    // For one load alone.
+                    // For one load only.
                     let credential = Credential(user: user, password: gate.passwords[user] ?? "", persistence: .none)
                     let before = proxy.requests.count
                     _ = try await session.data(
@@ -150,7 +152,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func `the user and password of a proxy's address are said in NTLM too`() async throws {
+    @Test func `the user and password of a proxy's URL answer NTLM, too`() async throws {
         try await withSecureOrigin(.init(names: ["origin.test"]), name: "origin.test") { origin, base in
             origin.route("/*") { _ in .ok("here") }
             let gate = NTLMGate()
@@ -165,7 +167,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func `two proxies that ask, one behind the other, each for one load`() async throws {
+    @Test func `two chained proxies with challenges are answered, each for one load`() async throws {
         try await withSecureOrigin(.init(names: ["origin.test"]), name: "origin.test") { origin, base in
             origin.route("/*") { _ in .ok("here") }
             let gate = NTLMGate()
@@ -192,7 +194,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func `a credential for one load is asked for once by each who asks`() async throws {
+    @Test func `a credential for one load is requested once by each challenger`() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/*") { request in
                 request.headers[.authorization] == nil
@@ -220,8 +222,9 @@ import URLLoadingWire
         }
     }
 
-    /// RFC 4559 §6: with a proxy that says so, what a proof opens stays its own.
-    @Test func `an origin's NTLM through a proxy that keeps its clients apart (security 12, 13)`() async throws {
+    /// RFC 4559 §6: a proxy may announce that it keeps authenticated connections separate.
+    @Test func `an origin's NTLM works through a proxy that keeps its clients separate (security 12, 13)`() async throws
+    {
         let gate = NTLMGate()
         try await withHTTPTestServer { origin in
             for path in ["http://origin.test/*", "http://other.test/*"] {
@@ -250,7 +253,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func `what was proved to the origin itself is not said through a proxy that shares (security 12)`()
+    @Test func `NTLM is not used with an origin through a proxy that shares connections (security 12)`()
         async throws
     {
         let gate = NTLMGate()
@@ -265,7 +268,7 @@ import URLLoadingWire
             ways.withLock { $0 = [[proxy]] }
             try await session.expect(origin.url(), "refused")
             #expect(gate.seen.last?.hasSuffix(" -") == true)
-            // What was not said was not refused.
+            // A credential that was not sent was not refused.
             ways.withLock { $0 = [.direct] }
             try await session.expect(origin.url(), "ada 0")
             #expect(log.withLock { $0.map(\.previousFailureCount) } == [0])
@@ -273,7 +276,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func `what is no challenge ends the load, and closes the tunnel (security 64)`() async throws {
+    @Test func `an invalid proxy challenge ends the load and closes the tunnel (security 64)`() async throws {
         for words in [[1, 2, 3], NTLMNegotiate.bytes, [UInt8](repeating: 0, count: 4000)] as [[UInt8]] {
             let gate = NTLMGate(words: words)
             try await withTestProxy(setup(gate)) { proxy in
@@ -291,7 +294,7 @@ import URLLoadingWire
 
     // MARK: Digest
 
-    /// A proxy that says what it knows of the password, right or wrong.
+    /// A proxy that returns Authentication-Info, correct or wrong.
     private func digest(_ qop: String, knows password: String) -> TestProxy.Configuration {
         var configuration = TestProxy.Configuration(.http)
         configuration.authorize = { asked in
@@ -311,7 +314,7 @@ import URLLoadingWire
         return configuration
     }
 
-    @Test func `a proxy that proves itself with Digest, or fails to (security 66)`() async throws {
+    @Test func `a proxy's Authentication-Info in Digest is verified (security 66)`() async throws {
         try await withSecureOrigin(.init(names: ["origin.test"]), name: "origin.test") { secure, base in
             try await withHTTPTestServer { plain in
                 for origin in [plain, secure] { origin.route("/*") { _ in .ok("here") } }
@@ -339,8 +342,8 @@ import URLLoadingWire
         }
     }
 
-    /// What a proof for one load alone has opened ends with the load, whatever is spoken through it.
-    @Test func `a tunnel of HTTP/2 for one load is closed with it (security 12)`() async throws {
+    /// A connection authenticated for one load ends with that load, whatever protocol runs through it.
+    @Test func `an HTTP 2 tunnel authenticated for one load is closed with it (security 12)`() async throws {
         let authority = try TestCertificateAuthority(commonName: "Test root")
         let identity = try authority.issue(.init(names: ["origin.test"]))
         var tls = HTTPTestServer.TLS(certificatePEM: identity.certificatePEM, keyPEM: identity.keyPEM)
@@ -367,7 +370,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func `and so is one of HTTP 1 (security 12)`() async throws {
+    @Test func `an HTTP 1.1 tunnel authenticated for one load is closed with it (security 12)`() async throws {
         try await withSecureOrigin(.init(names: ["origin.test"]), name: "origin.test") { origin, base in
             origin.route("/") { _ in .ok("here") }
             let gate = NTLMGate()
@@ -388,7 +391,7 @@ import URLLoadingWire
 
     // MARK: Streams
 
-    /// What an origin answers to words written by hand.
+    /// Returns an origin's answer to a request written by hand.
     private func talk(_ session: Session, _ port: UInt16, secure: Bool = false) async throws -> String {
         let task = session.streamTask(host: "origin.test", port: Int(port), secure: secure)
         task.resume()
@@ -399,7 +402,8 @@ import URLLoadingWire
         return String(decoding: answer.suffix(4), as: UTF8.self)
     }
 
-    @Test(arguments: ["Basic", "Digest", "NTLM"]) func `a stream's proxies ask the session's decision, and remember`(
+    @Test(arguments: ["Basic", "Digest", "NTLM"])
+    func `a stream's proxies call the session's decision, and their logins are remembered`(
         _ scheme: String
     ) async throws {
         try await withSecureOrigin(.init(names: ["origin.test"]), name: "origin.test") { secure, base in
@@ -422,7 +426,7 @@ import URLLoadingWire
                     #expect(
                         log.withLock { $0.filter { $0.protectionSpace.isProxy }.map(\.protectionSpace.method.name) }
                             == [scheme])
-                    // The first question's connection goes on.
+                    // The connection of the first challenge continues.
                     #expect(proxy.connections == 3)
                     await expectEmpty(session)
                     try await proxy.untilEmpty()
@@ -431,7 +435,8 @@ import URLLoadingWire
         }
     }
 
-    @Test func `a stream without a decision, with one that cancels, and with one that never answers`() async throws {
+    @Test func `a stream ends without a decision, with one that cancels, and with one that never answers`() async throws
+    {
         let gate = NTLMGate()
         try await withTestProxy(setup(gate)) { proxy in
             let (configuration, _) = ProxyRows.client(.fixed([try proxy.address()]))

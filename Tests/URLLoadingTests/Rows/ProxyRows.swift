@@ -9,7 +9,7 @@ import URLLoadingWire
 
 /// Loads through proxies: what each party gets to see, and how ways fail.
 @Suite struct ProxyRows {
-    /// Names are looked up by nobody here: the resolver of these sessions remembers, and leads nowhere.
+    /// No name is resolved: the resolver of these sessions records names, and returns no address.
     static func client(_ policy: ProxyPolicy, _ base: Configuration = .ephemeral) -> (Configuration, RecordingResolver)
     {
         let resolver = RecordingResolver(.failure(IOFailure(.hostNotFound("looked up here"), .resolve)))
@@ -237,7 +237,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func `a proxy must prove who it is`() async throws {
+    @Test func `a proxy's certificate is verified`() async throws {
         let authority = try TestCertificateAuthority(commonName: "Test root")
         let identity = try authority.issue(.init(names: ["other.test"]))
         try await withTestProxy(.init(.http, tls: .init(identity))) { proxy in
@@ -249,7 +249,7 @@ import URLLoadingWire
                 }
                 #expect(error?.proxyFailure?.proxy.kind == .https)
             }
-            // Nor does it lead on: whoever stands in its place would have the way he likes.
+            // The tunnel is not used, either: an attacker in place of the proxy could choose the route.
             let (first, base) = (try proxy.address(), configuration)
             try await withTestProxy { other in
                 let second = try other.address()
@@ -267,8 +267,8 @@ import URLLoadingWire
         }
     }
 
-    /// What fails behind the proxies is the origin's.
-    @Test func `the origin must prove who it is, tunnel or not`() async throws {
+    /// A failure behind the proxies belongs to the origin.
+    @Test func `the origin's certificate is verified, also through a tunnel`() async throws {
         try await withSecureOrigin(.init(names: ["localhost"])) { origin, base in
             try await withTestProxy(.init(.socks)) { proxy in
                 let (configuration, _) = Self.client(.fixed([try proxy.address()]), base)
@@ -308,7 +308,7 @@ import URLLoadingWire
         }
     }
 
-    @Test(arguments: ["socks5", "socks4"]) func `SOCKS with names that are looked up here`(scheme: String) async throws
+    @Test(arguments: ["socks5", "socks4"]) func `SOCKS with names that this side resolves`(scheme: String) async throws
     {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("here") }
@@ -444,7 +444,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func `the policy on addresses is asked about the proxy's`() async throws {
+    @Test func `the address policy applies to the proxy's addresses`() async throws {
         try await withTestProxy { proxy in
             var (configuration, _) = Self.client(.fixed([try proxy.address()]))
             configuration.addressPolicy = .publicOnly
@@ -459,7 +459,7 @@ import URLLoadingWire
 
     // MARK: The pool
 
-    @Test func `ways and credentials do not mix (security 17)`() async throws {
+    @Test func `routes and credentials do not mix (security 17)`() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("here") }
             try await withTestProxy { one in
@@ -515,7 +515,7 @@ import URLLoadingWire
 
     // MARK: Choosing
 
-    @Test func `another way is tried when a proxy cannot be reached, and a direct one only if it is named`()
+    @Test func `another route is tried when a proxy cannot be reached, and a direct one only if it is listed`()
         async throws
     {
         let dead = try Proxy(.http, host: "127.0.0.1", port: try closedPort())
@@ -541,7 +541,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func `a choice that is none`() async throws {
+    @Test func `an invalid proxy choice fails the load`() async throws {
         struct Unknown: Error {}
         await expectFailure(.badDecision, .local, .preparing) {
             try await Session(Self.client(.custom { _ in [] }).0).data(from: try url("http://a.test/"))
@@ -552,7 +552,9 @@ import URLLoadingWire
         #expect(error?.underlying is Unknown)
     }
 
-    @Test(arguments: Ending.withoutIdle) func `a choice that takes too long`(ending: Ending) async throws {
+    @Test(arguments: Ending.withoutIdle) func `a proxy choice that takes too long ends with the load`(ending: Ending)
+        async throws
+    {
         let (isAsked, latch) = (Flag(), Latch())
         let session = Session(
             Self.client(
@@ -673,7 +675,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func `a stream goes through every kind, and keeps what comes with the yes`() async throws {
+    @Test func `a stream uses every kind of proxy, and keeps bytes received with the tunnel's response`() async throws {
         for (kind, proxies) in [(TestProxy.Configuration.Kind.http, [Proxy.Kind.http]), (.socks, [.socks5, .socks4a])] {
             try await withTestProxy(.init(kind, fault: .extraBytes(Array("220 hello\r\n".utf8)))) { proxy in
                 for kind in proxies {

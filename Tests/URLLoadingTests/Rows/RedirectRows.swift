@@ -191,7 +191,7 @@ struct RedirectRows {
         }
     }
 
-    @Test("a status of the 3xx class that leads nowhere is the result", arguments: [300, 304, 305, 306, 302])
+    @Test("a 3xx status without a redirect is the result", arguments: [300, 304, 305, 306, 302])
     func notARedirect(_ code: Int) async throws {
         let status = try #require(Status(code))
         try await withHTTPTestServer { origin in

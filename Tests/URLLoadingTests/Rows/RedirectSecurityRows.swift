@@ -58,7 +58,7 @@ struct RedirectSecurityRows {
     }
 
     @Test(
-        "what was dropped at one hop stays dropped at the next, also on the way back (security 2)",
+        "a field dropped at one hop stays dropped at later hops, also back at the first origin (security 2)",
         arguments: [false, true])
     func laterHops(_ areConfigured: Bool) async throws {
         try await withHTTPTestServer { second in
@@ -174,7 +174,7 @@ struct RedirectSecurityRows {
     }
 
     @Test(
-        "a Location that is no URL, or that two readers read differently, is refused (security 57)",
+        "an invalid or ambiguous Location is refused (security 57)",
         arguments: [
             "http://a\\@127.0.0.1/", "http://[::1", "http://a b/", "http:///x", "http://127.0.0.1:99999/",
             "http://a%00b/", "//", "http://127.0.0.1:x/",

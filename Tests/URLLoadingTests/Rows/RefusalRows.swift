@@ -127,13 +127,13 @@ struct RefusalRows {
         try await check(refusal)
     }
 
-    @Test("framing that two readers read differently is refused (security 45)", arguments: brokenFraming)
+    @Test("ambiguous framing is refused (security 45)", arguments: brokenFraming)
     func framing(_ refusal: Refusal) async throws { try await check(refusal) }
 
-    @Test("what a peer can make us hold is bounded (security 47)", arguments: overLimits)
+    @Test("the memory that a peer can occupy is limited (security 47)", arguments: overLimits)
     func limit(_ refusal: Refusal) async throws { try await check(refusal) }
 
-    @Test("the bounds are the session's to set (security 47)")
+    @Test("the session sets the limits (security 47)")
     func ownLimits() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/head") { _ in .ok("", headers: ["A": String(repeating: "x", count: 300)]) }
@@ -160,7 +160,7 @@ struct RefusalRows {
         }
     }
 
-    @Test("what is odd but harmless is accepted")
+    @Test("unusual but harmless responses are accepted")
     func accepted() async throws {
         try await withHTTPTestServer { origin in
             let answers = [

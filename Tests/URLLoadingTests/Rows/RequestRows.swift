@@ -221,7 +221,7 @@ struct RequestRows {
         }
     }
 
-    @Test("what fails on this side or on the way is an error (checklist 159)")
+    @Test("a local or network failure is an error (checklist 159)")
     func failures() async throws {
         var configuration = Configuration.ephemeral
         configuration.resolver = RecordingResolver(.failure(IOFailure(.hostNotFound("nowhere.example"), .resolve)))
@@ -265,7 +265,7 @@ struct RequestRows {
     }
 
     @Test(
-        "a server's error is a response (checklist 160)",
+        "an error status is a response (checklist 160)",
         arguments: [400, 401, 403, 404, 407, 410, 429, 500, 503, 599, 999])
     func serverErrors(_ code: Int) async throws {
         let status = try #require(Status(code))

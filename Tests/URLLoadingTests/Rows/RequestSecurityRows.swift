@@ -126,7 +126,7 @@ struct RequestSecurityRows {
     /// What `URL` refuses to be never gets to us; what it lets pass is refused, or was repaired to
     /// something that all read as the host that is meant.
     @Test(
-        "a URL that two readers read differently is refused, and nobody is asked (security 57, 11)", arguments: badURLs)
+        "an ambiguous URL is refused without any request (security 57, 11)", arguments: badURLs)
     func ambiguous(_ text: String) async throws {
         guard let url = URL(string: text) else { return }
         let dialled = Lock<[String]>([])

@@ -54,7 +54,7 @@ struct ResumableUploadRows {
         #expect(offset == Int64(content.count), sourceLocation: sourceLocation)
     }
 
-    @Test("a server that takes nothing, politely, is not asked for ever")
+    @Test("a server that accepts no bytes is not retried forever")
     func nothingTaken() async throws {
         try await withHTTPTestServer { origin in
             let location = origin.url("/up/1").absoluteString
@@ -130,7 +130,7 @@ struct ResumableUploadRows {
     // MARK: Cut
 
     @Test(
-        "cut at many points it goes on there, and no byte is taken twice",
+        "an upload interrupted at many points resumes there, and no byte is stored twice",
         arguments: [
             ResumableUploadServer.Fault.Point.announced, .received(1), .received(4095), .received(65_536),
             .received(199_999), .received(200_000),
@@ -162,7 +162,7 @@ struct ResumableUploadRows {
         }
     }
 
-    @Test("cut again and again it gets through as long as it gets further")
+    @Test("an upload interrupted repeatedly completes as long as it makes progress")
     func cutAgain() async throws {
         let content = Self.content(300_000)
         let file = try TemporaryFile(content)

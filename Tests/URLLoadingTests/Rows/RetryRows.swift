@@ -59,7 +59,7 @@ struct RetryRows {
         }
     }
 
-    @Test("a status that may pass, until it has passed")
+    @Test("a transient status is retried until it has passed")
     func statuses() async throws {
         try await withHTTPTestServer { origin in
             Self.serve(origin, [.serviceUnavailable, .tooManyRequests, .ok])
@@ -204,7 +204,7 @@ struct RetryRows {
         }
     }
 
-    @Test("what fails after the response is the caller's")
+    @Test("a failure after the response is delivered to the caller")
     func body() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/", faults: [.init(.responseBody(after: 3), .close)]) { _ in .ok("hello") }
@@ -324,7 +324,7 @@ struct RetryRows {
         }
     }
 
-    @Test("a status is the server's: no network ends that wait; nor any other where nobody wants it, or may listen")
+    @Test("a network change does not end the wait after a status, nor any wait without permission to observe")
     func noPathChange() async throws {
         try await withHTTPTestServer { origin in
             Self.serve(origin, [.serviceUnavailable, .ok])

@@ -141,7 +141,9 @@ struct ReuseRows {
         }
     }
 
-    @Test("any other request is not", arguments: [Method.post, .patch, "LOCK"])
+    @Test(
+        "a request that is not idempotent is not sent again on a stale connection",
+        arguments: [Method.post, .patch, "LOCK"])
     func notRetried(_ method: Method) async throws {
         try await withStaleOrigin { origin, session in
             try await session.expect(origin.url(), "1")
@@ -152,7 +154,7 @@ struct ReuseRows {
         }
     }
 
-    @Test("never twice, never on a new connection, never after a byte of an answer")
+    @Test("a stale connection causes one retry, not on a new connection and not after a byte of a response")
     func onlyOnce() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("x") }

@@ -38,7 +38,7 @@ import URLLoadingWire
         return configuration
     }
 
-    @Test func `values that hold secrets`() throws {
+    @Test func `values with secrets do not show them`() throws {
         let configuration = try configuration()
         check(configuration.authentication, "authentication")
         if let tokens = configuration.authentication.bearer { check(tokens, "tokens") }

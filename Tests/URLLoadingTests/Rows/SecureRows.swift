@@ -86,7 +86,7 @@ struct SecureRows {
         }
     }
 
-    @Test("an issuer nobody trusts is refused, and only the experiment lets it pass (security 36)")
+    @Test("an untrusted issuer is refused, except in a configuration for experiments (security 36)")
     func untrusted() async throws {
         try await withSecureOrigin { origin, trusting in
             origin.route("/") { _ in .ok("x") }
@@ -111,7 +111,7 @@ struct SecureRows {
         }
     }
 
-    @Test("an authority that is none vouches for nobody (security 35)")
+    @Test("a certificate that is no authority cannot issue others (security 35)")
     func constraints() async throws {
         try await withSecureOrigin(through: { try $0.intermediate(commonName: "No CA", isAuthority: false) }) {
             origin, configuration in

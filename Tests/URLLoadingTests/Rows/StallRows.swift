@@ -50,7 +50,7 @@ struct StallRows {
     ]
 
     @Test(
-        "a silent peer ends a load by the idle timeout, a patient one by the resource timeout (security 83)",
+        "a silent peer ends a load by the idle timeout, a slow one by the resource timeout (security 83)",
         arguments: stalls)
     func stall(_ stall: Stall) async throws {
         try await withHTTPTestServer { origin in
@@ -129,7 +129,7 @@ struct StallRows {
 
     @Test("a host that takes no connection (security 83)")
     func connecting() async throws {
-        // A queue of one that nobody empties: what comes later gets no answer from the kernel.
+        // A full queue of one connection: later ones get no answer from the kernel.
         let listener = try SocketListener(.ipv4((127, 0, 0, 1), port: 0), backlog: 0)
         let filler = try await SocketTransport.connect(to: listener.address, StopToken())
         defer {
@@ -181,7 +181,7 @@ struct StallRows {
         }
     }
 
-    @Test("a peer that never stops is stopped by the resource timeout (security 83)")
+    @Test("an endless response ends with the resource timeout (security 83)")
     func endless() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok(.repeated(count: .max, chunked: true)) }

@@ -78,7 +78,7 @@ struct TaskRows {
         }
     }
 
-    @Test("a session that nobody holds finishes its tasks; a scope ends with its session (checklist 17)")
+    @Test("a session without references finishes its tasks; a scope ends with its session (checklist 17)")
     func scopes() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok(.chunks(["one", .pause(.milliseconds(20)), "two"])) }
@@ -103,7 +103,7 @@ struct TaskRows {
         }
     }
 
-    @Test("progress without anybody listening, up and down (checklist 35)")
+    @Test("a handle shows its progress without observers, up and down (checklist 35)")
     func progress() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { .ok(.bytes($0.body)) }
@@ -133,7 +133,7 @@ struct TaskRows {
         }
     }
 
-    @Test("what was read is the reader's alone (checklist 43)")
+    @Test("the bytes read belong to the reader (checklist 43)")
     func notRetained() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok(.repeated(count: 10_000_000)) }

@@ -152,7 +152,7 @@ struct TokenRows {
         }
     }
 
-    @Test("what is complete is not loaded again", arguments: [true, false])
+    @Test("a complete download is not loaded again", arguments: [true, false])
     func completeNotAgain(_ isEarly: Bool) async throws {
         try await DownloadRows.with { folder, session, origin in
             origin.route("/file") { request in
@@ -228,7 +228,7 @@ struct TokenRows {
         }
     }
 
-    @Test("whoever hears that a download has failed can go on with it at once")
+    @Test("a download can be resumed as soon as its failure is reported")
     func atOnce() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/file", faults: [.init(.responseBody(after: 700_000), .close)]) {

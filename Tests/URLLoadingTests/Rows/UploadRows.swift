@@ -92,7 +92,7 @@ struct UploadRows {
         }
     }
 
-    @Test("a file that cannot be sent is said to be so before anything is")
+    @Test("a file that cannot be sent is reported before any byte is sent")
     func unsendable() async throws {
         let file = try TemporaryFile(Data("0123456789".utf8))
         try await withHTTPTestServer { origin in
@@ -250,7 +250,7 @@ struct UploadRows {
 
     // MARK: Both ways at once
 
-    @Test("the answer is read while the request is still being sent")
+    @Test("the response is read while the request is still being sent")
     func duplex() async throws {
         let (peer, configuration, _) = Self.scripted([
             .takeUntil("\r\n\r\n"), .give("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"),
@@ -279,7 +279,8 @@ struct UploadRows {
     }
 
     @Test(
-        "a handle sends on although nobody reads its answer; a reader may come at any time", arguments: [false, true])
+        "a handle keeps sending without a reader of its response; a reader may come at any time",
+        arguments: [false, true])
     func duplexHandle(_ isRead: Bool) async throws {
         let count = 8 << 20
         let piece = 1 << 20
@@ -311,7 +312,7 @@ struct UploadRows {
             .takeUntil("\r\n\r\n"), .give("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nstop!"),
         ])
         try await withSession(configuration) { session in
-            // Never a second piece, and nobody waits for it.
+            // There is no second piece, and no reader waits for it.
             let body = RequestBody.stream { AsyncStream<[UInt8]> { continuation in continuation.yield([1]) } }
             let (data, _) = try await session.data(for: Self.post(URL(string: "http://h.example/")!, body))
             #expect(data == Data("stop!".utf8))

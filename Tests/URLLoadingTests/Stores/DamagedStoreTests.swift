@@ -4,7 +4,7 @@ import URLLoadingIO
 
 @testable import URLLoading
 
-/// A store that the disk, or somebody, had his way with: what is served is right, and what was whole is there still.
+/// A store damaged by the disk or by another program: served responses are correct, and intact entries remain.
 @Suite struct DamagedStoreTests {
     private static let entries: [(String, Int)] = (0..<60).map {
         ("d\($0)", [10, 3_000, 16_000, 70_000, 200_000][$0 % 5])

@@ -6,7 +6,7 @@ import URLLoadingWire
 
 @testable import URLLoading
 
-/// What is kept on disk: found at once, found again, kept small, gone when it is to be gone (checklist 2, 90).
+/// Responses on disk: found at once, found after a restart, limited in size, removable (checklist 2, 90).
 @Suite struct DiskStorageTests {
     private func make(_ folder: URL, capacity: Int64 = 64 << 20) -> DiskStorage {
         DiskStorage(
@@ -83,7 +83,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func `a beginning is completed`() throws {
+    @Test func `an incomplete response is completed`() throws {
         try withStoreFolder { folder in
             let storage = make(folder)
             for total in [10, 300_000] {
@@ -105,7 +105,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func `what is removed is not found, whatever is under way`() throws {
+    @Test func `a removed response is not found, whatever else is running`() throws {
         try withStoreFolder { folder in
             let storage = make(folder)
             let key = CacheKey(text: "https://a.test/r")
@@ -203,7 +203,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func `files are their owner's, and left-overs are swept up`() throws {
+    @Test func `files are private, and left-over files are removed`() throws {
         try withStoreFolder { folder in
             let storage = make(folder)
             storage.store("a", 100_000)

@@ -5,7 +5,7 @@ import URLLoadingIO
 
 @testable import URLLoading
 
-/// Two storages on one folder are two processes, as far as either can tell.
+/// Two storages on one folder behave like two processes.
 @Suite(.timeLimit(.minutes(4)))
 struct SharedFolderTests {
     private func disk(_ folder: URL, capacity: Int64 = 64 << 20) -> DiskStorage {
@@ -25,7 +25,7 @@ struct SharedFolderTests {
         try await use(folder)
     }
 
-    @Test("what another process removed is not found, however long nobody has looked")
+    @Test("a response removed by another process is not found, even without any lookup in between")
     func removed() async throws {
         try await withFolder { folder in
             let a = tiers(folder)

@@ -7,7 +7,7 @@ import URLLoadingWire
 
 @testable import URLLoading
 
-/// `Configuration.storageDirectory`: one place for all that sessions keep.
+/// `Configuration.storageDirectory`: one folder for all stores of a session.
 @Suite(.timeLimit(.minutes(4)))
 struct StorageDirectoryTests {
     private func withFolder(_ use: (URL) async throws -> Void) async rethrows {
@@ -17,7 +17,7 @@ struct StorageDirectoryTests {
         try await use(folder)
     }
 
-    @Test("what a default session keeps is in no home but that of the tests")
+    @Test("a default session of the tests stores nothing in the user's home")
     func home() throws {
         let home = try #require(urlloading_test_home().map { String(cString: $0) })
         for folder in [StorageFolders.cache, StorageFolders.state] { #expect(folder.hasPrefix(home + "/")) }
@@ -54,7 +54,7 @@ struct StorageDirectoryTests {
                 }
                 #expect(
                     Set(filesUnder(folder).keys).isSuperset(of: ["cache.sqlite", "cookies.sqlite", "credentials.json"]))
-                // Nobody is asked any more.
+                // No credential decision is called any more.
                 try await withSession(configuration(folder)) { session in
                     #expect(
                         session.cookies !== CookieStore.shared

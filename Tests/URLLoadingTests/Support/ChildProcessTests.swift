@@ -23,7 +23,8 @@ import URLLoadingTestChildren
         #expect(errors == "bad\n")
     }
 
-    @Test(arguments: [SIGINT, SIGTERM, SIGKILL]) func `a signal reaches it, whatever our threads hold back`(
+    @Test(arguments: [SIGINT, SIGTERM, SIGKILL])
+    func `a signal reaches the program, whatever this process's threads block`(
         _ signal: Int32
     ) async throws {
         let child = try ChildProcess("/bin/sleep", ["1000"])
@@ -39,7 +40,7 @@ import URLLoadingTestChildren
 
     /// It reads behind the end of a buffer where there are more than some 1,340 descriptors, as there are while tests run in
     /// parallel: see `ChildProcess`.
-    @Test func `nobody starts programs by Foundation's Process`() throws {
+    @Test func `no test starts programs with Foundation's Process`() throws {
         let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent()
         let calls = ["()", ".run("].map { "Process" + $0 }

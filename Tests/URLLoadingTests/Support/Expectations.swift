@@ -27,7 +27,7 @@ nonisolated(nonsending) func failure<R>(
     return nil
 }
 
-/// The same, for who needs no more of the error.
+/// Expects an error when the test does not inspect it further.
 nonisolated(nonsending) func expectFailure<R>(
     _ reason: LoadError.Reason, _ party: LoadError.Party? = nil, _ phase: LoadError.Phase? = nil,
     _ comment: String = "", sourceLocation: SourceLocation = #_sourceLocation,
@@ -64,7 +64,8 @@ extension Session {
 
 func url(_ text: String) throws -> URL { try #require(URL(string: text)) }
 
-/// Closed until it is opened, or until whoever waits is cancelled: handlers that answer when the test says so.
+/// A gate, closed until it is opened, or until the waiting task is cancelled: for handlers that answer when the test
+/// says so.
 final class Latch: Sendable {
     private struct State {
         var isOpen = false
@@ -96,7 +97,7 @@ final class Latch: Sendable {
     }
 }
 
-/// Leads every name to this machine, or nowhere, and remembers what was asked.
+/// Resolves every name to this machine, or to no address, and records the names.
 final class RecordingResolver: Resolver {
     private let names = Lock<[String]>([])
     private let outcome: Result<[SocketAddress], IOFailure>
@@ -113,14 +114,13 @@ final class RecordingResolver: Resolver {
     }
 }
 
-/// What the poller knew before this returns, everybody who asks knows: events that came before its
-/// timer have been handed out.
+/// Waits until events that the poller knew before have been delivered: they precede its timer.
 func pollerHasLooked() async throws {
     try await Poller.shared.sleep(until: Poller.now() + 1_000_000, StopToken())
 }
 
-/// A port on which nobody listens, nor will: a socket is bound to it until the process ends, or
-/// another test would be given the same port.
+/// A port on which no process listens: a socket is bound to it until the process ends, or another test would be given
+/// the same port.
 func closedPort() throws -> UInt16 {
     let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
     var address = sockaddr_in()

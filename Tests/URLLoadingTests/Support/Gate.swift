@@ -6,7 +6,7 @@ import URLLoadingIO
 import URLLoadingTesting
 import URLLoadingWire
 
-/// A server's side of authentication, written apart from the client's: who is let in, and what was said.
+/// A server's side of authentication, implemented independently of the client: accepted users and recorded fields.
 final class Gate: Sendable {
     enum Kind: Sendable {
         case basic

@@ -5,7 +5,7 @@ import URLLoadingTesting
 
 @testable import URLLoadingWire
 
-/// A server with NTLM: it remembers who has opened which connection, and nothing else.
+/// A server with NTLM that remembers the user of each connection.
 final class NTLMGate: Sendable {
     struct State: Sendable {
         var opened: [Int: String] = [:]

@@ -54,7 +54,7 @@ final class ScriptedResolver: Resolver {
     }
 
     static let here: Result<[SocketAddress], IOFailure> = .success([.ipv4((127, 0, 0, 1), port: 0)])
-    /// Nobody's (RFC 5737): what a test must not connect to.
+    /// An address that no host has (RFC 5737), which a test must not connect to.
     static let far: Result<[SocketAddress], IOFailure> = .success([.ipv4((192, 0, 2, 77), port: 0)])
     static let failure: Result<[SocketAddress], IOFailure> = .failure(IOFailure(.lookupFailed("no answer"), .resolve))
 }

@@ -3,7 +3,7 @@ import Testing
 import URLLoading
 import URLLoadingTesting
 
-/// The seam: who is asked, what he may answer, how it ends.
+/// Custom handlers: their order, their answers, their ends.
 @Suite(.timeLimit(.minutes(4)))
 struct HandlerTests {
     struct Stub: ProtocolHandler {

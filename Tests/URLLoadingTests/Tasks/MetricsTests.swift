@@ -5,7 +5,7 @@ import URLLoading
 import URLLoadingIO
 import URLLoadingTesting
 
-/// Transactions in time and bytes: one for each request made, whoever made it necessary.
+/// Transactions in time and bytes: one for each request sent, for any reason.
 @Suite(.timeLimit(.minutes(4)))
 struct MetricsTests {
     typealias Transaction = LoadMetrics.Transaction
@@ -227,7 +227,7 @@ struct MetricsTests {
         }
     }
 
-    @Test("data URLs, and handlers: who answers himself is local, who forwards is not seen")
+    @Test("a data URL and an answering handler count as local; a forwarding handler is not visible")
     func local() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("hello") }

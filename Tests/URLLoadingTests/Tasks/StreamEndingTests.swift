@@ -5,16 +5,16 @@ import URLLoadingTesting
 
 @testable import URLLoading
 
-/// Every wait of a stream, ended in every way; and what is left then: nothing.
+/// Every wait of a stream, ended in every way, and no object left.
 @Suite(.timeLimit(.minutes(4)))
 struct StreamEndingTests {
     enum Wait: CaseIterable, Sendable {
-        /// Nobody has resumed it.
+        /// A task that was never resumed.
         case beginning
         case resolving, connecting, handshake
         case reading, writing, startingTLS
 
-        /// Of one that nobody has resumed no time runs.
+        /// A task that was never resumed has no running timeout.
         var strikes: [Strike] { self == .beginning ? [.caller, .cancel, .invalidation] : Strike.allCases }
 
         static let all = allCases.flatMap { wait in wait.strikes.map { (wait, $0) } }
@@ -123,7 +123,7 @@ struct StreamEndingTests {
         try await task.closeWrite()
         task.suspend()
         async let refused = failure(.streamClosed) { try await task.read() }
-        // Nobody sees whether it waits already; if not, it is refused as well.
+        // Whether the call is already waiting is not observable; if not, it is refused as well.
         try await Task.sleep(for: .milliseconds(5))
         task.closeRead()
         #expect(await refused != nil)
@@ -231,7 +231,7 @@ struct StreamEndingTests {
         }
         try await peer.send("y")
         try await expect({ try await reading.value }, "y")
-        // Nobody waits: nothing is held against the peer.
+        // No call waits: the peer's silence does not count.
         rig.clock.advance(by: .seconds(3600))
         async let silent = failure(.idleTimeout, .remote, .receiving) { try await task.read() }
         try await rig.clock.untilWaiting()

@@ -20,7 +20,7 @@ final class StreamRig: Sendable {
         let identity = try authority.issue(.init(names: [Self.host]))
         var serverSide = TLSServerContext.Configuration(
             certificateChain: identity.certificatePEM, privateKey: identity.keyPEM)
-        // Whoever still offers HTTP here would be refused.
+        // A client that still offers HTTP here would be refused.
         serverSide.applicationProtocols = ["stream"]
         server(&serverSide)
         secure = try TLSServerContext(serverSide)
@@ -50,7 +50,7 @@ final class StreamRig: Sendable {
 
     func secure(_ peer: StreamPeer) async throws -> StreamPeer { try await peer.secured(by: secure) }
 
-    /// A stream and who is at its other end.
+    /// A stream and its peer.
     func connected(secure: Bool = false) async throws -> (StreamTask, StreamPeer) {
         let task = task(secure: secure)
         task.resume()

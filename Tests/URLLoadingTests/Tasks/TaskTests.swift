@@ -105,7 +105,7 @@ struct TaskTests {
         }
     }
 
-    @Test("a handle that nobody holds lets go of its connection")
+    @Test("a task without references to its handle closes its connection")
     func dropped() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok(.repeated(count: 10_000_000)) }
@@ -156,7 +156,7 @@ struct TaskTests {
     }
 
     @Test(
-        "100 resumed tasks that nobody reads do not hold up the 101st; read later, every byte is there",
+        "100 resumed tasks without readers do not block the 101st; read later, every byte is there",
         arguments: [1_000, 64 * 1024, 1 << 20])
     func unread(_ size: Int) async throws {
         try await withHTTPTestServer { origin in
@@ -211,7 +211,7 @@ struct TaskTests {
                     let task = session.dataTask(Request(url: origin.url(path), method: method))
                     let events = task.events
                     task.resume()
-                    // Nobody reads: what is small completes all the same.
+                    // There is no reader: a small body completes all the same.
                     for await _ in events {}
                     let body = try await task.body
                     var read = 0
@@ -223,7 +223,7 @@ struct TaskTests {
         }
     }
 
-    @Test("a task waits for nobody but its own: ten wait for the value, five give up (checklist 34)")
+    @Test("a cancelled waiter does not affect others: ten wait for the value, five give up (checklist 34)")
     func manyWaiters() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok(.chunks(["one", .pause(.milliseconds(30)), "two"])) }
@@ -238,7 +238,7 @@ struct TaskTests {
         }
     }
 
-    @Test("the task-local values and the priority are those of whoever resumed it")
+    @Test("the task-local values and the priority are those of the task that resumed it")
     func locals() async throws {
         enum Local { @TaskLocal static var name = "nobody" }
         try await withHTTPTestServer { origin in

@@ -211,7 +211,7 @@ struct ManualClockTests {
             task.suspend()
             clock.advance(by: .seconds(600))
             #expect("\(task.snapshot)".hasPrefix("suspended"))
-            // It waits for nobody but us.
+            // It waits for the caller only.
             while clock.time.waiting.count > 0 { try await Task.sleep(for: .microseconds(200)) }
             task.resume()
             try await clock.untilWaiting()

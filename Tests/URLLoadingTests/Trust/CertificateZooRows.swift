@@ -33,7 +33,7 @@ struct CertificateZooRows {
         ) { try await expect(.certificateUntrusted, $0) }
     }
 
-    @Test("an authority vouches for the names it may vouch for, and as deep as it may (security 35)")
+    @Test("a constrained authority is valid for its names and depth only (security 35)")
     func constraints() async throws {
         try await withTrust(through: { try $0.intermediate(commonName: "Ours", permittedNames: ["localhost"]) }) {
             try await expect(nil, $0)
@@ -63,7 +63,7 @@ struct CertificateZooRows {
         try await withTrust { rig in try await expect(nil, rig) { $0.minimumStrength = .bits128 } }
     }
 
-    @Test("a stapled status is heard when asked for (security 38)")
+    @Test("a stapled status is verified if required (security 38)")
     func staples() async throws {
         try await withTrust { rig in
             try await expect(nil, rig) { $0.ocspStapling = .ifPresent }
@@ -85,7 +85,7 @@ struct CertificateZooRows {
                 }
             }
         }
-        // Signed by somebody else: worth nothing.
+        // Signed by a foreign key: not valid.
         try await withTrust(server: { tls, _, identity in
             tls.stapledOCSPResponse = try TestCertificateAuthority(commonName: "Test root").status(
                 of: identity, .revoked)

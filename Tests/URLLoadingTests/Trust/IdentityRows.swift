@@ -5,7 +5,7 @@ import URLLoading
 import URLLoadingIO
 import URLLoadingTesting
 
-/// Checklist 80, security 15: who we are to servers that ask.
+/// Checklist 80, security 15: client certificates.
 @Suite(.timeLimit(.minutes(4)))
 struct IdentityRows {
     private func client(_ authority: TestCertificateAuthority, _ name: String) throws -> TestIdentity {
@@ -64,7 +64,7 @@ struct IdentityRows {
     }
 
     @Test(
-        "a decision is asked who we are, and hears whom the server would believe (checklist 66)",
+        "a decision provides the client certificate, and gets the issuers that the server accepts (checklist 66)",
         arguments: [true, false])
     func decided(_ requires: Bool) async throws {
         try await asking(requires: requires) { rig in
@@ -84,7 +84,7 @@ struct IdentityRows {
             #expect(
                 challenge.protectionSpace.method == "ClientCertificate"
                     && challenge.clientCertificate?.issuers.count == 1)
-            // Nobody.
+            // No certificate.
             try await withSession(rig.trusting, decisions: decisions) { session in
                 if !requires { return try await session.expect(rig.origin.url(), "full") }
                 await expectFailure(.clientCertificateRequired, .remote) {
@@ -112,8 +112,8 @@ struct IdentityRows {
         }
     }
 
-    /// What is in use while the identity is renewed ends as who it was, and is nobody's after that.
-    @Test("nor does it find one that was in use meanwhile (security 15)")
+    /// A connection in use while the identity is renewed keeps its identity, and is not reused afterwards.
+    @Test("a renewed identity does not use a connection that was in use during the renewal (security 15)")
     func renewedMeanwhile() async throws {
         try await asking { rig in
             var configuration = rig.trusting

@@ -5,10 +5,10 @@ import URLLoading
 import URLLoadingIO
 import URLLoadingTesting
 
-/// Checklist 66, 67, 69, 77, 81, 82: whoever wants to decides whether a server is to be trusted, while the handshake waits.
+/// Checklist 66, 67, 69, 77, 81, 82: a decision about server trust, while the handshake waits.
 @Suite(.timeLimit(.minutes(4)))
 struct TrustDecisionRows {
-    @Test("a decision sees what was shown and what failed, and lets an untrusted server pass (checklist 81, 82)")
+    @Test("a decision gets the chain and the failures, and may accept an untrusted server (checklist 81, 82)")
     func accepts() async throws {
         try await withTrust { rig in
             try await withSession(rig.strict, decisions: rig.accepting) {
@@ -32,7 +32,7 @@ struct TrustDecisionRows {
         }
     }
 
-    @Test("a decision refuses a server that is trusted; the peer is gone, and nothing was sent (checklist 82)")
+    @Test("a decision may refuse a trusted server: nothing is sent (checklist 82)")
     func refuses() async throws {
         try await withTrust { rig in
             for (answer, reason) in [
@@ -49,7 +49,7 @@ struct TrustDecisionRows {
         }
     }
 
-    @Test("by default it is as if nobody had been asked (checklist 75)", arguments: [false, true])
+    @Test("by default an untrusted server is refused as without a decision (checklist 75)", arguments: [false, true])
     func defaults(_ isTrusted: Bool) async throws {
         try await withTrust { rig in
             for answer in [ChallengeDecision.performDefaultHandling, .use(Credential(user: "u", password: "p"))] {
@@ -65,7 +65,7 @@ struct TrustDecisionRows {
         }
     }
 
-    @Test("a decision hears of everything that is wrong, not of the first alone")
+    @Test("a decision gets all failures, not only the first")
     func everything() async throws {
         try await withTrust(.init(names: ["other.example"], validity: .past)) { rig in
             try await withSession(rig.strict, decisions: rig.accepting) {
@@ -78,8 +78,9 @@ struct TrustDecisionRows {
         }
     }
 
-    /// OpenSSL says of a chain that leads nowhere only what it has said of its weak key. Whoever accepts that key is told the rest.
-    @Test("one weakness hides no other: that nobody vouches for it is said too", arguments: [false, true])
+    /// OpenSSL reports only the weak key of a chain without a trusted root. A decision that accepts the key must get
+    /// the second failure, too.
+    @Test("a weakness does not hide a second one: an unknown issuer is reported, too", arguments: [false, true])
     func hidden(_ isSelfSigned: Bool) async throws {
         var options = TestCertificateOptions()
         options.key = .rsa(1024)
@@ -138,7 +139,7 @@ struct TrustDecisionRows {
 
     // MARK: Time
 
-    @Test("a decision that takes its time: the handshake waits, and the server's silence does not count")
+    @Test("while a decision takes its time the handshake waits, and the server's silence does not count")
     func slow() async throws {
         try await withTrust { rig in
             let clock = ManualClock()
@@ -233,7 +234,7 @@ struct TrustDecisionRows {
         }
     }
 
-    @Test("a connection, or a TLS session, that one decision let through serves nobody who has another")
+    @Test("a connection or TLS session accepted by one decision serves no load with another decision")
     func apart() async throws {
         try await withTrust { rig in
             let request = Request(url: rig.origin.url())

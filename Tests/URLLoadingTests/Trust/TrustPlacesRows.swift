@@ -4,7 +4,7 @@ import URLLoading
 import URLLoadingIO
 import URLLoadingTesting
 
-/// Where else somebody proves who he is: at proxies, on streams, and on connections that serve several hosts.
+/// Other places of TLS authentication: proxies, streams, and connections that serve several hosts.
 @Suite(.timeLimit(.minutes(4)))
 struct TrustPlacesRows {
     @Test("a proxy is trusted by decision as an origin is, and the challenge says which it is (checklist 88)")

@@ -5,12 +5,12 @@ import URLLoading
 import URLLoadingIO
 import URLLoadingTesting
 
-/// An origin, a client that does not trust it, and what was asked.
+/// An origin, a client that does not trust it, and the recorded challenges.
 struct TrustRig {
     let authority: TestCertificateAuthority
     let identity: TestIdentity
     let origin: HTTPTestServer
-    /// Trusts nobody it will meet.
+    /// Trusts no certificate of the tests.
     let strict: Configuration
     /// Trusts the authority.
     let trusting: Configuration
@@ -20,7 +20,7 @@ struct TrustRig {
         get throws { try #require(Certificate(pem: identity.certificatePEM)) }
     }
 
-    /// A decision that hears of everything and answers server trust as said.
+    /// A decision that records every challenge and answers server trust as configured.
     func decision(
         timeout deadline: Duration? = nil, fallback: ChallengeDecision? = nil,
         _ answer: @escaping @Sendable (ServerTrust) async throws -> ChallengeDecision

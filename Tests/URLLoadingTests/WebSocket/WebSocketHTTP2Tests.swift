@@ -221,7 +221,8 @@ struct WebSocketHTTP2Tests {
         }
     }
 
-    /// RFC 9110 15.5.20: who is sent away asks once more on a connection of its own, which the server must then understand.
+    /// RFC 9110 15.5.20: a misdirected request is sent again on a connection of its own, which the server must then
+    /// accept.
     @Test(arguments: Way.allCases)
     func whoIsSentAwayAsksElsewhere(_ way: Way) async throws {
         try await withHosts(way) { server, session in
@@ -313,7 +314,8 @@ struct WebSocketHTTP2Tests {
         }
     }
 
-    /// Whoever reads for all writes what others say, and may get no thread for longer than a stream waits for its peer's end.
+    /// The load that reads for all loads also writes their frames, and may get no thread for longer than a stream waits
+    /// for the peer's end.
     @Test func whatIsSaidLastGoesOutThoughItsWriterComesLate() async throws {
         let clock = ManualClock()
         let isHeld = Flag()
@@ -334,7 +336,7 @@ struct WebSocketHTTP2Tests {
                 let stream = try await peer.expectRequest().stream
                 try await peer.respond(to: stream, .ok, endStream: false)
                 try await peer.hold()
-                // In one piece: who answers the PING is held up when the wrong frame has been dealt out.
+                // In one piece: the answer to the PING is delayed until the wrong frame has been processed.
                 try await peer.send(.data(stream: stream, [0xA1, 0x01, 0x61]), .ping())
                 await peer.untilClosed()
             }

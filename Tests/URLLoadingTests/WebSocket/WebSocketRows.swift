@@ -22,7 +22,7 @@ struct WebSocketRows {
             _ = try await socket.opened
             await socket.close()
             #expect(origin.requests.last?.headers[.cookie] == "a=1")
-            // Who brings his own has his own.
+            // A caller's own Cookie field is sent instead.
             var request = Request(url: origin.webSocketURL("/"))
             request.headers[.cookie] = "b=2"
             let other = session.webSocketTask(request)

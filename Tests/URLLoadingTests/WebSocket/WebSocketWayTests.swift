@@ -130,7 +130,7 @@ struct WebSocketWayTests {
         }
     }
 
-    @Test func `a proxy that proves connections asks once, and carries`() async throws {
+    @Test func `a proxy with connection-level authentication is authenticated to once, then tunnels`() async throws {
         try await withHTTPTestServer { origin in
             origin.webSocket("/", .echo)
             let gate = NTLMGate()

@@ -68,7 +68,7 @@ import Testing
     }
 
     /// Security 49: damaged or cut content is an error, never a crash and never whole.
-    @Test("security 49") func damaged() {
+    @Test("damaged or truncated content is an error (security 49)") func damaged() {
         for (coding, input) in [
             ("gzip", Self.codings[0].1), ("deflate", Self.codings[2].1), ("deflate", Self.codings[3].1),
         ] {

@@ -43,7 +43,7 @@ struct CookieScopeTests {
     func defaults(_ target: String, _ path: String) { #expect(CookieScope.defaultPath(of: target.utf8) == path) }
 
     @Test(
-        "suffixes under which anybody may register (security 21)",
+        "public suffixes are recognised (security 21)",
         arguments: [
             ("com", true), ("co.uk", true), ("example.com", false), ("github.io", true), ("kawasaki.jp", true),
             ("city.kawasaki.jp", false),

@@ -104,7 +104,7 @@ import Testing
         Refusal(chunks: "0\r\nA : b\r\n\r\n", .whitespaceBeforeColon),
         Refusal(chunks: "0\r\nA: b\n\r\n", .bareLineFeed),
         Refusal(chunks: "0\r\n A: b\r\n\r\n", .obsoleteFolding), Refusal(chunks: "0\r\nA\r\n\r\n", .malformedFieldName),
-        // What nobody asked for.
+        // Unsolicited bytes.
         Refusal("HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\n\r\n", .unexpectedUpgrade),
     ]
 

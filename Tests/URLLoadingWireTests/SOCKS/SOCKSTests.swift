@@ -28,7 +28,7 @@ import Testing
         let (sent, left) = try Self.run(&handshake, [5, 0, 5, 0, 0, 1, 127, 0, 0, 1, 4, 0, 0x16, 3], size: size)
         #expect(sent == [[5, 1, 0], [5, 1, 0, 3, 6] + "a.test".utf8 + [1, 0xBB]])
         #expect(handshake.next() == .established)
-        // What comes behind is nobody's here.
+        // Later bytes do not belong to the handshake.
         #expect(left == 2)
     }
 
@@ -130,7 +130,9 @@ import Testing
     }
 
     /// A long name is never looked up here instead (CVE-2023-38545).
-    @Test(arguments: [SOCKSHandshake.Version.socks4a, .socks5]) func `security 63`(version: SOCKSHandshake.Version)
+    @Test(arguments: [SOCKSHandshake.Version.socks4a, .socks5]) func `long names fail (security 63)`(
+        version: SOCKSHandshake.Version
+    )
         throws
     {
         let long = SOCKSAddress(.name([UInt8](repeating: 0x61, count: 256)), port: 80)

@@ -101,7 +101,7 @@ struct HTTP2TestServerTests {
         }
     }
 
-    @Test("100 (Continue), trailers of a request, a body that nobody reads")
+    @Test("100 (Continue), trailers of a request, a body that is not read")
     func requests() async throws {
         try await withHTTP2TestServer { server in
             server.route("/takes") { request in .ok("\(request.bodyCount) \(request.trailers["sum"] ?? "")") }
@@ -121,7 +121,7 @@ struct HTTP2TestServerTests {
             #expect(early.text == "early")
             let reset = try await client.receive(.resetStream)
             #expect(reset.stream == 3 && reset.errorCode == .noError)
-            // What was under way already is nobody's fault.
+            // Frames already in transit are no error.
             try await client.send(.data(stream: 3, [1], endStream: true), .ping())
             _ = try await client.receive(.ping, isAck: true)
             #expect(server.failures.isEmpty)
