@@ -73,6 +73,15 @@ final class AgentRig: Sendable {
         }
     }
 
+    /// Connects as the next program of an identifier, once the agent has noticed that the program before is gone.
+    func attachAgain() async throws -> AgentLink {
+        for _ in 0..<2_000 {
+            if let link = try? await attach() { return link }
+            try await Task.sleep(for: .milliseconds(5))
+        }
+        return try await attach()
+    }
+
     /// Connects as the program of an identifier.
     func attach(_ identifier: String = "org.example.sync", _ change: (inout SessionSettings) -> Void = { _ in })
         async throws -> AgentLink

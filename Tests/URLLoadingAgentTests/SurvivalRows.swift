@@ -39,7 +39,7 @@ import URLLoadingWire
             origin.releaseStalls()
             while access(place, F_OK) != 0 { try await Task.sleep(for: .milliseconds(5)) }
             #expect(Film.of(place) == Film.content)
-            let next = try await rig.attach()
+            let next = try await rig.attachAgain()
             let found = try await next.wait { $0.state == .finished }
             #expect(found.label == "film" && found.received == Int64(Film.content.count))
             #expect(try await next.request(.listen) == .done)
@@ -52,7 +52,7 @@ import URLLoadingWire
             try await next.acknowledge(sequence)
             #expect(try await next.transfers().isEmpty)
             next.close()
-            let last = try await rig.attach()
+            let last = try await rig.attachAgain()
             #expect(try await last.transfers().isEmpty)
             #expect(rig.spool.isEmpty)
         }
@@ -71,7 +71,7 @@ import URLLoadingWire
             origin.releaseStalls()
             origin.route("/film") { Film.answer($0) }
             try rig.start()
-            let next = try await rig.attach()
+            let next = try await rig.attachAgain()
             #expect(try await next.request(.listen) == .done)
             let (sequence, record) = try await next.nextEvent()
             guard case .file? = record.outcome else {
@@ -108,7 +108,7 @@ import URLLoadingWire
             _ = try await program.wait { $0.state == .finished }
             await rig.kill()
             try rig.start()
-            let next = try await rig.attach()
+            let next = try await rig.attachAgain()
             try await next.download(origin.url("/film"))
             #expect(try await next.transfers().count == 1)
             #expect(origin.requests.count == 1)
@@ -145,7 +145,7 @@ import URLLoadingWire
             let path = rig.state + "/" + SQLiteJournal.fileName
             for name in ["", "-wal"] { try Data(repeating: 0x5A, count: 20_000).write(to: URL(filePath: path + name)) }
             try rig.start()
-            let next = try await rig.attach()
+            let next = try await rig.attachAgain()
             #expect(try await next.transfers().isEmpty)
             #expect(rig.logText.contains("is set aside"))
             #expect(PrivateFolder.names(rig.state).contains { $0.hasPrefix("journal.sqlite.damaged-") })
@@ -190,7 +190,7 @@ import URLLoadingWire
             origin.route("/film") { Film.answer($0) }
             await rig.kill()
             try rig.start()
-            let next = try await rig.attach()
+            let next = try await rig.attachAgain()
             #expect(try await next.transfers().map(\.state) == [.paused])
             #expect(try await next.request(.command(.init(transfer: "t1", verb: "resume"))) == .done)
             let record = try await next.wait { $0.state == .finished }
