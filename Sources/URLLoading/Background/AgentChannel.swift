@@ -45,6 +45,7 @@ package final class AgentChannel: Sendable {
                 self?.state.withLock { $0.queued -= outgoing.bytes.count }
             }
             token.stop(.cancelled)
+            socket.shutDown()
         }
     }
 
@@ -58,6 +59,7 @@ package final class AgentChannel: Sendable {
         state.withLock { $0.isOver = true }
         queue.finish()
         token.stop(.cancelled)
+        socket.shutDown()
     }
 
     /// Closes the connection once the queued messages have been sent.
