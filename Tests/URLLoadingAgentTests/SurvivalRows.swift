@@ -48,7 +48,8 @@ import URLLoadingWire
                 Issue.record("\(record)")
                 return
             }
-            #expect(response.status == 200)
+            // A download that lost its connection was completed by a range.
+            #expect([200, 206].contains(response.status))
             try await next.acknowledge(sequence)
             #expect(try await next.transfers().isEmpty)
             next.close()
