@@ -4,15 +4,6 @@
 
 package import Synchronization
 
-package enum StopReason: UInt8, Sendable {
-    case cancelled = 1
-    case invalidated
-    /// Nothing was received from the peer for the idle limit.
-    case idle
-    /// The work as a whole exceeded its time limit.
-    case deadline
-}
-
 /// Open, so that `LoadHandle` in URLLoading can add the session's state of a load.
 open class StopToken: @unchecked Sendable {
     private let reason = Atomic<UInt8>(0)

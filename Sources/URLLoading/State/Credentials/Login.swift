@@ -129,12 +129,8 @@ final class Login: Sendable {
     func keep(_ begun: TicketProof.Begun) { begunTicket.withLock { $0 = begun } }
     private let begunTicket = Lock<TicketProof.Begun?>(nil)
 
-    /// Whether the login may authenticate a connection through a forwarding proxy: the proxy must announce that it
-    /// keeps the connections of its clients apart (RFC 4559 §6).
-    func mayPass(_ forwarder: Proxy?) -> Bool {
-        guard let forwarder else { return true }
-        return forwarding.load(ordering: .relaxed) && forwarder.login?.opensConnections != true
-    }
+    /// Whether a forwarding proxy announced that it keeps the connections of its clients apart (RFC 4559 §6).
+    var forwardersKeepConnectionsApart: Bool { forwarding.load(ordering: .relaxed) }
     func passForwarders() { forwarding.store(true, ordering: .relaxed) }
     private let forwarding = Atomic(false)
 

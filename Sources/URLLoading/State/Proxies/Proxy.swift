@@ -186,3 +186,12 @@ extension LoadError {
         LoadError(.badProxy, phase: .preparing, party: .local, detail: detail)
     }
 }
+
+extension Login {
+    /// Whether the login may authenticate a connection through a forwarding proxy: the proxy must announce that it
+    /// keeps the connections of its clients apart (RFC 4559 §6).
+    func mayPass(_ forwarder: Proxy?) -> Bool {
+        guard let forwarder else { return true }
+        return forwardersKeepConnectionsApart && forwarder.login?.opensConnections != true
+    }
+}
