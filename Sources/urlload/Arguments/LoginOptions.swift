@@ -114,9 +114,9 @@ extension OptionValue {
         }
     }
 
-    /// The words leave it out: it is a secret.
+    /// The error does not contain the token: it is a secret.
     static func token(_ text: String) throws(UsageError) -> String {
-        // Only what can be said: another would be sent by nobody.
+        // RFC 6750 §2.1 limits the characters of a token; the library would not send any other.
         guard (try? BearerTokens(for: [], token: text)) != nil else {
             throw UsageError("a token has letters, digits and -._~+/= in it, and nothing else")
         }

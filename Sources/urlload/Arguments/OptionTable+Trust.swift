@@ -61,7 +61,7 @@ struct TrustOptions: Sendable {
                 certificateFile: URL(filePath: certificateFile), keyFile: keyFile.map { URL(filePath: $0) },
                 passphrase: words)
         } catch {
-            // Nobody is there to be asked.
+            // Without a terminal the passphrase cannot be asked for; the underlying error says so.
             throw (error.underlying as? LoadError) ?? error
         }
     }

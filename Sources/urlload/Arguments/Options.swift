@@ -239,7 +239,7 @@ struct SavingOptions: Sendable {
     var comparesTime = false
 }
 
-/// The command line cannot be understood. The words are for whoever typed it.
+/// The command line cannot be understood. The text is shown to the user.
 struct UsageError: Error, Hashable {
     let words: String
     init(_ words: String) { self.words = words }

@@ -72,7 +72,7 @@ enum ExitCode: Int32, CaseIterable, Sendable {
         case .proxy: "the SOCKS proxy refused, or does not speak SOCKS"
         case .other: "anything else"
         case .interrupted: "interrupted (SIGINT, SIGHUP)"
-        case .brokenPipe: "whoever read the output has gone"
+        case .brokenPipe: "the reader of the output has closed it"
         case .terminated: "terminated (SIGTERM)"
         }
     }

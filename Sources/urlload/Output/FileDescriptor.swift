@@ -27,7 +27,7 @@ struct FileDescriptor: Sendable {
             if count >= 0 {
                 rest = UnsafeRawBufferPointer(rebasing: rest[count...])
             } else if errno == EAGAIN {
-                // Somebody made the shared description non-blocking.
+                // Another process that shares the open file description has made it non-blocking.
                 var wait = pollfd(fd: number, events: Int16(POLLOUT), revents: 0)
                 poll(&wait, 1, -1)
             } else if errno != EINTR {

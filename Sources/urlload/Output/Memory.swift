@@ -1,6 +1,6 @@
-// The files of `--cookies`, `-b`, `-c` and `--hsts`: read before anything is loaded, written when all is. They are
-// replaced in one step, and readable by their owner alone: a cookie is a key to somebody's account. A link keeps pointing
-// to its file, and what is no file, a device or a pipe, is written to.
+// The files of `--cookies`, `-b`, `-c` and `--hsts`: read before the first load, written after the last. A file is
+// replaced in one step and readable by its owner alone, because cookies grant access to accounts. A symbolic link is
+// kept and its target replaced; a device or a pipe is written to.
 
 import FoundationEssentials
 import Glibc
@@ -107,11 +107,12 @@ struct Memory: Sendable {
 }
 
 extension Memory {
-    /// What is to be replaced: where a link leads, and a name that nobody has yet; `nil` for what is no file.
+    /// Returns the path to replace, with symbolic links followed, or a path that does not exist yet; `nil` for a device
+    /// or a pipe.
     private static func target(_ path: String) throws(OutputError) -> String? {
         var status = stat()
         guard stat(path, &status) == 0 else {
-            // A link to nothing yet: what is written makes the file it wants.
+            // A link whose target does not exist is written to, which creates the target.
             return lstat(path, &status) == 0 ? nil : path
         }
         guard status.st_mode & S_IFMT == S_IFREG else { return nil }

@@ -1,10 +1,10 @@
-// A password from whoever sits at the terminal, which shows none of it. Keys that end or stop a program come here as bytes
-// meanwhile: a program that died of one would leave a terminal that shows nothing any more.
+// Asks for a password on the terminal, with echo off. Keys that end or stop a program (Ctrl-C, Ctrl-Z) are read as
+// bytes meanwhile: a program killed by their signal would leave the terminal without echo.
 
 import Glibc
 
 enum PasswordPrompt {
-    /// `nil` where there is no terminal, or nobody answers.
+    /// Returns `nil` if there is no terminal or the input ends without an answer.
     static func ask(_ words: String) -> String? {
         let terminal = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY)
         guard terminal >= 0 else { return nil }
@@ -15,7 +15,7 @@ enum PasswordPrompt {
             case .nothing: return nil
             case .signal(let number):
                 kill(getpid(), number)
-                // Whoever only stopped is asked again.
+                // After a stop and a continuation, the question is asked again.
                 guard number == SIGTSTP else { return nil }
             }
         }

@@ -102,7 +102,7 @@ struct Tour {
     }
 }
 
-/// Colours, where somebody sees them.
+/// Colours, for a terminal that shows them.
 struct Ink: Sendable {
     let isOn: Bool
     func title(_ text: String) -> String { paint(text, "1") }

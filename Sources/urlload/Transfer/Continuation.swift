@@ -46,7 +46,7 @@ struct Continuation: Sendable {
             return nil
         }
         guard token.isFor(url) else {
-            // Nobody else knows of its file.
+            // Only this token names its partial file, which is removed with it.
             token.discard()
             forget()
             return nil

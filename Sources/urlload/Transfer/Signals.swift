@@ -1,8 +1,8 @@
-// SIGINT, SIGTERM and SIGHUP end the loads, not the process: files are cleaned up and connections
-// closed on the way out. The handler only counts; a thread of its own does what follows, because
-// little is allowed in a handler, and blocking the signals for `sigwait` does not work beside
-// `dispatch_main`, which opens its thread to all of them. Somebody who waits for a reader that is gone
-// does not get to hold the process: a second after the first signal, or with the second, it ends.
+// SIGINT, SIGTERM and SIGHUP end the loads, not the process, so that files are cleaned up and connections closed. The
+// handler only counts; a thread of its own does the rest, because little is allowed in a signal handler, and blocking
+// the signals for `sigwait` does not work beside `dispatch_main`, which unblocks all of them on its thread. A write
+// that blocks on an unread pipe must not keep the process: it ends one second after the first signal, or with the
+// second.
 
 import Glibc
 import Synchronization

@@ -89,7 +89,7 @@ final class InputFile: @unchecked Sendable {
             }
             if failure == 0 { return piece.isEmpty ? nil : piece }
             if failure == EAGAIN {
-                // Somebody made the shared description non-blocking.
+                // Another process that shares the open file description has made it non-blocking.
                 var wait = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
                 poll(&wait, 1, -1)
                 continue

@@ -20,7 +20,7 @@ struct UploadState: Sendable {
 
     func save(_ token: UploadToken) throws(OutputError) {
         let temporary = path + ".new"
-        // What a run that was killed left behind; nobody else writes there.
+        // Removes the file of a run that was killed; only this function writes it.
         unlink(temporary)
         let number = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
         guard number >= 0 else { throw .system(errno, path) }

@@ -1,8 +1,8 @@
-// The progress lines, one per load going on: not for loads that are over soon, and drawn at most ten
-// times a second. A pure machine: time is passed in.
+// The progress lines, one for each running load: not for short loads, and drawn at most ten times a second. A value;
+// the time is an argument.
 
 struct ProgressBoard: Sendable {
-    /// Nobody wants a bar that flashes up for the length of a blink.
+    /// Seconds before a load gets its line: a line that disappears at once only flickers.
     static let quiet = 0.5
     static let interval = 0.1
 

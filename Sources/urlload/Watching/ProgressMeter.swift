@@ -16,8 +16,8 @@ struct ProgressMeter: Sendable {
         rateMoment = now
     }
 
-    /// Something begins to pass, of this length; `nil` if nobody knows it. A request's body comes first, then
-    /// the answer's.
+    /// Begins a body of this length; `nil` if the length is unknown. The request's body comes first, then the
+    /// response's.
     mutating func expect(_ length: Int64?) {
         expected = length
         (bytes, rateBytes) = (0, 0)

@@ -1,5 +1,5 @@
-// Standard error: messages, transcript and the progress lines, which give way to the others. Nobody is
-// told if it cannot be written to.
+// Standard error: messages, transcript and the progress lines, which make room for the others. A failure to write to
+// it is ignored.
 
 import Glibc
 import Synchronization

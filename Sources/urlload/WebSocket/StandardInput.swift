@@ -1,5 +1,4 @@
-// Standard input, read on a thread of its own: a terminal makes whoever reads it wait. Nothing is read that nobody
-// asked for.
+// Standard input, read on a thread of its own, because reading from a terminal blocks. It is read only on request.
 
 import Glibc
 import Synchronization

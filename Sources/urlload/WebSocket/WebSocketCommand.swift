@@ -19,7 +19,7 @@ enum WebSocketCommand {
 
         Other options are those on fields (-H), credentials, security, time and the way. URL is one of ws or wss; without
         a scheme wss, for this machine ws.
-        Exit code 0 if both sides took leave, whoever began; 22 if the server opened no WebSocket; 56 if it closed with a
+        Exit code 0 if both sides closed, in either order; 22 if the server opened no WebSocket; 56 if it closed with a
         code that says that something is wrong.
 
         """
@@ -60,7 +60,7 @@ enum WebSocketCommand {
                 await say(socket, own)
                 return nil
             }
-            // Whoever hears nothing more has nothing to say; whoever has nothing to say still hears.
+            // The end of receiving ends sending too; the end of sending does not end receiving.
             for await code in group {
                 guard let code else { continue }
                 group.cancelAll()

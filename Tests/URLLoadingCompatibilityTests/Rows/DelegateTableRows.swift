@@ -128,7 +128,7 @@ extension DelegateTableRows {
     /// Uploads over TLS that a delegate must accept, with a begin date and a streamed body, through a redirect and a
     /// login, each of which requests a new stream (checklist 85, 125).
     private static func upload(_ delegate: any EveryDelegate, _ check: (any EveryDelegate) -> Void) async throws {
-        let identity = try TestCertificateAuthority(commonName: "Nobody's root").issue()
+        let identity = try TestCertificateAuthority(commonName: "Untrusted root").issue()
         try await withHTTPTestServer(.init(tls: .init(identity))) { origin in
             let hints = try #require(Status(103))
             origin.route("/from") { _ in .redirect("/to", status: .temporaryRedirect) }
