@@ -20,8 +20,8 @@ package import URLLoadingIO
 /// ```
 /// A session uses it for ``Configuration/idleTimeout`` and ``Configuration/resourceTimeout``, deadlines of decisions,
 /// the lifetime of idle connections, and the timing of a ``ReplayHandler``. An origin uses
-/// ``HTTPTestServer/Configuration/clock`` for the pauses and delays of its responses. Measurements for logs and spans, and
-/// the pacing of connection attempts, use the system's clock.
+/// ``HTTPTestServer/Configuration/clock`` for the pauses and delays of its responses. Measurements for logs and spans,
+/// and the pacing of connection attempts, use the system's clock.
 ///
 /// It conforms to `Clock`, so a test's handlers and decisions can sleep on it too.
 public final class ManualClock: Clock, Sendable {

@@ -1,5 +1,5 @@
-// A program in the middle of its move (docs/guides/moving.md, target by target): one of its targets loads by the toolchain's
-// module, the other by the layer. What they pass to each other is URL, Data, header fields and URLError.
+// A program in the middle of its move (docs/guides/moving.md, target by target): one of its targets loads by the
+// toolchain's module, the other by the layer. What they pass to each other is URL, Data, header fields and URLError.
 
 import Foundation
 import Newer

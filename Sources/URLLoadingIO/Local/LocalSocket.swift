@@ -56,8 +56,8 @@ package final class LocalSocket: Sendable {
         Poller.shared.returnSlot(slot)
     }
 
-    /// Ends both directions: the peer gets the end of input at once, and a task that waits here fails. The descriptor stays
-    /// until the last reference is gone.
+    /// Ends both directions: the peer gets the end of input at once, and a task that waits here fails. The descriptor
+    /// stays until the last reference is gone.
     package func shutDown() { _ = shutdown(descriptor, Int32(SHUT_RDWR)) }
 
     /// - Throws: the system's error; the connection is of no use then.

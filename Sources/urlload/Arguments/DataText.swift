@@ -43,8 +43,8 @@ struct TimeCondition: Sendable, Hashable {
     let date: HTTPDate?
     let isBefore: Bool
 
-    /// - Parameter text: a date, or a file whose time counts; a file that is not there makes no condition. `-` before it
-    ///   asks for what is older.
+    /// - Parameter text: a date, or a file whose time counts; a file that is not there makes no condition. `-` before
+    ///   it asks for what is older.
     init(_ text: String) throws(UsageError) {
         isBefore = text.hasPrefix("-")
         let text = isBefore || text.hasPrefix("+") ? String(text.dropFirst()) : text

@@ -1,5 +1,5 @@
-// `[1-9]`, `[001-100:3]`, `[a-z]` and `{one,two}` in a URL: one URL for each, as in curl. What stands for `#1`, `#2` … in
-// the name of a file comes with it.
+// `[1-9]`, `[001-100:3]`, `[a-z]` and `{one,two}` in a URL: one URL for each, as in curl. What stands for `#1`, `#2` …
+// in the name of a file comes with it.
 
 struct URLPattern: Sendable {
     struct Match: Sendable, Hashable {

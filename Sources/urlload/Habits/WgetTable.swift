@@ -1,5 +1,5 @@
-// `urlload wget …`: the grammar of wget, for those who have it in their fingers. A grammar of its own, for `-c`, `-i`, `-N`
-// and `-O` mean other things in curl's.
+// `urlload wget …`: the grammar of wget, for those who have it in their fingers. A grammar of its own, for `-c`, `-i`,
+// `-N` and `-O` mean other things in curl's.
 
 import URLLoading
 

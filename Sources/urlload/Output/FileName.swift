@@ -21,7 +21,8 @@ enum FileName {
         return name.isEmpty ? "index.html" : name
     }
 
-    /// Gives each name but the first of its kind a number behind it, `.1` upwards, that makes it another than all others.
+    /// Gives each name but the first of its kind a number behind it, `.1` upwards, that makes it another than all
+    /// others.
     /// - Parameters:
     ///   - names: in the order of the URLs; `nil` for a URL without one.
     ///   - isTaken: whether a name may not be used at all.

@@ -1,5 +1,5 @@
-// XML with line breaks, XML and HTML with colours. A text that stands between tags is never changed: an element that has
-// text and elements in it stays on its line.
+// XML with line breaks, XML and HTML with colours. A text that stands between tags is never changed: an element that
+// has text and elements in it stays on its line.
 
 enum MarkupPrinter {
     private enum Piece: Equatable {

@@ -28,8 +28,8 @@ struct Continuation: Sendable {
         notes = path.dropLast(name.count) + Self.notesName(name)
     }
 
-    /// `.FILE.urlload`. A name that would be too long with that, and with what is added while they are written, ends in a
-    /// hash of all of it instead.
+    /// `.FILE.urlload`. A name that would be too long with that, and with what is added while they are written, ends in
+    /// a hash of all of it instead.
     static func notesName(_ name: String) -> String {
         let whole = ".\(name).urlload"
         guard whole.utf8.count > 255 - ".new".utf8.count else { return whole }

@@ -13,7 +13,8 @@ struct PartialFile: Sendable {
     /// How many bytes there are; the rest is asked for from here.
     let offset: Int64
     /// The time of the file, if that can be the server's Last-Modified: a time of full seconds was given to it (wget,
-    /// `curl -R`), for a clock gives others. Then the server is asked whether the rest belongs to it (RFC 9110 §13.1.5).
+    /// `curl -R`), for a clock gives others. Then the server is asked whether the rest belongs to it (RFC 9110
+    /// §13.1.5).
     let date: HTTPDate?
 
     /// - Parameter offset: where to go on; `nil` for behind what is there.

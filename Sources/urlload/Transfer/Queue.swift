@@ -1,5 +1,5 @@
-// The loads of a group: one after the other in the order given; with `-O` as many at a time as a host may get, with `-Z`
-// as many as it says.
+// The loads of a group: one after the other in the order given; with `-O` as many at a time as a host may get, with
+// `-Z` as many as it says.
 
 import URLLoading
 

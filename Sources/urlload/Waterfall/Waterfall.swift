@@ -1,5 +1,5 @@
-// What loads did with their time, as a value to draw: one row for each request, its stages one behind the other. A value:
-// it knows nothing of terminals and pages.
+// What loads did with their time, as a value to draw: one row for each request, its stages one behind the other. A
+// value: it knows nothing of terminals and pages.
 
 import FoundationEssentials
 import URLLoading

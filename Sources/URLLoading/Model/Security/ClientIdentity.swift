@@ -80,7 +80,8 @@ public struct ClientIdentity: Sendable, Hashable, CustomStringConvertible {
     /// Loads an identity from a PKCS#12 file.
     /// - Parameters:
     ///   - pkcs12File: a `file` URL.
-    ///   - passphrase: called once if the file is encrypted, otherwise not. ``LoadError/underlying`` has what it throws.
+    ///   - passphrase: called once if the file is encrypted, otherwise not. ``LoadError/underlying`` has what it
+    ///     throws.
     /// - Throws: ``LoadError/Reason/badClientIdentity``, ``LoadError/Reason/wrongPassphrase``.
     @concurrent public static func load(
         pkcs12File: URL, passphrase: (@Sendable () async throws -> String)? = nil
