@@ -97,7 +97,8 @@ public final class ManualClock: Clock, Sendable {
     private var shown: String {
         let woken = time.sleeping - time.asleep
         return
-            "\(time.asleep) tasks asleep\(woken > 0 ? " and \(woken) woken" : ""), \(time.waiting.count) loads waiting, "
+            "\(time.asleep) tasks asleep\(woken > 0 ? " and \(woken) woken" : ""), "
+            + "\(time.waiting.count) loads waiting, "
             + "\(time.scheduled) timers, the clock at \(now)"
     }
 

@@ -42,7 +42,8 @@ enum Demonstration {
 
     private static func show(_ plain: HTTPTestServer, _ secure: HTTPTestServer, _ roots: String) async throws {
         try say(
-            "urlload without arguments demonstrates itself; urlload tour shows the library, urlload --help tells what it can do."
+            "urlload without arguments demonstrates itself; "
+                + "urlload tour shows the library, urlload --help tells what it can do."
         )
         try await step(
             "A load over TLS, and what went over the wire", ["-v", secure.url("/hello").absoluteString], roots)

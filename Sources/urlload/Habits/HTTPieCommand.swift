@@ -9,8 +9,8 @@ enum HTTPieCommand {
         """
         urlload http [options] [METHOD] URL [ITEM…]
 
-        Builds a request of items, as httpie does, and shows the answer: coloured, with its head, on a terminal; the body
-        alone elsewhere. METHOD is POST if there is something to send, otherwise GET.
+        Builds a request from items, as httpie does, and shows the response: on a terminal coloured and with its
+        head, elsewhere the body alone. METHOD is POST if there is a body to send, otherwise GET.
 
           Name:field      a header field; 'Name:' sends none, 'Name;' an empty one; Name:@FILE has it in a file
           NAME==TEXT      a parameter of the URL
@@ -19,7 +19,7 @@ enum HTTPieCommand {
           NAME@FILE       a file of a form
           a[b][]=TEXT     a member deeper in the object
 
-        What standard input has is sent if there is no item and no terminal (-I: never).
+        Standard input is sent as the body if there is no item and it is not a terminal (-I: never).
 
 
         """ + Help.options(of: .httpie) + "\n    Exit codes are those of urlload: urlload --help lists them.\n"

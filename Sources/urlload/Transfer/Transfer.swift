@@ -180,7 +180,8 @@ struct Transfer: Sendable {
             watch.note(redirect)
             if options.trace != .off {
                 screen.note(
-                    "redirect \(redirect.count + 1): \(redirect.response.http?.status.code ?? 0) to \(AddressText.inMessage(redirect.request.url.absoluteString))"
+                    "redirect \(redirect.count + 1): \(redirect.response.http?.status.code ?? 0) "
+                        + "to \(AddressText.inMessage(redirect.request.url.absoluteString))"
                 )
             }
             // As in curl: a method that was named is used to the end.

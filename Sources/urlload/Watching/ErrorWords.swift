@@ -51,7 +51,8 @@ enum ErrorWords {
         guard let file = report.file, isRegular(file), let status = report.head?.status, status.code >= 400
         else { return nil }
         return
-            "\(report.effectiveURL ?? report.url): the server answered \(status), and \(file) holds that page; -f saves none"
+            "\(report.effectiveURL ?? report.url): the server answered \(status), "
+            + "and \(file) holds that page; -f saves none"
     }
 
     private static func isRegular(_ path: String) -> Bool {

@@ -1,4 +1,4 @@
-// `urlload har FILE`: draws what an HTTP Archive (HAR 1.2) says, of this or another program.
+// `urlload har FILE`: draws the requests of an HTTP Archive (HAR 1.2), written by this or another program.
 
 import FoundationEssentials
 import URLLoading
@@ -7,9 +7,9 @@ enum HARCommand {
     static let usage = """
         urlload har FILE [--report OUT.html]
 
-        Draws the requests of an HTTP Archive: a line for each, what it waited for, grouped by connection. --report writes
-        an HTML page instead. - is standard input.
-        Exit code 0; 26 if FILE is no archive.
+        Draws the requests of an HTTP Archive: a line for each with the stages of its time, grouped by connection.
+        --report writes an HTML page instead. - is standard input.
+        Exit code 0; 26 if FILE is not an HTTP Archive.
 
         """
 

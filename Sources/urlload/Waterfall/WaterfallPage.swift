@@ -25,7 +25,8 @@ enum WaterfallPage {
             body { font: 14px/1.4 system-ui, sans-serif; margin: 1rem; color: #1d1d20; background: #fff; }
             .picture { overflow-x: auto; } svg { min-width: 700px; max-width: 1200px; width: 100%; height: auto; }
             text { font: 12px system-ui, sans-serif; } .group { font-weight: 600; }
-            details { margin: .25rem 0; overflow-wrap: anywhere; } table { border-collapse: collapse; margin: .5rem 0 1rem; }
+            details { margin: .25rem 0; overflow-wrap: anywhere; } \
+            table { border-collapse: collapse; margin: .5rem 0 1rem; }
             th, td { text-align: left; vertical-align: top; padding: .1rem .6rem .1rem 0; font-weight: 400; }
             th { color: #5a5a66; white-space: nowrap; }
             @media (prefers-color-scheme: dark) { body { color: #eee; background: #1e1e22; } text { fill: #eee; } }
@@ -66,7 +67,8 @@ enum WaterfallPage {
         }
         let width = labelWidth + barWidth + 70
         return """
-            <svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="what each request waited for" viewBox="0 0 \(width) \(max(y, 1))">
+            <svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="what each request waited for" \
+            viewBox="0 0 \(width) \(max(y, 1))">
             \(body)</svg>
             """
     }
@@ -83,7 +85,8 @@ enum WaterfallPage {
             let x = Double(labelWidth) + span.start * scale
             let width = max(1, (span.end - span.start) * scale)
             text +=
-                "<rect x=\"\(rounded(x))\" y=\"\(y + 4)\" width=\"\(rounded(width))\" height=\"14\" fill=\"\(colors[span.stage] ?? "")\">"
+                "<rect x=\"\(rounded(x))\" y=\"\(y + 4)\" width=\"\(rounded(width))\" height=\"14\" "
+                + "fill=\"\(colors[span.stage] ?? "")\">"
                 + "<title>\(span.stage.rawValue): \(WaterfallLines.time(span.end - span.start))</title></rect>"
         }
         let end = Double(labelWidth) + row.end * scale + 4
@@ -93,7 +96,8 @@ enum WaterfallPage {
     private static func details(_ row: Waterfall.Row) -> String {
         let status = row.status.map { "\($0)" } ?? row.error ?? "-"
         var text =
-            "<details><summary>\(escaped("\(status) \(row.method) \(row.url)")), \(row.bytes) bytes, \(WaterfallLines.time(row.seconds))</summary>\n"
+            "<details><summary>\(escaped("\(status) \(row.method) \(row.url)")), "
+            + "\(row.bytes) bytes, \(WaterfallLines.time(row.seconds))</summary>\n"
         for (title, fields) in [("Request", row.requestFields), ("Response", row.responseFields)] where !fields.isEmpty
         {
             text += "<h3>\(title)</h3>\n<table>\n"

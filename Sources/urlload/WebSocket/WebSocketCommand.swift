@@ -7,20 +7,20 @@ enum WebSocketCommand {
     static let usage = """
         urlload ws [options] URL
 
-        Opens a WebSocket. Each line of standard input goes out as a text message, each message that comes is written
-        as a line. At the end of the input (Ctrl-D) the socket is closed with 1000, and what the server still says is
-        written until it has closed, too.
+        Opens a WebSocket. Each line of standard input is sent as a text message, each received message is written
+        as a line. At the end of the input (Ctrl-D) the socket is closed with 1000, and messages that still arrive
+        are written until the server has closed, too.
 
-          --binary          what is read goes out as it comes, as binary messages; what comes is written as it is
-          --wait[=SECONDS]  at the end of the input go on receiving until the server closes, or for so long: for pipes
-          --ping SECONDS    ask the server this often whether it is still there
-          --protocol NAME   offer a subprotocol; several times for several, best first
+          --binary          input is sent as it is read, in binary messages; received messages are written unchanged
+          --wait[=SECONDS]  at the end of the input receive until the server closes, or for this time: for pipes
+          --ping SECONDS    send a ping at this interval
+          --protocol NAME   offer a subprotocol; several times for several, preferred first
           --compress        offer compression
 
-        Other options are those on fields (-H), credentials, security, time and the way. URL is one of ws or wss; without
-        a scheme wss, for this machine ws.
-        Exit code 0 if both sides closed, in either order; 22 if the server opened no WebSocket; 56 if it closed with a
-        code that says that something is wrong.
+        Other options are those on fields (-H), credentials, security, time and connection. The URL's scheme is ws
+        or wss; without a scheme it is wss, for this machine ws.
+        Exit code 0 if both sides closed, in either order; 22 if the server opened no WebSocket; 56 if it closed
+        with a code for an error.
 
         """
 

@@ -41,7 +41,10 @@ struct DelegateTableRows {
         "async cache": "URLSessionDataDelegate.urlSession(_:dataTask:willCacheResponse:)",
         "file": "URLSessionDownloadDelegate.urlSession(_:downloadTask:didFinishDownloadingTo:)",
         "written":
-            "URLSessionDownloadDelegate.urlSession(_:downloadTask:didWriteData:totalBytesWritten:totalBytesExpectedToWrite:)",
+            """
+        URLSessionDownloadDelegate.urlSession(_:downloadTask:didWriteData:\
+        totalBytesWritten:totalBytesExpectedToWrite:)
+        """,
         "resumed": "URLSessionDownloadDelegate.urlSession(_:downloadTask:didResumeAtOffset:expectedTotalBytes:)",
         "read closed": "URLSessionStreamDelegate.urlSession(_:readClosedFor:)",
         "write closed": "URLSessionStreamDelegate.urlSession(_:writeClosedFor:)",
@@ -60,7 +63,7 @@ struct DelegateTableRows {
     }
 
     @Test(
-        "each delegate method is called in order on its queue, also after answers from threads (checklist 45, 169, 170)",
+        "each delegate method is called in order on its queue, with answers from any thread (checklist 45, 169, 170)",
         arguments: Form.allCases)
     func everyMethod(_ form: Form) async throws {
         let isAsync = form == .async

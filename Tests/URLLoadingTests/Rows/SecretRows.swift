@@ -157,7 +157,8 @@ import URLLoadingWire
                     .found,
                     headers: [
                         .location:
-                            "http://ada:\(Self.secret)@127.0.0.1:\(request.headers[.host]?.split(separator: ":").last ?? "")/b?token=\(Self.secret)"
+                            "http://ada:\(Self.secret)@127.0.0.1:"
+                            + "\(request.headers[.host]?.split(separator: ":").last ?? "")/b?token=\(Self.secret)"
                     ])
             }
             let lines = Lock<[String]>([])

@@ -4,7 +4,9 @@ import URLLoadingIO
 /// A client certificate with its intermediate certificates and its private key.
 ///
 /// ```swift
-/// let identity = try await ClientIdentity.load(certificateFile: certificate, keyFile: key) { try await vault.passphrase() }
+/// let identity = try await ClientIdentity.load(certificateFile: certificate, keyFile: key) {
+///     try await vault.passphrase()
+/// }
 /// configuration.tls.clientIdentities = [try .init("*.intranet.example", identity)]
 /// ```
 /// The key stays in memory and appears neither in descriptions nor in errors.
