@@ -1,4 +1,4 @@
-// What the command does without arguments: shows itself, on an origin that lives in this process.
+// `urlload` without arguments: a demonstration on a server inside this process.
 
 import FoundationEssentials
 import URLLoading

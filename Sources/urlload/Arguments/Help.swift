@@ -1,4 +1,4 @@
-// What `--help` and `--version` print, and what is printed after a mistake.
+// The texts of `--help` and `--version`, and the warning of `--insecure`.
 
 enum Help {
     static let versionNumber = "0.1"
@@ -63,7 +63,7 @@ enum Help {
 
             """ + exitCodes
 
-    /// One group of options after the other, in two columns.
+    /// Lists the options by group, in two columns.
     static func options(of table: OptionTable) -> String {
         let width = table.rules.map(\.signature.count).max() ?? 0
         var text = ""

@@ -1,24 +1,23 @@
-// What the command line says of who asks. With curl's names; but a password is sent when a server asks for it, and
-// not before.
+// The options for credentials, with curl's names. Unlike curl, a password is sent only after a server has asked for it.
 
 import FoundationEssentials
 import URLLoading
 
 struct LoginOptions: Sendable, Hashable {
     var user: String?
-    /// `nil`: to be asked for.
+    /// `nil` if the password is to be asked for at the terminal.
     var password: String?
     var token: String?
     var methods: Set<Challenge.Method>?
-    /// With proxies: in whichever way they want, unless it is said.
+    /// The authentication schemes for proxies; `nil` for every scheme that a proxy offers.
     var proxyMethods: Set<Challenge.Method>?
-    /// Proxies get user and password when they ask, and not before.
+    /// True if the proxy gets user and password only after a 407.
     var waitsForProxyChallenge = false
     var netrc: Netrc?
 
     var needsPassword: Bool { user != nil && password == nil }
 
-    /// `USER[:PASSWORD]`.
+    /// Parses `USER[:PASSWORD]`.
     mutating func take(user text: String) {
         let parts = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
         (user, password) = (parts[0], parts.count > 1 ? parts[1] : nil)
@@ -28,17 +27,17 @@ struct LoginOptions: Sendable, Hashable {
 
     mutating func allowProxy(_ method: Challenge.Method) { proxyMethods = (proxyMethods ?? []).union([method]) }
 
-    /// For the servers that the command line names, and for no others that they lead to.
+    /// Limits the credentials to the servers in `urls`, so that a redirect to another server does not get them.
     func settings(_ urls: [URL]) -> Configuration.Authentication {
         var settings = Configuration.Authentication()
         settings.methods = methods
-        // What is said of servers is not said of proxies.
+        // The schemes chosen for servers do not restrict those for proxies.
         settings.proxyMethods = proxyMethods ?? (methods == nil ? nil : [.negotiate, .digest, .ntlm, .basic])
         settings.waitsForProxyChallenge = waitsForProxyChallenge
         settings.netrc = netrc
         if let user {
             let store = CredentialStore()
-            // A password gets a ticket where nothing else was asked for.
+            // With `--negotiate` alone, user and password obtain a Kerberos ticket.
             let method: Challenge.Method = methods == [.negotiate] ? .negotiate : .any
             for url in urls {
                 guard let space = try? ProtectionSpace(server: url, method: method) else { continue }
@@ -107,7 +106,8 @@ extension OptionTable {
 }
 
 extension OptionValue {
-    /// A file that was named is meant: to go on without it would fail elsewhere, and later.
+    /// Checked before the first load, where the cause is clear: a missing file would otherwise fail later and
+    /// elsewhere.
     static func readable(_ path: String, _ option: String) throws(UsageError) {
         guard FileManager.default.isReadableFile(atPath: path) else {
             throw UsageError("\(option): \(path) cannot be read")

@@ -1,4 +1,4 @@
-// How long, how many, how fast.
+// Options for time limits, numbers and rates.
 
 import URLLoading
 
@@ -59,7 +59,7 @@ extension OptionTable {
 }
 
 extension OptionValue {
-    /// `500`, `100k`, `2.5M`; `nil` for 0, no limit.
+    /// Parses `500`, `100k` or `2.5M` bytes a second; `nil` for 0, which means no limit.
     static func speed(_ text: String, _ option: String) throws(UsageError) -> Int64? {
         let units: [Character: Double] = ["b": 1, "k": 1024, "m": 1_048_576, "g": 1_073_741_824]
         let unit = text.last.flatMap { Character($0.lowercased()) }.flatMap { units[$0] }
@@ -70,7 +70,7 @@ extension OptionValue {
         return speed == 0 ? nil : speed
     }
 
-    /// `2/s`, `30/m`, `10/15s`; an hour is the unit that needs no name.
+    /// Parses `2/s`, `30/m` or `10/15s`, loads per time; without a unit, per hour.
     static func interval(_ text: String) throws(UsageError) -> Duration {
         let parts = text.split(separator: "/", omittingEmptySubsequences: false)
         let units: [Character: Double] = ["s": 1, "m": 60, "h": 3600, "d": 86400]

@@ -1,4 +1,4 @@
-// What is written, and where.
+// Options for the output: files, formats, messages.
 
 import URLLoading
 
@@ -118,7 +118,7 @@ extension OptionValue {
         return .from(offset)
     }
 
-    /// The text of `-w`, or of the file it names.
+    /// Returns the format of `-w`, which may be the path of a file after `@`.
     static func format(_ text: String) throws(UsageError) -> String {
         guard text.hasPrefix("@") else { return text }
         return try ConfigFile.text(String(text.dropFirst()), mustExist: true) ?? ""

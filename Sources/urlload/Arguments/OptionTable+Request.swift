@@ -1,4 +1,4 @@
-// What is sent.
+// Options for the request: method, fields, body.
 
 import URLLoading
 
@@ -107,7 +107,7 @@ extension OptionTable {
 }
 
 extension Options {
-    /// `Name: value`; `Name:` and `Name;` as in curl; `@FILE` has a field on a line.
+    /// Takes `Name: value`; `Name:` and `Name;` as in curl; `@FILE` contains one field a line.
     fileprivate mutating func take(field text: String) throws(UsageError) {
         if text.hasPrefix("@") {
             let lines = try ConfigFile.text(String(text.dropFirst()), mustExist: true) ?? ""

@@ -40,7 +40,7 @@ extension OptionTable {
     ]
 }
 
-/// What the command line says of certificates: the servers' and ours.
+/// Options for certificates: trusted authorities, and the client's identity.
 struct TrustOptions: Sendable {
     var certificateFile: String?
     var keyFile: String?
@@ -48,7 +48,7 @@ struct TrustOptions: Sendable {
     var pins: [Configuration.TLS.Pin] = []
     var requiresStatus = false
 
-    /// Our identity, read before anything is loaded; `nil` if there is none.
+    /// Reads the client identity; `nil` if none was given.
     func identity() async throws(LoadError) -> ClientIdentity? {
         guard let certificateFile else { return nil }
         let (given, file) = (passphrase, keyFile ?? certificateFile)
@@ -66,7 +66,8 @@ struct TrustOptions: Sendable {
         }
     }
 
-    /// PEM is text; PKCS#12 begins as everything in DER does (RFC 7292 §4), whatever the file is called.
+    /// PEM is text. PKCS#12 begins with a DER sequence, the byte 0x30 (RFC 7292 §4). The name of the file does not
+    /// matter.
     private static func isPKCS12(_ path: String) -> Bool {
         (try? Data(contentsOf: URL(filePath: path)))?.first == 0x30
     }

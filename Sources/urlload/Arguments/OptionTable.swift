@@ -1,24 +1,23 @@
-// Every option of a grammar, in the order of the help. Where curl has an option of the same meaning it has the same
-// name here.
+// The options of one grammar, in the order of the help. An option with the meaning of a curl option has curl's name.
 
 import URLLoading
 
 struct OptionTable: Sendable {
-    /// Whose grammar it is.
+    /// The tool whose grammar this is.
     let tool: String
     let rules: [OptionRule]
-    /// What the tool of this grammar has and this one does not.
+    /// Options of the tool that this command does not have.
     let others: [ForeignOption]
-    /// What holds in this grammar besides what was said.
+    /// Applied after parsing: defaults of this grammar.
     var conclude: @Sendable (inout Options) throws(UsageError) -> Void = { (_) throws(UsageError) in }
 
-    /// The grammar of curl, and of this command.
+    /// The grammar of curl, which is that of `urlload` itself.
     static let curl = OptionTable(
         tool: "curl",
         rules: output + saving + request + content + redirects + way + login + memory + security + trust + cache
             + limits + pace + retries + watching + other, others: ForeignOption.curl)
 
-    /// Finds an option by a long name, or by the beginning of one that no other option has.
+    /// Finds an option by a long name or an unambiguous prefix of one.
     func rule(long name: String) throws(UsageError) -> OptionRule? {
         if let rule = rules.first(where: { $0.names.contains(name) }) { return rule }
         guard name.count > 2, !others.contains(where: { $0.names.contains("--\(name)") }) else { return nil }
@@ -28,7 +27,7 @@ struct OptionTable: Sendable {
             "--\(name) is the beginning of \(beginning.map { "--\($0.long)" }.joined(separator: ", "))")
     }
 
-    /// What is said of an option that is not in the table.
+    /// Returns the error text for an option that is not in the table.
     func unknown(_ option: String) -> String {
         if let other = others.first(where: { $0.names.contains(option) }) { return other.words(option, of: tool) }
         let name = String(option.drop { $0 == "-" })

@@ -1,4 +1,4 @@
-// `urlload cache`: what a cache has, as people can read it. It makes no connection.
+// `urlload cache`: lists, shows, explains and removes stored responses. It makes no connection.
 
 import FoundationEssentials
 import URLLoading
@@ -42,7 +42,7 @@ enum CacheCommand {
         }
     }
 
-    /// Returns how many there were.
+    /// Returns the number of matching responses.
     private static func perform(_ verb: CacheOptions.Verb, _ options: CacheOptions, _ cache: ResponseCache)
         throws(OutputError) -> Int
     {
@@ -119,8 +119,8 @@ enum CacheCommand {
         return count
     }
 
-    /// For tests, which end it when they like: stores responses that say themselves what they must be, and tells the
-    /// number of each that is safe.
+    /// For tests that end the process at a random moment: stores responses whose bodies say what they must contain, and
+    /// prints the number of each that is written durably.
     private static func exercise(_ options: CacheOptions, _ cache: ResponseCache) throws(OutputError) -> Int {
         let prefix = options.urls.first ?? "http://exercise.test/"
         for number in 0..<options.count {

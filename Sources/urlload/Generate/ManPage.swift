@@ -1,4 +1,4 @@
-// The man page, in the language of man(7).
+// The man page, in the macros of man(7).
 
 enum ManPage {
     static var text: String {
@@ -61,7 +61,7 @@ enum ManPage {
         return ".TP\n\(names.joined(separator: ", "))\(value ?? "")\n\(escaped(rule.help)).\n"
     }
 
-    /// A dot or an apostrophe that begins a line would be a request.
+    /// Escapes the text. A dot or an apostrophe at the beginning of a line would be a macro.
     private static func escaped(_ text: String) -> String {
         let text = text.replacing("\\", with: "\\e").replacing("-", with: "\\-").replacing("…", with: "\\&...")
             .replacing("^", with: "\\(ha").replacing("~", with: "\\(ti")

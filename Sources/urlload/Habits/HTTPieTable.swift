@@ -1,4 +1,4 @@
-// `urlload http …`: the grammar of httpie, for those who have it in their fingers.
+// `urlload http …`: httpie's grammar.
 
 import URLLoading
 

@@ -1,5 +1,5 @@
-// `urlload wget …`: the grammar of wget, for those who have it in their fingers. A grammar of its own, for `-c`, `-i`,
-// `-N` and `-O` mean other things in curl's.
+// `urlload wget …`: wget's grammar. It is separate from curl's because `-c`, `-i`, `-N` and `-O` mean other things
+// there.
 
 import URLLoading
 
@@ -8,7 +8,7 @@ extension OptionTable {
         tool: "wget", rules: wgetFiles + wgetRequest + wgetAccess + wgetLimits + wgetOutput, others: ForeignOption.wget
     ) { options in
         options.expandsPatterns = false
-        // Files, named after their URLs.
+        // wget saves to files named after the URLs.
         if options.outputs.isEmpty { options.saving.namesAll = true }
         if options.saving.collision == .replace, !options.saving.comparesTime, options.outputs.isEmpty {
             options.saving.collision = .number

@@ -44,7 +44,7 @@ enum PasswordPrompt {
         while Glibc.read(terminal, &byte, 1) == 1 {
             switch byte {
             case 0x0A, 0x0D: return .line(String(decoding: line, as: UTF8.self))
-            // 0 is no key.
+            // A key code of 0 means that the key is disabled.
             case keys[Int(VINTR)] where byte != 0: return .signal(SIGINT)
             case keys[Int(VQUIT)] where byte != 0: return .signal(SIGQUIT)
             case keys[Int(VSUSP)] where byte != 0: return .signal(SIGTSTP)
@@ -52,7 +52,7 @@ enum PasswordPrompt {
                 return line.isEmpty ? .nothing : .line(String(decoding: line, as: UTF8.self))
             case keys[Int(VKILL)] where byte != 0: line = []
             case 0x08, 0x7F:
-                // A character, which may be several bytes.
+                // Removes a whole character, which may be several bytes of UTF-8.
                 while let last = line.popLast(), last & 0xC0 == 0x80 {}
             default: line.append(byte)
             }
