@@ -1,4 +1,4 @@
-// A chain and its verdict, in a few lines.
+// Draws a certificate chain and the result of its verification in a few lines.
 
 import FoundationEssentials
 import URLLoading

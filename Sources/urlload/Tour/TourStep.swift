@@ -1,4 +1,4 @@
-// The steps. The code a step shows is the code it runs: a test compares them line by line.
+// The steps. Each shows the code that it runs; a test compares both line by line.
 
 import FoundationEssentials
 import URLLoading
@@ -84,7 +84,7 @@ struct TourStep: Sendable {
             _ = try await session.data(for: request, decisions: decisions)
             """
     ) { stage in
-        // The bytes that came with the head would fill the picture.
+        // Only heads are drawn: the bytes of the body that arrive with the head would fill the drawing.
         var configuration = stage.configuration
         let tap = configuration.wireTap
         configuration.wireTap = { event in tap?(event.head) }
@@ -266,7 +266,7 @@ extension Session {
 }
 
 extension WireTapEvent {
-    /// Received bytes up to the end of the head.
+    /// The event with only the bytes up to the end of the head.
     fileprivate var head: WireTapEvent {
         guard case .received(let bytes, let connection) = self else { return self }
         let end = bytes.indices.first { bytes[$0...].starts(with: [13, 10, 13, 10]) }

@@ -5,7 +5,7 @@ import FoundationEssentials
 import URLLoading
 
 extension RetryPolicy {
-    /// `nil` unless the options ask for it.
+    /// Returns `nil` without `--retry`.
     init?(_ options: Options) {
         guard options.retries > 0 else { return nil }
         self.init(maximumAttempts: options.retries < .max ? options.retries + 1 : .max)

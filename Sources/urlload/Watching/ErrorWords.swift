@@ -1,4 +1,4 @@
-// What happened, for people; the library's own name for it follows in parentheses, for searching.
+// Error messages for users, followed in parentheses by the library's reason, which can be searched for.
 
 import Glibc
 import URLLoading
@@ -17,7 +17,7 @@ enum ErrorWords {
         return "\(words): \(detail)"
     }
 
-    /// What the origin did not do. The detail's first words say which proxy it was.
+    /// The message for an error of a proxy. The detail begins with the name of the proxy, which the message repeats.
     private static func atProxy(_ proxy: String, _ failure: Report.Failure, _ name: String) -> String {
         let words = proxySentences[failure.reason] ?? sentences[failure.reason]
         let detail = failure.detail.flatMap {
@@ -27,7 +27,7 @@ enum ErrorWords {
         return "at the proxy \(proxy): " + (words.map { "\($0) (\(name))" } ?? name) + (rest.map { ": \($0)" } ?? "")
     }
 
-    /// What reads otherwise of a proxy than of a server.
+    /// Sentences that differ for proxies.
     private static let proxySentences: [String: String] = [
         "proxyNotFound": "there is no host of this name",
         "proxyRefused": "it would not connect",
@@ -39,14 +39,14 @@ enum ErrorWords {
         "clientCertificateRequired": "it wants a client certificate; --cert gives one",
     ]
 
-    /// Of a certificate of ours that cannot be had.
+    /// The message for a client certificate that cannot be read.
     static func identity(_ error: LoadError) -> String {
         guard let words = sentence(error.reason) else { return "\(error)" }
         guard let detail = error.detail, error.reason != .wrongPassphrase else { return words }
         return "\(words): \(detail)"
     }
 
-    /// Says that a file holds an error page in place of what was asked for; `nil` if it does not.
+    /// A message that a saved file contains an error page; `nil` if it does not.
     static func savedPage(_ report: Report) -> String? {
         guard let file = report.file, isRegular(file), let status = report.head?.status, status.code >= 400
         else { return nil }
@@ -62,7 +62,7 @@ enum ErrorWords {
 
     static func sentence(_ reason: LoadError.Reason) -> String? { sentences[reason.name] }
 
-    /// Reasons whose detail adds nothing for people.
+    /// Reasons whose detail adds nothing for the user.
     private static let isTold: Set<String> = [
         "connectionRefused", "truncated", "hostNotFound", "proxyNotFound", "notHTTP", "unsupportedScheme",
         "tooManyRedirects",

@@ -1,7 +1,7 @@
-// How far one load has come, and how fast it is lately. A pure machine: time is passed in.
+// The progress and the recent rate of one load. A value; the time is an argument.
 
 struct ProgressMeter: Sendable {
-    /// The rate is that of about this many seconds past.
+    /// The seconds over which the rate is averaged.
     private static let memory = 2.0
 
     let start: Double
@@ -23,7 +23,7 @@ struct ProgressMeter: Sendable {
         (bytes, rateBytes) = (0, 0)
     }
 
-    /// The first bytes were there before.
+    /// Begins a body whose first bytes are present already.
     mutating func begin(at offset: Int64, of length: Int64?) {
         expected = length ?? expected
         (bytes, rateBytes) = (offset, offset)

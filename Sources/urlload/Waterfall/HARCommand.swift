@@ -37,7 +37,7 @@ enum HARCommand {
         }
     }
 
-    /// - Parameter page: the file of an HTML page; `nil` draws lines.
+    /// - Parameter page: the HTML file to write; `nil` to draw lines.
     static func draw(_ waterfall: Waterfall, page: String?, to output: FileDescriptor) throws(OutputError) -> ExitCode {
         if let page {
             let file = try AtomicFile(path: page)
@@ -139,7 +139,7 @@ enum HARCommand {
     }
 }
 
-/// Fields of an archive that another program may have written, with its secrets.
+/// Hides secrets in the fields of an archive, which another program may have written.
 enum HARFields {
     static func hidden(_ fields: [(String, String)]) -> [(String, String)] {
         fields.map { name, value in (name, FieldName(name).isSecret ? "[hidden]" : value) }

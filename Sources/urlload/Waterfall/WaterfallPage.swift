@@ -1,4 +1,4 @@
-// A waterfall as one HTML file: an inline SVG, a table of heads. No script, nothing that is loaded from elsewhere.
+// Writes a waterfall as one HTML file: an inline SVG and a table of heads, without scripts or external resources.
 
 enum WaterfallPage {
     private static let colors: [Waterfall.Stage: String] = [
@@ -107,13 +107,13 @@ enum WaterfallPage {
         return text + "</details>\n"
     }
 
-    /// One digit behind the point.
+    /// Formats a number with one decimal.
     private static func rounded(_ number: Double) -> String {
         let tenths = Int64((number * 10).rounded())
         return "\(tenths / 10).\(tenths % 10)"
     }
 
-    /// Text as it may stand in an element or an attribute; what HTML does not allow is replaced.
+    /// Escapes text for elements and attributes; characters that HTML does not allow are replaced.
     static func escaped(_ text: String) -> String {
         var escaped = ""
         for scalar in text.unicodeScalars {

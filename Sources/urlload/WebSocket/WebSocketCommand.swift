@@ -1,4 +1,4 @@
-// `urlload ws URL`: lines in, messages out.
+// `urlload ws URL`: sends lines of input as messages, writes received messages as lines.
 
 import FoundationEssentials
 import URLLoading
@@ -82,7 +82,7 @@ enum WebSocketCommand {
         }
         // A socket that is not open yet cannot be closed, only cancelled.
         do throws(LoadError) { _ = try await socket.opened } catch { return }
-        // Cut short when the server has closed.
+        // Cancelled when the server has closed.
         if let limit = own.wait { try? await Task.sleep(for: limit) }
         if !Task.isCancelled { await socket.close() }
     }
@@ -101,7 +101,7 @@ enum WebSocketCommand {
             guard Signals.exitCode == nil, let error = error as? LoadError else { return .interrupted }
             return tell(error, socket.url, screen)
         }
-        // Its close is waited for.
+        // Waits for the server's close frame.
         let ending = await socket.ended()
         return ending.error.map { tell($0, socket.url, screen) } ?? .done
     }
