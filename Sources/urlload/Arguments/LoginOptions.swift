@@ -54,23 +54,23 @@ extension OptionTable {
     static let login: [OptionRule] = [
         OptionRule(
             .login, "u", "user", "USER[:PASSWORD]",
-            "who asks, for the servers of the URLs; a password left out is asked for"
+            "user and password for the servers of the URLs; a missing password is asked for"
         ) {
             $0.login.take(user: $1)
         }.like(wget: "--user=USER --password=…", httpie: "-a USER:PASSWORD"),
         OptionRule(
-            .login, nil, flag: "basic", "with Basic alone, and at once: over http the password is readable on the way"
+            .login, nil, flag: "basic", "Basic only, sent preemptively: over http the password is readable"
         ) {
             $0.login.allow(.basic)
         }.like(wget: "--auth-no-challenge", httpie: "-A basic"),
-        OptionRule(.login, nil, flag: "digest", "with Digest alone") { $0.login.allow(.digest) }
+        OptionRule(.login, nil, flag: "digest", "Digest only") { $0.login.allow(.digest) }
             .like(httpie: "-A digest"),
         OptionRule(
             .login, nil, flag: "negotiate",
-            "with a Kerberos ticket alone: of your cache, or got with the password of -u USER@REALM"
+            "Kerberos only: a ticket of your cache, or obtained with -u USER@REALM"
         ) { $0.login.allow(.negotiate) },
-        OptionRule(.login, nil, flag: "ntlm", "with NTLM alone; USER may be DOMAIN\\USER") { $0.login.allow(.ntlm) },
-        OptionRule(.login, nil, flag: "anyauth", "with the strongest way the server offers (default)") {
+        OptionRule(.login, nil, flag: "ntlm", "NTLM only; USER may be DOMAIN\\USER") { $0.login.allow(.ntlm) },
+        OptionRule(.login, nil, flag: "anyauth", "the strongest scheme that the server offers (default)") {
             $0.login.methods = nil
         },
         OptionRule(.login, nil, "oauth2-bearer", "TOKEN", "send this token to the servers of the URLs") {
@@ -83,22 +83,24 @@ extension OptionTable {
         OptionRule(.login, "n", flag: "netrc", "users and passwords from ~/.netrc, or the file that NETRC names") {
             $0.login.netrc = .standard
         }.also("netrc-optional").like(wget: "(default)", httpie: "(default)"),
-        OptionRule(.login, nil, "netrc-file", "FILE", "the same from FILE") { (options, path) throws(UsageError) in
+        OptionRule(.login, nil, "netrc-file", "FILE", "users and passwords from FILE, in the format of netrc") {
+            (options, path) throws(UsageError) in
             try OptionValue.readable(path, "--netrc-file")
             options.login.netrc = .file(URL(filePath: path))
         },
-        OptionRule(.login, nil, flag: "proxy-basic", "proxies get --proxy-user with Basic alone") {
+        OptionRule(.login, nil, flag: "proxy-basic", "proxy authentication: Basic only") {
             $0.login.allowProxy(.basic)
         },
         OptionRule(
-            .login, nil, flag: "proxy-digest", "with Digest alone; the password is not sent before the proxy asks"
+            .login, nil, flag: "proxy-digest",
+            "proxy authentication: Digest only; nothing is sent before a 407"
         ) { $0.login.allowProxy(.digest) },
-        OptionRule(.login, nil, flag: "proxy-negotiate", "with a Kerberos ticket alone") {
+        OptionRule(.login, nil, flag: "proxy-negotiate", "proxy authentication: Kerberos only") {
             $0.login.allowProxy(.negotiate)
         },
-        OptionRule(.login, nil, flag: "proxy-ntlm", "with NTLM alone") { $0.login.allowProxy(.ntlm) },
+        OptionRule(.login, nil, flag: "proxy-ntlm", "proxy authentication: NTLM only") { $0.login.allowProxy(.ntlm) },
         OptionRule(
-            .login, nil, flag: "proxy-anyauth", "with the strongest method the proxy offers, and only when it asks"
+            .login, nil, flag: "proxy-anyauth", "proxy authentication: the strongest scheme offered, only after a 407"
         ) { options in
             (options.login.proxyMethods, options.login.waitsForProxyChallenge) = (nil, true)
         },
