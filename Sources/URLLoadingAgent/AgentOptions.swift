@@ -12,8 +12,8 @@ struct AgentOptions: Sendable, Equatable {
     var wantsHelp = false
 
     static let help = """
-        url-loading-agent carries out downloads and uploads of programs that use URLLoading, also while those do not run.
-        Programs start it automatically, or a service manager does; it needs no manual start.
+        url-loading-agent carries out the downloads and uploads of programs that use URLLoading, also while those
+        programs do not run. Programs or a service manager start it; it needs no manual start.
 
           --socket PATH     the socket for programs
           --listener N      the number of a descriptor that is listening already

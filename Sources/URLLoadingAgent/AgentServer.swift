@@ -66,7 +66,8 @@ struct AgentServer: Sendable {
         }
         client.channel.send(
             .welcome(
-                .init(version: version, process: Int64(ProgramEnvironment.process), survival: survival, manner: manner)),
+                .init(
+                    version: version, process: Int64(ProgramEnvironment.process), survival: survival, manner: manner)),
             id: first.id)
         return true
     }

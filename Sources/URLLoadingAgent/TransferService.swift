@@ -96,8 +96,8 @@ actor TransferService {
         LoadError(
             .connectionLost, phase: .sending, party: .system, url: URL(string: transfer.secrets.url),
             detail:
-                "the transfer was stopped while the request was sent; it may have been carried out, and is not repeated "
-                + "without Idempotency-Key")
+                "the transfer was stopped while the request was sent; it may have been carried out, "
+                + "and is not repeated without Idempotency-Key")
     }
 
     func takeNumber() -> Int64 {

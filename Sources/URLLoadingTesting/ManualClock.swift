@@ -20,8 +20,8 @@ package import URLLoadingIO
 /// ```
 /// A session uses it for ``Configuration/idleTimeout`` and ``Configuration/resourceTimeout``, deadlines of decisions,
 /// the lifetime of idle connections, and the timing of a ``ReplayHandler``. An origin uses
-/// ``HTTPTestServer/Configuration/clock`` for the pauses and delays of its responses. Measurements for logs and spans, and
-/// the pacing of connection attempts, use the system's clock.
+/// ``HTTPTestServer/Configuration/clock`` for the pauses and delays of its responses. Measurements for logs and spans,
+/// and the pacing of connection attempts, use the system's clock.
 ///
 /// It conforms to `Clock`, so a test's handlers and decisions can sleep on it too.
 public final class ManualClock: Clock, Sendable {
@@ -97,7 +97,8 @@ public final class ManualClock: Clock, Sendable {
     private var shown: String {
         let woken = time.sleeping - time.asleep
         return
-            "\(time.asleep) tasks asleep\(woken > 0 ? " and \(woken) woken" : ""), \(time.waiting.count) loads waiting, "
+            "\(time.asleep) tasks asleep\(woken > 0 ? " and \(woken) woken" : ""), "
+            + "\(time.waiting.count) loads waiting, "
             + "\(time.scheduled) timers, the clock at \(now)"
     }
 

@@ -21,7 +21,8 @@ import URLLoadingWire
 /// by themselves: the client's reads wait at a step that consumes data, its writes at one that sends data, and both at
 /// ``Step/hold``.
 ///
-/// Prefer an ``HTTPTestServer`` for everything that it supports: it frames messages, keeps connections alive and counts.
+/// Prefer an ``HTTPTestServer`` for everything that it supports: it frames messages, keeps connections alive and
+/// counts.
 public final class ScriptedPeer: Sendable {
     /// One step of a connection.
     public enum Step: Sendable {

@@ -6,7 +6,8 @@ import Synchronization
 package import URLLoadingIO
 
 /// ```swift
-/// let transport = ScriptedTransport([.takeUntil("\r\n\r\n"), .block, .give("HTTP/1.1 204 No Content\r\n\r\n")], holdingAt: 1)
+/// let transport = ScriptedTransport(
+///     [.takeUntil("\r\n\r\n"), .block, .give("HTTP/1.1 204 No Content\r\n\r\n")], holdingAt: 1)
 /// configuration.dial = { _, _ in transport }
 /// // …begin the load, then:
 /// await transport.held()

@@ -1,4 +1,4 @@
-// The command: reads the arguments, loads each URL, tells how it went.
+// The command: parses the arguments, loads each URL, returns the exit code.
 
 import Glibc
 import URLLoading
@@ -24,7 +24,7 @@ enum Command {
         }
     }
 
-    /// One group after the other; the exit code is that of the first failure.
+    /// Runs the groups in order; the exit code is that of the first failure.
     static func run(_ groups: [Options]) async -> ExitCode {
         if groups.contains(where: \.wantsHelp) { return print(Help.text) }
         if let kind = groups.lazy.compactMap(\.generated).first { return Generator.run(kind) }
@@ -42,7 +42,7 @@ enum Command {
         return code
     }
 
-    /// - Returns: what is said if there is no terminal to ask at.
+    /// - Returns: an error if there is no terminal to ask on.
     private static func askForPasswords(_ options: inout Options) -> String? {
         if options.login.needsPassword, let user = options.login.user {
             guard let password = PasswordPrompt.ask("Password of \(user): ") else {
@@ -90,12 +90,12 @@ enum Command {
         configuration.hsts.storage = .store(memory.hsts)
         let session = Session(configuration)
         Signals.watch { session.invalidateAndCancel() }
-        // On the loop's own thread: no thread is woken on the way from the socket to the output.
+        // The loads run on the event loop's own thread: no thread is woken between the socket and the output.
         let loaded = await withTaskExecutorPreference(eventLoopExecutor) {
             let code = await Queue(options, session, screen, heads).run(jobs)
             session.invalidateAndCancel()
             await session.invalidated()
-            // The disk follows behind; nothing else goes on any more.
+            // Waits for the responses that are still being stored.
             session.configuration.cache?.flush()
             return code
         }
@@ -106,7 +106,7 @@ enum Command {
         return Signals.exitCode ?? (code == .done ? written : code)
     }
 
-    /// - Parameter help: what lists the options.
+    /// - Parameter help: the command that lists the options.
     static func usage(_ words: String, _ help: String = "urlload --help") -> ExitCode {
         try? FileDescriptor.standardError.write("urlload: \(words)\n\(help) lists the options\n")
         return .usage
@@ -121,9 +121,9 @@ enum Command {
     }
 }
 
-/// What is said to those who typed another tool's option that means something else here.
+/// Hints for an option of another tool that has a different meaning here.
 enum Habits {
-    /// `-c URL` is wget's, `-i LIST` too.
+    /// `-c URL` and `-i LIST` have these meanings in wget.
     static func hint(_ groups: [Options]) -> String {
         let isAddress = { (text: String?) in text?.contains("://") ?? false }
         if groups.contains(where: { isAddress($0.memory.cookieOutput) }) {

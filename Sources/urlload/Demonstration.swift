@@ -1,4 +1,4 @@
-// What the command does without arguments: shows itself, on an origin that lives in this process.
+// `urlload` without arguments: a demonstration on a server inside this process.
 
 import FoundationEssentials
 import URLLoading
@@ -42,7 +42,8 @@ enum Demonstration {
 
     private static func show(_ plain: HTTPTestServer, _ secure: HTTPTestServer, _ roots: String) async throws {
         try say(
-            "urlload without arguments demonstrates itself; urlload tour shows the library, urlload --help tells what it can do."
+            "urlload without arguments demonstrates itself; "
+                + "urlload tour shows the library, urlload --help tells what it can do."
         )
         try await step(
             "A load over TLS, and what went over the wire", ["-v", secure.url("/hello").absoluteString], roots)

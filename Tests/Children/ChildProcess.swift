@@ -1,9 +1,9 @@
 // Programs that tests start beside themselves.
 //
 // Not by Foundation's `Process`: in search of the highest open descriptor it copies 256 bytes of each entry of
-// /proc/self/fd, whose names have five. Some 1,340 descriptors fill the C library's buffer of entries, and what it copies
-// then lies behind that buffer's end. Tests in parallel have several thousand, and now and then the end was that of the
-// mapped memory: a segmentation fault, in a test that had nothing to do with it.
+// /proc/self/fd, whose names have five. Some 1,340 descriptors fill the C library's buffer of entries, and what it
+// copies then lies behind that buffer's end. Tests in parallel have several thousand, and now and then the end was that
+// of the mapped memory: a segmentation fault, in a test that had nothing to do with it.
 
 import Foundation
 import Glibc

@@ -56,7 +56,7 @@ func runHandlers(_ origin: URL) {
     )
 
     let (_, _, unsupported) = fetch(URLRequest(url: URL(string: "nothing://here")!))
-    Check.that("a scheme that nobody knows", unsupported?.code == .unsupportedURL, unsupported as Any)
+    Check.that("an unsupported scheme", unsupported?.code == .unsupportedURL, unsupported as Any)
     let many = Box(0)
     let all = DispatchGroup()
     let lock = NSLock()

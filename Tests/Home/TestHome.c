@@ -1,6 +1,6 @@
-/* What sessions remember, and what lies about while they load, is not for the home of whoever tests. Before anything of this
-   process runs it gets a home of its own, in which its children live as well; it goes with the process. Every test target
-   depends on this, and none need call it. */
+/* Keeps the files of sessions out of the developer's home folder: before any other code of a test process runs, the
+   folders of caches, state and temporary files are set to a new folder, which child processes inherit and which is
+   removed when the process ends. Every test target depends on this target; nothing has to be called. */
 
 #define _GNU_SOURCE
 #include "TestHome.h"
@@ -24,7 +24,7 @@ static int remove_one(const char *path, const struct stat *status, int kind, str
 }
 
 static void remove_home(void) {
-    /* Not by a child that ends without having become another program. */
+    /* A forked child that exits before exec must not remove the folder of its parent. */
     if (getpid() == owner) nftw(home, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
@@ -34,7 +34,7 @@ static void point(const char *variable, const char *name) {
     setenv(variable, path, 1);
 }
 
-/* A child of the tests that is one of their programs again lives with its parent, who may kill it. */
+/* A child process uses the folder of its parent: the parent may kill the child, which then cannot remove a folder. */
 static const char inherited[] = "URLLOADING_TEST_HOME";
 
 __attribute__((constructor)) static void make_home(void) {
@@ -52,7 +52,7 @@ __attribute__((constructor)) static void make_home(void) {
     owner = getpid();
     point("XDG_CACHE_HOME", "cache");
     point("XDG_STATE_HOME", "state");
-    /* What a download that failed leaves for whoever goes on with it, nobody does. */
+    /* TMPDIR too: partial files of failed downloads stay there, and no later run resumes them. */
     point("TMPDIR", "tmp");
     mkdir(getenv("TMPDIR"), 0700);
     setenv(inherited, home, 1);

@@ -2,8 +2,8 @@ import FoundationEssentials
 import Testing
 import URLLoading
 
-/// A server that asks who we are after the handshake (RFC 8446 4.6.2), while we wait for something else of it. Checklist
-/// 61, 66, 80.
+/// A server that asks who we are after the handshake (RFC 8446 4.6.2), while we wait for something else of it.
+/// Checklist 61, 66, 80.
 @Suite(.enabled(if: Servers.areHere, Servers.areMissing), .timeLimit(.minutes(4)))
 struct AskingTests {
     enum Answer: CaseIterable { case nobody, ada }

@@ -178,7 +178,8 @@ struct CacheStoreTests {
         most = max(most, usage(folder.path + "/c"))
         let took = began.duration(to: .now)
         print(
-            "2 GiB in \(number) entries through 256 MiB: \(took), \(Self.cpu() - cpu) s of CPU, at most \(most >> 20) MiB on disk"
+            "2 GiB in \(number) entries through 256 MiB: \(took), "
+                + "\(Self.cpu() - cpu) s of CPU, at most \(most >> 20) MiB on disk"
         )
         #expect(cache.diskUsage <= Int64(capacity) && most < capacity * 11 / 10 + (40 << 20))
         #expect(found == number, "the one that is used was lost \(number - found) times")

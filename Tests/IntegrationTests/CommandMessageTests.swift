@@ -109,7 +109,8 @@ struct CommandMessageTests {
             #expect(saved.code == 0 && folder.names == ["missing"], "\(saved.code) \(folder.names)")
             #expect(
                 saved.errors
-                    == "urlload: \(url): the server answered 404 Not Found, and missing holds that page; -f saves none\n"
+                    == "urlload: \(url): the server answered 404 Not Found, "
+                    + "and missing holds that page; -f saves none\n"
             )
             let printed = try await Running.urlload([url])
             let thrown = try await Running.urlload(["-o", "/dev/null", url])

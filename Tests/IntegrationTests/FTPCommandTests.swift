@@ -11,7 +11,8 @@ struct FTPCommandTests {
     func killed() async throws {
         let held = try Servers.text("FTP_FILES", "/pub/killed.bin")
         let folder = try TemporaryFolder()
-        // Sparse, and large enough, at the rate of the server (ftp.sh), to be met in the middle; with a mark here and there.
+        // Sparse, and large enough, at the rate of the server (ftp.sh), to be met in the middle; with a mark here and
+        // there.
         let length: UInt64 = 128 << 20
         _ = FileManager.default.createFile(atPath: held, contents: nil)
         let file = try #require(FileHandle(forWritingAtPath: held))

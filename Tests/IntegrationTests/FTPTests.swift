@@ -3,8 +3,8 @@ import Glibc
 import Testing
 import URLLoading
 
-/// ftp as the world has it: vsftpd, which wants data connections to go on with the session of the control connection, and
-/// pyftpdlib, with users and over IPv6.
+/// ftp as the world has it: vsftpd, which wants data connections to go on with the session of the control connection,
+/// and pyftpdlib, with users and over IPv6.
 @Suite(.enabled(if: Servers.areHere, Servers.areMissing))
 struct FTPTests {
     static let anonymous = ["VSFTPD", "VSFTPD_EXPLICIT", "VSFTPD_IMPLICIT"].filter { Servers.variable($0) != nil }

@@ -57,10 +57,10 @@ struct ProxyCommandTests {
     }
 
     @Test func exitCodes() async throws {
-        let nobody = "127.0.0.1:1"
+        let closedPort = "127.0.0.1:1"
         for (words, code) in [
-            (["-x", "no.such.proxy.invalid:1", "http://a.test/"], 5), (["-x", nobody, "http://a.test/"], 7),
-            (["--socks5-hostname", nobody, "http://a.test/"], 7),
+            (["-x", "no.such.proxy.invalid:1", "http://a.test/"], 5), (["-x", closedPort, "http://a.test/"], 7),
+            (["--socks5-hostname", closedPort, "http://a.test/"], 7),
             (["--interface", "nosuch0", "http://127.0.0.1:1/"], 45), (["-x", "ftp://a", "http://a.test/"], 2),
             (["--resolve", "a.test:1:127.0.0.1", "http://a.test:1/"], 7),
         ] as [([String], Int32)] {

@@ -23,7 +23,9 @@ struct ProxyLibraryTests {
             if (strstr(url, "none")) return list;
             if (strstr(url, "slow")) sleep(1);
             if (strstr(url, "odd")) { list[0] = strdup("wpad://"); return list; }
-            list[0] = strdup(strstr(url, "two") ? "http://proxy.test:3128" : strstr(url, "/path") ? "http://saw.the.path:1" : "direct://");
+            list[0] = strdup(
+                strstr(url, "two") ? "http://proxy.test:3128"
+                : strstr(url, "/path") ? "http://saw.the.path:1" : "direct://");
             if (strstr(url, "two")) list[1] = strdup("socks5://gate.test:1080");
             return list;
         }

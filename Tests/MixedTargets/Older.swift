@@ -1,4 +1,5 @@
-// A target that has not moved: it knows the toolchain's classes, and says what others need of them in words of Foundation.
+// A target that has not moved: it knows the toolchain's classes, and says what others need of them in words of
+// Foundation.
 
 import Foundation
 import FoundationNetworking

@@ -1,6 +1,6 @@
-# Real servers of ftp, for script/servers: vsftpd, for anybody, in the clear, with explicit and with implicit TLS (its
-# data connections must go on with the session of the control connection); pyftpdlib, for ada with the password secret,
-# in the clear, and with explicit TLS over IPv6. Each is left out where it is not installed.
+# FTP servers for script/servers: vsftpd, with anonymous users, without TLS, with explicit and with implicit TLS (its data
+# connections must resume the TLS session of the control connection); pyftpdlib, for the user ada with the password
+# secret, without TLS, and with explicit TLS over IPv6. A server that is not installed is left out.
 
 # How many ports are free is not known before; these are held for a moment, as those of the others are.
 choose_ftp_ports() {

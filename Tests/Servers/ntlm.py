@@ -1,4 +1,4 @@
-"""A server with NTLM: whoever opens a connection with it is known on it. Arguments: see ntlmproving.py."""
+"""A server with NTLM: a connection that is authenticated once stays authenticated. Arguments: see ntlmproving.py."""
 import os
 import sys
 

@@ -1,4 +1,5 @@
-"""A proxy with NTLM: whoever opens a connection with it is let through on it. Names all lead to this machine.
+"""A proxy with NTLM: a connection that is authenticated once is let through from then on. All names lead
+to this machine.
 
 Arguments: see ntlmproving.py.
 """

@@ -19,7 +19,7 @@ if at_once:
 keys = sys.argv[1].encode("utf-8").decode("unicode_escape").encode("latin-1")
 child, terminal = pty.fork()
 if child == 0:
-    # Whoever runs the tests may ignore it or hold it back, and both are inherited.
+    # A parent process may ignore or block SIGINT, and both are inherited.
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     os.execv(sys.argv[2], sys.argv[2:])

@@ -26,7 +26,7 @@ import URLLoadingWire
     }
 
     @Test(
-        "5, 137, 142: a download whose program is gone goes on, and is delivered once to the next that has its identifier",
+        "a download outlives its program and is delivered once to the next program with its identifier (5, 137, 142)",
         .disabled("delivery to the next program can take minutes: issue 21")
     )
     func programGone() async throws {

@@ -197,7 +197,7 @@ struct ClassicGuideTests {
 
     @Test("guide: a stream starts TLS")
     func streams() async throws {
-        let identity = try TestCertificateAuthority(commonName: "Nobody's").issue(.init(names: ["127.0.0.1"]))
+        let identity = try TestCertificateAuthority(commonName: "Untrusted").issue(.init(names: ["127.0.0.1"]))
         let context = try TLSServerContext(
             .init(certificateChain: identity.certificatePEM, privateKey: identity.keyPEM))
         let listener = try SocketListener(.ipv4((127, 0, 0, 1), port: 0))

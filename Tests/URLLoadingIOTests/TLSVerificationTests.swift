@@ -34,7 +34,7 @@ struct TLSVerificationTests {
     @Test func `Self-signed, unknown issuer, bad signature`() async throws {
         #expect(try await kind(.init(isSelfSigned: true)) == .selfSigned)
         #expect(try await kind(.init(hasBadSignature: true)) == .badSignature)
-        let stranger = try TestCertificateAuthority(commonName: "Somebody else")
+        let stranger = try TestCertificateAuthority(commonName: "Another authority")
         let rig = try TLSRig(client: { $0.roots = .pem(stranger.pem) })
         #expect(try await rig.failure().kind == .untrustedIssuer)
     }

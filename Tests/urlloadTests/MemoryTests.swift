@@ -50,11 +50,10 @@ struct MemoryTests {
 
     @Test func strictTransportIsInCurlsFormat() throws {
         try withFile { path in
-            try Data(
-                "# x\n.a.example \"20991231 23:59:58\"\nb.example \"unlimited\"\nc.example \"20001231 23:59:59\"\nnonsense\nd \"2099\"\n"
-                    .utf8
-            )
-            .write(to: URL(filePath: path))
+            let stored =
+                "# x\n.a.example \"20991231 23:59:58\"\nb.example \"unlimited\"\n"
+                + "c.example \"20001231 23:59:59\"\nnonsense\nd \"2099\"\n"
+            try Data(stored.utf8).write(to: URL(filePath: path))
             let memory = try memory("--hsts", path)
             #expect(memory.hsts.all.map(\.name) == ["a.example", "b.example"])
             #expect(

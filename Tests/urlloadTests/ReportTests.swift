@@ -25,7 +25,10 @@ struct ReportTests {
         report.timings.total = 0.25
         #expect(
             report.json.description == #"""
-                {"url":"http://a/","effectiveURL":null,"status":200,"version":"HTTP/1.1","headers":{"content-type":["text/plain"],"set-cookie":["a=1","b=2"]},"bytes":5,"file":null,"timings":{"resolve":null,"connect":null,"tls":null,"firstByte":null,"total":0.250000},"reused":false,"redirects":[{"status":302,"url":"http://a/b"}],"error":null}
+                {"url":"http://a/","effectiveURL":null,"status":200,"version":"HTTP/1.1",\#
+                "headers":{"content-type":["text/plain"],"set-cookie":["a=1","b=2"]},"bytes":5,"file":null,\#
+                "timings":{"resolve":null,"connect":null,"tls":null,"firstByte":null,"total":0.250000},\#
+                "reused":false,"redirects":[{"status":302,"url":"http://a/b"}],"error":null}
                 """#)
     }
 
@@ -33,7 +36,8 @@ struct ReportTests {
         let failure = Report.Failure(LoadError(.hostNotFound, phase: .resolving, party: .system, detail: "x.example"))
         #expect(
             failure.json.description
-                == #"{"reason":"hostNotFound","code":-1003,"phase":"resolving","party":"system","detail":"x.example","proxy":null,"exitCode":6}"#
+                == #"{"reason":"hostNotFound","code":-1003,"phase":"resolving","party":"system","#
+                + #""detail":"x.example","proxy":null,"exitCode":6}"#
         )
         #expect(ErrorWords.make(failure) == "there is no host of this name (hostNotFound, resolving)")
     }
@@ -49,7 +53,8 @@ struct ReportTests {
                 == "at the proxy http://p.example:3128: there is no host of this name (proxyNotFound, resolving)")
         #expect(
             words(LoadError(.proxyRefused, phase: .connecting, party: .remote, detail: "it answered 403 Forbidden"))
-                == "at the proxy http://p.example:3128: it would not connect (proxyRefused, connecting): it answered 403 Forbidden"
+                == "at the proxy http://p.example:3128: it would not connect (proxyRefused, connecting): "
+                + "it answered 403 Forbidden"
         )
         #expect(
             words(LoadError(.connectionLost, phase: .waiting, party: .remote))

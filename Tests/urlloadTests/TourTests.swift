@@ -36,7 +36,7 @@ struct TourTests {
             ("deadline", ["302", "the redirect itself"]),
             ("timeout", ["idleTimeout (waiting", "the remote side, code -1001"]),
             ("cancel", ["running 65536/50000000", "failed(cancelled)"]),
-            ("stub", ["Hello, anybody! (text/plain)"]), ("events", ["sent +16 16", "completed", "16 bytes arrived"]),
+            ("stub", ["Hello, world! (text/plain)"]), ("events", ["sent +16 16", "completed", "16 bytes arrived"]),
         ])
     func step(_ name: String, _ outcomes: [String]) async throws {
         let step = try #require(TourStep.all.first { $0.name == name })

@@ -1,3 +1,3 @@
-// The words of HTTP lie on the lowest floor that needs them; whoever imports URLLoading sees the
-// public ones as if they were here.
+// The types of HTTP are declared in the lowest layer that needs them; URLLoading re-exports the public ones to its
+// importers.
 @_exported public import URLLoadingWire

@@ -102,7 +102,8 @@ open class URLProtectionSpace: NSObject, NSCopying, @unchecked Sendable {
 
     /// One line: `<URLProtectionSpace https://example.org:443 "staff" NSURLAuthenticationMethodHTTPDigest>`.
     open override var description: String {
-        "<URLProtectionSpace \(space.isProxy ? "proxy " : "")\(space.name ?? "-")://\(host):\(port)\(realm.map { " \"\($0)\"" } ?? "") \(authenticationMethod)>"
+        "<URLProtectionSpace \(space.isProxy ? "proxy " : "")\(space.name ?? "-")://\(host):\(port)"
+            + "\(realm.map { " \"\($0)\"" } ?? "") \(authenticationMethod)>"
     }
 
     // MARK: Copying, comparing

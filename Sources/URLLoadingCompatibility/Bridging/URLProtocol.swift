@@ -10,7 +10,8 @@ import URLLoading
 ///     override class func canonicalRequest(for request: URLRequest) -> URLRequest { request }
 ///     override func startLoading() {
 ///         guard let url = request.url else { return }
-///         let response = URLResponse(url: url, mimeType: "text/plain", expectedContentLength: 5, textEncodingName: nil)
+///         let response = URLResponse(
+///             url: url, mimeType: "text/plain", expectedContentLength: 5, textEncodingName: nil)
 ///         client?.urlProtocol(self, didReceive: response, cacheStoragePolicy: .notAllowed)
 ///         client?.urlProtocol(self, didLoad: Data("hello".utf8))
 ///         client?.urlProtocolDidFinishLoading(self)

@@ -26,8 +26,8 @@ open class NSURLConnection: NSObject, @unchecked Sendable {
     private let original: URLRequest
 
     /// - Parameters:
-    ///   - delegate: an ``NSURLConnectionDataDelegate``, or an ``NSURLConnectionDownloadDelegate``, for which the body is
-    ///     loaded into a file.
+    ///   - delegate: an ``NSURLConnectionDataDelegate``, or an ``NSURLConnectionDownloadDelegate``, for which the body
+    ///     is loaded into a file.
     ///   - startImmediately: whether the load begins at once; otherwise ``start()`` begins it.
     /// - Returns: `nil` if neither the library nor a registered class can load the request; see ``canHandle(_:)``.
     public init?(request: URLRequest, delegate: Any?, startImmediately: Bool) {

@@ -5,7 +5,8 @@ extension String {
     /// URLs, and those that the caller names.
     ///
     /// ```swift
-    /// "rock & roll/1".addingPercentEscapes(using: .utf8, escaping: String.reservedURLCharacters)   // rock%20%26%20roll%2F1
+    /// "rock & roll/1".addingPercentEscapes(using: .utf8, escaping: String.reservedURLCharacters)
+    /// // rock%20%26%20roll%2F1
     /// ```
     /// RFC 3986 leaves letters, digits and `-._~` unescaped. Its reserved characters (§2.2), except `#`, `[` and `]`,
     /// stay unescaped too unless they are in `escaping`. ``replacingPercentEscapes(using:leaving:)`` with the same

@@ -6,7 +6,8 @@ import URLLoadingWire
 ///
 /// ```swift
 /// completionHandler(CachedURLResponse(
-///     response: proposed.response, data: proposed.data, userInfo: ["seen": Date()], storagePolicy: .allowedInMemoryOnly))
+///     response: proposed.response, data: proposed.data, userInfo: ["seen": Date()],
+///     storagePolicy: .allowedInMemoryOnly))
 /// ```
 open class CachedURLResponse: NSObject, NSSecureCoding, NSCopying, @unchecked Sendable {
     private let answered: URLResponse

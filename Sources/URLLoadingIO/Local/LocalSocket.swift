@@ -56,8 +56,8 @@ package final class LocalSocket: Sendable {
         Poller.shared.returnSlot(slot)
     }
 
-    /// Ends both directions: the peer gets the end of input at once, and a task that waits here fails. The descriptor stays
-    /// until the last reference is gone.
+    /// Ends both directions: the peer gets the end of input at once, and a task that waits here fails. The descriptor
+    /// stays until the last reference is gone.
     package func shutDown() { _ = shutdown(descriptor, Int32(SHUT_RDWR)) }
 
     /// - Throws: the system's error; the connection is of no use then.
@@ -151,7 +151,7 @@ package final class LocalListener: Sendable {
         let descriptor = csys_socket(AF_UNIX)
         guard descriptor >= 0 else { throw IOFailure(.system(-descriptor), .listen) }
         let file = PassedFile(descriptor)
-        // The mode of the socket's file decides who may connect (unix(7)); before it has one nobody does.
+        // The mode of the socket's file restricts the users that may connect (unix(7)); it is set before listening.
         guard fchmod(descriptor, 0o600) == 0 else { throw IOFailure(.system(errno), .listen) }
         let outcome = address.withSystemAddress { csys_listen(descriptor, $0, $1, backlog) } ?? -EINVAL
         guard outcome >= 0 else { throw IOFailure(.system(-outcome), .listen) }

@@ -16,7 +16,7 @@ package final class PassedFile: Sendable {
         descriptor = opened
     }
 
-    /// Opens a file for reading, without waiting for whoever may be at the other end of a pipe.
+    /// Opens a file for reading, without waiting for the other end if it is a pipe.
     package init(reading path: String) throws(IOFailure) {
         let opened = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
         guard opened >= 0 else { throw IOFailure(.system(errno), .open) }

@@ -51,11 +51,11 @@ package struct Program: Sendable {
         return outcome
     }
 
-    /// Starts it so that it is nobody's child: neither a signal to this process's group nor its end reaches it. Blocks
-    /// until the process between is gone.
+    /// Starts the program detached: it is a child of the system's first process, and neither a signal to this process's
+    /// group nor the end of this process reaches it. Blocks until the intermediate shell has ended.
     package func startDetached() throws(IOFailure) {
         var between = self
-        // The shell starts the program beside itself and ends; the program is handed to the system's first process.
+        // The shell starts the program in the background and ends; the system's first process adopts the program.
         between.arguments = ["/bin/sh", "-c", "\"$@\" & exit 0", "sh"] + arguments
         between.leadsSession = true
         let process = try between.start()

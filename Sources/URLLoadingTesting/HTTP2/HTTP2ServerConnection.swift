@@ -8,10 +8,10 @@ final class HTTP2ServerConnection: ServedConnection {
     private let server: HTTP2TestServer
     private let socket: SocketTransport
     private let token = StopToken()
-    private let user = Lock<User>(.nobody)
+    private let user = Lock<User>(.none)
 
     private enum User: Sendable {
-        case nobody
+        case none
         case script(HTTP2Peer)
         case routes(HTTP2Routes)
     }

@@ -103,7 +103,8 @@ public final class TestProxy: Sendable {
 
     /// The state as shown by a wait that timed out, without the credentials in the requests.
     private var shown: String {
-        "\(openConnections) of \(connections) connections open; requests: \(requests.map { "\($0.method) \($0.target)" }.shown())"
+        "\(openConnections) of \(connections) connections open; "
+            + "requests: \(requests.map { "\($0.method) \($0.target)" }.shown())"
     }
 
     // MARK: Lifetime

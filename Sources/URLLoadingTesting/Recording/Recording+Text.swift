@@ -58,7 +58,8 @@ extension Recording.Ending {
         case .open: return "open"
         case .failed(let failure, let moment):
             let words =
-                "failed \(failure.reason.name) \(failure.reason.code) \(failure.phase) \(failure.party) at \(moment.milliseconds)"
+                "failed \(failure.reason.name) \(failure.reason.code) \(failure.phase) \(failure.party) "
+                + "at \(moment.milliseconds)"
             guard let detail = failure.detail else { return words }
             return "\(words) \(EscapedText.line(detail.utf8).text)"
         }

@@ -189,7 +189,7 @@ private struct ReplayedBody: AsyncSequence {
             }
             try await body.exchange.throwEnding(body.request.url, body.pace)
             guard case .open = body.exchange.ending else { return nil }
-            throw LoadError.notRecorded(body.request, "nobody saw the end of its body")
+            throw LoadError.notRecorded(body.request, "the end of its body was not recorded")
         }
     }
 }

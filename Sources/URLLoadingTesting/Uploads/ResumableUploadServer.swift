@@ -3,8 +3,8 @@ import URLLoading
 import URLLoadingIO
 public import URLLoadingWire
 
-/// A server of resumable uploads on an ``HTTPTestServer``: draft-ietf-httpbis-resumable-upload-12, interop version 9. It
-/// keeps uploads in memory, fails where a test tells it to, and records what was sent.
+/// A server of resumable uploads on an ``HTTPTestServer``: draft-ietf-httpbis-resumable-upload-12, interop version 9.
+/// It keeps uploads in memory, fails where a test tells it to, and records what was sent.
 ///
 /// ```swift
 /// let server = ResumableUploadServer()

@@ -149,13 +149,13 @@ public enum WebSocketHandshakeFault: String, CaseIterable, Sendable {
         case .wrongUpgrade: head.set("Upgrade", "h2c")
         case .noConnection: head.set("Connection", nil)
         case .wrongConnection: head.set("Connection", "keep-alive")
-        case .unaskedProtocol: head.set("Sec-WebSocket-Protocol", "nobody.asked")
+        case .unaskedProtocol: head.set("Sec-WebSocket-Protocol", "not.asked")
         case .twoProtocols:
             for name in (request.headers[.secWebSocketProtocol] ?? "a, b").split(separator: ",").prefix(2) {
                 head.fields.append(("Sec-WebSocket-Protocol", String(name)))
             }
-        case .unaskedExtension: head.set(extensions, "x-nobody-asked")
-        case .unknownParameter: head.set(extensions, "permessage-deflate; nobody=1")
+        case .unaskedExtension: head.set(extensions, "x-not-asked")
+        case .unknownParameter: head.set(extensions, "permessage-deflate; unknown=1")
         case .windowTooLarge: head.set(extensions, "permessage-deflate; server_max_window_bits=16")
         case .windowTooSmall: head.set(extensions, "permessage-deflate; client_max_window_bits=7")
         case .oldVersion: head.version = "HTTP/1.0"

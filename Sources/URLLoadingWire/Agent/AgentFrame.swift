@@ -1,8 +1,8 @@
 /// One frame of the conversation between a program and the background agent (docs/guides/background.md).
 ///
 /// A frame is a length (u32, of what follows it), a kind (u16), the number of descriptors that come with it (u8), an id
-/// (u32) and ``AgentFields``. Numbers are big-endian. An answer has the id of its request; id 0 belongs to messages that
-/// answer nothing.
+/// (u32) and ``AgentFields``. Numbers are big-endian. An answer has the id of its request; id 0 belongs to messages
+/// that answer nothing.
 package struct AgentFrame: Sendable, Equatable {
     package let kind: UInt16
     package let id: UInt32
@@ -24,7 +24,8 @@ package struct AgentFrame: Sendable, Equatable {
     }
 
     /// The frame as it is sent.
-    /// - Throws: ``WireViolation/Code/agentFrameTooLarge``, ``WireViolation/Code/wrongDescriptorCount``, of the local party.
+    /// - Throws: ``WireViolation/Code/agentFrameTooLarge``, ``WireViolation/Code/wrongDescriptorCount``, of the local
+    ///   party.
     package func encoded() throws(WireViolation) -> [UInt8] {
         let length = Self.smallest + fields.size
         guard length + 4 <= Self.largest else { throw .local(.agentFrameTooLarge, "") }

@@ -70,7 +70,8 @@ package struct MessageDeflate: Sendable, Hashable, CustomStringConvertible {
     }
 
     package var description: String {
-        "permessage-deflate server \(serverWindowBits)\(serverForgets ? "!" : "") client \(clientWindowBits)\(clientForgets ? "!" : "")"
+        "permessage-deflate server \(serverWindowBits)\(serverForgets ? "!" : "") "
+            + "client \(clientWindowBits)\(clientForgets ? "!" : "")"
     }
 }
 

@@ -229,6 +229,7 @@ package struct WebSocketCodec: Sendable, CustomStringConvertible {
     }
 
     package var description: String {
-        "WebSocket \(role): receiving \(receiving)\(isInMessage ? " in a message" : "")\(hasSentClose ? ", sent close" : "")"
+        "WebSocket \(role): receiving \(receiving)\(isInMessage ? " in a message" : "")"
+            + "\(hasSentClose ? ", sent close" : "")"
     }
 }

@@ -1,11 +1,11 @@
-// From words to `Options`: `-s`, `-sf`, `-oFILE`, `-o FILE`, `--output FILE`, `--output=FILE`, `--no-fail`, the
-// beginning of a long name if no other has it; after `--` every word is a URL. Knows no option by name.
+// Parses arguments into `Options`: `-s`, `-sf`, `-oFILE`, `-o FILE`, `--output FILE`, `--output=FILE`, `--no-fail`,
+// unambiguous prefixes of long names; after `--` every argument is a URL. The options themselves are in `OptionTable`.
 
 struct ArgumentParser {
     private let table: OptionTable
     private var words: ArraySlice<String> = []
     private var options = Options()
-    /// The groups before the last `--next`.
+    /// The groups of options before the last `--next`.
     private var finished: [Options] = []
     private var configDepth = 0
 
@@ -15,16 +15,16 @@ struct ArgumentParser {
         try parseAll(arguments, table: table)[0]
     }
 
-    /// Returns the options of every group, at least one.
+    /// Returns the options of every group (at least one).
     /// - Parameters:
     ///   - arguments: without the name of the program.
-    ///   - table: the options there are.
-    ///   - config: the file that is read before, if there is one.
+    ///   - table: the supported options.
+    ///   - config: a file of options that is read first, if it exists.
     static func parseAll(
         _ arguments: [String], table: OptionTable = .curl, config: String? = nil
     ) throws(UsageError) -> [Options] {
         var parser = ArgumentParser(table: table)
-        // As in curl: the option counts only as the first word.
+        // As in curl, `-q` counts only as the first argument.
         let ignoresConfig = arguments.first == "--disable" || arguments.first.map { $0.hasPrefix("-q") } ?? false
         if let config, !ignoresConfig { try parser.read(config: config, mustExist: false) }
         try parser.take(arguments[...])
@@ -36,7 +36,7 @@ struct ArgumentParser {
 
     private init(table: OptionTable) { self.table = table }
 
-    /// Ends a group.
+    /// Ends a group of options.
     private mutating func finish() throws(UsageError) {
         options.startsNext = false
         try table.conclude(&options)
@@ -145,7 +145,7 @@ struct ArgumentParser {
         try perform(rule, line.value ?? "")
     }
 
-    /// How many letters must be added, removed or changed to make one of the other.
+    /// The edit distance: the number of letters to add, remove or change to turn one name into the other.
     static func distance(_ a: String, _ b: String) -> Int {
         let b = Array(b)
         var row = Array(0...b.count)

@@ -1,18 +1,18 @@
-// Files of options (`-K FILE`, `~/.config/urlload/config`), in curl's format: an option on a line, with or without its
-// dashes; its value behind a blank, `=` or `:`, in quotes if it has blanks; `#` begins a comment.
+// Files of options (`-K FILE`, `~/.config/urlload/config`) in curl's format: one option a line, with or without its
+// dashes; then its value after a blank, `=` or `:`, in quotes if it contains blanks; `#` begins a comment.
 
 import FoundationEssentials
 import Glibc
 
 enum ConfigFile {
     struct Line: Sendable, Hashable {
-        /// As it stands there: `-o`, `--output`, `output`.
+        /// The name as written in the file: `-o`, `--output` or `output`.
         var name: String
         var value: String?
         var number: Int
     }
 
-    /// The file that every run reads, unless its first option is `-q`; `nil` without a home.
+    /// The path of the file that every run reads, unless its first option is `-q`; `nil` without a home folder.
     static var standard: String? {
         if let folder = variable("XDG_CONFIG_HOME") { return folder + "/urlload/config" }
         return variable("HOME").map { $0 + "/.config/urlload/config" }
@@ -23,8 +23,8 @@ enum ConfigFile {
         return text
     }
 
-    /// The text of a file; `-` is standard input.
-    /// - Returns: `nil` if the file is not there and need not be.
+    /// Returns the text of a file; `-` is standard input.
+    /// - Returns: `nil` if the file does not exist and `mustExist` is false.
     static func text(_ path: String, mustExist: Bool) throws(UsageError) -> String? {
         if !mustExist, access(path, F_OK) != 0 { return nil }
         do throws(OutputError) { return String(decoding: try UploadBody.all(path), as: UTF8.self) } catch {
@@ -46,7 +46,8 @@ enum ConfigFile {
         return lines
     }
 
-    /// `nil` for nothing. Between quotes `\"`, `\\`, `\t`, `\n`, `\r` and `\v` stand for what they do in curl.
+    /// Returns the value, or `nil` if it is empty. Between quotes `\"`, `\\`, `\t`, `
+    /// `, `\r` and `\v` are escapes, as in curl.
     private static func value(_ text: Substring) -> String? {
         guard text.first == "\"" else {
             let word = text.prefix { $0 != " " && $0 != "\t" }

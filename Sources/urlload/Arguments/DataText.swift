@@ -1,4 +1,4 @@
-// What `-d` and its companions mean: parts of a body, or of a query.
+// The arguments of `-d` and its companions: parts of a body or of a query.
 
 import FoundationEssentials
 import Glibc
@@ -6,7 +6,8 @@ import URLLoading
 import URLLoadingWire
 
 extension Options.Payload {
-    /// `TEXT`, `=TEXT`, `NAME=TEXT`, `@FILE`, `NAME@FILE`: the name as it is, the rest percent-encoded.
+    /// Parses `TEXT`, `=TEXT`, `NAME=TEXT`, `@FILE` or `NAME@FILE` (`--data-urlencode`): the name stays as it is, the
+    /// rest is percent-encoded.
     static func encoding(_ text: String) -> Self {
         guard let mark = text.firstIndex(of: "=") ?? text.firstIndex(of: "@") else { return .text(encoded(text.utf8)) }
         let name = text[..<mark]
@@ -16,14 +17,14 @@ extension Options.Payload {
         return Self(content: .encoded(rest, prefix: prefix))
     }
 
-    /// JSON, or a file of it; follows the part before without a `&`.
+    /// JSON, or the path of a JSON file; no `&` separates it from the part before.
     static func json(_ text: String) -> Self {
         var part: Self = text.hasPrefix("@") ? .file(String(text.dropFirst())) : .text(text)
         part.isField = false
         return part
     }
 
-    /// All but letters, digits, `-`, `.`, `_` and `~` as `%XX`; a blank as `+`.
+    /// Percent-encodes all bytes except letters, digits, `-`, `.`, `_` and `~`; a blank becomes `+`.
     static func encoded(_ bytes: some Sequence<UInt8>) -> String {
         let digits = Array("0123456789ABCDEF".utf8)
         var text: [UInt8] = []
@@ -38,13 +39,13 @@ extension Options.Payload {
     }
 }
 
-/// `-z`: a condition on when the resource was changed.
+/// The argument of `-z`: a condition on the time of the last change (If-Modified-Since, If-Unmodified-Since).
 struct TimeCondition: Sendable, Hashable {
     let date: HTTPDate?
     let isBefore: Bool
 
-    /// - Parameter text: a date, or a file whose time counts; a file that is not there makes no condition. `-` before it
-    ///   asks for what is older.
+    /// - Parameter text: a date, or the path of a file whose modification time is used; without such a file there is no
+    ///   condition. A leading `-` asks for resources that are older.
     init(_ text: String) throws(UsageError) {
         isBefore = text.hasPrefix("-")
         let text = isBefore || text.hasPrefix("+") ? String(text.dropFirst()) : text
@@ -56,7 +57,7 @@ struct TimeCondition: Sendable, Hashable {
         date = stat(text, &status) == 0 ? HTTPDate(secondsSince1970: Int64(status.st_mtim.tv_sec)) : nil
     }
 
-    /// That it is newer than a file; `nil` if there is none.
+    /// The condition "newer than this file"; `nil` if the file does not exist.
     init?(file path: String) {
         var status = stat()
         guard stat(path, &status) == 0 else { return nil }
@@ -64,7 +65,7 @@ struct TimeCondition: Sendable, Hashable {
         isBefore = false
     }
 
-    /// `Sun, 06 Nov 1994 08:49:37 GMT`, `6 Nov 1994 [08:49:37]`, `1994-11-06 [08:49:37]`, `19941106`, each in GMT.
+    /// Parses `Sun, 06 Nov 1994 08:49:37 GMT`, `6 Nov 1994 [08:49:37]`, `1994-11-06 [08:49:37]` or `19941106`, in GMT.
     static func date(_ text: String) -> HTTPDate? {
         if let date = HTTPDate(text) { return date }
         let words = text.split { " ,T".contains($0) }.map(String.init).filter { !["GMT", "UTC", "Z"].contains($0) }

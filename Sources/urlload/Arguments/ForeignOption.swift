@@ -1,12 +1,11 @@
-// What curl has and this command does not: named with what is near, so that what was typed by habit is answered with a
-// way on.
+// An option of curl, wget or httpie that this command does not have. The error for it names the nearest option.
 
 struct ForeignOption: Sendable {
-    /// With their dashes.
+    /// The names of the option, with dashes.
     let names: [String]
-    /// What does the same here, or nearly; `nil` for nothing.
+    /// The option with the same or a similar effect; `nil` for none.
     let nearest: String?
-    /// Why, or what is different; may be empty.
+    /// The reason, or the difference; may be empty.
     let note: String
 
     init(_ names: String, near nearest: String? = nil, _ note: String = "") {
@@ -15,7 +14,7 @@ struct ForeignOption: Sendable {
         self.note = note
     }
 
-    /// - Parameter tool: whose option it is.
+    /// - Parameter tool: the name of the tool that has the option.
     func words(_ option: String, of tool: String) -> String {
         let reason = note.isEmpty ? "" : ": \(note)"
         let way = nearest.map { "; nearest is \($0)" } ?? ""

@@ -1,4 +1,4 @@
-// What `-F` says, in curl's words: `name=text`, `name=@file`, `name=<file`, and behind them `;type=` and
+// The argument of `-F`, in curl's grammar: `name=text`, `name=@file` or `name=<file`, followed by `;type=` and
 // `;filename=`.
 
 import URLLoading
@@ -6,19 +6,19 @@ import URLLoading
 struct FormField: Sendable, Hashable {
     enum Content: Sendable, Hashable {
         case text(String)
-        /// Sent as a file. A path; `-` is standard input.
+        /// A file part. A path; `-` is standard input.
         case file(String)
-        /// Its bytes, sent as a text.
+        /// A text part with the bytes of this file.
         case textOf(String)
     }
 
     var name: String
     var content: Content
-    /// A media type; `nil` for the usual one.
+    /// The media type; `nil` for the default.
     var type: String?
     var fileName: String?
 
-    /// Whether it takes standard input.
+    /// True if the field reads standard input.
     var readsStandardInput: Bool { content == .file("-") || content == .textOf("-") }
 
     init(name: String, content: Content, type: String? = nil, fileName: String? = nil) {
@@ -28,7 +28,7 @@ struct FormField: Sendable, Hashable {
         self.fileName = fileName
     }
 
-    /// Everything behind the `=` is text, whatever it begins with.
+    /// A field of `--form-string`: all that follows `=` is text, also a leading `@` or `<`.
     static func literal(_ text: String) throws(UsageError) -> FormField {
         let (name, value) = try parts(text, "--form-string")
         return FormField(name: name, content: .text(String(value)))
@@ -44,7 +44,7 @@ struct FormField: Sendable, Hashable {
             content = value.first == "@" ? .file(path) : .textOf(path)
             while rest.popFirst() == ";" { try takeParameter(&rest) }
         default:
-            // A text may have semicolons of its own: only what is a type at its end is none of it.
+            // A text may contain semicolons: only a valid `;type=` at its end is a parameter.
             guard let start = Self.lastType(in: value) else { return }
             content = .text(String(value[..<start]))
             type = String(value[start...].dropFirst(";type=".count))
@@ -58,7 +58,8 @@ struct FormField: Sendable, Hashable {
         return (String(text[..<equals]), text[text.index(after: equals)...])
     }
 
-    /// `type=text/plain;charset=utf-8`, `filename="a;b.txt"`; blanks before the name do not count.
+    /// Takes the next parameter: `type=text/plain;charset=utf-8` or `filename="a;b.txt"`. Blanks before the name are
+    /// skipped.
     private mutating func takeParameter(_ rest: inout Substring) throws(UsageError) {
         rest = rest.drop { $0 == " " }
         let parameter = rest.prefix { $0 != "=" && $0 != ";" }
@@ -66,7 +67,7 @@ struct FormField: Sendable, Hashable {
         guard rest.popFirst() == "=" else { throw UsageError("-F: '\(parameter)' is neither type=… nor filename=…") }
         switch parameter {
         case "type":
-            // Its own parameters have semicolons, too.
+            // The parameters of the media type also follow semicolons.
             var type = Self.word(&rest)
             while rest.first == ";", !rest.dropFirst().drop(while: { $0 == " " }).hasPrefix("filename=") {
                 rest = rest.dropFirst()
@@ -79,7 +80,7 @@ struct FormField: Sendable, Hashable {
         }
     }
 
-    /// Up to the next semicolon, or between quotes, where a backslash makes the next character one of its own.
+    /// Returns the text up to the next semicolon, or a quoted string, in which a backslash escapes the next character.
     private static func word(_ rest: inout Substring) -> String {
         guard rest.first == "\"" else {
             let word = rest.prefix { $0 != ";" }

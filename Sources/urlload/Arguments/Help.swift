@@ -1,4 +1,4 @@
-// What `--help` and `--version` print, and what is printed after a mistake.
+// The texts of `--help` and `--version`, and the warning of `--insecure`.
 
 enum Help {
     static let versionNumber = "0.1"
@@ -37,21 +37,22 @@ enum Help {
             Files (-o, -O) are written under a temporary name in the same folder and renamed when complete,
             so FILE is either the old one or the whole new one. The mode follows the umask, or is that of
             the file replaced. A device or a pipe is written to directly.
-            What came of a file stays when a load ends early, be it by Ctrl-C, and the message says how to go on: -C takes
-            up what the server can check (ETag, Last-Modified), -C - also what it cannot, such as the file that another
-            program has left. Such bytes are in a hidden file with notes (.FILE.urlload), or in FILE.part.
-            -d sends application/x-www-form-urlencoded unless -H says another Content-Type. A file of --data-binary or -T
-            is sent as it is and never held in memory; standard input and pipes are read to their end first.
+            A partial file is kept when a load ends early, also by Ctrl-C, and the message says how to resume it: -C
+            resumes what the server can validate (ETag, Last-Modified), -C - also what it cannot, such as a file
+            that another program has left. The bytes are in a hidden file with notes (.FILE.urlload), or in FILE.part.
+            -d sends application/x-www-form-urlencoded unless -H sets another Content-Type. A file of --data-binary
+            or -T is sent as it is and never held in memory; standard input and pipes are read to their end first.
             -F sends multipart/form-data. NAME=@FILE sends a file under its own name, NAME=<FILE its bytes as a
             text; ;type=TYPE and ;filename=NAME may follow, and "quotes" hold a path with a semicolon.
             --sse writes an event as lines (event:, id:, data:) and an empty one; with --summary json as an object on a
             line: type, data, lastEventID. There is no time limit but --timeout, for silence, and --max-time.
-            --retry sends any method again, until a response has begun: what is lost of its body is an error.
-            Retry-After is waited in addition, up to 600 seconds; --max-time counts all tries together.
-            Proxies: what http_proxy, https_proxy, all_proxy and no_proxy say, unless an option does; this machine is then
-            reached directly. A proxy looks up the names of the servers behind it, whatever its kind.
-            Cookies: taken and sent for the length of a run, and remembered only with --cookies, -b or -c; cookies of -b a=1
-            go to the hosts of the URLs given, and to no other that a redirect leads to. The file is replaced in one step.
+            --retry retries any method until a response has begun; a body that breaks off is an error.
+            Retry-After is waited in addition, up to 600 seconds; --max-time covers all attempts together.
+            Proxies: http_proxy, https_proxy, all_proxy and no_proxy are used unless an option sets the proxy; this
+            machine is then reached directly. Every kind of proxy resolves the names of the servers behind it.
+            Cookies: accepted and sent during a run, and stored only with --cookies, -b or -c; cookies of -b a=1 go
+            to the hosts of the given URLs, and to no other host that a redirect leads to. The file is replaced in
+            one step.
             --summary json writes url, effectiveURL, status, version, headers, bytes, file, timings (seconds from
             the start: resolve, connect, tls, firstByte, total), reused, redirects and error. The body is
             counted and dropped unless -o or -O names a file for it.
@@ -62,7 +63,7 @@ enum Help {
 
             """ + exitCodes
 
-    /// One group of options after the other, in two columns.
+    /// Lists the options by group, in two columns.
     static func options(of table: OptionTable) -> String {
         let width = table.rules.map(\.signature.count).max() ?? 0
         var text = ""

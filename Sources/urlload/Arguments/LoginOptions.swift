@@ -1,24 +1,23 @@
-// What the command line says of who asks. With curl's names; but a password is sent when a server asks for it, and
-// not before.
+// The options for credentials, with curl's names. Unlike curl, a password is sent only after a server has asked for it.
 
 import FoundationEssentials
 import URLLoading
 
 struct LoginOptions: Sendable, Hashable {
     var user: String?
-    /// `nil`: to be asked for.
+    /// `nil` if the password is to be asked for at the terminal.
     var password: String?
     var token: String?
     var methods: Set<Challenge.Method>?
-    /// With proxies: in whichever way they want, unless it is said.
+    /// The authentication schemes for proxies; `nil` for every scheme that a proxy offers.
     var proxyMethods: Set<Challenge.Method>?
-    /// Proxies get user and password when they ask, and not before.
+    /// True if the proxy gets user and password only after a 407.
     var waitsForProxyChallenge = false
     var netrc: Netrc?
 
     var needsPassword: Bool { user != nil && password == nil }
 
-    /// `USER[:PASSWORD]`.
+    /// Parses `USER[:PASSWORD]`.
     mutating func take(user text: String) {
         let parts = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
         (user, password) = (parts[0], parts.count > 1 ? parts[1] : nil)
@@ -28,17 +27,17 @@ struct LoginOptions: Sendable, Hashable {
 
     mutating func allowProxy(_ method: Challenge.Method) { proxyMethods = (proxyMethods ?? []).union([method]) }
 
-    /// For the servers that the command line names, and for no others that they lead to.
+    /// Limits the credentials to the servers in `urls`, so that a redirect to another server does not get them.
     func settings(_ urls: [URL]) -> Configuration.Authentication {
         var settings = Configuration.Authentication()
         settings.methods = methods
-        // What is said of servers is not said of proxies.
+        // The schemes chosen for servers do not restrict those for proxies.
         settings.proxyMethods = proxyMethods ?? (methods == nil ? nil : [.negotiate, .digest, .ntlm, .basic])
         settings.waitsForProxyChallenge = waitsForProxyChallenge
         settings.netrc = netrc
         if let user {
             let store = CredentialStore()
-            // A password gets a ticket where nothing else was asked for.
+            // With `--negotiate` alone, user and password obtain a Kerberos ticket.
             let method: Challenge.Method = methods == [.negotiate] ? .negotiate : .any
             for url in urls {
                 guard let space = try? ProtectionSpace(server: url, method: method) else { continue }
@@ -55,23 +54,23 @@ extension OptionTable {
     static let login: [OptionRule] = [
         OptionRule(
             .login, "u", "user", "USER[:PASSWORD]",
-            "who asks, for the servers of the URLs; a password left out is asked for"
+            "user and password for the servers of the URLs; a missing password is asked for"
         ) {
             $0.login.take(user: $1)
         }.like(wget: "--user=USER --password=…", httpie: "-a USER:PASSWORD"),
         OptionRule(
-            .login, nil, flag: "basic", "with Basic alone, and at once: over http the password is readable on the way"
+            .login, nil, flag: "basic", "Basic only, sent preemptively: over http the password is readable"
         ) {
             $0.login.allow(.basic)
         }.like(wget: "--auth-no-challenge", httpie: "-A basic"),
-        OptionRule(.login, nil, flag: "digest", "with Digest alone") { $0.login.allow(.digest) }
+        OptionRule(.login, nil, flag: "digest", "Digest only") { $0.login.allow(.digest) }
             .like(httpie: "-A digest"),
         OptionRule(
             .login, nil, flag: "negotiate",
-            "with a Kerberos ticket alone: of your cache, or got with the password of -u USER@REALM"
+            "Kerberos only: a ticket of your cache, or obtained with -u USER@REALM"
         ) { $0.login.allow(.negotiate) },
-        OptionRule(.login, nil, flag: "ntlm", "with NTLM alone; USER may be DOMAIN\\USER") { $0.login.allow(.ntlm) },
-        OptionRule(.login, nil, flag: "anyauth", "with the strongest way the server offers (default)") {
+        OptionRule(.login, nil, flag: "ntlm", "NTLM only; USER may be DOMAIN\\USER") { $0.login.allow(.ntlm) },
+        OptionRule(.login, nil, flag: "anyauth", "the strongest scheme that the server offers (default)") {
             $0.login.methods = nil
         },
         OptionRule(.login, nil, "oauth2-bearer", "TOKEN", "send this token to the servers of the URLs") {
@@ -84,22 +83,24 @@ extension OptionTable {
         OptionRule(.login, "n", flag: "netrc", "users and passwords from ~/.netrc, or the file that NETRC names") {
             $0.login.netrc = .standard
         }.also("netrc-optional").like(wget: "(default)", httpie: "(default)"),
-        OptionRule(.login, nil, "netrc-file", "FILE", "the same from FILE") { (options, path) throws(UsageError) in
+        OptionRule(.login, nil, "netrc-file", "FILE", "users and passwords from FILE, in the format of netrc") {
+            (options, path) throws(UsageError) in
             try OptionValue.readable(path, "--netrc-file")
             options.login.netrc = .file(URL(filePath: path))
         },
-        OptionRule(.login, nil, flag: "proxy-basic", "proxies get --proxy-user with Basic alone") {
+        OptionRule(.login, nil, flag: "proxy-basic", "proxy authentication: Basic only") {
             $0.login.allowProxy(.basic)
         },
         OptionRule(
-            .login, nil, flag: "proxy-digest", "with Digest alone; the password is not sent before the proxy asks"
+            .login, nil, flag: "proxy-digest",
+            "proxy authentication: Digest only; nothing is sent before a 407"
         ) { $0.login.allowProxy(.digest) },
-        OptionRule(.login, nil, flag: "proxy-negotiate", "with a Kerberos ticket alone") {
+        OptionRule(.login, nil, flag: "proxy-negotiate", "proxy authentication: Kerberos only") {
             $0.login.allowProxy(.negotiate)
         },
-        OptionRule(.login, nil, flag: "proxy-ntlm", "with NTLM alone") { $0.login.allowProxy(.ntlm) },
+        OptionRule(.login, nil, flag: "proxy-ntlm", "proxy authentication: NTLM only") { $0.login.allowProxy(.ntlm) },
         OptionRule(
-            .login, nil, flag: "proxy-anyauth", "with the strongest method the proxy offers, and only when it asks"
+            .login, nil, flag: "proxy-anyauth", "proxy authentication: the strongest scheme offered, only after a 407"
         ) { options in
             (options.login.proxyMethods, options.login.waitsForProxyChallenge) = (nil, true)
         },
@@ -107,16 +108,17 @@ extension OptionTable {
 }
 
 extension OptionValue {
-    /// A file that was named is meant: to go on without it would fail elsewhere, and later.
+    /// Checked before the first load, where the cause is clear: a missing file would otherwise fail later and
+    /// elsewhere.
     static func readable(_ path: String, _ option: String) throws(UsageError) {
         guard FileManager.default.isReadableFile(atPath: path) else {
             throw UsageError("\(option): \(path) cannot be read")
         }
     }
 
-    /// The words leave it out: it is a secret.
+    /// The error does not contain the token: it is a secret.
     static func token(_ text: String) throws(UsageError) -> String {
-        // Only what can be said: another would be sent by nobody.
+        // RFC 6750 §2.1 limits the characters of a token; the library would not send any other.
         guard (try? BearerTokens(for: [], token: text)) != nil else {
             throw UsageError("a token has letters, digits and -._~+/= in it, and nothing else")
         }

@@ -1,20 +1,20 @@
-// What the command remembers of earlier runs: cookies, and servers that want TLS alone. Nothing, unless it is told to.
+// The options for state that outlives a run: cookies and HSTS hosts. Without them nothing is stored.
 
 import URLLoading
 
 struct MemoryOptions: Sendable {
     /// `name=value; …`, for the hosts of the command line.
     var cookies: [String] = []
-    /// Read before the first load.
+    /// Cookie files read before the first load.
     var cookieInputs: [String] = []
-    /// Written after the last; `-` is standard output.
+    /// The cookie file written after the last load; `-` is standard output.
     var cookieOutput: String?
-    /// Read and written.
+    /// The HSTS file, read and written.
     var hstsFile: String?
-    /// Cookies of files that have no end are not read.
+    /// True if session cookies in the files are ignored.
     var dropsSessionCookies = false
 
-    /// `-b`: a file unless there is a `=` in it.
+    /// Takes the argument of `-b`: cookies if it contains `=`, otherwise the path of a file.
     mutating func addCookies(_ text: String) {
         if text.contains("=") { cookies.append(text) } else if !text.isEmpty { cookieInputs.append(text) }
     }

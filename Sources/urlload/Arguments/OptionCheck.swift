@@ -1,4 +1,4 @@
-// What no option can see alone.
+// Checks of options that exclude each other.
 
 enum OptionCheck {
     static func check(_ options: Options) throws(UsageError) {
@@ -25,7 +25,7 @@ enum OptionCheck {
         }
     }
 
-    /// A request has one body, of one kind.
+    /// Throws if the options give a request more than one body.
     private static func checkBodies(_ options: Options) throws(UsageError) {
         let sendsData = !options.payloads.isEmpty && !options.data.goesToQuery
         if !options.uploads.isEmpty, !options.formFields.isEmpty {

@@ -1,6 +1,5 @@
-// One option: its names, what it takes, what it says about itself, what it does, and what it is called elsewhere.
-// `OptionTable` lists them all; parser, help, completions, man page and the table of other tools' options are written
-// from that list, so that they cannot differ.
+// One option: its names, value, help text and effect, and its names in other tools. `OptionTable` lists all options;
+// the parser, the help, completions, the man page and the table of other tools' options are made from that list.
 
 struct OptionRule: Sendable {
     typealias Apply = @Sendable (inout Options, String) throws(UsageError) -> Void
@@ -20,26 +19,26 @@ struct OptionRule: Sendable {
         case other = "Other"
     }
 
-    /// Without the dash.
+    /// The letter, without the dash.
     let short: Character?
-    /// Without the dashes.
+    /// The long name, without the dashes.
     let long: String
-    /// What the value is called in the help; `nil` for an option without one.
+    /// The placeholder of the value in the help; `nil` for an option without a value.
     let value: String?
     let group: Group
     let help: String
     let apply: Apply
-    /// What `--no-NAME` does; `nil` if there is no such form.
+    /// The effect of `--no-NAME`; `nil` without that form.
     private(set) var undo: Apply?
-    /// Further long names: those of other tools, and abbreviations.
+    /// Further long names: abbreviations and those of other tools.
     private(set) var aliases: [String] = []
-    /// Tells whether the next word is the value of an option that may stand alone; `nil` if the option does not have
-    /// that choice.
+    /// For an option whose value is optional: returns true if the next argument is the value. `nil` for all other
+    /// options.
     private(set) var takesWord: (@Sendable (String) -> Bool)?
-    /// The same in the other tools; `nil` if they have no such option.
+    /// The name of the same option in wget and httpie; `nil` if they have none.
     private(set) var wget: String?
     private(set) var httpie: String?
-    /// Whether completions offer files.
+    /// True if completions offer files for the value.
     var takesFile: Bool {
         value.map { $0.contains("FILE") || $0 == "LIST" || $0.contains("PATH") || $0.contains("DIR") } ?? false
     }
@@ -55,7 +54,7 @@ struct OptionRule: Sendable {
         self.apply = apply
     }
 
-    /// An option that takes no value.
+    /// An option without a value.
     init(
         _ group: Group, _ short: Character?, flag long: String, _ help: String,
         _ apply: @escaping @Sendable (inout Options) throws(UsageError) -> Void
@@ -68,7 +67,7 @@ struct OptionRule: Sendable {
         self.apply = { (options, _) throws(UsageError) in try apply(&options) }
     }
 
-    /// An option that is on or off: `--NAME`, `--no-NAME`.
+    /// An option with two forms: `--NAME` and `--no-NAME`.
     init(
         _ group: Group, _ short: Character?, switch long: String, _ help: String,
         _ path: any WritableKeyPath<Options, Bool> & Sendable
@@ -77,34 +76,34 @@ struct OptionRule: Sendable {
         undo = { (options, _) throws(UsageError) in options[keyPath: path] = false }
     }
 
-    /// An option of other tools that asks for what happens anyway.
+    /// An option of other tools that has no effect, because its behaviour is the default here.
     init(_ group: Group, _ short: Character?, granted long: String, _ help: String) {
         self.init(group, short, flag: long, help) { _ in }
         undo = { (_, _) throws(UsageError) in }
     }
 
-    /// The same option under further long names.
+    /// Returns the option with further long names.
     func also(_ names: String...) -> Self {
         var rule = self
         rule.aliases += names
         return rule
     }
 
-    /// What the option is called in wget and httpie.
+    /// Returns the option with its names in wget and httpie.
     func like(wget: String? = nil, httpie: String? = nil) -> Self {
         var rule = self
         (rule.wget, rule.httpie) = (wget, httpie)
         return rule
     }
 
-    /// The option may stand alone: the next word is its value only if `takesWord` says so.
+    /// Returns the option with an optional value: the next argument is its value only if `takesWord` returns true.
     func optional(_ takesWord: @escaping @Sendable (String) -> Bool) -> Self {
         var rule = self
         rule.takesWord = takesWord
         return rule
     }
 
-    /// Gives the option a `--no-NAME` form.
+    /// Returns the option with a `--no-NAME` form.
     func undone(_ undo: @escaping @Sendable (inout Options) -> Void) -> Self {
         var rule = self
         rule.undo = { (options, _) throws(UsageError) in undo(&options) }
@@ -113,7 +112,7 @@ struct OptionRule: Sendable {
 
     var names: [String] { [long] + aliases }
 
-    /// `-o, --output FILE`.
+    /// The option as shown in the help: `-o, --output FILE`.
     var signature: String {
         let names = short.map { "-\($0), --\(long)" } ?? "    --\(long)"
         guard let value else { return names }

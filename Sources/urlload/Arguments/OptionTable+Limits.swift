@@ -1,24 +1,25 @@
-// How long, how many, how fast.
+// Options for time limits, numbers and rates.
 
 import URLLoading
 
 extension OptionTable {
     static let limits: [OptionRule] = [
-        OptionRule(.limits, nil, "timeout", "SECONDS", "give up when the server is silent that long, default 60") {
+        OptionRule(.limits, nil, "timeout", "SECONDS", "idle timeout: end a load when the server is silent, default 60")
+        {
             (options, text) throws(UsageError) in
             options.idleTimeout = try OptionValue.seconds(text, "--timeout")
         }.also("read-timeout").like(wget: "-T SECONDS", httpie: "--timeout SECONDS"),
         OptionRule(
             .limits, nil, "connect-timeout", "SECONDS",
-            "give up when connecting takes longer: name, proxies and TLS included"
+            "connect timeout, including lookup, proxies and TLS"
         ) { (options, text) throws(UsageError) in
             options.connectTimeout = try OptionValue.secondsOrNone(text, "--connect-timeout")
         }.like(wget: "--connect-timeout=SECONDS"),
-        OptionRule(.limits, nil, "expect100-timeout", "SECONDS", "how long a body waits for the server's 100") {
+        OptionRule(.limits, nil, "expect100-timeout", "SECONDS", "the time that a body waits for a 100 (Continue)") {
             (options, text) throws(UsageError) in
             options.expectContinueTimeout = try OptionValue.seconds(text, "--expect100-timeout")
         },
-        OptionRule(.limits, "m", "max-time", "SECONDS", "give up when the whole load takes longer") {
+        OptionRule(.limits, "m", "max-time", "SECONDS", "time limit for the whole load") {
             (options, text) throws(UsageError) in
             options.totalTimeout = try OptionValue.secondsOrNone(text, "--max-time")
         },
@@ -31,20 +32,19 @@ extension OptionTable {
         OptionRule(.limits, nil, flag: "http2", "let https servers choose HTTP/2 (default)") {
             $0.httpVersions = .automatic
         },
-        OptionRule(.limits, nil, flag: "http2-prior-knowledge", "speak HTTP/2 only, without asking; over http as well")
-        {
+        OptionRule(.limits, nil, flag: "http2-prior-knowledge", "use HTTP/2 without negotiation, also for http") {
             $0.httpVersions = .http2PriorKnowledge
         },
     ]
 
     static let pace: [OptionRule] = [
         OptionRule(
-            .limits, nil, "limit-rate", "SPEED", "at most so many bytes a second each way: 500, 100k, 2m, 1g"
+            .limits, nil, "limit-rate", "SPEED", "maximum bytes per second in each direction: 500, 100k, 2m, 1g"
         ) { (options, text) throws(UsageError) in
             options.rateLimit = try OptionValue.speed(text, "--limit-rate")
         }.like(wget: "--limit-rate=SPEED"),
         OptionRule(.limits, "Z", switch: "parallel", "load all URLs at once", \.shared.isParallel),
-        OptionRule(.limits, nil, "parallel-max", "N", "with -Z: so many at once, default 50") {
+        OptionRule(.limits, nil, "parallel-max", "N", "with -Z: the maximum at once, default 50") {
             (options, text) throws(UsageError) in
             options.shared.maximumParallel = try OptionValue.count(text, "--parallel-max", from: 1)
         },
@@ -59,7 +59,7 @@ extension OptionTable {
 }
 
 extension OptionValue {
-    /// `500`, `100k`, `2.5M`; `nil` for 0, no limit.
+    /// Parses `500`, `100k` or `2.5M` bytes a second; `nil` for 0, which means no limit.
     static func speed(_ text: String, _ option: String) throws(UsageError) -> Int64? {
         let units: [Character: Double] = ["b": 1, "k": 1024, "m": 1_048_576, "g": 1_073_741_824]
         let unit = text.last.flatMap { Character($0.lowercased()) }.flatMap { units[$0] }
@@ -70,7 +70,7 @@ extension OptionValue {
         return speed == 0 ? nil : speed
     }
 
-    /// `2/s`, `30/m`, `10/15s`; an hour is the unit that needs no name.
+    /// Parses `2/s`, `30/m` or `10/15s`, loads per time; without a unit, per hour.
     static func interval(_ text: String) throws(UsageError) -> Duration {
         let parts = text.split(separator: "/", omittingEmptySubsequences: false)
         let units: [Character: Double] = ["s": 1, "m": 60, "h": 3600, "d": 86400]

@@ -1,4 +1,4 @@
-// What is written, and where.
+// Options for the output: files, formats, messages.
 
 import URLLoading
 
@@ -7,12 +7,12 @@ extension OptionTable {
         OptionRule(.output, "o", "output", "FILE", "write the body to FILE once it is complete; - is standard output") {
             $0.add(output: $1 == "-" ? .standardOutput : .file($1))
         }.like(wget: "-O FILE", httpie: "-o FILE"),
-        OptionRule(.output, "O", flag: "remote-name", "write it to a file here, named after the URL") {
+        OptionRule(.output, "O", flag: "remote-name", "write the body to a file in this folder, named after the URL") {
             $0.add(output: .namedAfterURL)
         }.like(wget: "(default)", httpie: "-d, --download"),
         OptionRule(
             .output, "C", "continue-at", "OFFSET|-",
-            "go on with what is there of FILE, if it can be checked; - if not, too; OFFSET: from there"
+            "resume FILE if the server can validate its part; -: also if not; OFFSET: from there"
         ) { (options, text) throws(UsageError) in
             options.resuming = try OptionValue.resuming(text)
         }.optional { $0 == "-" || !$0.isEmpty && $0.utf8.allSatisfy { (0x30...0x39).contains($0) } }
@@ -32,7 +32,7 @@ extension OptionTable {
             .output, "f", switch: "fail", "treat 4xx and 5xx as a failure: no body, exit code 22", \.failsOnStatus
         ).like(wget: "(default)", httpie: "--check-status (default)"),
         OptionRule(
-            .output, nil, switch: "fail-with-body", "the same, but the body is written", \.failsWithBody
+            .output, nil, switch: "fail-with-body", "like --fail, but write the body", \.failsWithBody
         ).like(wget: "--content-on-error", httpie: "--check-status (default)"),
         OptionRule(
             .output, nil, switch: "fail-early", "end with the first load that fails", \.shared.failsEarly),
@@ -51,11 +51,11 @@ extension OptionTable {
             options.pretty = pretty
         }.like(httpie: "--pretty WHAT"),
         OptionRule(
-            .output, nil, switch: "sse", "write server-sent events as they come, and connect again when they end",
+            .output, nil, switch: "sse", "write server-sent events as they arrive, and reconnect at their end",
             \.printsEvents),
         OptionRule(.output, "s", switch: "silent", "no progress, no messages; the exit code remains", \.isSilent)
             .also("quiet").like(wget: "-q, --quiet", httpie: "-q, --quiet"),
-        OptionRule(.output, "S", switch: "show-error", "with -s: errors are shown", \.shared.showsErrors)
+        OptionRule(.output, "S", switch: "show-error", "with -s: show errors", \.shared.showsErrors)
             .like(wget: "-nv, --no-verbose"),
         OptionRule(.output, "#", flag: "progress-bar", "show a bar (default on a terminal)") {
             $0.shared.showsMeter = true
@@ -63,7 +63,7 @@ extension OptionTable {
         OptionRule(.output, nil, "stderr", "FILE", "write messages to FILE; - is standard output") {
             $0.shared.errorFile = $1
         }.like(wget: "-o FILE"),
-        OptionRule(.output, "N", granted: "no-buffer", "write what comes at once (always)").also("buffer")
+        OptionRule(.output, "N", granted: "no-buffer", "write received bytes at once (always)").also("buffer")
             .like(httpie: "-S, --stream"),
         OptionRule(.output, nil, granted: "styled-output", "heads stand out on a terminal (always)"),
     ]
@@ -79,22 +79,22 @@ extension OptionTable {
             $0.saving.folder = $1
         }.also("directory-prefix").like(wget: "-P DIR"),
         OptionRule(
-            .output, nil, switch: "create-dirs", "make the folders of -o and --output-dir that are missing",
+            .output, nil, switch: "create-dirs", "create missing folders of -o and --output-dir",
             \.saving.makesFolders
         ).like(wget: "(default)"),
-        OptionRule(.output, nil, flag: "no-clobber", "write FILE.1, FILE.2 … if there is a FILE") {
+        OptionRule(.output, nil, flag: "no-clobber", "write FILE.1, FILE.2 … if FILE exists") {
             $0.saving.collision = .number
         }.undone { $0.saving.collision = .replace }.like(wget: "(default)", httpie: "(default with -d)"),
-        OptionRule(.output, nil, flag: "clobber", "replace a FILE that is there (default)") {
+        OptionRule(.output, nil, flag: "clobber", "replace an existing FILE (default)") {
             $0.saving.collision = .replace
         }.undone { $0.saving.collision = .number },
-        OptionRule(.output, nil, flag: "skip-existing", "load nothing if there is a FILE") {
+        OptionRule(.output, nil, flag: "skip-existing", "do not load if FILE exists") {
             $0.saving.collision = .skip
         }.like(wget: "-nc, --no-clobber"),
         OptionRule(
             .output, "R", switch: "remote-time", "give the file the time of Last-Modified", \.saving.setsTime
         ).like(wget: "(default)"),
-        OptionRule(.output, nil, granted: "remove-on-error", "leave no file that is not complete (always)"),
+        OptionRule(.output, nil, granted: "remove-on-error", "leave no incomplete file (always)"),
         OptionRule(.output, nil, "input-file", "LIST", "load the URLs in LIST too, one a line; - is standard input") {
             $0.saving.inputLists.append($1)
         }.like(wget: "-i LIST"),
@@ -118,7 +118,7 @@ extension OptionValue {
         return .from(offset)
     }
 
-    /// The text of `-w`, or of the file it names.
+    /// Returns the format of `-w`, which may be the path of a file after `@`.
     static func format(_ text: String) throws(UsageError) -> String {
         guard text.hasPrefix("@") else { return text }
         return try ConfigFile.text(String(text.dropFirst()), mustExist: true) ?? ""

@@ -5,25 +5,25 @@ extension OptionTable {
     static let trust: [OptionRule] = [
         OptionRule(
             .security, "E", "cert", "FILE",
-            "who we are to servers that ask: PEM, with those that vouch for it, or PKCS#12"
+            "the client certificate: PEM, with its intermediates, or PKCS#12"
         ) {
             $0.trust.certificateFile = $1
         }.also("certificate").like(wget: "--certificate=FILE", httpie: "--cert FILE"),
-        OptionRule(.security, nil, "key", "FILE", "its private key in PEM, if FILE of --cert does not hold it") {
+        OptionRule(.security, nil, "key", "FILE", "the private key in PEM, if the file of --cert does not contain it") {
             $0.trust.keyFile = $1
         }.also("private-key").like(wget: "--private-key=FILE", httpie: "--cert-key FILE"),
-        OptionRule(.security, nil, "cert-type", "TYPE", "its content tells: PEM or PKCS#12") { _, _ in }
+        OptionRule(.security, nil, "cert-type", "TYPE", "ignored: PEM and PKCS#12 are recognised") { _, _ in }
             .also("key-type"),
         OptionRule(
             .security, nil, "pass", "PASSPHRASE",
-            "opens the key without a question; any user may see it while we run: @FILE reads it"
+            "the passphrase of the key; other users can see arguments: @FILE reads it from a file"
         ) { (options, text) throws(UsageError) in
             if text.hasPrefix("@") { try OptionValue.readable(String(text.dropFirst()), "--pass") }
             options.trust.passphrase = text
         }.like(httpie: "--cert-key-pass TEXT"),
         OptionRule(
             .security, nil, "pin", "sha256//BASE64",
-            "accept only servers whose chain has this public key; several, with ; or again"
+            "public key pin: accept only chains with this key; several with ; or repeated"
         ) { (options, text) throws(UsageError) in
             for part in text.split(separator: ";") {
                 guard let pin = Configuration.TLS.Pin(String(part)) else {
@@ -40,7 +40,7 @@ extension OptionTable {
     ]
 }
 
-/// What the command line says of certificates: the servers' and ours.
+/// Options for certificates: trusted authorities, and the client's identity.
 struct TrustOptions: Sendable {
     var certificateFile: String?
     var keyFile: String?
@@ -48,7 +48,7 @@ struct TrustOptions: Sendable {
     var pins: [Configuration.TLS.Pin] = []
     var requiresStatus = false
 
-    /// Our identity, read before anything is loaded; `nil` if there is none.
+    /// Reads the client identity; `nil` if none was given.
     func identity() async throws(LoadError) -> ClientIdentity? {
         guard let certificateFile else { return nil }
         let (given, file) = (passphrase, keyFile ?? certificateFile)
@@ -61,12 +61,13 @@ struct TrustOptions: Sendable {
                 certificateFile: URL(filePath: certificateFile), keyFile: keyFile.map { URL(filePath: $0) },
                 passphrase: words)
         } catch {
-            // Nobody is there to be asked.
+            // Without a terminal the passphrase cannot be asked for; the underlying error says so.
             throw (error.underlying as? LoadError) ?? error
         }
     }
 
-    /// PEM is text; PKCS#12 begins as everything in DER does (RFC 7292 §4), whatever the file is called.
+    /// PEM is text. PKCS#12 begins with a DER sequence, the byte 0x30 (RFC 7292 §4). The name of the file does not
+    /// matter.
     private static func isPKCS12(_ path: String) -> Bool {
         (try? Data(contentsOf: URL(filePath: path)))?.first == 0x30
     }

@@ -8,7 +8,7 @@ extension OptionTable {
             .also("inet6-only").like(wget: "-6"),
         OptionRule(
             .way, "x", "proxy", "PROXY",
-            "through http://, https:// or socks4:// to socks5h://HOST:PORT; '' for no proxy"
+            "the proxy: http://, https:// or socks4:// to socks5h://HOST:PORT; '' for none"
         ) { (options, text) throws(UsageError) in
             options.way.forbidsProxies = text.isEmpty
             options.way.proxy = text.isEmpty ? nil : try WayOptions.proxy(text, "--proxy")
@@ -17,7 +17,7 @@ extension OptionTable {
             (options, text) throws(UsageError) in
             options.way.proxy = try WayOptions.proxy(text, "--socks5", scheme: "socks5")
         },
-        OptionRule(.way, nil, "socks5-hostname", "HOST:PORT", "the same, but the proxy looks up the names") {
+        OptionRule(.way, nil, "socks5-hostname", "HOST:PORT", "like --socks5, but the proxy looks up the names") {
             (options, text) throws(UsageError) in
             options.way.proxy = try WayOptions.proxy(text, "--socks5-hostname", scheme: "socks5h")
         },
@@ -25,17 +25,17 @@ extension OptionTable {
             (options, text) throws(UsageError) in
             options.way.proxy = try WayOptions.proxy(text, "--socks4", scheme: "socks4")
         },
-        OptionRule(.way, nil, "socks4a", "HOST:PORT", "the same with SOCKS 4A: the proxy looks up the names") {
+        OptionRule(.way, nil, "socks4a", "HOST:PORT", "like --socks4, but the proxy looks up the names (SOCKS 4A)") {
             (options, text) throws(UsageError) in
             options.way.proxy = try WayOptions.proxy(text, "--socks4a", scheme: "socks4a")
         },
-        OptionRule(.way, nil, "preproxy", "PROXY", "another proxy before that one, or the environment's") {
+        OptionRule(.way, nil, "preproxy", "PROXY", "a SOCKS proxy in front of the proxy") {
             (options, text) throws(UsageError) in
             options.way.preproxy = try WayOptions.proxy(text, "--preproxy")
         },
         OptionRule(
             .way, "U", "proxy-user", "USER[:PASSWORD]",
-            "who asks the proxy, unless its address says so; a password left out is asked for"
+            "proxy authentication; a missing password is asked for"
         ) { $0.way.proxyUser = $1 },
         OptionRule(.way, nil, "noproxy", "LIST", "hosts to reach without a proxy, in place of no_proxy; * for all") {
             $0.way.bypass = ProxyBypass($1)
@@ -46,19 +46,21 @@ extension OptionTable {
                 throw UsageError("--unix-socket: no path of a socket: \(text)")
             }
         },
-        OptionRule(.way, nil, "abstract-unix-socket", "NAME", "the same, for a name of the abstract namespace") {
+        OptionRule(
+            .way, nil, "abstract-unix-socket", "NAME", "like --unix-socket, for a name in the abstract namespace"
+        ) {
             (options, text) throws(UsageError) in
             do throws(LoadError) { options.way.overrides.append(try .abstractUnixSocket(text, for: nil)) } catch {
                 throw UsageError("--abstract-unix-socket: no name of a socket: \(text)")
             }
         },
         OptionRule(
-            .way, nil, "resolve", "HOST:PORT:ADDRESS", "take this address for that host, or these, with commas between"
+            .way, nil, "resolve", "HOST:PORT:ADDRESS", "use this address for the host, or several, separated by commas"
         ) { (options, text) throws(UsageError) in
             options.way.overrides.append(try WayOptions.addresses(text))
         },
         OptionRule(
-            .way, nil, "connect-to", "A:PORT:B:PORT", "connect to the second in place of the first; parts may be empty"
+            .way, nil, "connect-to", "A:PORT:B:PORT", "connect to B in place of A; parts may be empty"
         ) { (options, text) throws(UsageError) in
             options.way.overrides.append(try WayOptions.target(text))
         },

@@ -1,24 +1,23 @@
-// Every option of a grammar, in the order of the help. Where curl has an option of the same meaning it has the same
-// name here.
+// The options of one grammar, in the order of the help. An option with the meaning of a curl option has curl's name.
 
 import URLLoading
 
 struct OptionTable: Sendable {
-    /// Whose grammar it is.
+    /// The tool whose grammar this is.
     let tool: String
     let rules: [OptionRule]
-    /// What the tool of this grammar has and this one does not.
+    /// Options of the tool that this command does not have.
     let others: [ForeignOption]
-    /// What holds in this grammar besides what was said.
+    /// Applied after parsing: defaults of this grammar.
     var conclude: @Sendable (inout Options) throws(UsageError) -> Void = { (_) throws(UsageError) in }
 
-    /// The grammar of curl, and of this command.
+    /// The grammar of curl, which is that of `urlload` itself.
     static let curl = OptionTable(
         tool: "curl",
         rules: output + saving + request + content + redirects + way + login + memory + security + trust + cache
             + limits + pace + retries + watching + other, others: ForeignOption.curl)
 
-    /// Finds an option by a long name, or by the beginning of one that no other option has.
+    /// Finds an option by a long name or an unambiguous prefix of one.
     func rule(long name: String) throws(UsageError) -> OptionRule? {
         if let rule = rules.first(where: { $0.names.contains(name) }) { return rule }
         guard name.count > 2, !others.contains(where: { $0.names.contains("--\(name)") }) else { return nil }
@@ -28,7 +27,7 @@ struct OptionTable: Sendable {
             "--\(name) is the beginning of \(beginning.map { "--\($0.long)" }.joined(separator: ", "))")
     }
 
-    /// What is said of an option that is not in the table.
+    /// Returns the error text for an option that is not in the table.
     func unknown(_ option: String) -> String {
         if let other = others.first(where: { $0.names.contains(option) }) { return other.words(option, of: tool) }
         let name = String(option.drop { $0 == "-" })
@@ -42,7 +41,7 @@ extension OptionTable {
     static let redirects: [OptionRule] = [
         OptionRule(.redirects, "L", switch: "location", "follow redirects (default)", \.followsRedirects)
             .also("follow").like(httpie: "-F, --follow"),
-        OptionRule(.redirects, nil, flag: "no-location", "take a redirect as the result") {
+        OptionRule(.redirects, nil, flag: "no-location", "do not follow redirects; the redirect is the response") {
             $0.followsRedirects = false
         }.like(wget: "--max-redirect=0"),
         OptionRule(.redirects, nil, "max-redirects", "N", "follow at most N, default 20; more is exit code 47") {
@@ -80,14 +79,14 @@ extension OptionTable {
         ) { $0.ftp.security = .explicit },
         OptionRule(
             .security, "k", switch: "insecure",
-            "check no certificate: any machine on the way can read and change everything", \.isInsecure
+            "do not verify certificates: any machine between can read and change everything", \.isInsecure
         ).also("no-check-certificate").like(wget: "--no-check-certificate", httpie: "--verify no"),
     ]
 
     static let retries: [OptionRule] = [
         OptionRule(
             .retries, nil, "retry", "N",
-            "up to N more after a time-out, a failed look-up, 408, 429, 500, 502, 503 or 504"
+            "retry up to N times after a timeout, a failed lookup, 408, 429, 500, 502, 503, 504"
         ) { (options, text) throws(UsageError) in
             options.retries = try OptionValue.count(text, "--retry", from: 0)
         }.like(wget: "-t N, --tries=N"),
@@ -103,7 +102,7 @@ extension OptionTable {
         ) { (options, text) throws(UsageError) in
             options.retryDelay = try OptionValue.secondsOrNone(text, "--retry-delay")
         }.like(wget: "--waitretry=SECONDS"),
-        OptionRule(.retries, nil, "retry-max-time", "SECONDS", "begin none later than that; 0 for no limit") {
+        OptionRule(.retries, nil, "retry-max-time", "SECONDS", "begin no retry after this time; 0 for no limit") {
             (options, text) throws(UsageError) in
             options.retryTime = try OptionValue.secondsOrNone(text, "--retry-max-time")
         },
@@ -116,26 +115,26 @@ extension OptionTable {
         OptionRule(.watching, nil, flag: "trace", "every byte sent and received, on standard error") {
             $0.trace = .everything
         },
-        OptionRule(.watching, nil, "trace-ascii", "FILE", "the same in FILE; - is standard output") {
+        OptionRule(.watching, nil, "trace-ascii", "FILE", "like --trace, in FILE; - is standard output") {
             ($0.trace, $0.shared.traceFile) = (.everything, $1)
         },
         OptionRule(
-            .watching, nil, switch: "trace-secrets", "show passwords, tokens and cookies in both, and in --har",
+            .watching, nil, switch: "trace-secrets", "show passwords, tokens and cookies in traces and in --har",
             \.showsSecrets),
         OptionRule(.watching, nil, "har", "FILE", "write every transaction, its times and bytes, to FILE (HAR 1.2)") {
             $0.archiveFile = $1
         },
         OptionRule(
-            .watching, nil, switch: "waterfall", "draw what each request waited for, on standard error",
+            .watching, nil, switch: "waterfall", "draw the times of each request, on standard error",
             \.drawsWaterfall),
-        OptionRule(.watching, nil, "report", "FILE", "write the same, with the heads, as an HTML page") {
+        OptionRule(.watching, nil, "report", "FILE", "write the waterfall, with the heads, as an HTML page") {
             $0.reportFile = $1
         },
     ]
 
     static let other: [OptionRule] = [
         OptionRule(
-            .other, ":", flag: "next", "begin a new group: what follows has its own URLs and options"
+            .other, ":", flag: "next", "begin a new group with its own URLs and options"
         ) { $0.startsNext = true },
         OptionRule(
             .other, "K", "config", "FILE", "read options from FILE, one a line; - is standard input"

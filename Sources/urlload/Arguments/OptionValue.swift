@@ -1,4 +1,4 @@
-// The values options take, checked.
+// Parsers for the values of options. They throw ``UsageError``.
 
 import URLLoading
 
@@ -10,7 +10,7 @@ enum OptionValue {
         return number
     }
 
-    /// `0.5`, `30`; more than zero.
+    /// Parses seconds, such as `0.5` or `30`; greater than zero.
     static func seconds(_ text: String, _ option: String) throws(UsageError) -> Duration {
         guard let number = Double(text), number > 0, number < 1e9 else {
             throw UsageError("\(option) takes a number of seconds above 0, not \(text)")
@@ -18,13 +18,13 @@ enum OptionValue {
         return .seconds(number)
     }
 
-    /// The same; `nil` for 0, which is no limit.
+    /// Parses seconds; `nil` for 0, which means no limit.
     static func secondsOrNone(_ text: String, _ option: String) throws(UsageError) -> Duration? {
         if let number = Double(text), number == 0 { return nil }
         return try seconds(text, option)
     }
 
-    /// `0-499`, `500-`, `-500`, several with commas; a single number is where the rest begins.
+    /// Parses `0-499`, `500-`, `-500`, or several with commas; a single number `N` means `N-`.
     static func range(_ text: String) throws(UsageError) -> String {
         let isNumber = !text.isEmpty && text.utf8.allSatisfy { (0x30...0x39).contains($0) }
         let range = isNumber ? text + "-" : text
@@ -36,7 +36,8 @@ enum OptionValue {
 
     static let allSchemes: Set<String> = ["http", "https", "ftp", "ftps", "file", "data"]
 
-    /// `=https`, `-all,https`, `+ftp`: what is allowed, beginning with `base`. Other schemes count for nothing.
+    /// Parses `=https`, `-all,https` or `+ftp`: the allowed schemes, beginning with `base`. Unknown schemes are
+    /// ignored.
     static func schemes(_ text: String, from base: Set<String>) throws(UsageError) -> Set<String> {
         var schemes = base
         for word in text.lowercased().split(separator: ",") {
@@ -63,8 +64,8 @@ enum OptionValue {
         }
     }
 
-    /// `Name: value`. The value may be empty, the name may not. The words of the error leave the value
-    /// out: it may be a secret.
+    /// Parses `Name: value`. The value may be empty, the name may not. The error does not contain the value, which may
+    /// be a secret.
     static func field(_ text: String) throws(UsageError) -> (FieldName, String) {
         guard let colon = text.firstIndex(of: ":") else {
             throw UsageError("-H takes 'Name: value', and there is no colon in it")
@@ -72,7 +73,7 @@ enum OptionValue {
         let name = FieldName(String(text[..<colon]))
         guard name.isValid else { throw UsageError("'\("\(name)".prefix { $0 != " " })' is no field name") }
         let value = text[text.index(after: colon)...]
-        // By scalars: CR LF is one Character.
+        // Compares Unicode scalars: CR LF is one `Character`.
         guard !value.unicodeScalars.contains(where: { $0 == "\r" || $0 == "\n" || $0 == "\0" }) else {
             throw UsageError("the value of \(name) contains a line break")
         }

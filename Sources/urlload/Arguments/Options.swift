@@ -1,9 +1,9 @@
-// What the command line asked for, as a value: parsed in full before anything happens.
+// The parsed command line as a value. Parsing ends before the first load begins.
 
 import URLLoading
 
 struct Options: Sendable {
-    /// Where a body goes.
+    /// The destination of a body.
     enum Destination: Sendable, Hashable {
         case standardOutput
         case file(String)
@@ -11,19 +11,19 @@ struct Options: Sendable {
         case namedAfterURL
     }
 
-    /// A part of what is sent.
+    /// A part of the request's body.
     struct Payload: Sendable, Hashable {
         enum Content: Sendable, Hashable {
             case text(String)
-            /// A path; `-` is standard input.
+            /// The bytes of a file. A path; `-` is standard input.
             case file(String)
-            /// The same without its line breaks and NUL bytes: `-d @FILE`.
+            /// The bytes of a file without line breaks and NUL bytes: `-d @FILE`.
             case lines(String)
-            /// The same, percent-encoded, behind `prefix`: `--data-urlencode NAME@FILE`.
+            /// The bytes of a file, percent-encoded, after `prefix`: `--data-urlencode NAME@FILE`.
             case encoded(String, prefix: String)
         }
         var content: Content
-        /// Whether `&` stands between this part and the one before; not for `--json`.
+        /// True if `&` separates this part from the one before; false for `--json`.
         var isField = true
 
         static func text(_ text: String) -> Self { Self(content: .text(text)) }
@@ -38,14 +38,14 @@ struct Options: Sendable {
         }
     }
 
-    /// How a load goes on with what is there of a file.
+    /// The treatment of a partial file.
     enum Resuming: Sendable, Hashable {
         case never
-        /// `-C`: where the server can say that the rest belongs to it.
+        /// `-C`: resumes if the server can validate that the rest belongs to the part (If-Range).
         case ifChecked
-        /// `-C -`: also where it cannot.
+        /// `-C -`: resumes also without a validator.
         case always
-        /// `-C OFFSET`: from there, unchecked.
+        /// `-C OFFSET`: resumes at this offset, without validation.
         case from(Int64)
     }
 
@@ -53,26 +53,26 @@ struct Options: Sendable {
         case off, heads, everything
     }
 
-    /// What holds for all groups of a command line (`--next`), wherever it stands.
+    /// Options that apply to all groups of a command line (`--next`), wherever they stand.
     struct Shared: Sendable {
         var isSilent = false
         var showsErrors = false
         var showsMeter = true
         var trace = Trace.off
-        /// Where the transcript goes; `nil` for standard error.
+        /// The file of the transcript; `nil` for standard error.
         var traceFile: String?
-        /// Where messages go; `nil` for standard error.
+        /// The file of messages; `nil` for standard error.
         var errorFile: String?
         var isParallel = false
         var maximumParallel: Int?
-        /// The least time from the start of one load to that of the next.
+        /// The minimum time between the starts of two loads.
         var interval: Duration?
         var failsEarly = false
     }
 
-    /// Before `~`, braces and brackets are replaced.
+    /// The URLs as given, before `~`, braces and brackets are expanded.
     var urls: [String] = []
-    /// Of the URL at the same place in ``urls``.
+    /// The destination of the URL with the same index in ``urls``.
     var outputs: [Destination] = []
     var uploads: [String] = []
     var shared = Shared()
@@ -80,38 +80,38 @@ struct Options: Sendable {
     // The request.
     var method: Method?
     var fields = Headers()
-    /// Fields that are not sent, though they usually are: `-H 'Name:'`.
+    /// Default fields that are not sent: `-H 'Name:'`.
     var removedFields: [FieldName] = []
     var payloads: [Payload] = []
     var data = DataOptions()
     var items = ItemOptions()
-    /// A file to upload as it is, with this load.
+    /// The file that this load uploads unchanged.
     var upload: String?
-    /// Where an upload that can be resumed is remembered.
+    /// The file that stores the state of a resumable upload.
     var uploadState: String?
     var formFields: [FormField] = []
     var asksForHead = false
     var userAgent: String?
-    /// `nil` for what the destination says.
+    /// Whether compressed responses are requested; `nil` for the default of the destination.
     var acceptsCompressed: Bool?
-    /// What goes to a terminal or a pipe is read at once; a file keeps the bytes as they were sent.
+    /// True if content codings are removed: for a terminal or a pipe; a file keeps the bytes as they were sent.
     var decodes: Bool {
         if let acceptsCompressed { return acceptsCompressed }
         if case .standardOutput = destination { return true }
         return false
     }
 
-    // The way.
+    // Connection and redirects.
     var expandsPatterns = true
     var followsRedirects = true
-    /// What URLs may be loaded with.
+    /// Schemes that URLs may have.
     var schemes = OptionValue.allSchemes
-    /// What redirects may lead to, if that is among ``schemes``.
+    /// Schemes that redirects may lead to, as far as ``schemes`` contains them.
     var redirectSchemes = OptionValue.allSchemes
     var maximumRedirects: Int?
     var idleTimeout: Duration?
     var connectTimeout: Duration?
-    /// Of a request with `Expect: 100-continue`.
+    /// The time limit for a 100 (Continue).
     var expectContinueTimeout: Duration?
     var totalTimeout: Duration?
     var maximumConnections: Int?
@@ -127,7 +127,7 @@ struct Options: Sendable {
     var memory = MemoryOptions()
 
     // The cache.
-    /// Where responses are kept.
+    /// The folder of stored responses.
     var cacheDirectory: String?
     var cachePolicy = Request.CachePolicy.useProtocol
 
@@ -135,13 +135,13 @@ struct Options: Sendable {
     var retries = 0
     var retriesRefused = false
     var retriesEverything = false
-    /// `nil`: longer each time.
+    /// The delay between attempts; `nil` for exponential backoff.
     var retryDelay: Duration?
     var retryTime: Duration?
 
     // Security.
     var rootsFile: String?
-    /// Issuers in PEM, for the demonstration: it has no file.
+    /// Trusted certificates in PEM; the demonstration has no file.
     var rootsText: String?
     var minimumTLS: Configuration.TLS.Version?
     var maximumTLS: Configuration.TLS.Version?
@@ -149,36 +149,36 @@ struct Options: Sendable {
     var trust = TrustOptions()
 
     // The output.
-    /// Of this load.
+    /// The destination of this load.
     var destination = Destination.standardOutput
     var saving = SavingOptions()
     var resuming = Resuming.never
     var includesHead = false
-    /// The body is not written.
+    /// True if the body is not written.
     var dropsBody = false
-    /// A file for the heads of all responses; `-` is standard output.
+    /// The file for the heads of all responses; `-` is standard output.
     var headFile: String?
     var failsOnStatus = false
     var failsWithBody = false
     var showsSecrets = false
     var printsSummary = false
     var printsEvents = false
-    /// What `-w` writes after each load.
+    /// The format that `-w` writes after each load.
     var writeOut: String?
-    /// `nil`: what suits the destination.
+    /// `nil` for the default of the destination.
     var pretty: Pretty?
-    /// Where an HTTP Archive goes.
+    /// The file of the HTTP Archive.
     var archiveFile: String?
     var drawsWaterfall = false
-    /// Where a page of what each request waited for goes.
+    /// The HTML page with the waterfall of all requests.
     var reportFile: String?
     var measures: Bool { printsSummary || writeOut != nil || drawsWaterfall || reportFile != nil }
 
-    // For the parser.
+    // State of the parser.
     var startsNext = false
     var configFile: String?
 
-    // Instead of loading.
+    // Texts to print in place of loading.
     var wantsHelp = false
     var wantsVersion = false
     var generated: String?
@@ -197,49 +197,49 @@ struct Options: Sendable {
     }
 }
 
-/// What `-d` and its companions mean besides their text.
+/// Options of `-d` and its companions, beside the data.
 struct DataOptions: Sendable {
-    /// `-G`.
+    /// `-G`: the data becomes the query.
     var goesToQuery = false
-    /// `--json`: the types of what is sent and wanted.
+    /// `--json`: Content-Type and Accept are application/json.
     var isJSON = false
-    /// What `--url-query` adds, encoded.
+    /// The data of `--url-query`, encoded.
     var query: [Options.Payload] = []
     var range: String?
     var referer: String?
-    /// `-z`.
+    /// The condition of `-z`.
     var condition: TimeCondition?
     var tagToCompare: String?
     var tagToSave: String?
 }
 
-/// How files are named and made.
+/// Options for the names and attributes of files.
 struct SavingOptions: Sendable {
     enum Collision: Sendable, Hashable {
         case replace
-        /// `FILE.1`.
+        /// The new file is named `FILE.1`.
         case number
         case skip
     }
-    /// All URLs without a file of their own get one (`--remote-name-all`).
+    /// Every URL without a file of its own is saved under its own name (`--remote-name-all`).
     var namesAll = false
     var folder: String?
     var makesFolders = false
-    /// The name comes from Content-Disposition, if there is one.
+    /// The name is taken from Content-Disposition, if the response has it (`-J`).
     var takesServersName = false
     var collision = Collision.replace
-    /// The file gets the time of Last-Modified.
+    /// The file gets the time of Last-Modified (`-R`).
     var setsTime = false
     var inputLists: [String] = []
-    /// No grammar's default sets the time.
+    /// Overrides a grammar whose default is to set the time.
     var keepsOwnTime = false
-    /// A name taken from the URL has its query.
+    /// A name taken from the URL includes its query.
     var namesWithQuery = false
-    /// A file that is there is replaced only by a newer one (wget's `-N`).
+    /// An existing file is replaced only by a newer version (wget's `-N`).
     var comparesTime = false
 }
 
-/// The command line cannot be understood. The words are for whoever typed it.
+/// The command line cannot be understood. The text is shown to the user.
 struct UsageError: Error, Hashable {
     let words: String
     init(_ words: String) { self.words = words }

@@ -1,10 +1,10 @@
-// `[1-9]`, `[001-100:3]`, `[a-z]` and `{one,two}` in a URL: one URL for each, as in curl. What stands for `#1`, `#2` … in
-// the name of a file comes with it.
+// Expands `[1-9]`, `[001-100:3]`, `[a-z]` and `{one,two}` in a URL to one URL for each value, as curl does. The values
+// replace `#1`, `#2` … in the name of the output file.
 
 struct URLPattern: Sendable {
     struct Match: Sendable, Hashable {
         var url: String
-        /// What each pattern stands for, in their order.
+        /// The values of the patterns, in their order.
         var parts: [String]
     }
 
@@ -17,10 +17,10 @@ struct URLPattern: Sendable {
         case choices([String])
     }
 
-    /// A larger number is a mistake rather than meant.
+    /// The maximum number of URLs; a larger number is an error.
     static let most = 1_000_000
 
-    /// All that the text stands for, the last pattern running fastest.
+    /// Returns all expansions; the last pattern varies fastest.
     static func matches(_ text: String) throws(Mistake) -> [Match] {
         var matches = [Match(url: "", parts: [])]
         for piece in try pieces(text) {
@@ -38,7 +38,7 @@ struct URLPattern: Sendable {
         return matches
     }
 
-    /// The name of a file, with the parts of a match in place of `#1`, `#2` ….
+    /// Returns the name of a file with the values of a match in place of `#1`, `#2` ….
     static func name(_ template: String, _ parts: [String]) -> String {
         var name = ""
         var rest = template[...]
@@ -75,7 +75,7 @@ struct URLPattern: Sendable {
         return pieces + [.text(literal)]
     }
 
-    /// `[::1]`, `[fe80::1%25eth0]`: no range, but an address.
+    /// True for an IPv6 address such as `[::1]` or `[fe80::1%25eth0]`, which is not a range.
     private static func isAddress(_ rest: Substring) -> Bool {
         guard let end = rest.firstIndex(of: "]") else { return false }
         let address = rest[..<end].prefix { $0 != "%" }

@@ -1,31 +1,31 @@
-// What the command line says of the way to a server: proxies, other addresses, our own end. With curl's meanings.
+// Options for connections: proxies, address overrides, local interface. With curl's meanings.
 
 import URLLoading
 import URLLoadingWire
 
 struct WayOptions: Sendable {
-    /// A kind of address.
+    /// An address family.
     enum Family: Sendable, Hashable { case ipv4, ipv6 }
 
-    /// The only addresses that are connected to; `nil` for both kinds.
+    /// The only address family to connect to; `nil` for both.
     var family: Family?
     var proxy: Proxy?
-    /// Before that one.
+    /// A SOCKS proxy in front of ``proxy``.
     var preproxy: Proxy?
-    /// `--proxy ""`: none, whatever the environment says.
+    /// `--proxy ""`: no proxy, also if the environment names one.
     var forbidsProxies = false
     var proxyUser: String?
-    /// In place of the environment's no_proxy.
+    /// The hosts without a proxy, in place of no_proxy in the environment.
     var bypass: ProxyBypass?
     var overrides: [AddressOverride] = []
     var interface: NetworkInterface?
 
-    /// `nil` for what a session does by itself.
+    /// Returns the proxy policy; `nil` for the session's default.
     func policy() throws(UsageError) -> ProxyPolicy? {
         if forbidsProxies { return ProxyPolicy.none }
         guard let proxy else {
             guard proxyUser != nil || preproxy != nil else { return bypass.map { .environment(except: $0) } }
-            // Checked here, for a mistake of the command line is not the load's.
+            // Checked here, so that an error in the command line is reported before the load begins.
             if let http = try? Proxy(.http, host: "localhost") { _ = try withUser(http) }
             return .environment(except: bypass) { [self] (way) throws(LoadError) in
                 guard var proxies = way?.proxies, let last = proxies.popLast() else { return preproxy.map { [$0] } }
@@ -48,7 +48,7 @@ struct WayOptions: Sendable {
 
     // MARK: Values
 
-    /// - Parameter scheme: what the option stands for; `nil` if the text may say it.
+    /// - Parameter scheme: the scheme that the option implies; `nil` if the text may contain one.
     static func proxy(_ text: String, _ option: String, scheme: String? = nil) throws(UsageError) -> Proxy {
         let written = text.firstRange(of: "://").map { text[..<$0.lowerBound].lowercased() }
         if let scheme, let written, written != scheme {
@@ -56,12 +56,12 @@ struct WayOptions: Sendable {
         }
         do throws(LoadError) { return try Proxy((written == nil ? scheme.map { $0 + "://" } ?? "" : "") + text) } catch
         {
-            // Its words hold no password, the text may.
+            // The error must not contain the text, which may include a password.
             throw UsageError("\(option): \(error.detail ?? "no proxy")")
         }
     }
 
-    /// `HOST:PORT:ADDRESS[,ADDRESS…]`; a host `*` is every name.
+    /// Parses `HOST:PORT:ADDRESS[,ADDRESS…]`; the host `*` matches every name.
     static func addresses(_ text: String) throws(UsageError) -> AddressOverride {
         let wrong = UsageError("--resolve takes HOST:PORT:ADDRESS[,ADDRESS…], not \(text)")
         guard let (host, afterHost) = field(text.hasPrefix("+") ? text.dropFirst() : text[...]),
@@ -75,7 +75,7 @@ struct WayOptions: Sendable {
         } catch { throw UsageError("--resolve: \(error.detail ?? "")") }
     }
 
-    /// `HOST1:PORT1:HOST2:PORT2`, each of which may be empty.
+    /// Parses `HOST1:PORT1:HOST2:PORT2`; each part may be empty.
     static func target(_ text: String) throws(UsageError) -> AddressOverride {
         guard let (host, afterHost) = field(text[...]), let (portText, afterPort) = field(afterHost),
             let (other, otherText) = field(afterPort),
@@ -87,7 +87,7 @@ struct WayOptions: Sendable {
         } catch { throw UsageError("--connect-to: \(error.detail ?? "")") }
     }
 
-    /// A name, or an address of this machine; `if!` and `host!` before it say which.
+    /// Parses a name or a local address; the prefixes `if!` and `host!` say which.
     static func interface(_ text: String) throws(UsageError) -> NetworkInterface {
         if text.hasPrefix("if!") { return .named(String(text.dropFirst(3))) }
         let isHost = text.hasPrefix("host!")
@@ -99,14 +99,14 @@ struct WayOptions: Sendable {
         }
     }
 
-    /// Up to the next colon outside brackets, and what is behind it.
+    /// Returns the text up to the next colon outside brackets, and the text after that colon.
     private static func field(_ text: Substring) -> (String, Substring)? {
         let inside = text.first == "[" ? text.firstIndex(of: "]") : nil
         guard let colon = text[(inside ?? text.startIndex)...].firstIndex(of: ":") else { return nil }
         return (String(text[..<colon]), text[text.index(after: colon)...])
     }
 
-    /// No text is no port; `nil` for what is none.
+    /// Parses a port. The inner `nil` means an empty text, the outer one an invalid port.
     private static func port(_ text: String) -> UInt16?? {
         if text.isEmpty { return .some(nil) }
         return PortText.number(text).map { .some($0) }

@@ -1,4 +1,4 @@
-// `urlload cache`: what a cache has, as people can read it. It makes no connection.
+// `urlload cache`: lists, shows, explains and removes stored responses. It makes no connection.
 
 import FoundationEssentials
 import URLLoading
@@ -10,12 +10,12 @@ enum CacheCommand {
         urlload cache why  --cache DIR URL…
         urlload cache rm   --cache DIR [--all | --older SECONDS | URL…]
 
-        ls lists what is stored: status, size, age, where the body is, and the URL; with --json an object on a line. Values of
-        parameters such as access_token are shown with --show-secrets alone.
-        show writes head and body of what is stored for a URL to standard output. why says what a GET
-        would be answered with now, and for what reason. rm removes what is stored for a URL, what came longer ago than
-        SECONDS, or everything. A URL ending in * stands for all that begin so.
-        Exit code 0; 22 if there was nothing of the kind; 23 if the cache cannot be used.
+        ls lists the stored responses: status, size, age, place of the body, and URL; with --json an object on
+        each line. Values of parameters such as access_token are shown only with --show-secrets.
+        show writes the head and the body of the response stored for a URL to standard output. why says how a GET
+        would be answered now, and why. rm removes the responses for a URL, those received longer ago than
+        SECONDS, or all. A URL that ends in * matches every URL with that beginning.
+        Exit code 0; 22 if no stored response matches; 23 if the cache cannot be used.
 
         """
 
@@ -42,7 +42,7 @@ enum CacheCommand {
         }
     }
 
-    /// Returns how many there were.
+    /// Returns the number of matching responses.
     private static func perform(_ verb: CacheOptions.Verb, _ options: CacheOptions, _ cache: ResponseCache)
         throws(OutputError) -> Int
     {
@@ -119,8 +119,8 @@ enum CacheCommand {
         return count
     }
 
-    /// For tests, which end it when they like: stores responses that say themselves what they must be, and tells the
-    /// number of each that is safe.
+    /// For tests that end the process at a random moment: stores responses whose bodies say what they must contain, and
+    /// prints the number of each that is written durably.
     private static func exercise(_ options: CacheOptions, _ cache: ResponseCache) throws(OutputError) -> Int {
         let prefix = options.urls.first ?? "http://exercise.test/"
         for number in 0..<options.count {

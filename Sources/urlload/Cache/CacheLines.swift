@@ -1,9 +1,9 @@
-// How stored responses are written down.
+// Stored responses as lines of text.
 
 import URLLoading
 
 enum CacheLines {
-    /// Numbers to the right, URLs to the left, those in the middle shortened to a width.
+    /// Columns: numbers right-aligned, the rest left-aligned; URLs shortened in the middle to the width.
     static func make(_ entries: [ResponseCache.Entry], now: Double, columns: Int?, showsSecrets: Bool) -> [String] {
         let rows = entries.map { entry in
             [
@@ -21,7 +21,7 @@ enum CacheLines {
         }
     }
 
-    /// The middle of a URL says least.
+    /// Shortens a URL in the middle, its least telling part.
     static func shortened(_ url: String, _ width: Int?) -> String {
         guard let width, url.count > width else { return url }
         let tail = (width - 1) / 3

@@ -1,22 +1,22 @@
 import URLLoading
 
-/// What `urlload cache` was asked.
+/// The parsed arguments of `urlload cache`.
 struct CacheOptions: Sendable {
     enum Verb: String, Sendable {
         case list = "ls"
         case show, why
         case remove = "rm"
-        /// Not in the help: for tests.
+        /// For tests; not in the help.
         case exercise
     }
-    /// `nil`: how it is used.
+    /// `nil` to print the usage.
     private(set) var verb: Verb?
     private(set) var directory = ""
     private(set) var urls: [String] = []
     private(set) var printsJSON = false
     private(set) var showsSecrets = false
     private(set) var removesAll = false
-    /// Seconds.
+    /// In seconds.
     private(set) var olderThan: Double?
     private(set) var count = 0
 

@@ -1,5 +1,4 @@
-// What a script learns from the exit code. The numbers are curl's where curl has one, so that scripts
-// can change over.
+// Exit codes. The numbers are curl's where curl has an equal one, so that scripts for curl keep working.
 
 import FoundationEssentials
 import URLLoading
@@ -72,7 +71,7 @@ enum ExitCode: Int32, CaseIterable, Sendable {
         case .proxy: "the SOCKS proxy refused, or does not speak SOCKS"
         case .other: "anything else"
         case .interrupted: "interrupted (SIGINT, SIGHUP)"
-        case .brokenPipe: "whoever read the output has gone"
+        case .brokenPipe: "the reader of the output has closed it"
         case .terminated: "terminated (SIGTERM)"
         }
     }
@@ -89,7 +88,7 @@ extension ExitCode {
             }
     }
 
-    /// What went wrong once the proxy was there.
+    /// The code for an error after the connection to the proxy was made.
     private static func ofProxy(_ error: LoadError) -> ExitCode? {
         guard let failure = error.proxyFailure, error.party == .remote, error.phase != .securing,
             ofReason[error.reason] != .connect,
@@ -98,7 +97,7 @@ extension ExitCode {
         return failure.proxy.kind == .http || failure.proxy.kind == .https ? .connectionLost : .proxy
     }
 
-    /// Reasons without an entry are broken messages: the peer's, or a request that cannot be sent.
+    /// Reasons without an entry are malformed messages: a response of the peer, or a request that cannot be sent.
     private static func byParty(_ error: LoadError) -> ExitCode {
         switch error.party {
         case .remote: .protocolViolation

@@ -1,4 +1,4 @@
-// Completions for shells: the options, with what they do; files behind those that take one; the commands.
+// Completions for bash, zsh and fish: options with descriptions, files after options that take one, commands.
 
 enum Completions {
     private static var rules: [OptionRule] { OptionTable.curl.rules }
@@ -7,10 +7,10 @@ enum Completions {
         (rule.short.map { ["-\($0)"] } ?? []) + rule.names.map { "--\($0)" }
     }
 
-    /// Whether the word behind the option is its value.
+    /// True if the argument after the option is always its value.
     private static func takesNextWord(_ rule: OptionRule) -> Bool { rule.value != nil && rule.takesWord == nil }
 
-    /// The values an option chooses from; empty for any.
+    /// The possible values of an option; empty if it takes any.
     private static func choices(_ rule: OptionRule) -> [String] {
         switch rule.long {
         case "generate": Generator.kinds.keys.sorted()

@@ -1,4 +1,4 @@
-// `--generate KIND`: what others read of the option table, so that none of it is written twice.
+// `--generate KIND`: texts that are generated from the option table.
 
 enum Generator {
     static let kinds: [String: @Sendable () -> String] = [
@@ -6,7 +6,7 @@ enum Generator {
         "man": { ManPage.text }, "guide": { HabitTable.text },
     ]
 
-    /// The commands that the first word may name, with what they do.
+    /// The commands, which the first argument may name, with a description.
     static let commands = [
         ("http", "build a request as httpie does"), ("wget", "load files as wget does"),
         ("ws", "talk through a WebSocket"), ("tls", "show a server's certificates"), ("cache", "look into a cache"),

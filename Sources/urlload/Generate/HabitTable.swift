@@ -1,4 +1,4 @@
-// The table of docs/guides/command-line.md: what an option of curl, wget or httpie is called here.
+// The table of options of curl, wget and httpie in docs/guides/command-line.md.
 
 enum HabitTable {
     static var text: String {
@@ -17,7 +17,7 @@ enum HabitTable {
         return text
     }
 
-    /// Options of curl 8 that are in the table under its name, or another.
+    /// True if curl 8 has the option under one of its names.
     private static func isCurls(_ rule: OptionRule) -> Bool { rule.names.contains { !own.contains($0) } }
 
     private static func curl(_ rule: OptionRule) -> String {

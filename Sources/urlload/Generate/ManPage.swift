@@ -1,4 +1,4 @@
-// The man page, in the language of man(7).
+// The man page, in the macros of man(7).
 
 enum ManPage {
     static var text: String {
@@ -44,7 +44,8 @@ enum ManPage {
             for rule in OptionTable.curl.rules where rule.group == group { page += option(rule) }
         }
         page +=
-            ".SH FILES\n.TP\n.I ~/.config/urlload/config\nOptions, one a line, read by every run whose first option is not\n.BR \\-q .\n"
+            ".SH FILES\n.TP\n.I ~/.config/urlload/config\n"
+            + "Options, one a line, read by every run whose first option is not\n.BR \\-q .\n"
         page += ".TP\n.I .FILE.urlload\nWhat is needed to go on with FILE.\n"
         page += ".SH ENVIRONMENT\n.TP\n.BR http_proxy \", \" https_proxy \", \" all_proxy \", \" no_proxy\nProxies.\n"
         page += ".TP\n.B NO_COLOR\nNo colours.\n.TP\n.B NETRC\nThe file of\n.BR \\-n .\n"
@@ -60,7 +61,7 @@ enum ManPage {
         return ".TP\n\(names.joined(separator: ", "))\(value ?? "")\n\(escaped(rule.help)).\n"
     }
 
-    /// A dot or an apostrophe that begins a line would be a request.
+    /// Escapes the text. A dot or an apostrophe at the beginning of a line would be a macro.
     private static func escaped(_ text: String) -> String {
         let text = text.replacing("\\", with: "\\e").replacing("-", with: "\\-").replacing("…", with: "\\&...")
             .replacing("^", with: "\\(ha").replacing("~", with: "\\(ti")

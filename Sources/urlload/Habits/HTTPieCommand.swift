@@ -9,8 +9,8 @@ enum HTTPieCommand {
         """
         urlload http [options] [METHOD] URL [ITEM…]
 
-        Builds a request of items, as httpie does, and shows the answer: coloured, with its head, on a terminal; the body
-        alone elsewhere. METHOD is POST if there is something to send, otherwise GET.
+        Builds a request from items, as httpie does, and shows the response: on a terminal coloured and with its
+        head, elsewhere the body alone. METHOD is POST if there is a body to send, otherwise GET.
 
           Name:field      a header field; 'Name:' sends none, 'Name;' an empty one; Name:@FILE has it in a file
           NAME==TEXT      a parameter of the URL
@@ -19,12 +19,12 @@ enum HTTPieCommand {
           NAME@FILE       a file of a form
           a[b][]=TEXT     a member deeper in the object
 
-        What standard input has is sent if there is no item and no terminal (-I: never).
+        Standard input is sent as the body if there is no item and it is not a terminal (-I: never).
 
 
         """ + Help.options(of: .httpie) + "\n    Exit codes are those of urlload: urlload --help lists them.\n"
 
-    /// - Parameter scheme: of a URL without one; `http` is what it would have elsewhere.
+    /// - Parameter scheme: the scheme for a URL without one; `http`, as in httpie.
     static func run(_ arguments: [String], scheme: String) async -> ExitCode {
         do throws(UsageError) {
             var options = try ArgumentParser.parse(arguments, table: .httpie)
@@ -38,7 +38,7 @@ enum HTTPieCommand {
         }
     }
 
-    /// Makes a request of the words that were given.
+    /// Builds the request from the arguments.
     static func prepare(_ options: inout Options, _ scheme: String = "http", isTerminal: Bool) throws(UsageError) {
         var words = options.urls[...]
         guard let first = words.first else { throw UsageError("no URL") }
@@ -59,7 +59,7 @@ enum HTTPieCommand {
         show(&options, isTerminal)
     }
 
-    /// `:8080/path` and `:/path` are of this machine.
+    /// Completes `:8080/path` and `:/path` with `localhost`.
     private static func url(_ word: String, _ scheme: String) -> String {
         if word.hasPrefix(":") {
             let rest = word.dropFirst()
@@ -99,7 +99,7 @@ enum HTTPieCommand {
         }
     }
 
-    /// The body.
+    /// Adds the body.
     private static func fill(_ options: inout Options, _ items: [HTTPieItem]) throws(UsageError) {
         let hasFiles = items.contains { $0.mark == .file }
         if hasFiles, options.items.kind == .json {

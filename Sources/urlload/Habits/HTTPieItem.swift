@@ -1,5 +1,5 @@
 // One item of `urlload http METHOD URL ITEM…`: `Name:field`, `NAME==QUERY`, `NAME=TEXT`, `NAME:=JSON`, `NAME@FILE`,
-// `NAME=@FILE`, `NAME:=@FILE`, `Name:@FILE`. A backslash takes the meaning from the mark behind it.
+// `NAME=@FILE`, `NAME:=@FILE` or `Name:@FILE`. A backslash escapes a separator.
 
 struct HTTPieItem: Sendable, Hashable {
     enum Mark: String, Sendable, CaseIterable {
@@ -10,7 +10,7 @@ struct HTTPieItem: Sendable, Hashable {
     var mark: Mark
     var value: String
 
-    /// - Throws: ``UsageError`` for a word without a mark.
+    /// - Throws: ``UsageError`` for an argument without a separator.
     init(_ word: String) throws(UsageError) {
         var name = ""
         var rest = word[...]
@@ -24,7 +24,7 @@ struct HTTPieItem: Sendable, Hashable {
                 (self.name, mark, value) = (name, .field, ";")
                 return
             }
-            // The longest that begins here.
+            // The longest separator that begins here: `:=` before `:`.
             let marks = Mark.allCases.filter { rest.hasPrefix($0.rawValue) }
             if let mark = marks.max(by: { $0.rawValue.count < $1.rawValue.count }) {
                 (self.name, self.mark) = (name, mark)
@@ -41,12 +41,12 @@ struct HTTPieItem: Sendable, Hashable {
     static func isItem(_ word: String) -> Bool { (try? HTTPieItem(word)) != nil }
 }
 
-/// What the options of httpie's grammar say of its items.
+/// The options of httpie's grammar that apply to its items.
 struct ItemOptions: Sendable {
     enum Kind: Sendable { case json, form, multipart }
     enum Shown: Sendable { case heads, body, both }
     var kind = Kind.json
-    /// `nil`: both on a terminal, the body elsewhere.
+    /// `nil` for the default: head and body on a terminal, the body elsewhere.
     var shows: Shown?
     var downloads = false
     var ignoresInput = false
@@ -54,7 +54,7 @@ struct ItemOptions: Sendable {
     var loginKind = "basic"
 }
 
-/// A JSON object that grows by items, whose names may say where in it: `a[b][]=1`.
+/// A JSON object that is built from items, whose names may be paths: `a[b][]=1`.
 struct JSONTree {
     indirect enum Node {
         case object([(name: String, node: Node)])
@@ -63,7 +63,7 @@ struct JSONTree {
     }
     private(set) var root = Node.object([])
 
-    /// - Parameter json: what stands there, as JSON.
+    /// - Parameter json: the value, as JSON.
     mutating func set(_ name: String, _ json: String) throws(UsageError) {
         guard let path = Self.path(name) else { throw UsageError("\(name): a bracket is missing") }
         guard let changed = Self.setting(root, path[...], json) else {
@@ -72,7 +72,7 @@ struct JSONTree {
         root = changed
     }
 
-    /// `a[b][0][]` as `a`, `b`, `0` and an empty name; `nil` for brackets that do not close.
+    /// Splits `a[b][0][]` into `a`, `b`, `0` and an empty name; `nil` for unbalanced brackets.
     static func path(_ name: String) -> [String]? {
         guard let open = name.firstIndex(of: "[") else { return [name] }
         var path = name[..<open].isEmpty ? [] : [String(name[..<open])]

@@ -1,4 +1,4 @@
-// `urlload http …`: the grammar of httpie, for those who have it in their fingers.
+// `urlload http …`: httpie's grammar.
 
 import URLLoading
 
@@ -42,7 +42,7 @@ extension OptionTable {
             }
             options.pretty = pretty
         },
-        OptionRule(.output, "s", "style", "NAME", "there is one style") { _, _ in },
+        OptionRule(.output, "s", "style", "NAME", "ignored: there is one style") { _, _ in },
         OptionRule(.output, "S", granted: "stream", "write what comes at once (with --pretty none)"),
         OptionRule(.output, "o", "output", "FILE", "write the body to FILE") {
             $0.outputs = [.file($1)]
@@ -51,7 +51,7 @@ extension OptionTable {
         OptionRule(.output, "d", flag: "download", "write the body to a file that the server or the URL names") {
             $0.items.downloads = true
         },
-        OptionRule(.output, "c", flag: "continue", "with -d -o FILE: go on with what is there") {
+        OptionRule(.output, "c", flag: "continue", "with -d -o FILE: resume FILE") {
             $0.resuming = .always
         },
         OptionRule(.output, "q", switch: "quiet", "no messages", \.isSilent),
@@ -63,8 +63,10 @@ extension OptionTable {
     ]
 
     private static let httpieAccess: [OptionRule] = [
-        OptionRule(.login, "a", "auth", "USER:PASSWORD", "who asks; with -A bearer a token") { $0.items.login = $1 },
-        OptionRule(.login, "A", "auth-type", "basic|digest|bearer", "how; basic by default") {
+        OptionRule(.login, "a", "auth", "USER:PASSWORD", "user and password; with -A bearer a token") {
+            $0.items.login = $1
+        },
+        OptionRule(.login, "A", "auth-type", "basic|digest|bearer", "the authentication scheme; default basic") {
             (options, text) throws(UsageError) in
             guard ["basic", "digest", "bearer"].contains(text) else {
                 throw UsageError("--auth-type takes basic, digest or bearer, not \(text)")
@@ -76,11 +78,11 @@ extension OptionTable {
         OptionRule(.redirects, nil, "max-redirects", "N", "follow at most N") { (options, text) throws(UsageError) in
             options.maximumRedirects = try OptionValue.count(text, "--max-redirects", from: 0)
         },
-        OptionRule(.limits, nil, "timeout", "SECONDS", "give up when the server is silent that long") {
+        OptionRule(.limits, nil, "timeout", "SECONDS", "idle timeout: end a load when the server is silent") {
             (options, text) throws(UsageError) in
             options.idleTimeout = try OptionValue.secondsOrNone(text, "--timeout")
         },
-        OptionRule(.security, nil, "verify", "yes|no|FILE", "whether certificates are checked, and by which issuers") {
+        OptionRule(.security, nil, "verify", "yes|no|FILE", "verify certificates, or with the authorities in FILE") {
             switch $1 {
             case "no", "false": $0.isInsecure = true
             case "yes", "true": $0.isInsecure = false
@@ -88,8 +90,8 @@ extension OptionTable {
             }
         },
         OptionRule(.security, nil, "cert", "FILE", "the client's certificate") { $0.trust.certificateFile = $1 },
-        OptionRule(.security, nil, "cert-key", "FILE", "its key") { $0.trust.keyFile = $1 },
-        OptionRule(.security, nil, "cert-key-pass", "TEXT", "what opens the key") { $0.trust.passphrase = $1 },
+        OptionRule(.security, nil, "cert-key", "FILE", "its private key") { $0.trust.keyFile = $1 },
+        OptionRule(.security, nil, "cert-key-pass", "TEXT", "the passphrase of the key") { $0.trust.passphrase = $1 },
         OptionRule(.way, nil, "proxy", "SCHEME:PROXY", "through this proxy") { (options, text) throws(UsageError) in
             let parts = text.split(separator: ":", maxSplits: 1)
             guard parts.count == 2 else { throw UsageError("--proxy takes SCHEME:PROXY, not \(text)") }

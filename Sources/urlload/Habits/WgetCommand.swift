@@ -1,4 +1,4 @@
-// `urlload wget`: loads to files, named as wget names them, with wget's options.
+// `urlload wget`: saves URLs to files that are named as wget names them, with wget's options.
 
 enum WgetCommand {
     static let usage =

@@ -1,5 +1,5 @@
-// `urlload wget …`: the grammar of wget, for those who have it in their fingers. A grammar of its own, for `-c`, `-i`, `-N`
-// and `-O` mean other things in curl's.
+// `urlload wget …`: wget's grammar. It is separate from curl's because `-c`, `-i`, `-N` and `-O` mean other things
+// there.
 
 import URLLoading
 
@@ -8,7 +8,7 @@ extension OptionTable {
         tool: "wget", rules: wgetFiles + wgetRequest + wgetAccess + wgetLimits + wgetOutput, others: ForeignOption.wget
     ) { options in
         options.expandsPatterns = false
-        // Files, named after their URLs.
+        // wget saves to files named after the URLs.
         if options.outputs.isEmpty { options.saving.namesAll = true }
         if options.saving.collision == .replace, !options.saving.comparesTime, options.outputs.isEmpty {
             options.saving.collision = .number
@@ -28,11 +28,11 @@ extension OptionTable {
         OptionRule(.output, "P", "directory-prefix", "DIR", "write the files into DIR") {
             ($0.saving.folder, $0.saving.makesFolders) = ($1, true)
         },
-        OptionRule(.output, "c", flag: "continue", "go on with what is there of a file") { $0.resuming = .always },
-        OptionRule(.output, "N", flag: "timestamping", "load only what is newer than the file that is there") {
+        OptionRule(.output, "c", flag: "continue", "resume a partial file") { $0.resuming = .always },
+        OptionRule(.output, "N", flag: "timestamping", "load only if newer than the existing file") {
             ($0.saving.comparesTime, $0.saving.collision) = (true, .replace)
         },
-        OptionRule(.output, nil, flag: "no-clobber", "load nothing if there is a file of the name") {
+        OptionRule(.output, nil, flag: "no-clobber", "do not load if the file exists") {
             $0.saving.collision = .skip
         },
         OptionRule(.output, "n", "n", "c|v|d|H|p", "-nc no-clobber, -nv no-verbose, -nd, -nH, -np: as without") {
@@ -47,13 +47,13 @@ extension OptionTable {
             $0.saving.inputLists.append($1)
         },
         OptionRule(
-            .output, nil, switch: "content-disposition", "take the name that the server gives",
+            .output, nil, switch: "content-disposition", "use the file name that the server suggests",
             \.saving.takesServersName),
         OptionRule(.output, nil, granted: "trust-server-names", "names come from the URL that was typed"),
         OptionRule(.output, nil, flag: "no-use-server-timestamps", "the file has the time when it was written") {
             $0.saving.keepsOwnTime = true
         },
-        OptionRule(.output, nil, "start-pos", "OFFSET", "begin there") { (options, text) throws(UsageError) in
+        OptionRule(.output, nil, "start-pos", "OFFSET", "begin at this offset") { (options, text) throws(UsageError) in
             options.resuming = try OptionValue.resuming(text)
         },
         OptionRule(.output, nil, granted: "no-directories", "make no folders (always)"),
@@ -85,32 +85,34 @@ extension OptionTable {
             (options, text) throws(UsageError) in
             options.maximumRedirects = try OptionValue.count(text, "--max-redirect", from: 0)
         },
-        OptionRule(.request, nil, granted: "no-cache", "have caches ask the server"),
+        OptionRule(.request, nil, granted: "no-cache", "make caches validate with the server"),
         OptionRule(.request, nil, granted: "no-http-keep-alive", "connections end with the run"),
     ]
 
     private static let wgetAccess: [OptionRule] = [
-        OptionRule(.login, nil, "user", "USER", "who asks") { $0.login.user = $1 }.also("http-user", "ftp-user"),
-        OptionRule(.login, nil, "password", "PASSWORD", "and the password") { $0.login.password = $1 }
+        OptionRule(.login, nil, "user", "USER", "the user name") { $0.login.user = $1 }.also("http-user", "ftp-user"),
+        OptionRule(.login, nil, "password", "PASSWORD", "the password") { $0.login.password = $1 }
             .also("http-password", "ftp-password"),
         OptionRule(.login, nil, granted: "ask-password", "ask for the password (unless --password gives it)"),
-        OptionRule(.login, nil, flag: "auth-no-challenge", "send them at once, by Basic") { $0.login.allow(.basic) },
+        OptionRule(.login, nil, flag: "auth-no-challenge", "send user and password preemptively (Basic)") {
+            $0.login.allow(.basic)
+        },
         OptionRule(.memory, nil, "load-cookies", "FILE", "read cookies from FILE") {
             $0.memory.cookieInputs.append($1)
         },
         OptionRule(.memory, nil, "save-cookies", "FILE", "write cookies to FILE") { $0.memory.cookieOutput = $1 },
         OptionRule(.memory, nil, granted: "keep-session-cookies", "also those that end with a session (always)"),
         OptionRule(.memory, nil, granted: "no-cookies", "cookies are kept for the run alone, unless they are saved"),
-        OptionRule(.memory, nil, "hsts-file", "FILE", "read and write which servers want https alone") {
+        OptionRule(.memory, nil, "hsts-file", "FILE", "read and write the HSTS hosts") {
             $0.memory.hstsFile = $1
         },
-        OptionRule(.memory, nil, granted: "no-hsts", "remember nothing of the kind (default)"),
+        OptionRule(.memory, nil, granted: "no-hsts", "store no HSTS hosts (default)"),
         OptionRule(.security, nil, flag: "no-check-certificate", "check no certificate") { $0.isInsecure = true },
         OptionRule(.security, nil, "ca-certificate", "FILE", "trust the issuers in this PEM file, and no others") {
             $0.rootsFile = $1
         },
         OptionRule(.security, nil, "certificate", "FILE", "the client's certificate") { $0.trust.certificateFile = $1 },
-        OptionRule(.security, nil, "private-key", "FILE", "its key") { $0.trust.keyFile = $1 },
+        OptionRule(.security, nil, "private-key", "FILE", "its private key") { $0.trust.keyFile = $1 },
         OptionRule(.way, nil, flag: "no-proxy", "use no proxy") { $0.way.forbidsProxies = true },
         OptionRule(.way, "4", flag: "inet4-only", "IPv4 alone") { $0.way.family = .ipv4 },
         OptionRule(.way, "6", flag: "inet6-only", "IPv6 alone") { $0.way.family = .ipv6 },
@@ -126,16 +128,16 @@ extension OptionTable {
             (options, text) throws(UsageError) in
             options.retryDelay = try OptionValue.secondsOrNone(text, "--waitretry")
         },
-        OptionRule(.limits, "T", "timeout", "SECONDS", "give up when the server is silent that long") {
+        OptionRule(.limits, "T", "timeout", "SECONDS", "idle timeout: end a load when the server is silent") {
             (options, text) throws(UsageError) in
             options.idleTimeout = try OptionValue.secondsOrNone(text, "--timeout")
             options.connectTimeout = options.idleTimeout
         }.also("read-timeout", "dns-timeout"),
-        OptionRule(.limits, nil, "connect-timeout", "SECONDS", "give up when connecting takes longer") {
+        OptionRule(.limits, nil, "connect-timeout", "SECONDS", "the connect timeout") {
             (options, text) throws(UsageError) in
             options.connectTimeout = try OptionValue.secondsOrNone(text, "--connect-timeout")
         },
-        OptionRule(.limits, nil, "limit-rate", "SPEED", "at most so many bytes a second: 100k, 2m") {
+        OptionRule(.limits, nil, "limit-rate", "SPEED", "maximum bytes per second: 100k, 2m") {
             (options, text) throws(UsageError) in
             options.rateLimit = try OptionValue.speed(text, "--limit-rate")
         },
@@ -154,7 +156,7 @@ extension OptionTable {
             $0.headFile = "/dev/stderr"
         },
         OptionRule(.output, "o", "output-file", "FILE", "write messages to FILE") { $0.shared.errorFile = $1 },
-        OptionRule(.output, nil, "progress", "KIND", "the bar is the one kind") { _, _ in },
+        OptionRule(.output, nil, "progress", "KIND", "ignored: there is one kind of bar") { _, _ in },
         OptionRule(.output, nil, granted: "show-progress", "show a bar (on a terminal)"),
         OptionRule(.output, nil, switch: "content-on-error", "write the body of a 4xx or 5xx too", \.failsWithBody),
         OptionRule(.output, nil, flag: "save-headers", "write the response heads before the body") {

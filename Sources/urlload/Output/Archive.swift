@@ -1,4 +1,4 @@
-// What `--har` writes, when all loads are over.
+// Writes the HTTP Archive of `--har` after the last load.
 
 import FoundationEssentials
 import URLLoading

@@ -1,12 +1,12 @@
-// A file that exists under its name only when it is whole: written beside it under a temporary name
-// and renamed at the end. The mode is what the umask leaves of 0666, as with curl or a shell's `>`;
-// a file that is replaced keeps its own. A link is followed, so that it keeps pointing to the file.
+// A file that appears under its name only when it is complete: it is written under a temporary name in the same folder
+// and renamed at the end. Its mode is 0666 less the umask, as with curl or a shell's `>`; a replaced file keeps its
+// mode. A symbolic link is kept and its target replaced.
 
 import Glibc
 import Synchronization
 import URLLoadingIO
 
-/// Used by one task.
+/// Used by one task only.
 final class AtomicFile {
     private let path: String
     private let temporary: String?
@@ -17,7 +17,7 @@ final class AtomicFile {
         var status = stat()
         let exists = stat(path, &status) == 0
         if exists, status.st_mode & S_IFMT != S_IFREG {
-            // A device or a pipe cannot be replaced: it is written to.
+            // A device or a pipe cannot be replaced; it is written to.
             temporary = nil
             self.path = path
             descriptor = try Self.open(path, path, O_WRONLY)
@@ -26,7 +26,7 @@ final class AtomicFile {
         let target = exists ? Self.resolved(path) : path
         let name = Self.temporaryName(target)
         descriptor = try Self.open(name, path, O_WRONLY | O_CREAT | O_EXCL)
-        // Failing only where the file system knows no modes.
+        // Fails only on file systems without modes, where it does not matter.
         if exists { fchmod(descriptor.number, status.st_mode & 0o777) }
         self.path = target
         temporary = name
@@ -38,18 +38,18 @@ final class AtomicFile {
     func write(_ bytes: UnsafeRawBufferPointer) throws(OutputError) { try descriptor.write(bytes) }
     func write(_ text: String) throws(OutputError) { try descriptor.write(text) }
 
-    /// Gives the file its name.
+    /// Renames the file to its final name.
     func commit() throws(OutputError) {
         isOpen = false
-        // Some file systems report a failed write only here.
+        // Some file systems report a failed write only in `close`.
         guard close(descriptor.number) == 0 else { throw failed() }
         guard let temporary else { return }
         guard rename(temporary, path) == 0 else { throw failed() }
         UnfinishedFiles.remove(temporary)
     }
 
-    /// Ends it early, and keeps what was written under another name.
-    /// - Returns: false if it is a device or a pipe, or cannot be kept.
+    /// Ends the file early and keeps its content under another name.
+    /// - Returns: false for a device or a pipe, or if it cannot be kept.
     func leave(as name: String) -> Bool {
         guard isOpen, let temporary, rename(temporary, name) == 0 else { return false }
         isOpen = false
@@ -83,8 +83,7 @@ final class AtomicFile {
         return String(cString: real)
     }
 
-    /// In the same folder: a rename cannot leave the file system. Short, because names are limited
-    /// to 255 bytes.
+    /// In the same folder, because `rename` cannot cross file systems. Short, because names are limited to 255 bytes.
     private static func temporaryName(_ path: String) -> String {
         let random = String(UInt64.random(in: .min ... .max), radix: 36)
         let folder = path.lastIndex(of: "/").map { path[...$0] } ?? ""
@@ -92,7 +91,7 @@ final class AtomicFile {
     }
 }
 
-/// The temporary files there are, for the interrupt that cannot wait for their owners.
+/// The temporary files that exist. A forced end (`Signals`) removes them without waiting for their owners.
 enum UnfinishedFiles {
     private static let names = Lock<[String]>([])
 

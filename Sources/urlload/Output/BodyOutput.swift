@@ -1,4 +1,4 @@
-// Where the bytes of a response go.
+// The destination of a response's body.
 
 import FoundationEssentials
 import Glibc
@@ -7,9 +7,9 @@ import URLLoading
 enum BodyOutput {
     case standardOutput
     case file(AtomicFile, name: String)
-    /// Standard output, when all of it is here.
+    /// Standard output, written when the body is complete.
     case pretty(PrettyBody)
-    /// Counted, and dropped.
+    /// The bytes are counted and dropped.
     case none
 
     init(_ options: Options, _ url: URL, _ response: Response, isTerminal: Bool) throws(OutputError) {
@@ -29,7 +29,7 @@ enum BodyOutput {
         }
     }
 
-    /// `-J`: the server's name, never one that is taken.
+    /// The file name of `-J`: the server's suggestion, never an existing file.
     private static func name(_ options: Options, _ url: URL, _ response: Response) -> String {
         let own =
             response.http?.headers["Content-Disposition"].flatMap { FileName.suggested($0) } ?? FileName.make(for: url)
@@ -71,7 +71,7 @@ enum BodyOutput {
         }
     }
 
-    /// The load ended early: what came of a file stays as `FILE.part`.
+    /// Called when the load ended early: keeps the partial file as `FILE.part`.
     func leave(_ count: Int64, _ total: Int64?) -> Report.Kept? {
         if case .pretty(let body) = self { try? body.commit() }
         guard case .file(let file, let name) = self, count > 0, file.leave(as: PartialFile.partName(name)) else {

@@ -1,5 +1,4 @@
-// How `--sse` shows an event: as a block of lines that is an event again to whoever reads events, or as
-// one JSON object on a line.
+// How `--sse` writes an event: as a block of lines in the same event-stream format, or as one JSON object on a line.
 
 import URLLoading
 

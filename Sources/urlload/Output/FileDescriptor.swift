@@ -1,11 +1,11 @@
-// Whole writes to a descriptor. They may wait: a command has nothing else to do, and an interrupt
-// does not depend on them (`Signals`).
+// Complete writes to a descriptor. They may block: the command has nothing else to do, and interrupts do not depend on
+// this thread (`Signals`).
 
 import Glibc
 
 struct FileDescriptor: Sendable {
     let number: Int32
-    /// For messages.
+    /// The name for messages.
     let name: String
 
     static let standardOutput = FileDescriptor(number: STDOUT_FILENO, name: "standard output")
@@ -13,7 +13,7 @@ struct FileDescriptor: Sendable {
 
     var isTerminal: Bool { isatty(number) == 1 }
 
-    /// Columns of the terminal; `nil` if it is none or does not say.
+    /// Columns and rows of the terminal; `nil` if it is not a terminal or does not say.
     var terminalSize: (columns: Int, rows: Int)? {
         var size = winsize()
         guard ioctl(number, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0, size.ws_row > 0 else { return nil }
@@ -27,7 +27,7 @@ struct FileDescriptor: Sendable {
             if count >= 0 {
                 rest = UnsafeRawBufferPointer(rebasing: rest[count...])
             } else if errno == EAGAIN {
-                // Somebody made the shared description non-blocking.
+                // Another process that shares the open file description has made it non-blocking.
                 var wait = pollfd(fd: number, events: Int16(POLLOUT), revents: 0)
                 poll(&wait, 1, -1)
             } else if errno != EINTR {

@@ -1,13 +1,13 @@
-// The name `-O` gives a file. It comes from the URL that was typed, never from where a redirect leads:
-// a server must not choose what is overwritten here.
+// The file name of `-O`. It comes from the given URL, never from the target of a redirect: a server must not choose
+// which local file is overwritten.
 
 import FoundationEssentials
 import URLLoading
 
 enum FileName {
-    /// The last part of the path, decoded, without anything that would lead out of the folder, hide
-    /// the file or reach a terminal as a control sequence. `index.html` for a path without one.
-    /// - Parameter hasQuery: whether the query is a part of it, as in wget.
+    /// Returns the last component of the path, decoded, without characters that lead out of the folder, hide the file
+    /// or reach a terminal as a control sequence; `index.html` for a path without one.
+    /// - Parameter hasQuery: true to include the query, as in wget.
     static func make(for url: URL, hasQuery: Bool = false) -> String {
         let path = url.path(percentEncoded: true)
         var last = path.split(separator: "/", omittingEmptySubsequences: false).last.map(String.init) ?? ""
@@ -21,10 +21,10 @@ enum FileName {
         return name.isEmpty ? "index.html" : name
     }
 
-    /// Gives each name but the first of its kind a number behind it, `.1` upwards, that makes it another than all others.
+    /// Makes the names distinct: each repeated name gets a suffix, `.1` upwards.
     /// - Parameters:
     ///   - names: in the order of the URLs; `nil` for a URL without one.
-    ///   - isTaken: whether a name may not be used at all.
+    ///   - isTaken: returns true for a name that must not be used.
     static func distinct(
         _ names: [String?], isTaken: (String) -> Bool = { _ in false }
     ) -> [(wanted: String, own: String)?] {
@@ -43,13 +43,14 @@ enum FileName {
         }
     }
 
-    /// The name that a server suggests, as safe as one of a URL; `nil` if it suggests none.
+    /// Returns the name that a Content-Disposition field suggests, made safe like one from a URL; `nil` without a
+    /// suggestion.
     static func suggested(_ disposition: String) -> String? {
         let name = SuggestedName.make(disposition: disposition, nil, fallback: "")
         return name.isEmpty ? nil : name
     }
 
-    /// The name itself, or with the first number behind it that makes it one that no file has.
+    /// Returns the path, with the first numeric suffix that makes it unused if the file exists.
     static func free(_ path: String) -> String {
         var own = path
         var number = 0
@@ -60,16 +61,16 @@ enum FileName {
         return own
     }
 
-    /// A file system allows 255 bytes.
+    /// Keeps the name within 255 bytes, the limit of file systems.
     private static func numbered(_ name: String, _ number: Int) -> String {
         var name = name
-        // Folders before it count apart.
+        // The limit applies to the last component of the path.
         func size(_ name: String) -> Int { name.utf8.reversed().prefix { $0 != UInt8(ascii: "/") }.count }
         while size(name) + ".\(number)".utf8.count > 255 { name.removeLast() }
         return "\(name).\(number)"
     }
 
-    /// `nil` for what does not decode to text.
+    /// Returns `nil` if the decoded bytes are not UTF-8.
     private static func decoding(_ text: String) -> String? {
         var bytes: [UInt8] = []
         var rest = text.utf8[...]

@@ -1,4 +1,4 @@
-// Servers that want TLS alone, in curl's format: `.example.org "20300101 00:00:00"`, the dot for those below it too.
+// HSTS hosts in curl's format: `.example.org "20300101 00:00:00"`; a leading dot includes subdomains.
 
 import FoundationEssentials
 import URLLoading
@@ -23,7 +23,7 @@ enum HSTSFile {
         }
     }
 
-    /// `20300101 00:00:00`, of `Tue, 01 Jan 2030 00:00:00 GMT`.
+    /// Converts `Tue, 01 Jan 2030 00:00:00 GMT` to `20300101 00:00:00`.
     private static func words(_ date: HTTPDate) -> String {
         let parts = date.description.split(separator: " ")
         let month = (months.firstIndex(of: String(parts[2])) ?? 0) + 1

@@ -1,4 +1,4 @@
-// The file of `-D`: the heads of all responses, one behind the other.
+// The file of `-D`: the heads of all responses in order.
 
 import Glibc
 import Synchronization

@@ -4,7 +4,7 @@ import URLLoading
 
 enum HeadText {
     static func make(_ head: HTTPHead) -> String {
-        // HTTP/2 has no phrases (RFC 9113 §8.3.2); the space before it remains, as curl writes it.
+        // HTTP/2 has no reason phrases (RFC 9113 §8.3.2); the space before it remains, as in curl.
         var text = "\(head.version) " + (head.version > .http11 ? "\(head.status.code) " : "\(head.status)") + "\r\n"
         for field in head.headers { text += "\(field.name): \(field.value)\r\n" }
         return text + "\r\n"

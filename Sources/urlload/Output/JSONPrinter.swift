@@ -1,4 +1,4 @@
-// JSON with line breaks and colours. Names, numbers and texts stay as they were written, in their order.
+// Formats JSON with line breaks and colours. Names, numbers and strings keep their spelling and order.
 
 struct JSONPrinter {
     private var rest: ArraySlice<UInt8>
@@ -6,7 +6,7 @@ struct JSONPrinter {
     private var text = ""
     private var depth = 0
 
-    /// - Returns: `nil` for what is no JSON (RFC 8259).
+    /// - Returns: `nil` if the bytes are not JSON (RFC 8259).
     static func make(_ bytes: [UInt8], _ pretty: Pretty) -> String? {
         var printer = JSONPrinter(rest: bytes[...], pretty: pretty)
         printer.skipBlanks()
@@ -88,7 +88,7 @@ struct JSONPrinter {
         return true
     }
 
-    /// `true`, `false`, `null`, a number.
+    /// Takes `true`, `false`, `null` or a number.
     private mutating func word() -> Bool {
         let word = rest.prefix { byte in
             (0x30...0x39).contains(byte) || (0x61...0x7A).contains(byte) || [0x2B, 0x2D, 0x2E, 0x45].contains(byte)

@@ -1,10 +1,10 @@
-// JSON, as much of it as a report needs, its fields in the order given (RFC 8259).
+// The part of JSON that reports need, with fields in a fixed order (RFC 8259).
 
 enum JSONText: Sendable {
     case null
     case bool(Bool)
     case integer(Int64)
-    /// Seconds.
+    /// A time in seconds.
     case seconds(Double)
     case text(String)
     case list([JSONText])
@@ -26,7 +26,7 @@ enum JSONText: Sendable {
         }
     }
 
-    /// Six digits after the point, never an exponent.
+    /// Formats seconds with six decimals, never with an exponent.
     private static func microseconds(_ seconds: Double) -> String {
         let count = Int64((max(0, seconds) * 1e6).rounded())
         let fraction = String(count % 1_000_000)

@@ -1,5 +1,5 @@
-// XML with line breaks, XML and HTML with colours. A text that stands between tags is never changed: an element that has
-// text and elements in it stays on its line.
+// Formats XML with line breaks, and XML and HTML with colours. Text between tags is never changed: an element with text
+// and child elements stays on one line.
 
 enum MarkupPrinter {
     private enum Piece: Equatable {
@@ -20,7 +20,7 @@ enum MarkupPrinter {
         var isText: Bool { if case .text = self { true } else { false } }
     }
 
-    /// - Returns: `nil` for what is no text, or not well formed enough to be indented.
+    /// - Returns: `nil` if the bytes are not UTF-8, or not well-formed enough to be indented.
     static func make(_ bytes: [UInt8], _ pretty: Pretty, indents: Bool) -> String? {
         guard let text = String(validating: bytes, as: UTF8.self), let pieces = pieces(text) else { return nil }
         let shown: (Piece) -> String = { pretty.hasColors ? painted($0) : String($0.written) }
@@ -82,7 +82,8 @@ enum MarkupPrinter {
         return depth == 0 ? text : nil
     }
 
-    /// Where the element ends that begins here, if it has text of its own or nothing in it; otherwise where it begins.
+    /// Returns the index of the end of the element that begins at `start` if it contains text or nothing; otherwise
+    /// `start`.
     private static func closing(_ pieces: [Piece], _ start: Int) -> Int? {
         var depth = 0
         var hasText = false

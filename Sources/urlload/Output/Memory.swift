@@ -1,6 +1,6 @@
-// The files of `--cookies`, `-b`, `-c` and `--hsts`: read before anything is loaded, written when all is. They are
-// replaced in one step, and readable by their owner alone: a cookie is a key to somebody's account. A link keeps pointing
-// to its file, and what is no file, a device or a pipe, is written to.
+// The files of `--cookies`, `-b`, `-c` and `--hsts`: read before the first load, written after the last. A file is
+// replaced in one step and readable by its owner alone, because cookies grant access to accounts. A symbolic link is
+// kept and its target replaced; a device or a pipe is written to.
 
 import FoundationEssentials
 import Glibc
@@ -11,10 +11,10 @@ struct Memory: Sendable {
     let cookies = CookieStore()
     let hsts = HSTSStore()
     private let options: MemoryOptions
-    /// What of `-b` is no cookie.
+    /// Messages about arguments of `-b` that are not cookies.
     let complaints: [String]
 
-    /// - Parameter urls: the loads', whose hosts get the cookies of `-b`.
+    /// - Parameter urls: the URLs of the loads; their hosts get the cookies of `-b`.
     init(_ options: Options, _ urls: [String]? = nil) throws(OutputError) {
         self.options = options.memory
         for path in options.memory.cookieInputs {
@@ -26,7 +26,7 @@ struct Memory: Sendable {
         }
         complaints = options.memory.cookies.flatMap { text in
             text.split(separator: ";").map(\.trimmed).filter { !$0.isEmpty && Self.cookie($0[...], "a") == nil }
-                // What comes after the equals sign is a secret, and so may be what has none.
+                // The text after the equals sign may be a secret, and so may a text without one.
                 .map {
                     "-b: no cookie, and not sent: "
                         + ($0.contains("=") ? "\($0.prefix { $0 != "=" })=…" : "what has no \"=\" in it")
@@ -35,7 +35,7 @@ struct Memory: Sendable {
         if let path = options.memory.hstsFile { for host in HSTSFile.read(try Self.text(path)) { hsts.set(host) } }
     }
 
-    /// The lines of cookies with an end of their own: the fifth column is not 0.
+    /// Returns the lines of persistent cookies, whose fifth column is not 0.
     private static func withoutSessionCookies(_ text: String) -> String {
         text.split(whereSeparator: \.isNewline).filter { line in
             let columns = line.split(separator: "\t", omittingEmptySubsequences: false)
@@ -43,7 +43,7 @@ struct Memory: Sendable {
         }.joined(separator: "\n") + "\n"
     }
 
-    /// To the host they are for, and to no other that a redirect leads to.
+    /// Sets host-only cookies: a redirect to another host does not get them.
     private static func set(_ text: String, for url: URL, in store: CookieStore) {
         guard let host = url.host() else { return }
         for pair in text.split(separator: ";") { if let cookie = cookie(pair, host) { store.set(cookie) } }
@@ -54,10 +54,10 @@ struct Memory: Sendable {
         return parts.count == 2 ? Cookie(name: parts[0].trimmed, value: parts[1].trimmed, domain: host) : nil
     }
 
-    /// Nothing, if it is not there yet.
+    /// Returns an empty text if the file does not exist yet.
     private static func text(_ path: String) throws(OutputError) -> String {
         guard FileManager.default.fileExists(atPath: path) else { return "" }
-        // A device or a pipe is read as a file is.
+        // Opened as a descriptor, because it may be a device or a pipe.
         let number = open(path, O_RDONLY | O_CLOEXEC)
         guard number >= 0 else { throw OutputError(.read, "\(path): cannot be read") }
         defer { close(number) }
@@ -92,7 +92,7 @@ struct Memory: Sendable {
         guard let path = try target(path) else { return try writeInPlace(text, path) }
         do {
             let folder = path.lastIndex(of: "/").map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
-            // Its name has nothing of the other's, which may be as long as a name can be.
+            // The temporary name is independent of the file's name, which may have the maximum length already.
             let file = try FileWriter.create(in: folder, prefix: ".urlload-")
             try Array(text.utf8).withUnsafeBytes { try file.write($0, at: 0) }
             try file.synchronize()
@@ -107,11 +107,12 @@ struct Memory: Sendable {
 }
 
 extension Memory {
-    /// What is to be replaced: where a link leads, and a name that nobody has yet; `nil` for what is no file.
+    /// Returns the path to replace, with symbolic links followed, or a path that does not exist yet; `nil` for a device
+    /// or a pipe.
     private static func target(_ path: String) throws(OutputError) -> String? {
         var status = stat()
         guard stat(path, &status) == 0 else {
-            // A link to nothing yet: what is written makes the file it wants.
+            // A link whose target does not exist is written to, which creates the target.
             return lstat(path, &status) == 0 ? nil : path
         }
         guard status.st_mode & S_IFMT == S_IFREG else { return nil }

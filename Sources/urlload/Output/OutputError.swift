@@ -1,8 +1,8 @@
-// What the system says when files do not do as asked.
+// Errors of files, with the system's descriptions.
 
 import Glibc
 
-/// The output cannot be written, or the data to send not read: the command's own failures.
+/// The output cannot be written, or the data to send cannot be read.
 struct OutputError: Error {
     let code: ExitCode
     let words: String
@@ -12,7 +12,7 @@ struct OutputError: Error {
         self.words = words
     }
 
-    /// With the words of an errno.
+    /// An error with the description of an errno.
     static func system(_ number: Int32, _ what: String, _ code: ExitCode = .write) -> OutputError {
         guard number != EPIPE else { return OutputError(.brokenPipe, "\(what): closed") }
         return OutputError(code, "\(what): \(String(cString: strerror(number)))")

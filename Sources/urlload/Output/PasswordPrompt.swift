@@ -1,10 +1,10 @@
-// A password from whoever sits at the terminal, which shows none of it. Keys that end or stop a program come here as bytes
-// meanwhile: a program that died of one would leave a terminal that shows nothing any more.
+// Asks for a password on the terminal, with echo off. Keys that end or stop a program (Ctrl-C, Ctrl-Z) are read as
+// bytes meanwhile: a program killed by their signal would leave the terminal without echo.
 
 import Glibc
 
 enum PasswordPrompt {
-    /// `nil` where there is no terminal, or nobody answers.
+    /// Returns `nil` if there is no terminal or the input ends without an answer.
     static func ask(_ words: String) -> String? {
         let terminal = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY)
         guard terminal >= 0 else { return nil }
@@ -15,7 +15,7 @@ enum PasswordPrompt {
             case .nothing: return nil
             case .signal(let number):
                 kill(getpid(), number)
-                // Whoever only stopped is asked again.
+                // After a stop and a continuation, the question is asked again.
                 guard number == SIGTSTP else { return nil }
             }
         }
@@ -44,7 +44,7 @@ enum PasswordPrompt {
         while Glibc.read(terminal, &byte, 1) == 1 {
             switch byte {
             case 0x0A, 0x0D: return .line(String(decoding: line, as: UTF8.self))
-            // 0 is no key.
+            // A key code of 0 means that the key is disabled.
             case keys[Int(VINTR)] where byte != 0: return .signal(SIGINT)
             case keys[Int(VQUIT)] where byte != 0: return .signal(SIGQUIT)
             case keys[Int(VSUSP)] where byte != 0: return .signal(SIGTSTP)
@@ -52,7 +52,7 @@ enum PasswordPrompt {
                 return line.isEmpty ? .nothing : .line(String(decoding: line, as: UTF8.self))
             case keys[Int(VKILL)] where byte != 0: line = []
             case 0x08, 0x7F:
-                // A character, which may be several bytes.
+                // Removes a whole character, which may be several bytes of UTF-8.
                 while let last = line.popLast(), last & 0xC0 == 0x80 {}
             default: line.append(byte)
             }

@@ -1,4 +1,4 @@
-// `--pretty`: heads, JSON, XML and HTML as people read them.
+// `--pretty`: indents and colours heads, JSON, XML and HTML.
 
 import FoundationEssentials
 import Glibc
@@ -13,7 +13,7 @@ struct Pretty: Sendable, Hashable {
         self.isFormatted = isFormatted
     }
 
-    /// `all`, `colors`, `format`, `none`; `nil` for another word.
+    /// Parses `all`, `colors`, `format` or `none`; `nil` for another word.
     init?(_ text: String) {
         switch text {
         case "all": self.init(hasColors: true, isFormatted: true)
@@ -24,27 +24,27 @@ struct Pretty: Sendable, Hashable {
         }
     }
 
-    /// Of `urlload http`: everything on a terminal, colours unless NO_COLOR is set, and nothing elsewhere.
+    /// The default of `urlload http`: formatted on a terminal, coloured unless NO_COLOR is set; unchanged elsewhere.
     static func usual(isTerminal: Bool) -> Pretty {
         Pretty(hasColors: isTerminal && !forbidsColors, isFormatted: isTerminal)
     }
 
-    /// NO_COLOR (no-color.org): set, and not empty.
+    /// True if NO_COLOR is set and not empty (no-color.org).
     static var forbidsColors: Bool { getenv("NO_COLOR").map { $0.pointee != 0 } ?? false }
 }
 
-/// What is shown in which colour.
+/// The colours, as SGR parameters.
 enum Paint: String, Sendable {
     case name = "34", string = "32", number = "36", word = "35", mark = "2", title = "1", tag = "94", attribute = "33"
 
     func on(_ text: String) -> String { "\u{1B}[\(rawValue)m\(text)\u{1B}[0m" }
 }
 
-/// A body for standard output that is written when all of it is here. Used by one task.
+/// A body for standard output that is collected and then written formatted. Used by one task only.
 final class PrettyBody {
     private enum Kind { case json, xml, html, other }
 
-    /// A body beyond that is written as it comes.
+    /// The maximum size, in bytes; a larger body is written unchanged as it arrives.
     private static let most = 8 << 20
 
     private let pretty: Pretty
@@ -53,8 +53,8 @@ final class PrettyBody {
     private var held: [UInt8] = []
     private var passes: Bool
 
-    /// - Parameter pretty: `nil`: the names in heads stand out on a terminal, and nothing else is changed.
-    /// - Returns: `nil` if nothing is to be changed.
+    /// - Parameter pretty: `nil` for the default: field names are highlighted on a terminal.
+    /// - Returns: `nil` if the body is written unchanged.
     init?(_ pretty: Pretty?, _ response: Response, isTerminal: Bool) {
         headColors = pretty?.hasColors ?? (isTerminal && !Pretty.forbidsColors)
         self.pretty = pretty ?? Pretty(hasColors: false, isFormatted: false)

@@ -1,4 +1,4 @@
-// What is known of a load when it is over: what `--summary json` and `-w` write.
+// The result of a load, as written by `--summary json` and `-w`.
 
 import FoundationEssentials
 import URLLoading
@@ -19,7 +19,7 @@ struct Report: Sendable {
         var phase: String?
         var party: String
         var detail: String?
-        /// At which proxy; `nil` if it was none.
+        /// The proxy that failed; `nil` if the failure is not a proxy's.
         var proxy: String?
         var exit: ExitCode
     }
@@ -31,28 +31,28 @@ struct Report: Sendable {
     var file: String?
     var timings = Timings()
     var redirects: [(status: Int, url: String)] = []
-    /// Where a redirect led that was not followed.
+    /// The target of a redirect that was not followed.
     var redirectURL: String?
     var failure: Failure?
-    /// Where a download went on.
+    /// The offset at which a download was resumed.
     var resumedAt: Int64 = 0
-    /// What a load that ended early has left.
+    /// The partial file of a load that ended early.
     var kept: Kept?
     var metrics: LoadMetrics?
 
-    /// The beginning of a file.
+    /// A partial file.
     struct Kept: Sendable, Hashable {
         var file: String
         var bytes: Int64
-        /// How many there are in all, if that is known.
+        /// The total length in bytes, if known.
         var total: Int64?
-        /// Whether the server can say that the rest belongs to it.
+        /// True if the server can validate that the rest belongs to the part.
         var isChecked: Bool
-        /// Whether a later run can go on with it.
+        /// True if a later run can resume it.
         var canGoOn = true
     }
 
-    /// One object on one line.
+    /// The report as one JSON object on one line.
     var json: JSONText {
         .object([
             ("url", .text(url)),
@@ -79,7 +79,7 @@ struct Report: Sendable {
         ])
     }
 
-    /// Names in lower case, all values of each: `.headers["set-cookie"][0]`.
+    /// The fields by lower-case name, each with all values: `.headers["set-cookie"][0]`.
     static func fields(_ headers: Headers) -> JSONText {
         var names: [String] = []
         var values: [String: [JSONText]] = [:]
@@ -99,7 +99,7 @@ extension Report.Failure {
             detail: error.detail, proxy: error.proxyFailure?.proxy.description, exit: ExitCode(error))
     }
 
-    /// A rule of the command line forbade the load.
+    /// The reason of a load that an option forbids.
     static let ownReason = "notAllowed"
 
     init(_ error: OutputError) {

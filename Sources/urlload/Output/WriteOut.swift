@@ -1,4 +1,6 @@
-// `-w FORMAT`: what curl writes after each load, with its names: `%{http_code}`, `%header{etag}`, `%{json}`, `\n`.
+// `-w FORMAT`: the text that curl writes after each load, with its variables: `%{http_code}`, `%header{etag}`,
+// `%{json}`, `
+// `.
 
 import FoundationEssentials
 import URLLoading
@@ -6,11 +8,11 @@ import URLLoading
 struct WriteOut {
     let report: Report
     let job: Job
-    /// Written to standard output, and to standard error, in their order.
+    /// The parts for standard output and standard error, in order.
     private(set) var pieces: [(isError: Bool, text: String)] = []
     private var goesToErrors = false
 
-    /// The text that a format comes to.
+    /// Expands a format.
     static func make(_ format: String, _ report: Report, _ job: Job) -> [(isError: Bool, text: String)] {
         var out = WriteOut(report: report, job: job)
         out.take(format)
@@ -43,7 +45,7 @@ struct WriteOut {
         write(known[next] ?? "\\\(next)")
     }
 
-    /// - Returns: false if nothing more is to be written (`%{onerror}` after a load that did not fail).
+    /// - Returns: false if the rest is not written (`%{onerror}` after a load that did not fail).
     private mutating func variable(_ rest: inout Substring) -> Bool {
         for (beginning, end) in [("header{", "}"), ("{", "}")] where rest.hasPrefix(beginning) {
             guard let close = rest.firstRange(of: end) else { break }
@@ -81,7 +83,7 @@ struct WriteOut {
 }
 
 extension JSONText {
-    /// As it stands without quotes.
+    /// The value without quotes.
     fileprivate var plain: String {
         switch self {
         case .text(let text): text

@@ -1,4 +1,4 @@
-// The variables of `-w`, by the names that curl gives them. What this command cannot know is 0 or empty, as in curl.
+// The variables of `-w`, with curl's names. Values that this command cannot know are 0 or empty, as in curl.
 
 import FoundationEssentials
 import URLLoading
@@ -6,7 +6,7 @@ import URLLoading
 enum WriteOutValues {
     typealias Value = (name: String, value: JSONText)
 
-    /// In the order of the alphabet, as in curl's JSON.
+    /// In alphabetical order, as in curl's JSON.
     static func all(_ report: Report, _ job: Job) -> [Value] {
         (response(report) + request(report, job) + connection(report) + counts(report) + times(report)).sorted {
             $0.name < $1.name
@@ -30,7 +30,7 @@ enum WriteOutValues {
         ]
     }
 
-    /// `1.1`, `2`; `0` without a response.
+    /// `1.1` or `2`; `0` without a response.
     private static func version(_ head: HTTPHead?) -> String {
         guard let head else { return "0" }
         let text = "\(head.version)".split(separator: "/").last.map(String.init) ?? "0"

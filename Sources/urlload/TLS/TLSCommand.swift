@@ -1,4 +1,4 @@
-// `urlload tls HOST[:PORT]`: who answers there, who vouches for it, and whether that is enough.
+// `urlload tls HOST[:PORT]`: draws the certificate chain of a server and the result of its verification.
 
 import FoundationEssentials
 import URLLoading
@@ -7,9 +7,10 @@ enum TLSCommand {
     static let usage = """
         urlload tls [options] HOST[:PORT]
 
-        Makes a secure connection, sends nothing over it, and draws the chain of certificates, what came of checking
-        it, and why; and whether the server wants to know who we are (--cert). Of a URL host and port are taken. Options are those on security, time and the way, such as --cacert, --pin and --proxy.
-        Exit code 0 if the server would be trusted, 60 if not.
+        Makes a TLS connection, sends no request over it, and draws the certificate chain, the result of its
+        verification, and whether the server asks for a client certificate (--cert). Of a URL, host and port are
+        used. Options are those of the groups security, time and connection, such as --cacert, --pin and --proxy.
+        Exit code 0 if the server is trusted, 60 if not.
 
         """
 

@@ -1,4 +1,4 @@
-// A chain and its verdict, in a few lines.
+// Draws a certificate chain and the result of its verification in a few lines.
 
 import FoundationEssentials
 import URLLoading
@@ -35,12 +35,12 @@ enum TLSDrawing {
 
     private static func asked(_ request: ClientCertificateRequest) -> String {
         let answer =
-            request.proposed.map { "it is told \($0.certificates.first?.subject ?? "")" }
-            ?? "nobody is named: --cert does"
+            request.proposed.map { "it gets \($0.certificates.first?.subject ?? "")" }
+            ?? "none is set: --cert names one"
         let issuers =
             request.issuers.isEmpty
             ? "" : ", by \(request.issuers.count == 1 ? "one issuer" : "\(request.issuers.count) issuers")"
-        return "wants to know who we are\(issuers); \(answer)\n"
+        return "asks for a client certificate\(issuers); \(answer)\n"
     }
 
     private static func verdict(_ trust: ServerTrust, _ failure: LoadError?) -> String {
@@ -52,7 +52,7 @@ enum TLSDrawing {
     private static func names(_ certificate: Certificate) -> String {
         let all = certificate.subjectAlternativeNames.map(\.description)
         guard !all.isEmpty else {
-            return "nobody: it has no names" + (certificate.commonName.map { " (its common name \($0) is none)" } ?? "")
+            return "no host (no names)" + (certificate.commonName.map { " (its common name \($0) is none)" } ?? "")
         }
         return all.prefix(6).joined(separator: ", ") + (all.count > 6 ? " and \(all.count - 6) more" : "")
     }

@@ -1,5 +1,5 @@
-// `urlload tour`: what the library can do, step by step, on an origin in this very process. Each step
-// shows its code, runs it, draws what went over the wire, and says what came of it.
+// `urlload tour`: the features of the library in steps, on a server inside this process. Each step shows its code, runs
+// it, draws the bytes on the wire, and prints the result.
 
 import FoundationEssentials
 import Glibc
@@ -31,7 +31,7 @@ struct Tour {
 
         """ + TourStep.all.map { "  \($0.name.padded(to: 12))\($0.title)\n" }.joined()
 
-    /// - Throws: words for a mistake on the command line.
+    /// - Throws: ``UsageError`` for an unknown argument.
     static func parse(_ arguments: [String]) throws(UsageError) -> Options? {
         var options = Options()
         for argument in arguments {
@@ -67,7 +67,7 @@ struct Tour {
         return .done
     }
 
-    /// The whole text of a step, which has run.
+    /// Runs a step and returns its whole text.
     func show(_ step: TourStep, _ number: Int, of count: Int) async -> String {
         var text = "\n" + ink.title("\(number)/\(count)  \(step.title)") + "\n\n" + step.words + "\n\n"
         text += step.code.split(separator: "\n", omittingEmptySubsequences: false).map { ink.code("    \($0)") + "\n" }
@@ -84,7 +84,7 @@ struct Tour {
         return text
     }
 
-    /// A picture, not a protocol: the middle of a long body says nothing new.
+    /// Cuts long lines, and omits the middle of a long drawing.
     static func shortened(_ lines: [String]) -> [String] {
         let narrow = lines.map { $0.count > 76 ? $0.prefix(75) + "…" : $0 }
         guard narrow.count > 26 else { return narrow }
@@ -102,7 +102,7 @@ struct Tour {
     }
 }
 
-/// Colours, where somebody sees them.
+/// Colours, for a terminal that shows them.
 struct Ink: Sendable {
     let isOn: Bool
     func title(_ text: String) -> String { paint(text, "1") }

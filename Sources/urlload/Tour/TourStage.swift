@@ -1,4 +1,4 @@
-// Where a step plays: an origin, a session whose bytes are watched, and what was said.
+// The surroundings of a step: a server, a session whose bytes are recorded, and the printed results.
 
 import FoundationEssentials
 import Synchronization
@@ -18,19 +18,19 @@ final class TourStage: Sendable {
 
     private init(_ origin: HTTPTestServer) { self.origin = origin }
 
-    /// What a step says came of it.
+    /// Adds a line to the results of the step.
     func say(_ text: String) { state.withLock { $0.said.append(text) } }
 
     var wire: [String] { state.withLock { $0.wire } }
     var said: [String] { state.withLock { $0.said } }
 
-    /// Milliseconds since the step began.
+    /// Milliseconds since the beginning of the step.
     var elapsed: Int {
         let (seconds, attoseconds) = (ContinuousClock.now - began).components
         return Int(seconds * 1000 + attoseconds / 1_000_000_000_000_000)
     }
 
-    /// A configuration whose wire is drawn.
+    /// A configuration whose bytes on the wire are recorded.
     var configuration: Configuration {
         var configuration = Configuration.ephemeral
         configuration.userAgent = "urlload"

@@ -1,4 +1,4 @@
-// The steps. The code a step shows is the code it runs: a test compares them line by line.
+// The steps. Each shows the code that it runs; a test compares both line by line.
 
 import FoundationEssentials
 import URLLoading
@@ -84,7 +84,7 @@ struct TourStep: Sendable {
             _ = try await session.data(for: request, decisions: decisions)
             """
     ) { stage in
-        // The bytes that came with the head would fill the picture.
+        // Only heads are drawn: the bytes of the body that arrive with the head would fill the drawing.
         var configuration = stage.configuration
         let tap = configuration.wireTap
         configuration.wireTap = { event in tap?(event.head) }
@@ -104,8 +104,8 @@ struct TourStep: Sendable {
     static let deadline = TourStep(
         name: "deadline", title: "A decision that misses its deadline",
         words: """
-            Whoever asks a person or another server sets a deadline, and an answer for
-            when it has passed. The closure is cancelled then, and nobody waits for it.
+            A decision that asks a person or another server has a deadline, and a fallback
+            for when it has passed. The closure is cancelled then; the load goes on at once.
             """,
         code: """
             let limit = Duration.milliseconds(100)
@@ -156,7 +156,7 @@ struct TourStep: Sendable {
         name: "cancel", title: "A transfer, watched and cancelled",
         words: """
             A task is made at once and can be held, watched and stopped from any thread.
-            It reads no further than readAhead (64 KiB) before somebody takes its body.
+            It reads no further than readAhead (64 KiB) until a reader takes its body.
             """,
         code: """
             let task = session.dataTask(from: url)
@@ -194,7 +194,7 @@ struct TourStep: Sendable {
         code: """
             configuration.handlers = [Greeting()]
             let session = Session(configuration)
-            let url = URL(string: "greet:anybody")!
+            let url = URL(string: "greet:world")!
             let (data, response) = try await session.data(from: url)
             """
     ) { stage in
@@ -202,7 +202,7 @@ struct TourStep: Sendable {
         var configuration = stage.configuration
         configuration.handlers = [Greeting()]
         let session = Session(configuration)
-        let url = URL(string: "greet:anybody")!
+        let url = URL(string: "greet:world")!
         let (data, response) = try await session.data(from: url)
         say("\(String(decoding: data, as: UTF8.self)) (\(response.mediaType?.description ?? ""))")
         await session.end()
@@ -211,8 +211,8 @@ struct TourStep: Sendable {
     static let events = TourStep(
         name: "events", title: "Everything that happens to a load",
         words: """
-            Events come in one legal order, which a test can check; whoever does not
-            listen does not pay. Logs, metrics and traces hang on the same point.
+            Events come in one legal order, which a test can check. Without observers
+            they cost nothing. Logs, metrics and traces are made from the same events.
             """,
         code: """
             request.body = .stream {
@@ -253,7 +253,7 @@ struct TourStep: Sendable {
         func canHandle(_ request: Request) -> Bool { request.url.scheme == "greet" }
         func load(_ request: Request, client: ProtocolClient) async throws -> ProtocolResponse {
             .response(
-                Response(url: request.url, mediaType: MediaType("text/plain")), data: Data("Hello, anybody!".utf8))
+                Response(url: request.url, mediaType: MediaType("text/plain")), data: Data("Hello, world!".utf8))
         }
     }
 }
@@ -266,7 +266,7 @@ extension Session {
 }
 
 extension WireTapEvent {
-    /// Received bytes up to the end of the head.
+    /// The event with only the bytes up to the end of the head.
     fileprivate var head: WireTapEvent {
         guard case .received(let bytes, let connection) = self else { return self }
         let end = bytes.indices.first { bytes[$0...].starts(with: [13, 10, 13, 10]) }

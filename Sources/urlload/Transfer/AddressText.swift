@@ -1,16 +1,16 @@
-// From what was typed to a URL.
+// Makes URLs from arguments.
 
 import FoundationEssentials
 import URLLoading
 import URLLoadingWire
 
 enum AddressText {
-    /// A URL without a scheme gets https; one of this machine, where certificates are rare, http.
+    /// Adds the scheme that is missing: http for this machine, where certificates are rare, otherwise https.
     static func url(_ text: String) -> URL? {
         URL(string: hasScheme(text) ? text : scheme(for: text) + "://" + text)
     }
 
-    /// `host:port` looks like a scheme and a path: only those that need no `//` are taken for one.
+    /// True if the text has a scheme. `host:port` looks like one, so only `data:` and `file:` count without `//`.
     private static func hasScheme(_ text: String) -> Bool {
         text.contains("://") || ["data:", "file:"].contains { text.lowercased().hasPrefix($0) }
     }
@@ -23,9 +23,9 @@ enum AddressText {
         return isLocal ? "http" : "https"
     }
 
-    /// The URL without its userinfo, its host in normal form: for messages and reports, which end up in logs.
+    /// The URL without its userinfo, and with its host in normal form: for messages and reports, which end up in logs.
     static func shown(_ url: URL) -> String {
-        // Where the grammar does not say where a password ends, more is left out.
+        // An invalid URL does not say where a password ends, so more of it is hidden.
         guard (try? URIReference(url.absoluteString)) != nil else { return inMessage(url.absoluteString) }
         let text = withHostInNormalForm(url)
         guard let colon = text.firstIndex(of: ":"), text[colon...].hasPrefix("://") else { return text }
@@ -35,7 +35,7 @@ enum AddressText {
         return String(text[..<start] + text[text.index(after: at)...])
     }
 
-    /// An internationalised name as its A-label, and not as the percent escapes that `URL` makes of it.
+    /// Replaces an internationalised name by its A-label; `URL` percent-encodes it.
     private static func withHostInNormalForm(_ url: URL) -> String {
         guard let host = url.host(percentEncoded: true), let shown = url.hostInNormalForm, shown != host,
             var parts = URLComponents(url: url, resolvingAgainstBaseURL: false)
@@ -44,6 +44,6 @@ enum AddressText {
         return parts.string ?? url.absoluteString
     }
 
-    /// A URL, or what was typed in place of one, in a message: without userinfo and secret parameters.
+    /// A URL, or any other argument, for a message: without userinfo and secret parameters.
     static func inMessage(_ text: String) -> String { Secrets.hidden(inURL: text) }
 }

@@ -1,5 +1,5 @@
-// A download that another run of the command can go on with (`-C`). What is needed for that lies beside the file, in
-// `.FILE.urlload`, as soon as a part of the body is there: also a run that was killed is continued.
+// A download that a later run of the command can resume (`-C`). Its resume token is stored beside the file in
+// `.FILE.urlload` as soon as a part of the body is on the disk, so that a killed run can be resumed, too.
 
 import FoundationEssentials
 import Glibc
@@ -8,16 +8,16 @@ import URLLoadingIO
 
 struct Continuation: Sendable {
     let path: String
-    /// The file as it was named.
+    /// The path of the file as given.
     let shown: String
     private let notes: String
 
-    /// `nil` for what is no regular file: a pipe, a device.
+    /// Returns `nil` for a pipe or a device.
     init?(_ path: String) {
         var status = stat()
         var path = path
         shown = path
-        // Behind a link it is the file itself that goes on.
+        // A symbolic link is followed: its target is resumed.
         if let resolved = realpath(path, nil) {
             path = String(cString: resolved)
             free(resolved)
@@ -28,8 +28,8 @@ struct Continuation: Sendable {
         notes = path.dropLast(name.count) + Self.notesName(name)
     }
 
-    /// `.FILE.urlload`. A name that would be too long with that, and with what is added while they are written, ends in a
-    /// hash of all of it instead.
+    /// The name of the file with the token: `.FILE.urlload`. A name that would be too long, including the suffix while
+    /// it is being written, is cut and ends in a hash of the whole name.
     static func notesName(_ name: String) -> String {
         let whole = ".\(name).urlload"
         guard whole.utf8.count > 255 - ".new".utf8.count else { return whole }
@@ -40,13 +40,13 @@ struct Continuation: Sendable {
 
     var place: URL { URL(filePath: path.hasPrefix("/") ? path : FileManager.default.currentDirectoryPath + "/" + path) }
 
-    /// What another run has left; `nil` if there is nothing, or nothing that can be used.
+    /// Returns the token of an earlier run; `nil` if there is none, or none for this URL.
     func token(for url: URL) -> ResumeToken? {
         guard let data = try? Data(contentsOf: URL(filePath: notes)), let token = try? ResumeToken(data) else {
             return nil
         }
         guard token.isFor(url) else {
-            // Nobody else knows of its file.
+            // Only this token names its partial file, which is removed with it.
             token.discard()
             forget()
             return nil
@@ -54,7 +54,7 @@ struct Continuation: Sendable {
         return token
     }
 
-    /// For its owner alone: a URL may be a secret. Returns false if that is not possible.
+    /// Stores the token, readable by its owner alone, because the URL may contain a secret. Returns false on failure.
     func store(_ token: ResumeToken) -> Bool {
         let temporary = notes + ".new"
         unlink(temporary)
@@ -72,21 +72,21 @@ struct Continuation: Sendable {
     func forget() { unlink(notes) }
     var hasNotes: Bool { access(notes, F_OK) == 0 }
 
-    /// Where bytes are left that no token is for.
+    /// The partial file of a load without a token.
     var leftover: URL { URL(filePath: PartialFile.partName(place.path(percentEncoded: false))) }
 
-    /// With what a load is made.
+    /// The surroundings of a load.
     struct Run: Sendable {
         let session: Session
         let decisions: Decisions
-        /// Whether it goes on with what another run has left; otherwise it begins anew, and what was left goes when
-        /// there is more.
+        /// True to resume from an earlier run's token. Otherwise the load begins anew, and the old partial file is
+        /// removed once there is more to keep.
         let resumes: Bool
         let leftover: URL
     }
 
-    /// Loads the rest, or all of it.
-    /// - Parameter hear: gets each event; returns how long to pause.
+    /// Loads the rest, or the whole file.
+    /// - Parameter hear: receives each event; returns a duration to pause.
     func load(
         _ request: Request, _ run: Run, _ hear: (LoadEvent) -> Duration?
     ) async throws(LoadError) -> DownloadedFile {
@@ -110,7 +110,8 @@ struct Continuation: Sendable {
             } ?? run.session.downloadTask(request, options: options, decisions: run.decisions)
         let events = task.events
         task.resume()
-        // Once when there is something to go on with, and whenever more of it would survive a loss of power.
+        // The token is stored when there is something to resume, and again whenever more bytes would survive a loss of
+        // power.
         var stored: Int64?
         var canStore = true
         for await event in events {
@@ -135,7 +136,7 @@ struct Continuation: Sendable {
             unlink(run.leftover.path(percentEncoded: false))
             return file
         } catch {
-            // What cannot be found again goes.
+            // A partial file whose token is not stored could not be found again: it is removed.
             if let token = error.resumeToken {
                 if stored == nil, old != nil { old?.discard() }
                 if !canStore || !store(token) { token.discard() }
@@ -146,7 +147,7 @@ struct Continuation: Sendable {
 }
 
 extension Report.Kept {
-    /// What a load that failed has left of its file; `nil` for nothing.
+    /// The partial file of a failed load; `nil` for none.
     init?(_ continuation: Continuation, _ error: LoadError, _ attempt: Transfer.Attempt) {
         if let token = error.resumeToken {
             guard token.offset > 0, continuation.hasNotes else { return nil }

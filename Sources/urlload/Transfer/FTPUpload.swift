@@ -1,4 +1,4 @@
-// `-T` to ftp: a folder takes the file under its own name, and `-C` sends what the server does not have yet.
+// `-T` to ftp: a URL of a folder is completed with the name of the file; `-C` sends the bytes that the server lacks.
 
 import FoundationEssentials
 import Glibc
@@ -21,7 +21,7 @@ enum FTPUpload {
         request.body = .file(file, range: min(there, size)..<size)
     }
 
-    /// `nil` if it is not there yet.
+    /// Returns the size of the file on the server; `nil` if it does not exist.
     private static func size(_ url: URL, _ session: Session) async throws -> Int64? {
         do throws(LoadError) {
             return try await session.data(for: Request(url: url, method: .head)).1.expectedLength

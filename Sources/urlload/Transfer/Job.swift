@@ -1,21 +1,21 @@
-// What one group of options comes to: a load for each URL, with where its body goes.
+// A job: one URL of a group of options, with the destination of its body.
 
 import FoundationEssentials
 import Glibc
 import URLLoading
 
 struct Job: Sendable {
-    /// Those of its group, with the destination and the upload of this load alone.
+    /// The options of the group, with the destination and the upload of this load only.
     var options: Options
-    /// As it was typed, or what a pattern stands for.
+    /// The URL as given, or an expansion of its pattern.
     var url: String
-    /// From 0, in the order of the command line.
+    /// The index of the job in the order of the command line, from 0.
     var number: Int
-    /// What is said before it begins, of where its body goes.
+    /// A message about the destination, printed before the load begins.
     var note: String?
 
-    /// All loads of a group.
-    /// - Throws: ``OutputError`` for a list that cannot be read or a pattern that is none.
+    /// Returns all jobs of a group.
+    /// - Throws: ``OutputError`` for an unreadable list or an invalid pattern.
     static func all(_ options: Options) throws(OutputError) -> [Job] {
         var jobs: [Job] = []
         var places: [URLPattern.Match] = []
@@ -40,7 +40,7 @@ struct Job: Sendable {
         }
     }
 
-    /// `--input-file`: a URL on a line; empty lines and those that begin with `#` are not.
+    /// The URLs of `--input-file`, one a line; empty lines and lines that begin with `#` are skipped.
     private static func listed(_ options: Options) throws(OutputError) -> [String] {
         var urls: [String] = []
         for path in options.saving.inputLists {
@@ -66,7 +66,7 @@ struct Job: Sendable {
         return folder.hasSuffix("/") ? folder + name : folder + "/" + name
     }
 
-    /// Gives each load of `-O` its file. A name that two of them want gets a number the second time.
+    /// Sets the files of `-O`. Repeated names get a number.
     private static func name(_ jobs: inout [Job]) {
         let named = jobs.indices.filter {
             jobs[$0].options.destination == .namedAfterURL && !jobs[$0].options.saving.takesServersName

@@ -1,4 +1,4 @@
-// The beginning of a file that curl, wget or another run has left, without a word of what it is the beginning of.
+// The beginning of a file, left by curl, wget or an earlier run without a resume token.
 
 import FoundationEssentials
 import Glibc
@@ -6,18 +6,19 @@ import URLLoading
 import URLLoadingWire
 
 struct PartialFile: Sendable {
-    /// The file that is wanted.
+    /// The path of the complete file.
     let path: String
-    /// Where its beginning is: that file, or `FILE.part`.
+    /// The path of the partial file: that of the complete file, or `FILE.part`.
     private let place: String
-    /// How many bytes there are; the rest is asked for from here.
+    /// The number of bytes present, at which the requested range begins.
     let offset: Int64
-    /// The time of the file, if that can be the server's Last-Modified: a time of full seconds was given to it (wget,
-    /// `curl -R`), for a clock gives others. Then the server is asked whether the rest belongs to it (RFC 9110 §13.1.5).
+    /// The file's modification time, if it can be the server's Last-Modified: wget and `curl -R` set a time of whole
+    /// seconds, which a clock hardly does. It is sent as If-Range, so that the server validates the part (RFC 9110
+    /// §13.1.5).
     let date: HTTPDate?
 
-    /// - Parameter offset: where to go on; `nil` for behind what is there.
-    /// - Returns: `nil` if nothing is there.
+    /// - Parameter offset: the offset to resume at; `nil` for the end of the file.
+    /// - Returns: `nil` without a partial file.
     init?(_ path: String, offset: Int64? = nil) {
         self.path = path
         var status = stat()
@@ -41,16 +42,16 @@ struct PartialFile: Sendable {
     static func partName(_ path: String) -> String { path + ".part" }
 
     enum Answer {
-        /// What follows the bytes that are there.
+        /// The bytes after the offset.
         case rest
-        /// All of it: it has changed, or the server knows no ranges.
+        /// The whole content: it has changed, or the server does not support ranges.
         case whole
-        /// Nothing follows.
+        /// Nothing: the partial file is complete.
         case complete
         case refused(Report.Failure)
     }
 
-    /// What the server's answer means for the file.
+    /// Classifies the response to the range request.
     func answer(_ head: HTTPHead?) -> Answer {
         guard let head else { return .whole }
         let range = head.headers[.contentRange] ?? ""
@@ -77,26 +78,26 @@ struct PartialFile: Sendable {
         }
     }
 
-    /// The file, to write behind what is there.
+    /// Opens the partial file for appending.
     func open() throws(OutputError) -> FileDescriptor {
         let number = Glibc.open(place, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o666)
         guard number >= 0 else { throw .system(errno, path) }
         return FileDescriptor(number: number, name: path)
     }
 
-    /// The file is complete, and gets its name.
+    /// Renames the complete file to its final name.
     func commit() throws(OutputError) -> String {
         guard place != path else { return path }
         guard rename(place, path) == 0 else { throw .system(errno, path) }
         return path
     }
 
-    /// The wanted file was loaded otherwise.
+    /// Removes the partial file after the whole content was loaded.
     func remove() { if place != path { unlink(place) } }
 }
 
 enum Folder {
-    /// Makes the folders on the way to a file.
+    /// Creates the parent folders of a file.
     static func make(for path: String) throws(OutputError) {
         guard let slash = path.lastIndex(of: "/"), slash != path.startIndex else { return }
         let folder = String(path[..<slash])
@@ -106,9 +107,9 @@ enum Folder {
     }
 }
 
-/// `-R`: the time of a file.
+/// The modification time of a file (`-R`).
 enum FileTime {
-    /// Gives a file the time of Last-Modified, if the head has one.
+    /// Sets the time of a file to Last-Modified, if the head has it.
     static func set(_ headers: Headers?, of path: String) {
         guard let date = headers?[.lastModified].flatMap({ HTTPDate($0) }) else { return }
         let time = timespec(tv_sec: Int(date.secondsSince1970), tv_nsec: 0)

@@ -1,5 +1,5 @@
-// What comes out of a pipe or a device, on its way to a server: piece by piece, of unknown length, and once. Its
-// reader waits on a thread of its own, for the loads go on meanwhile.
+// A pipe or a device as a request body: of unknown length, and readable only once. It is read on a thread of its own,
+// because other loads go on meanwhile.
 
 import FoundationEssentials
 import Synchronization
@@ -31,7 +31,7 @@ final class PipedInput: AsyncSequence, Sendable {
 
         init(input: PipedInput) { self.input = input }
 
-        /// - Throws: ``OutputError`` if it cannot be read, or was read before: for a server that has seen some of it.
+        /// - Throws: ``OutputError`` if it cannot be read, or was read before and a server has received a part of it.
         mutating func next() async throws -> Data? {
             if !hasBegun {
                 guard !input.isBegun.exchange(true, ordering: .relaxed) else {

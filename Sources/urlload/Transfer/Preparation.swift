@@ -1,4 +1,4 @@
-// From options to what the library takes.
+// Converts options to the library's configuration and requests.
 
 import FoundationEssentials
 import URLLoading
@@ -12,7 +12,7 @@ extension Configuration {
         if let limit = options.expectContinueTimeout { expectContinueTimeout = limit }
         if let limit = options.totalTimeout { resourceTimeout = limit }
         if let count = options.maximumConnections { maximumConnectionsPerHost = count }
-        // A load that waited for another's connection would not be parallel.
+        // `-Z` needs a connection for each load: a load that waited for another's would not be parallel.
         if options.shared.isParallel, options.maximumConnections == nil {
             maximumConnectionsPerHost = max(maximumConnectionsPerHost, options.shared.maximumParallel ?? 50)
         }
@@ -28,7 +28,7 @@ extension Configuration {
         if let version = options.maximumTLS { tls.maximumVersion = version }
         tls.minimumVersion = min(tls.minimumVersion, tls.maximumVersion)
         tls.unsafelySkipsVerification = options.isInsecure
-        // What cannot be was refused when the command line was read.
+        // An invalid policy was refused when the command line was parsed.
         if let policy = try? options.way.policy() { proxyPolicy = policy }
         addressOverrides = AddressOverrides(options.way.overrides)
         networkInterface = options.way.interface
@@ -48,7 +48,7 @@ extension Configuration {
 }
 
 extension AddressPolicy {
-    /// Addresses of one kind alone (`-4`, `-6`).
+    /// A policy that allows addresses of one family only (`-4`, `-6`).
     static func only(_ family: WayOptions.Family) -> AddressPolicy {
         AddressPolicy { $0.host.contains(":") == (family == .ipv6) }
     }
@@ -60,7 +60,7 @@ extension Request {
         let upload = try options.upload.map { (path) throws(OutputError) in try UploadBody.upload(path) }
         let data = options.data.goesToQuery ? nil : try UploadBody.make(options.payloads)
         var body = form ?? upload?.body ?? data
-        // As in curl, -T says no type: a URL that was signed for an upload knows of none.
+        // As in curl, `-T` sends no Content-Type: a URL signed for an upload does not include one.
         if form == nil, options.upload != nil || options.removedFields.contains(.contentType) {
             body?.contentType = nil
         }
@@ -71,13 +71,13 @@ extension Request {
             headers: options.fields, body: body)
         contentDecoding = options.acceptsCompressed == true ? .always : options.decodes ? .ifOffered : .never
         try addFields(options, sendsForm: form == nil && data != nil)
-        // A refusal, a challenge or a redirect shall come before what can be sent only once.
+        // A refusal, a challenge or a redirect must arrive before a body that can be sent only once.
         if upload?.isPiped == true, !headers.contains("Expect"), !options.removedFields.contains("Expect") {
             headers["Expect"] = "100-continue"
         }
         if options.upload != nil { try appendFileName(options) }
         if options.printsEvents {
-            // Events have no limits but the request's own.
+            // An event stream has no time limits beside those of the request.
             idleTimeout = options.idleTimeout
             resourceTimeout = options.totalTimeout
         }
@@ -110,7 +110,8 @@ extension Request {
         }
     }
 
-    /// `-T FILE https://host/folder/` stores it under its own name. (ftp: ``FTPUpload``.)
+    /// Completes the URL of a folder with the name of the file, as in `-T FILE https://host/folder/`. For ftp, see
+    /// ``FTPUpload``.
     private mutating func appendFileName(_ options: Options) throws {
         guard let path = options.upload, path != "-", url.scheme?.lowercased().hasPrefix("http") == true,
             url.query() == nil, url.path(percentEncoded: true).isEmpty || url.path(percentEncoded: true).hasSuffix("/")
@@ -119,7 +120,7 @@ extension Request {
     }
 }
 
-/// What `-G` and `--url-query` add to a URL.
+/// The query of `-G` and `--url-query`.
 enum QueryText {
     static func extended(_ url: URL, _ options: Options) throws -> URL {
         var parts = options.data.query
@@ -139,9 +140,9 @@ enum QueryText {
     }
 }
 
-/// The file of `--etag-save` and `--etag-compare`: the tag on a line.
+/// The file of `--etag-save` and `--etag-compare`: the entity tag on one line.
 enum TagFile {
-    /// `nil` for no file, and for an empty one.
+    /// Returns `nil` for a missing or an empty file.
     static func read(_ path: String) throws(OutputError) -> String? {
         guard Job.exists(path) else { return nil }
         let text = String(decoding: try UploadBody.all(path), as: UTF8.self).prefix { !$0.isNewline }

@@ -1,5 +1,5 @@
-// The loads of a group: one after the other in the order given; with `-O` as many at a time as a host may get, with `-Z`
-// as many as it says.
+// Runs the jobs of a group: in order; with `-O` as many at a time as the limit of connections per host; with `-Z` as
+// many as `--parallel-max`.
 
 import URLLoading
 
@@ -28,7 +28,7 @@ struct Queue: Sendable {
                 total.add(report)
                 let own = tell(report, job)
                 if code == .done { code = own }
-                // The reader of the output is gone, or the user wants no more.
+                // The reader of the output is gone, or the user has interrupted the command, or `--fail-early` applies.
                 if own == .brokenPipe || Signals.exitCode != nil || options.shared.failsEarly && own != .done {
                     waiting = []
                 }
@@ -41,7 +41,7 @@ struct Queue: Sendable {
         return code == .done ? drawn : code
     }
 
-    /// `--waterfall` and `--report`.
+    /// Draws `--waterfall` and writes `--report`.
     private func draw(_ total: Total) -> ExitCode {
         let waterfall = Waterfall(total.metrics)
         do throws(OutputError) {
@@ -85,7 +85,7 @@ struct Queue: Sendable {
         if let kept = report.kept { screen.message(kept.words(options)) }
         if code == .done, let page = ErrorWords.savedPage(report) { screen.message(page) }
         var written = ExitCode.done
-        // Lines of events are not followed by one that is none.
+        // No line of a summary follows the lines of events, so that every line is an event.
         if options.printsSummary, !options.printsEvents { written = Command.print(report.json.description + "\n") }
         if let format = options.writeOut {
             for piece in WriteOut.make(format, report, job) {
@@ -100,7 +100,7 @@ struct Queue: Sendable {
     }
 }
 
-/// What all loads of a group come to.
+/// The totals of a group.
 struct Total: Sendable {
     private var files = 0
     private var failures = 0
@@ -123,7 +123,7 @@ struct Total: Sendable {
     }
 }
 
-/// What is said when a load is over.
+/// Messages about a load that has ended.
 enum SummaryText {
     /// `200.0 MiB in 8.1 s, 24.7 MiB/s`.
     static func amount(_ bytes: Int64, _ seconds: Double) -> String {
@@ -143,7 +143,7 @@ extension Report {
 }
 
 extension Report.Kept {
-    /// What is left, and how to go on.
+    /// The partial file, and how to resume it.
     func words(_ options: Options) -> String {
         let of = total.map { " of \(ProgressLine.size($0))" } ?? ""
         guard canGoOn else { return "\(file): \(ProgressLine.size(bytes))\(of) came; they are in \(file).part" }

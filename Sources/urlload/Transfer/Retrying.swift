@@ -1,11 +1,11 @@
-// `--retry` and its companions: what curl understands by them, as a policy. Any method is sent again, since whoever
-// asks for it has seen what he sends.
+// `--retry` and its companions with curl's meaning, as a `RetryPolicy`. Any method is retried: the user chose the
+// method together with `--retry`.
 
 import FoundationEssentials
 import URLLoading
 
 extension RetryPolicy {
-    /// `nil` unless the options ask for it.
+    /// Returns `nil` without `--retry`.
     init?(_ options: Options) {
         guard options.retries > 0 else { return nil }
         self.init(maximumAttempts: options.retries < .max ? options.retries + 1 : .max)
@@ -18,12 +18,11 @@ extension RetryPolicy {
         }
         retriesNonIdempotent = true
         maximumDuration = options.retryTime
-        // The longest that it waits of itself.
         maximumRetryAfter = Self.longest
         backoff = options.retryDelay.map { .constant($0) } ?? .exponential(base: .seconds(1), cap: Self.longest)
     }
 
-    /// All that another try may mend, or not.
+    /// All reasons that `--retry-all-errors` retries.
     private static let everyReason: Set<LoadError.Reason> = [
         .connectionRefused, .unreachable, .cannotConnect, .connectionLost, .truncated, .secureConnectionFailed, .notTLS,
         .noCommonTLSVersion, .notHTTP, .certificateExpired, .certificateUntrusted, .certificateNameMismatch,
@@ -32,7 +31,7 @@ extension RetryPolicy {
     private static let longest = Duration.seconds(600)
 }
 
-/// Tells whoever waits why.
+/// Writes a message to standard error for each retry.
 struct RetryNotes: LoadObserver {
     let screen: Screen
 

@@ -1,15 +1,15 @@
-// SIGINT, SIGTERM and SIGHUP end the loads, not the process: files are cleaned up and connections
-// closed on the way out. The handler only counts; a thread of its own does what follows, because
-// little is allowed in a handler, and blocking the signals for `sigwait` does not work beside
-// `dispatch_main`, which opens its thread to all of them. Somebody who waits for a reader that is gone
-// does not get to hold the process: a second after the first signal, or with the second, it ends.
+// SIGINT, SIGTERM and SIGHUP end the loads, not the process, so that files are cleaned up and connections closed. The
+// handler only counts; a thread of its own does the rest, because little is allowed in a signal handler, and blocking
+// the signals for `sigwait` does not work beside `dispatch_main`, which unblocks all of them on its thread. A write
+// that blocks on an unread pipe must not keep the process: it ends one second after the first signal, or with the
+// second.
 
 import Glibc
 import Synchronization
 import URLLoadingIO
 
 enum Signals {
-    /// The first signal that came; 0 for none.
+    /// The number of the first signal; 0 for none.
     private static let received = Atomic<Int32>(0)
     nonisolated(unsafe) private static let arrivals = UnsafeMutablePointer<sem_t>.allocate(capacity: 1)
 
@@ -23,21 +23,21 @@ enum Signals {
 
     private static let stops = Lock<[@Sendable () -> Void]>([])
 
-    /// - Parameter stop: called on another thread, once, when a signal comes.
+    /// - Parameter stop: called once, on another thread, when a signal arrives.
     static func watch(_ stop: @escaping @Sendable () -> Void) {
         let isFirst = stops.withLock { stops in
             stops.append(stop)
             return stops.count == 1
         }
         if isFirst { listen() }
-        // One that came in between found the list without this one.
+        // A signal that arrived before `stop` was in the list has not called it.
         if exitCode != nil { stop() }
     }
 
     private static func listen() {
-        // A reader that is gone is an error of `write`, not the end of us before files are cleaned up.
+        // A closed pipe shall be an error of `write`, not the end of the process before files are cleaned up.
         signal(SIGPIPE, SIG_IGN)
-        // Both are touched here first, so that the handler finds them made.
+        // Both lazy globals are initialised here, because the signal handler must not do it.
         guard exitCode == nil, sem_init(arrivals, 0, 0) == 0, startThread() else { return }
         for number in [SIGINT, SIGTERM, SIGHUP] where !isIgnored(number) {
             signal(number) { number in
@@ -68,7 +68,7 @@ enum Signals {
         _exit((exitCode ?? .interrupted).rawValue)
     }
 
-    /// One that our parent ignores stays ignored: `nohup`.
+    /// A signal that the parent ignores stays ignored, as `nohup` expects.
     private static func isIgnored(_ number: Int32) -> Bool {
         var action = sigaction()
         guard sigaction(number, nil, &action) == 0 else { return false }

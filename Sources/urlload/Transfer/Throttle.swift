@@ -1,4 +1,4 @@
-// `--limit-rate`: how long to pause so that a transfer is no faster, on average, than it may be.
+// `--limit-rate`: computes pauses that keep the average rate of a transfer below the limit.
 
 import FoundationEssentials
 import URLLoading
@@ -10,8 +10,8 @@ struct Throttle {
 
     init(bytesPerSecond: Int64) { self.bytesPerSecond = bytesPerSecond }
 
-    /// Counts bytes that have passed.
-    /// - Returns: how long to wait before the next; `nil` for not at all.
+    /// Counts transferred bytes.
+    /// - Returns: the pause before the next bytes; `nil` for none.
     mutating func pause(after count: Int) -> Duration? {
         bytes += Int64(count)
         let due = Duration.seconds(Double(bytes) / Double(bytesPerSecond))
@@ -20,7 +20,7 @@ struct Throttle {
     }
 }
 
-/// A body that is sent no faster than it may be.
+/// A request body that is read at the limited rate.
 struct PacedInput: AsyncSequence, Sendable {
     enum Source: Sendable {
         case data(Data)
@@ -29,7 +29,7 @@ struct PacedInput: AsyncSequence, Sendable {
     let source: Source
     let bytesPerSecond: Int64
 
-    /// Slows down the body of `-d` and `-T`. Forms are sent as they are.
+    /// Limits the rate of the body of `-d` and `-T`. Forms are sent at full rate.
     static func pace(_ request: inout Request, _ options: Options, _ limit: Int64) async throws {
         guard request.body != nil, options.formFields.isEmpty else { return }
         let contentType = request.body?.contentType
@@ -57,7 +57,7 @@ struct PacedInput: AsyncSequence, Sendable {
         }
 
         mutating func next() async throws -> Data? {
-            // A tenth of a second at a time.
+            // Pieces of a tenth of a second.
             let size = Int((input.bytesPerSecond / 10).clamped(to: 1...64 << 10))
             guard let piece = try piece(size), !piece.isEmpty else { return nil }
             if let pause = throttle.pause(after: piece.count) { try await Task.sleep(for: pause) }

@@ -1,4 +1,4 @@
-// `-T FILE --resumable STATEFILE`: an upload that outlives the connection, and the process.
+// `-T FILE --resumable STATEFILE`: an upload that can be resumed after the end of the connection or of the process.
 
 import FoundationEssentials
 import URLLoading
@@ -16,7 +16,7 @@ extension Transfer {
                 if options.trace != .off { screen.note(UploadWords.make(event)) }
             }
         } catch let error as LoadError {
-            // With these there is no way on; the next run begins anew.
+            // The server cannot resume the upload any more; the next run begins anew.
             if error.reason == .uploadNotFound || error.reason == .uploadTooLarge { state.remove() }
             throw error
         }
@@ -25,7 +25,7 @@ extension Transfer {
     }
 }
 
-/// A body that is here already.
+/// A body that is in memory already.
 private struct Whole: AsyncSequence, Sendable {
     let data: Data
 
@@ -41,7 +41,7 @@ private struct Whole: AsyncSequence, Sendable {
 }
 
 enum UploadWords {
-    /// What `-v` says of it.
+    /// The line that `-v` prints for an event of the upload.
     static func make(_ event: UploadEvent) -> String {
         switch event {
         case .created(let token): "\(token) can be resumed"
@@ -54,6 +54,6 @@ enum UploadWords {
 }
 
 extension LoadError {
-    /// What our own code threw, if that ended the load.
+    /// The error that this command's own code threw, if it ended the load.
     var ownCause: (any Error)? { (underlying as? UploadInterruption)?.cause ?? underlying }
 }

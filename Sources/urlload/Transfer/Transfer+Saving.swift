@@ -1,4 +1,4 @@
-// A body that goes to a file by GET: what came of it stays, whatever ends the load, and a later run can go on.
+// Saves the body of a GET to a file. The partial file of a load that ends early is kept, and a later run can resume it.
 
 import FoundationEssentials
 import Glibc
@@ -6,14 +6,14 @@ import URLLoading
 import URLLoadingWire
 
 extension Transfer {
-    /// `nil` for what no later run could go on with.
+    /// `nil` if a later run could not resume the load.
     var continuation: Continuation? {
         guard let path = savedPath, options.acceptsCompressed != true || options.continues else { return nil }
         if case .from = options.resuming { return nil }
         return Continuation(path)
     }
 
-    /// What curl, wget or another run has left, if this load is to go on with it and nothing better is known.
+    /// The partial file of curl, wget or an earlier run, if this load is to resume it and has no token.
     var partial: PartialFile? {
         guard let path = savedPath, options.continues, Continuation(path)?.hasNotes != true else { return nil }
         let partial = PartialFile(path)
@@ -25,7 +25,7 @@ extension Transfer {
         }
     }
 
-    /// The file that a plain GET goes to.
+    /// The file of a plain GET.
     private var savedPath: String? {
         guard case .file(let path) = options.destination, !options.sendsBody, !options.asksForHead,
             !options.includesHead, !options.printsEvents, options.data.range == nil,
@@ -40,7 +40,7 @@ extension Transfer {
         decisions.response = Decision { response in
             attempt.response = response
             do { try judge(response, attempt) } catch { return .cancel }
-            // An error page is no rest; what is held stays for another time.
+            // An error page is not the rest of the file; the partial file is kept.
             guard goesOn, let status = response.http?.status, status.code >= 400 else { return .allow }
             attempt.failure = Report.Failure(status)
             return .cancel
@@ -86,7 +86,7 @@ extension Transfer {
         }
     }
 
-    /// Asks for what follows the bytes of a file, and writes it behind them.
+    /// Requests the bytes after those of a partial file, and appends them.
     func append(
         to partial: PartialFile, _ request: Request, _ url: URL, _ watch: Watch, _ attempt: Attempt
     ) async throws {

@@ -1,4 +1,4 @@
-// One URL, from the command line to its output. Whatever happens ends in a `Report`.
+// Loads one URL and writes its output. Every outcome, including errors, becomes a `Report`.
 
 import FoundationEssentials
 import URLLoading
@@ -7,7 +7,7 @@ struct Transfer: Sendable {
     let options: Options
     let session: Session
     let screen: Screen
-    /// The file of `-D`, which all loads of a group share.
+    /// The file of `-D`, shared by all loads of a group.
     let heads: HeadFile?
 
     @concurrent func run(_ text: String) async -> Report {
@@ -23,7 +23,7 @@ struct Transfer: Sendable {
         var report = Report(url: AddressText.shown(url))
         let attempt = Attempt()
         do { try await load(url, watch, attempt) } catch let error as LoadError {
-            // A file that could not be read is named by what our own sequence threw.
+            // If the input could not be read, the error of the command's own body sequence is reported.
             report.failure =
                 attempt.failure ?? (error.ownCause as? OutputError).map { Report.Failure($0) } ?? Report.Failure(error)
             if report.effectiveURL == nil { report.effectiveURL = error.url.map(AddressText.shown) }
@@ -70,13 +70,13 @@ struct Transfer: Sendable {
         try conclude(attempt)
     }
 
-    /// What follows a body that is complete.
+    /// Called after a complete body: saves the entity tag and the time of the file.
     private func conclude(_ attempt: Attempt) throws {
         if let path = options.data.tagToSave { try TagFile.write(attempt.response?.http?.headers[.etag], to: path) }
         if options.saving.setsTime, let file = attempt.file { FileTime.set(attempt.response?.http?.headers, of: file) }
     }
 
-    /// What is known of a load when it ends early. Used by one task.
+    /// The state of a load, used for the report if it ends early. Used by one task only.
     final class Attempt: @unchecked Sendable {
         var response: Response?
         var bytes: Int64 = 0
@@ -84,7 +84,7 @@ struct Transfer: Sendable {
         var file: String?
         var failure: Report.Failure?
         var kept: Report.Kept?
-        /// There is nothing new: nothing was written, and nothing failed.
+        /// True for a 304 to a conditional request: nothing is written, and the load has not failed.
         var isUnchanged = false
 
         func tell(_ report: inout Report) {
@@ -97,7 +97,7 @@ struct Transfer: Sendable {
         }
     }
 
-    /// A status that ends the load; kept in the attempt.
+    /// Thrown for a status that ends the load; the status itself is in the attempt.
     struct RefusedStatus: Error {}
 
     func receive<Body: AsyncSequence>(
@@ -131,7 +131,7 @@ struct Transfer: Sendable {
         }
     }
 
-    /// Ends the load for a status that has no body worth writing.
+    /// Throws for a status whose body is not to be written.
     func judge(_ response: Response, _ attempt: Attempt) throws {
         guard let status = response.http?.status else { return }
         if status == .notModified, options.isConditional {
@@ -154,7 +154,7 @@ struct Transfer: Sendable {
         if options.includesHead || options.asksForHead, !options.printsSummary || output.fileName != nil {
             for head in watch.heads + [response.http].compactMap(\.self) { try output.write(head: head) }
         }
-        // What ftp has in a head's place, as fields of the same meaning.
+        // For ftp, the properties of the response as fields with the same meaning.
         if options.asksForHead, response.http == nil { try output.write(HeadText.make(response)) }
         return output
     }
@@ -180,10 +180,11 @@ struct Transfer: Sendable {
             watch.note(redirect)
             if options.trace != .off {
                 screen.note(
-                    "redirect \(redirect.count + 1): \(redirect.response.http?.status.code ?? 0) to \(AddressText.inMessage(redirect.request.url.absoluteString))"
+                    "redirect \(redirect.count + 1): \(redirect.response.http?.status.code ?? 0) "
+                        + "to \(AddressText.inMessage(redirect.request.url.absoluteString))"
                 )
             }
-            // As in curl: a method that was named is used to the end.
+            // As in curl, a method set with `-X` is kept across redirects.
             guard let method = options.method, redirect.request.method != method, method != .post else {
                 return .follow
             }
@@ -205,7 +206,7 @@ struct Transfer: Sendable {
 }
 
 extension Options {
-    /// Whether a 304 is an answer to what was asked.
+    /// True if a 304 can answer the request.
     var isConditional: Bool {
         data.condition != nil || data.tagToCompare != nil || fields.contains("If-None-Match")
             || fields.contains("If-Modified-Since")

@@ -1,12 +1,12 @@
-// What `-d` and `-T` send. A file is read as the server takes it, and read again if the body must be sent
-// again. What can be read only once is so for `-T` too (`PipedInput`); `-d` reads it to its end before.
+// The bodies of `-d` and `-T`. A file is read while it is sent, and read again if the request is repeated. For `-T`, a
+// pipe or a device is sent while it is read (`PipedInput`); for `-d` it is read completely first.
 
 import FoundationEssentials
 import Glibc
 import URLLoading
 
 enum UploadBody {
-    /// - Returns: `nil` for no parts.
+    /// - Returns: `nil` without parts.
     static func make(_ payloads: [Options.Payload]) throws(OutputError) -> RequestBody? {
         guard let first = payloads.first else { return nil }
         if payloads.count == 1, case .file(let path) = first.content, path != "-", try isRegularFile(path) {
@@ -15,7 +15,7 @@ enum UploadBody {
         return .data(Data(try bytes(payloads)))
     }
 
-    /// The parts one behind the other, with `&` between fields.
+    /// Concatenates the parts, with `&` between fields.
     static func bytes(_ payloads: [Options.Payload]) throws(OutputError) -> [UInt8] {
         var bytes: [UInt8] = []
         for (index, payload) in payloads.enumerated() {
@@ -32,7 +32,7 @@ enum UploadBody {
         return bytes
     }
 
-    /// `-T`: of a file, or of what comes out of a pipe, and only once.
+    /// The body of `-T`, and whether it comes from a pipe and can be sent only once.
     static func upload(_ path: String) throws(OutputError) -> (body: RequestBody, isPiped: Bool) {
         guard path == "-" else {
             return try isRegularFile(path) ? (.file(URL(filePath: path)), false) : (try PipedInput.body(path), true)
@@ -42,20 +42,20 @@ enum UploadBody {
         guard fstat(STDIN_FILENO, &status) == 0, status.st_mode & S_IFMT == S_IFREG, offset >= 0,
             offset <= status.st_size
         else { return (try PipedInput.body(path), true) }
-        // `<FILE`: as good as its name.
+        // Standard input redirected from a file is read like that file.
         var body = RequestBody.file(URL(filePath: "/dev/stdin"), range: Int64(offset)..<Int64(status.st_size))
         body.contentType = "application/octet-stream"
         return (body, false)
     }
 
-    /// A pipe or a device can be read only once, and has no length.
+    /// False for a pipe or a device, which can be read only once and has no length.
     private static func isRegularFile(_ path: String) throws(OutputError) -> Bool {
         var status = stat()
         guard stat(path, &status) == 0 else { throw .system(errno, path, .read) }
         return status.st_mode & S_IFMT == S_IFREG
     }
 
-    /// All that is in a file; `-` is standard input.
+    /// Reads a whole file; `-` is standard input.
     static func all(_ path: String) throws(OutputError) -> [UInt8] {
         let file = try InputFile(path)
         var bytes: [UInt8] = []
@@ -64,7 +64,7 @@ enum UploadBody {
     }
 }
 
-/// Used by one task, or one thread, at a time.
+/// Used by one task or one thread at a time.
 final class InputFile: @unchecked Sendable {
     private let descriptor: Int32
     private let name: String
@@ -78,7 +78,7 @@ final class InputFile: @unchecked Sendable {
 
     deinit { if descriptor > STDIN_FILENO { close(descriptor) } }
 
-    /// The next piece; `nil` at the end.
+    /// Returns the next piece; `nil` at the end.
     func next() throws(OutputError) -> [UInt8]? {
         while true {
             var failure: Int32 = 0
@@ -89,7 +89,7 @@ final class InputFile: @unchecked Sendable {
             }
             if failure == 0 { return piece.isEmpty ? nil : piece }
             if failure == EAGAIN {
-                // Somebody made the shared description non-blocking.
+                // Another process that shares the open file description has made it non-blocking.
                 var wait = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
                 poll(&wait, 1, -1)
                 continue

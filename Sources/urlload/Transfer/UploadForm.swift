@@ -1,5 +1,4 @@
-// What `-F` sends. Files are read as the server takes them; what can be read only once is read to its end
-// before.
+// The body of `-F`. Files are read while they are sent; pipes and devices are read completely first.
 
 import FoundationEssentials
 import Glibc
@@ -20,7 +19,7 @@ enum UploadForm {
             form.append(name: field.name, data: Data(text.utf8), contentType: field.type)
         case .textOf(let path):
             let bytes = try all(path)
-            // As in curl: a text has no type, unless one is named.
+            // As in curl, a text part without `;type=` has no Content-Type.
             if field.type == nil, field.fileName == nil, let text = String(validating: bytes, as: UTF8.self) {
                 form.append(name: field.name, value: text)
             } else {
@@ -29,7 +28,7 @@ enum UploadForm {
                     contentType: field.type ?? "text/plain")
             }
         case .file(let path):
-            // The last part of the path, as curl has it; for standard input that is "-".
+            // As in curl, the last component of the path; for standard input "-".
             let name = field.fileName ?? path.split(separator: "/").last.map { String($0) } ?? path
             if path != "-", try isRegular(path) {
                 form.append(name: field.name, file: URL(filePath: path), fileName: name, contentType: field.type)
@@ -39,7 +38,7 @@ enum UploadForm {
         }
     }
 
-    /// Said here, with its name: the library would say it when it opens the file.
+    /// Checked here so that the error names the file; the library would find it when it opens the file.
     private static func isRegular(_ path: String) throws(OutputError) -> Bool {
         var status = stat()
         guard stat(path, &status) == 0, access(path, R_OK) == 0 else { throw .system(errno, path, .read) }

@@ -1,5 +1,5 @@
-// The file that remembers an upload from one run to the next: the text of its token, for its owner alone,
-// and never half of it, whenever the process or the machine stops.
+// The file with the token of a resumable upload, readable by its owner alone. It is replaced in one step, so that it is
+// complete whenever the process or the machine stops.
 
 import FoundationEssentials
 import Glibc
@@ -8,7 +8,7 @@ import URLLoading
 struct UploadState: Sendable {
     let path: String
 
-    /// `nil` if there is none, or nothing in it.
+    /// Returns `nil` if the file is missing or empty.
     func token() throws -> UploadToken? {
         guard access(path, F_OK) == 0 else { return nil }
         let file = try InputFile(path)
@@ -20,7 +20,7 @@ struct UploadState: Sendable {
 
     func save(_ token: UploadToken) throws(OutputError) {
         let temporary = path + ".new"
-        // What a run that was killed left behind; nobody else writes there.
+        // Removes the file of a run that was killed; only this function writes it.
         unlink(temporary)
         let number = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
         guard number >= 0 else { throw .system(errno, path) }

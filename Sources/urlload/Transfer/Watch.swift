@@ -1,17 +1,17 @@
-// What is remembered about one load while it goes on: its redirects and its times; and its progress line.
+// The redirects, times and progress line of one running load.
 
 import Synchronization
 import URLLoading
 import URLLoadingIO
 
 final class Watch: Sendable {
-    /// The load that the current task performs: who observes the session hears of all.
+    /// The watch of the load in the current task: an observer of the session receives the events of all loads.
     @TaskLocal static var current: Watch?
 
     private struct State: Sendable {
         var metrics: LoadMetrics?
         var redirects: [(status: Int, url: String)] = []
-        /// Of the responses that redirected.
+        /// The heads of the responses that redirected.
         var heads: [HTTPHead] = []
         var refused: String?
     }
@@ -22,14 +22,14 @@ final class Watch: Sendable {
 
     var metrics: LoadMetrics? { state.withLock { $0.metrics } }
     var heads: [HTTPHead] { state.withLock { $0.heads } }
-    /// Where a redirect led that was not followed.
+    /// The target of a redirect that was not followed.
     var refused: String? {
         get { state.withLock { $0.refused } }
         set { state.withLock { $0.refused = newValue } }
     }
     var redirects: [(status: Int, url: String)] { state.withLock { $0.redirects } }
 
-    /// Gives each load's watch what the load did.
+    /// Passes the events of each load to its watch.
     struct Observer: LoadObserver {
         func observe(_ event: LoadEvent, of load: LoadIdentity) {
             guard case .metrics(let metrics) = event, let watch = Watch.current else { return }
@@ -37,7 +37,7 @@ final class Watch: Sendable {
         }
     }
 
-    /// Shows how far a request's body has come, each time it is sent.
+    /// Shows the progress of a request's body, each time it is sent.
     struct Uploads: LoadObserver {
         func observe(_ event: LoadEvent, of load: LoadIdentity) {
             guard case .bodySent(let bytes) = event, let progress = Watch.current?.progress else { return }
@@ -56,8 +56,8 @@ final class Watch: Sendable {
 }
 
 extension Report.Timings {
-    /// Of each stage the last time it happened, in seconds from the load's start. An address has no look-up:
-    /// it is known when the first is tried.
+    /// The last occurrence of each stage, in seconds from the start of the load. An IP address has no
+    /// lookup: `resolve` is then the start of the connection attempt.
     init(_ metrics: LoadMetrics) {
         typealias Transaction = LoadMetrics.Transaction
         func last(_ moment: (Transaction) -> LoadMetrics.Moment?) -> Double? {

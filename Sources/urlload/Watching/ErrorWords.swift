@@ -1,4 +1,4 @@
-// What happened, for people; the library's own name for it follows in parentheses, for searching.
+// Error messages for users, followed in parentheses by the library's reason, which can be searched for.
 
 import Glibc
 import URLLoading
@@ -17,7 +17,7 @@ enum ErrorWords {
         return "\(words): \(detail)"
     }
 
-    /// What the origin did not do. The detail's first words say which proxy it was.
+    /// The message for an error of a proxy. The detail begins with the name of the proxy, which the message repeats.
     private static func atProxy(_ proxy: String, _ failure: Report.Failure, _ name: String) -> String {
         let words = proxySentences[failure.reason] ?? sentences[failure.reason]
         let detail = failure.detail.flatMap {
@@ -27,7 +27,7 @@ enum ErrorWords {
         return "at the proxy \(proxy): " + (words.map { "\($0) (\(name))" } ?? name) + (rest.map { ": \($0)" } ?? "")
     }
 
-    /// What reads otherwise of a proxy than of a server.
+    /// Sentences that differ for proxies.
     private static let proxySentences: [String: String] = [
         "proxyNotFound": "there is no host of this name",
         "proxyRefused": "it would not connect",
@@ -39,19 +39,20 @@ enum ErrorWords {
         "clientCertificateRequired": "it wants a client certificate; --cert gives one",
     ]
 
-    /// Of a certificate of ours that cannot be had.
+    /// The message for a client certificate that cannot be read.
     static func identity(_ error: LoadError) -> String {
         guard let words = sentence(error.reason) else { return "\(error)" }
         guard let detail = error.detail, error.reason != .wrongPassphrase else { return words }
         return "\(words): \(detail)"
     }
 
-    /// Says that a file holds an error page in place of what was asked for; `nil` if it does not.
+    /// A message that a saved file contains an error page; `nil` if it does not.
     static func savedPage(_ report: Report) -> String? {
         guard let file = report.file, isRegular(file), let status = report.head?.status, status.code >= 400
         else { return nil }
         return
-            "\(report.effectiveURL ?? report.url): the server answered \(status), and \(file) holds that page; -f saves none"
+            "\(report.effectiveURL ?? report.url): the server answered \(status), "
+            + "and \(file) holds that page; -f saves none"
     }
 
     private static func isRegular(_ path: String) -> Bool {
@@ -61,7 +62,7 @@ enum ErrorWords {
 
     static func sentence(_ reason: LoadError.Reason) -> String? { sentences[reason.name] }
 
-    /// Reasons whose detail adds nothing for people.
+    /// Reasons whose detail adds nothing for the user.
     private static let isTold: Set<String> = [
         "connectionRefused", "truncated", "hostNotFound", "proxyNotFound", "notHTTP", "unsupportedScheme",
         "tooManyRedirects",
@@ -79,7 +80,7 @@ enum ErrorWords {
         "unreachable": "there is no way to this host",
         "connectionLost": "the connection was lost",
         "userAuthenticationRequired": "the server did not let us in; -u names a user",
-        "ftpServiceUnavailable": "the server takes nobody at the moment",
+        "ftpServiceUnavailable": "the server accepts no users at the moment",
         "ftpStorageFull": "the server has no room for it",
         "ftpStoreRefused": "the server does not store it there",
         "webSocketRefused": "the server opened no WebSocket",
@@ -95,13 +96,13 @@ enum ErrorWords {
         "notTLS": "what answered does not speak TLS",
         "noCommonTLSVersion": "no TLS version that both sides accept",
         "certificateNameMismatch": "the certificate is for another host",
-        "certificateUntrusted": "the certificate comes from nobody we trust; --cacert names issuers",
+        "certificateUntrusted": "the certificate is not issued by a trusted authority; --cacert names one",
         "certificateExpired": "the certificate has expired",
         "certificateNotYetValid": "the certificate is not valid yet",
-        "certificateSelfSigned": "the certificate vouches for itself, and nobody else does",
+        "certificateSelfSigned": "the certificate is self-signed and not trusted",
         "certificateSignatureInvalid": "a signature in the chain is not its issuer's",
         "certificateWeak": "a key or signature in the chain is too weak",
-        "certificateInvalid": "somebody in the chain may not vouch, or not for this",
+        "certificateInvalid": "a certificate in the chain may not issue others, or not for this use",
         "certificateRevoked": "the certificate was revoked",
         "certificatePinMismatch": "the chain has none of the keys of --pin",
         "certificateStatusMissing": "no good status is stapled to the certificate",

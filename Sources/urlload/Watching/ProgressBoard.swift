@@ -1,8 +1,8 @@
-// The progress lines, one per load going on: not for loads that are over soon, and drawn at most ten
-// times a second. A pure machine: time is passed in.
+// The progress lines, one for each running load: not for short loads, and drawn at most ten times a second. A value;
+// the time is an argument.
 
 struct ProgressBoard: Sendable {
-    /// Nobody wants a bar that flashes up for the length of a blink.
+    /// Seconds before a load gets its line: a line that disappears at once only flickers.
     static let quiet = 0.5
     static let interval = 0.1
 
@@ -14,12 +14,12 @@ struct ProgressBoard: Sendable {
     private var rows: [Row] = []
     private var lastID = 0
     private var lastDrawn = -Double.infinity
-    /// Lines say whose they are.
+    /// True if each line begins with the name of its load.
     private let areNamed: Bool
 
     init(areNamed: Bool) { self.areNamed = areNamed }
 
-    /// A load begins; what names it from now on.
+    /// Adds a load; returns its id.
     mutating func begin(_ name: String, now: Double) -> Int {
         lastID += 1
         rows.append(Row(id: lastID, name: name, meter: ProgressMeter(now: now)))
@@ -34,10 +34,10 @@ struct ProgressBoard: Sendable {
 
     mutating func end(_ id: Int) { rows.removeAll { $0.id == id } }
 
-    /// Counts bytes; the lines to draw now, if any, in the order in which their loads began.
-    /// - Parameters:
-    ///   - width: columns of the terminal, asked for only if something is drawn.
-    ///   - height: no more lines than this.
+    /// Counts received bytes and returns the lines to draw, in the order in which the loads began; `nil` if nothing is
+    /// drawn now.
+    /// - Parameter size: the columns and rows of the terminal; called only before drawing. At most this many rows are
+    ///   returned.
     mutating func add(
         _ count: Int, of id: Int, now: Double, size: () -> (width: Int, height: Int)
     ) -> [String]? {
@@ -60,7 +60,7 @@ struct ProgressBoard: Sendable {
         body(&rows[index])
     }
 
-    /// Of a long name the end tells more than the beginning.
+    /// Shortens a name at its beginning, because the end tells more.
     private static func label(_ name: String, _ width: Int) -> String {
         guard width >= 4 else { return "" }
         var shown = name
@@ -72,7 +72,7 @@ struct ProgressBoard: Sendable {
         return shown + String(repeating: " ", count: max(1, width - columns(shown)))
     }
 
-    /// Rather too many than too few: a line that is wrapped could not be drawn over.
+    /// The columns of a text, rounded up: a line that the terminal wraps could not be overwritten.
     static func columns(_ text: some StringProtocol) -> Int {
         text.unicodeScalars.reduce(0) { $0 + ($1.value < 0x1100 || $1 == "…" ? 1 : 2) }
     }

@@ -1,14 +1,14 @@
-// The line that shows how far a load has come: pure text.
+// The text of a progress line.
 
 struct ProgressLine {
     var bytes: Int64
     var total: Int64?
-    /// Seconds.
+    /// In seconds.
     var elapsed: Double
-    /// Bytes per second, lately.
+    /// The recent rate, in bytes per second.
     var rate: Double
 
-    /// At most `width` columns. ` 42% [=====>      ]  420.0 MiB of 1.0 GiB  98.1 MiB/s  0:06 left`.
+    /// Returns at most `width` columns: ` 42% [=====>      ]  420.0 MiB of 1.0 GiB  98.1 MiB/s  0:06 left`.
     func text(width: Int) -> String {
         var numbers = Self.size(bytes)
         if let total { numbers += " of " + Self.size(total) }
@@ -35,7 +35,7 @@ struct ProgressLine {
         return String(repeating: "=", count: full) + ">" + String(repeating: " ", count: width - full - 1)
     }
 
-    /// `999 B`, `1.0 KiB`, `12.3 GiB`.
+    /// Formats bytes as `999 B`, `1.0 KiB` or `12.3 GiB`.
     static func size(_ bytes: Int64) -> String {
         var value = Double(bytes)
         for unit in ["B", "KiB", "MiB", "GiB", "TiB"] {
@@ -49,7 +49,7 @@ struct ProgressLine {
         return "\(bytes) B"
     }
 
-    /// `0:06`, `12:34`, `1:02:03`.
+    /// Formats seconds as `0:06`, `12:34` or `1:02:03`.
     static func time(_ seconds: Double) -> String {
         let whole = Int64(min(max(0, seconds), 1e9).rounded(.up))
         let (hours, minutes) = (whole / 3600, whole / 60 % 60)

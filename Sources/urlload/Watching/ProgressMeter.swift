@@ -1,7 +1,7 @@
-// How far one load has come, and how fast it is lately. A pure machine: time is passed in.
+// The progress and the recent rate of one load. A value; the time is an argument.
 
 struct ProgressMeter: Sendable {
-    /// The rate is that of about this many seconds past.
+    /// The seconds over which the rate is averaged.
     private static let memory = 2.0
 
     let start: Double
@@ -16,14 +16,14 @@ struct ProgressMeter: Sendable {
         rateMoment = now
     }
 
-    /// Something begins to pass, of this length; `nil` if nobody knows it. A request's body comes first, then
-    /// the answer's.
+    /// Begins a body of this length; `nil` if the length is unknown. The request's body comes first, then the
+    /// response's.
     mutating func expect(_ length: Int64?) {
         expected = length
         (bytes, rateBytes) = (0, 0)
     }
 
-    /// The first bytes were there before.
+    /// Begins a body whose first bytes are present already.
     mutating func begin(at offset: Int64, of length: Int64?) {
         expected = length ?? expected
         (bytes, rateBytes) = (offset, offset)

@@ -1,5 +1,5 @@
-// Standard error: messages, transcript and the progress lines, which give way to the others. Nobody is
-// told if it cannot be written to.
+// Standard error: messages, transcript and the progress lines, which make room for the others. A failure to write to
+// it is ignored.
 
 import Glibc
 import Synchronization
@@ -10,18 +10,18 @@ final class Screen: Sendable {
     private struct State: Sendable {
         var transcript: Transcript
         var board: ProgressBoard?
-        /// Columns of each progress line on the terminal now; the cursor is at the end of the last.
+        /// The columns of each progress line on the terminal; the cursor is at the end of the last line.
         var drawn: [Int] = []
     }
 
     private let state: Lock<State>
     private let shared: Options.Shared
     let showsProgress: Bool
-    /// Whether bodies go to a terminal.
+    /// True if a body goes to a terminal.
     let bodyIsOnTerminal: Bool
     private let bodyIsSeen: Bool
     private let output: FileDescriptor
-    /// Where the transcript goes.
+    /// The output of the transcript.
     private let traceOutput: FileDescriptor
 
     init(_ options: Options) {
@@ -29,7 +29,7 @@ final class Screen: Sendable {
         output = Self.open(options.shared.errorFile) ?? .standardError
         traceOutput = Self.open(options.shared.traceFile) ?? output
         bodyIsOnTerminal = FileDescriptor.standardOutput.isTerminal
-        // On a terminal the body itself shows how far it has come.
+        // A body that is printed to the terminal shows its own progress.
         bodyIsSeen =
             !options.outputs.contains { $0 != .standardOutput } && !options.saving.namesAll && !options.printsSummary
             && bodyIsOnTerminal
@@ -46,7 +46,7 @@ final class Screen: Sendable {
                 board: showsProgress ? ProgressBoard(areNamed: areNamed) : nil))
     }
 
-    /// `nil` for no file, and for one that cannot be written to.
+    /// Returns `nil` without a path, or if the file cannot be written.
     private static func open(_ path: String?) -> FileDescriptor? {
         guard let path else { return nil }
         if path == "-" { return .standardOutput }
@@ -62,13 +62,13 @@ final class Screen: Sendable {
         put(["urlload: " + Self.printable(text)])
     }
 
-    /// Writes one line of a failure, unless `-s` is given without `-S`.
+    /// Writes the line of a failure, unless `-s` is given without `-S`.
     func error(_ text: String) {
         guard !shared.isSilent || shared.showsErrors else { return }
         put(["urlload: " + Self.printable(text)])
     }
 
-    /// Writes one line as it is, for a summary.
+    /// Writes a line unchanged, for a summary.
     func plain(_ text: String) { put([Self.printable(text)]) }
 
     func note(_ text: String) { trace(["* " + Self.printable(text)]) }
@@ -80,7 +80,7 @@ final class Screen: Sendable {
         state.withLock { _ in try? traceOutput.write(lines.map { $0 + "\n" }.joined()) }
     }
 
-    /// A progress line for a load that begins.
+    /// Adds a progress line for a load.
     func progress(of name: String) -> Progress {
         Progress(
             screen: self, id: state.withLock { $0.board?.begin(Self.printable(name), now: Self.now) ?? 0 },
@@ -93,15 +93,15 @@ final class Screen: Sendable {
         fileprivate let id: Int
         fileprivate let start: Double
 
-        /// Seconds since the load began.
+        /// Seconds since the start of the load.
         var elapsed: Double { Screen.now - start }
 
-        /// A download goes on behind what was there.
+        /// Called when a download is resumed at an offset.
         func begins(at offset: Int64, of length: Int64?) {
             screen.state.withLock { $0.board?.begin(at: offset, of: length, id) }
         }
 
-        /// The answer begins.
+        /// Called when the response begins.
         func answers(_ length: Int64?) { if screen.bodyIsSeen { end() } else { expect(length) } }
 
         func expect(_ length: Int64?) { screen.state.withLock { $0.board?.expect(length, of: id) } }
@@ -113,21 +113,21 @@ final class Screen: Sendable {
                     return (size.columns - 1, size.rows - 1)
                 }
                 guard let lines else { return }
-                // What is left of lines that are not drawn any more goes, too.
+                // Also clears lines that are not drawn any more.
                 try? screen.output.write(
                     screen.home(state.drawn) + lines.joined(separator: "\u{1B}[K\n") + "\u{1B}[K\u{1B}[J")
                 state.drawn = lines.map(ProgressBoard.columns)
             }
         }
 
-        /// The line goes; a summary stays in its place, if there is one and lines are shown.
+        /// Removes the line; a summary takes its place if there is one and lines are shown.
         func end(_ summary: String? = nil) {
             screen.state.withLock { $0.board?.end(id) }
             screen.put(screen.showsProgress ? summary.map { [Screen.printable($0)] } ?? [] : [])
         }
     }
 
-    /// To the beginning of the first of some lines, which take more rows if the terminal has become narrower.
+    /// Moves the cursor to the beginning of the first line. Lines take more rows if the terminal has become narrower.
     private func home(_ lines: [Int]) -> String {
         let width = max(1, output.terminalSize?.columns ?? 80)
         let rows = lines.reduce(0) { $0 + max(1, ($1 + width - 1) / width) }
@@ -143,7 +143,7 @@ final class Screen: Sendable {
         }
     }
 
-    /// Words that came from a peer must not command a terminal.
+    /// Replaces control characters: text from a server must not control the terminal.
     private static func printable(_ text: String) -> String {
         String(
             String.UnicodeScalarView(

@@ -1,15 +1,14 @@
-// What passed over the wire, told as lines: `> ` sent, `< ` received, `* ` notes. Follows each
-// connection far enough to know heads from bodies: secrets are hidden in heads, and `-v` shows heads
-// only. A pure machine.
+// The bytes on the wire as lines: `> ` sent, `< ` received, `* ` notes. It parses each connection far enough to tell
+// heads from bodies: secrets in heads are hidden, and `-v` shows only heads. A value without I/O.
 
 import URLLoading
 
 struct Transcript: Sendable {
     fileprivate struct Direction: Sendable {
         var isInHead = false
-        /// The beginning of a line of the head whose end has not come yet.
+        /// The beginning of a line of the head, until the rest arrives.
         var pending: [UInt8] = []
-        /// The first line of the head going on.
+        /// The first line of the current head.
         var startLine: [UInt8] = []
     }
 
@@ -27,7 +26,7 @@ struct Transcript: Sendable {
         rules = Rules(showsBodies: showsBodies, showsSecrets: showsSecrets)
     }
 
-    /// The lines an event is worth.
+    /// Returns the lines for an event.
     mutating func lines(_ event: WireTapEvent) -> [String] {
         switch event {
         case .connected(let description, let connection):
@@ -56,7 +55,7 @@ struct Transcript: Sendable {
 }
 
 extension Transcript {
-    /// What is shown, and how.
+    /// The selection of what is shown.
     fileprivate struct Rules: Sendable {
         let showsBodies: Bool
         let showsSecrets: Bool
@@ -66,7 +65,7 @@ extension Transcript {
 extension Transcript.Rules {
     func sent(_ bytes: [UInt8], _ connection: Int, _ conversation: inout Transcript.Conversation) -> [String] {
         var lines: [String] = []
-        // A request begins where its line does: what follows an answer may also be the rest of a body.
+        // A new request is recognised by its request line: the bytes after a response may also belong to a body.
         if !conversation.sent.isInHead, Self.beginsRequest(bytes) {
             conversation.sent = Transcript.Direction(isInHead: true)
             conversation.received = Transcript.Direction(isInHead: true)
@@ -80,7 +79,7 @@ extension Transcript.Rules {
         tell(bytes, "< ", &conversation.received)
     }
 
-    /// A head of HTTP/2, which has no lines of its own.
+    /// The lines for a head of HTTP/2, which has none on the wire.
     func head(_ line: String, _ headers: Headers) -> [String] {
         let lines = [line] + headers.map { "\($0.name): \($0.value)" }
         return lines.flatMap { line in
@@ -111,7 +110,7 @@ extension Transcript.Rules {
         if direction.startLine.isEmpty {
             direction.startLine = line
         } else if isEmpty {
-            // An interim response is followed by another head (RFC 9110 §15.2).
+            // Another head follows an interim response (RFC 9110 §15.2).
             direction.isInHead = Self.isInterim(direction.startLine)
             direction.startLine = []
         }
@@ -123,7 +122,7 @@ extension Transcript.Rules {
             FieldName(String(decoding: line[..<colon], as: UTF8.self)).isValid,
             FieldName(String(decoding: line[..<colon], as: UTF8.self)).isSecret
         else { return line.withoutSecrets }
-        // The scheme of credentials says what is hidden and is no secret itself.
+        // The authentication scheme is shown; it is not secret and names what is hidden.
         let value = String(decoding: line[(colon + 1)...], as: UTF8.self).split(whereSeparator: \.isWhitespace)
         let scheme = value.count > 1 && value[0].allSatisfy { $0.isLetter } ? " \(value[0])" : ""
         return line[...colon] + Array("\(scheme) [hidden]\r\n".utf8)
@@ -139,7 +138,7 @@ extension Transcript.Rules {
         return parts.count > 1 && parts[1].first == UInt8(ascii: "1") && parts[0].starts(with: "HTTP/".utf8)
     }
 
-    /// A head that never ended is shown as far as it came.
+    /// The lines of a head that never ended.
     func leftOver(_ conversation: Transcript.Conversation) -> [String] {
         [("> ", conversation.sent), ("< ", conversation.received)].flatMap { mark, direction in
             TranscriptText.lines(showsSecrets ? direction.pending : Self.hidingSecret(direction.pending)).map {

@@ -1,14 +1,15 @@
-// Bytes as lines of text and back, without loss: the format of `--trace` and of test transcripts.
+// Converts bytes to lines of text and back without loss: the format of `--trace` and of transcripts in tests.
 //
-// A line stands for its bytes and CR LF. `\n` at its end: LF alone. A lone `\` at its end: no line
-// break, the next line goes on. `\xHH` is a byte, `\\` a backslash. Everything else is printable
-// ASCII, so that nothing received can reach a terminal as a control sequence.
+// A line stands for its bytes and CR LF. With `
+// ` at its end it ends in LF alone; with a lone `\` at its end it has no line break and continues in the next line.
+// `\xHH` is a byte, `\\` a backslash. All else is printable ASCII, so that received bytes cannot reach a terminal as
+// control sequences.
 
 enum TranscriptText {
-    /// Longer lines are broken with `\`.
+    /// Longer lines are split with `\`.
     static let width = 96
 
-    /// The lines of some bytes, without their `> ` or `< `.
+    /// Returns the lines of some bytes, without `> ` or `< `.
     static func lines(_ bytes: some Sequence<UInt8>) -> [String] {
         var lines: [String] = []
         var line: [UInt8] = []

@@ -1,4 +1,4 @@
-// `urlload har FILE`: draws what an HTTP Archive (HAR 1.2) says, of this or another program.
+// `urlload har FILE`: draws the requests of an HTTP Archive (HAR 1.2), written by this or another program.
 
 import FoundationEssentials
 import URLLoading
@@ -7,9 +7,9 @@ enum HARCommand {
     static let usage = """
         urlload har FILE [--report OUT.html]
 
-        Draws the requests of an HTTP Archive: a line for each, what it waited for, grouped by connection. --report writes
-        an HTML page instead. - is standard input.
-        Exit code 0; 26 if FILE is no archive.
+        Draws the requests of an HTTP Archive: a line for each with the stages of its time, grouped by connection.
+        --report writes an HTML page instead. - is standard input.
+        Exit code 0; 26 if FILE is not an HTTP Archive.
 
         """
 
@@ -37,7 +37,7 @@ enum HARCommand {
         }
     }
 
-    /// - Parameter page: the file of an HTML page; `nil` draws lines.
+    /// - Parameter page: the HTML file to write; `nil` to draw lines.
     static func draw(_ waterfall: Waterfall, page: String?, to output: FileDescriptor) throws(OutputError) -> ExitCode {
         if let page {
             let file = try AtomicFile(path: page)
@@ -139,7 +139,7 @@ enum HARCommand {
     }
 }
 
-/// Fields of an archive that another program may have written, with its secrets.
+/// Hides secrets in the fields of an archive, which another program may have written.
 enum HARFields {
     static func hidden(_ fields: [(String, String)]) -> [(String, String)] {
         fields.map { name, value in (name, FieldName(name).isSecret ? "[hidden]" : value) }

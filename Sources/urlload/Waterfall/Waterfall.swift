@@ -1,43 +1,42 @@
-// What loads did with their time, as a value to draw: one row for each request, its stages one behind the other. A value:
-// it knows nothing of terminals and pages.
+// The times of loads as a value: one row for each request, with its stages in order. Independent of the output.
 
 import FoundationEssentials
 import URLLoading
 
 struct Waterfall: Sendable {
-    /// What a request waits for.
+    /// A stage of a request.
     enum Stage: String, Sendable, CaseIterable {
         case queued, name, connect, tls = "TLS", sending, waiting, receiving
     }
 
-    /// A stage, in seconds from the start of the first load.
+    /// A stage and its time, in seconds from the start of the first load.
     struct Span: Sendable, Hashable {
         var stage: Stage
         var start: Double
         var end: Double
     }
 
-    /// How a request came to be sent, or was answered.
+    /// The cause of a request, or the source of its response.
     enum Mark: String, Sendable {
         case redirect, challenge, retry, cache, failed
     }
 
     struct Row: Sendable {
         var method: String
-        /// Without secrets.
+        /// The URL without secrets.
         var url: String
         var status: Int?
-        /// What went wrong; `nil` for nothing.
+        /// The error; `nil` for none.
         var error: String?
-        /// The number of its connection; `nil` for none.
+        /// The number of the connection; `nil` for none.
         var connection: Int?
-        /// `h2`, `http/1.1`.
+        /// The protocol as ALPN names it: `h2`, `http/1.1`.
         var protocolName: String?
         var marks: [Mark] = []
         var spans: [Span]
-        /// Of the body, as it was received.
+        /// The received bytes of the body.
         var bytes: Int64 = 0
-        /// Names and values, without secrets.
+        /// Fields with names and values, without secrets.
         var requestFields: [(String, String)] = []
         var responseFields: [(String, String)] = []
 
@@ -48,11 +47,11 @@ struct Waterfall: Sendable {
 
     var rows: [Row]
 
-    /// From the start of the first to the end of the last.
+    /// The time from the first start to the last end, in seconds.
     var seconds: Double { rows.map(\.end).max() ?? 0 }
     var slowest: Row? { rows.max { $0.seconds < $1.seconds } }
 
-    /// Rows by their connection, in the order in which the connections were first used.
+    /// The rows by connection, in the order in which the connections were first used.
     var groups: [(connection: Int?, rows: [Row])] {
         var order: [Int?] = []
         for row in rows where !order.contains(row.connection) { order.append(row.connection) }
@@ -61,7 +60,7 @@ struct Waterfall: Sendable {
 
     init(rows: [Row]) { self.rows = rows }
 
-    /// What some loads did, in the order of their starts.
+    /// The requests of these loads, in the order of their starts.
     init(_ loads: [LoadMetrics]) {
         let first = loads.map(\.start.date).min()
         rows = loads.flatMap { load in
@@ -119,7 +118,8 @@ extension Waterfall.Row {
         for (stage, from, to) in stages {
             guard let from, let to, to > from else { continue }
             let (start, end) = (offset + from.offset / .seconds(1), offset + to.offset / .seconds(1))
-            // A server may answer before it has all of the request: a stage begins where the one before ends.
+            // A server may respond before it has the whole request: a stage begins no earlier than the previous one
+            // ends.
             let begin = max(start, spans.last?.end ?? start)
             if end > begin { spans.append(Waterfall.Span(stage: stage, start: begin, end: end)) }
         }

@@ -1,16 +1,16 @@
-// A waterfall in a terminal: a line for each request, grouped by connection.
+// Draws a waterfall on a terminal: a line for each request, grouped by connection.
 
 struct WaterfallLines {
     let waterfall: Waterfall
     let width: Int
     let hasColors: Bool
 
-    /// The lines, none wider than `width`.
+    /// Returns the lines, none wider than `width`.
     static func make(_ waterfall: Waterfall, width: Int, hasColors: Bool) -> [String] {
         Self(waterfall: waterfall, width: max(40, width), hasColors: hasColors).lines
     }
 
-    /// Without colours each stage has a letter of its own.
+    /// The letters that stand for stages without colours.
     private static let letters: [Waterfall.Stage: Character] = [
         .queued: ".", .name: "n", .connect: "c", .tls: "t", .sending: "s", .waiting: "-", .receiving: "=",
     ]
@@ -45,7 +45,7 @@ struct WaterfallLines {
         }.joined(separator: "  ")
     }
 
-    /// Streams that share their connection at one time get lanes of their own, from 0.
+    /// Assigns lanes, from 0, to the streams that share a connection at one time.
     private func laned(_ rows: [Waterfall.Row]) -> [(Waterfall.Row, lane: Int)] {
         var ends: [Double] = []
         return rows.map { row in
@@ -98,7 +98,7 @@ struct WaterfallLines {
         return text
     }
 
-    /// Host and path: the scheme says little.
+    /// Returns host and path, without the scheme.
     private static func path(_ url: String) -> String {
         guard let mark = url.firstRange(of: "://") else { return url }
         let rest = url[mark.upperBound...]
@@ -112,7 +112,7 @@ struct WaterfallLines {
         return "\(tenths / 10).\(tenths % 10) s"
     }
 
-    /// The end of a long text tells more than its middle; what could command a terminal is left out.
+    /// Shortens a text in its middle, and removes control characters.
     private func clipped(_ text: String, _ width: Int) -> String {
         let safe = String(
             String.UnicodeScalarView(

@@ -1,4 +1,4 @@
-// A waterfall as one HTML file: an inline SVG, a table of heads. No script, nothing that is loaded from elsewhere.
+// Writes a waterfall as one HTML file: an inline SVG and a table of heads, without scripts or external resources.
 
 enum WaterfallPage {
     private static let colors: [Waterfall.Stage: String] = [
@@ -25,7 +25,8 @@ enum WaterfallPage {
             body { font: 14px/1.4 system-ui, sans-serif; margin: 1rem; color: #1d1d20; background: #fff; }
             .picture { overflow-x: auto; } svg { min-width: 700px; max-width: 1200px; width: 100%; height: auto; }
             text { font: 12px system-ui, sans-serif; } .group { font-weight: 600; }
-            details { margin: .25rem 0; overflow-wrap: anywhere; } table { border-collapse: collapse; margin: .5rem 0 1rem; }
+            details { margin: .25rem 0; overflow-wrap: anywhere; } \
+            table { border-collapse: collapse; margin: .5rem 0 1rem; }
             th, td { text-align: left; vertical-align: top; padding: .1rem .6rem .1rem 0; font-weight: 400; }
             th { color: #5a5a66; white-space: nowrap; }
             @media (prefers-color-scheme: dark) { body { color: #eee; background: #1e1e22; } text { fill: #eee; } }
@@ -66,7 +67,8 @@ enum WaterfallPage {
         }
         let width = labelWidth + barWidth + 70
         return """
-            <svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="what each request waited for" viewBox="0 0 \(width) \(max(y, 1))">
+            <svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="what each request waited for" \
+            viewBox="0 0 \(width) \(max(y, 1))">
             \(body)</svg>
             """
     }
@@ -83,7 +85,8 @@ enum WaterfallPage {
             let x = Double(labelWidth) + span.start * scale
             let width = max(1, (span.end - span.start) * scale)
             text +=
-                "<rect x=\"\(rounded(x))\" y=\"\(y + 4)\" width=\"\(rounded(width))\" height=\"14\" fill=\"\(colors[span.stage] ?? "")\">"
+                "<rect x=\"\(rounded(x))\" y=\"\(y + 4)\" width=\"\(rounded(width))\" height=\"14\" "
+                + "fill=\"\(colors[span.stage] ?? "")\">"
                 + "<title>\(span.stage.rawValue): \(WaterfallLines.time(span.end - span.start))</title></rect>"
         }
         let end = Double(labelWidth) + row.end * scale + 4
@@ -93,7 +96,8 @@ enum WaterfallPage {
     private static func details(_ row: Waterfall.Row) -> String {
         let status = row.status.map { "\($0)" } ?? row.error ?? "-"
         var text =
-            "<details><summary>\(escaped("\(status) \(row.method) \(row.url)")), \(row.bytes) bytes, \(WaterfallLines.time(row.seconds))</summary>\n"
+            "<details><summary>\(escaped("\(status) \(row.method) \(row.url)")), "
+            + "\(row.bytes) bytes, \(WaterfallLines.time(row.seconds))</summary>\n"
         for (title, fields) in [("Request", row.requestFields), ("Response", row.responseFields)] where !fields.isEmpty
         {
             text += "<h3>\(title)</h3>\n<table>\n"
@@ -103,13 +107,13 @@ enum WaterfallPage {
         return text + "</details>\n"
     }
 
-    /// One digit behind the point.
+    /// Formats a number with one decimal.
     private static func rounded(_ number: Double) -> String {
         let tenths = Int64((number * 10).rounded())
         return "\(tenths / 10).\(tenths % 10)"
     }
 
-    /// Text as it may stand in an element or an attribute; what HTML does not allow is replaced.
+    /// Escapes text for elements and attributes; characters that HTML does not allow are replaced.
     static func escaped(_ text: String) -> String {
         var escaped = ""
         for scalar in text.unicodeScalars {

@@ -1,5 +1,4 @@
-// Standard input, read on a thread of its own: a terminal makes whoever reads it wait. Nothing is read that nobody
-// asked for.
+// Standard input, read on a thread of its own, because reading from a terminal blocks. It is read only on request.
 
 import Glibc
 import Synchronization
@@ -15,7 +14,7 @@ final class StandardInput: Sendable {
     private nonisolated(unsafe) let wanted = UnsafeMutablePointer<sem_t>.allocate(capacity: 1)
     private let lines: Bool
 
-    /// - Parameter lines: without their ends; otherwise in pieces as they come.
+    /// - Parameter lines: true for lines without their ends; false for pieces as they are read.
     init(lines: Bool) {
         self.lines = lines
         sem_init(wanted, 0, 0)
@@ -26,7 +25,7 @@ final class StandardInput: Sendable {
         wanted.deallocate()
     }
 
-    /// The next line or piece; `nil` at the end, or when the calling task is cancelled.
+    /// Returns the next line or piece; `nil` at the end, or when the calling task is cancelled.
     func next() async -> [UInt8]? {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
@@ -67,7 +66,7 @@ final class StandardInput: Sendable {
             context.release()
             return false
         }
-        // A read of a terminal cannot be ended from outside, so no task may wait for this thread: it goes by itself.
+        // A blocking read of a terminal cannot be interrupted, so the thread is detached and never waited for.
         pthread_detach(thread)
         return true
     }

@@ -1,4 +1,4 @@
-// What `urlload ws` takes beside the options of all loads.
+// The options of `urlload ws` beside those of all loads.
 
 import FoundationEssentials
 import URLLoading
@@ -6,11 +6,11 @@ import URLLoading
 struct WebSocketArguments {
     private(set) var isBinary = false
     private(set) var protocols: [String] = []
-    /// How long to go on receiving when there is nothing more to say; `nil` for not at all.
+    /// The time to keep receiving after the end of the input; `nil` for none.
     private(set) var wait: Duration?
     private(set) var options = WebSocketOptions()
 
-    /// Takes out its own; what is left is for the others.
+    /// Takes the options of `ws` from the arguments; returns the rest.
     mutating func take(_ arguments: [String]) throws(UsageError) -> [String] {
         var rest: [String] = []
         var words = arguments[...]
@@ -19,7 +19,7 @@ struct WebSocketArguments {
             case "--": return rest + [word] + words
             case "--binary": isBinary = true
             case "--compress": options.compression = .deflate()
-            // Its value is never a word of its own.
+            // The value of `--wait` is attached with `=`; the next argument is never its value.
             case "--wait": wait = Self.forever
             case "--protocol", "--ping":
                 guard let value = words.popFirst() else { throw UsageError("\(word) needs a value") }
@@ -41,7 +41,7 @@ struct WebSocketArguments {
 
     private static let forever = Duration.seconds(1 << 40)
 
-    /// A URL without a scheme gets wss; one of this machine ws.
+    /// Adds a missing scheme: ws for this machine, otherwise wss.
     static func url(_ text: String) -> URL? {
         guard let url = AddressText.url(text) else { return nil }
         guard
@@ -51,7 +51,7 @@ struct WebSocketArguments {
         return url
     }
 
-    /// A message as it is written.
+    /// The bytes to write for a message.
     func bytes(of message: WebSocketMessage) -> [UInt8] {
         switch message {
         case .text(let text): Array(text.utf8) + (isBinary ? [] : [0x0A])

@@ -1,4 +1,4 @@
-// `urlload ws URL`: lines in, messages out.
+// `urlload ws URL`: sends lines of input as messages, writes received messages as lines.
 
 import FoundationEssentials
 import URLLoading
@@ -7,20 +7,20 @@ enum WebSocketCommand {
     static let usage = """
         urlload ws [options] URL
 
-        Opens a WebSocket. Each line of standard input goes out as a text message, each message that comes is written
-        as a line. At the end of the input (Ctrl-D) the socket is closed with 1000, and what the server still says is
-        written until it has closed, too.
+        Opens a WebSocket. Each line of standard input is sent as a text message, each received message is written
+        as a line. At the end of the input (Ctrl-D) the socket is closed with 1000, and messages that still arrive
+        are written until the server has closed, too.
 
-          --binary          what is read goes out as it comes, as binary messages; what comes is written as it is
-          --wait[=SECONDS]  at the end of the input go on receiving until the server closes, or for so long: for pipes
-          --ping SECONDS    ask the server this often whether it is still there
-          --protocol NAME   offer a subprotocol; several times for several, best first
+          --binary          input is sent as it is read, in binary messages; received messages are written unchanged
+          --wait[=SECONDS]  at the end of the input receive until the server closes, or for this time: for pipes
+          --ping SECONDS    send a ping at this interval
+          --protocol NAME   offer a subprotocol; several times for several, preferred first
           --compress        offer compression
 
-        Other options are those on fields (-H), credentials, security, time and the way. URL is one of ws or wss; without
-        a scheme wss, for this machine ws.
-        Exit code 0 if both sides took leave, whoever began; 22 if the server opened no WebSocket; 56 if it closed with a
-        code that says that something is wrong.
+        Other options are those on fields (-H), credentials, security, time and connection. The URL's scheme is ws
+        or wss; without a scheme it is wss, for this machine ws.
+        Exit code 0 if both sides closed, in either order; 22 if the server opened no WebSocket; 56 if it closed
+        with a code for an error.
 
         """
 
@@ -60,7 +60,7 @@ enum WebSocketCommand {
                 await say(socket, own)
                 return nil
             }
-            // Whoever hears nothing more has nothing to say; whoever has nothing to say still hears.
+            // The end of receiving ends sending too; the end of sending does not end receiving.
             for await code in group {
                 guard let code else { continue }
                 group.cancelAll()
@@ -82,7 +82,7 @@ enum WebSocketCommand {
         }
         // A socket that is not open yet cannot be closed, only cancelled.
         do throws(LoadError) { _ = try await socket.opened } catch { return }
-        // Cut short when the server has closed.
+        // Cancelled when the server has closed.
         if let limit = own.wait { try? await Task.sleep(for: limit) }
         if !Task.isCancelled { await socket.close() }
     }
@@ -101,7 +101,7 @@ enum WebSocketCommand {
             guard Signals.exitCode == nil, let error = error as? LoadError else { return .interrupted }
             return tell(error, socket.url, screen)
         }
-        // Its close is waited for.
+        // Waits for the server's close frame.
         let ending = await socket.ended()
         return ending.error.map { tell($0, socket.url, screen) } ?? .done
     }

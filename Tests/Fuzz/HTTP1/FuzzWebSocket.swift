@@ -1,5 +1,5 @@
-// Frames of a WebSocket, their messages, inflated where they say so, and the parameters of the extension: any cut of the
-// input tells the same, and nothing goes beyond its limits.
+// Frames of a WebSocket, their messages, inflated where they say so, and the parameters of the extension: any cut of
+// the input tells the same, and nothing goes beyond its limits.
 
 import URLLoadingWire
 

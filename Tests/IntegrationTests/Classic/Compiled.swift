@@ -67,8 +67,8 @@ enum Compiled {
         return ["-swift-version", "5"] + names.map { "\(folder.path)/\($0)" }
     }
 
-    /// Where the modules are, with the C ones beneath them. What is linked with objects of a sanitized build is built for
-    /// the sanitizer, too.
+    /// Where the modules are, with the C ones beneath them. What is linked with objects of a sanitized build is built
+    /// for the sanitizer, too.
     private static func layer() -> [String] {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: root + "/Sources")) ?? []
         let maps = names.filter { $0.hasPrefix("URLLoadingC") }.flatMap { name in

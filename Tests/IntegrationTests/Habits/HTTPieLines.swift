@@ -1,5 +1,5 @@
-// Command lines of httpie, each run by `http` and by `urlload http`. What follows `##` is the reason for a difference that
-// is meant.
+// Command lines of httpie, each run by `http` and by `urlload http`. What follows `##` is the reason for a difference
+// that is meant.
 
 enum HTTPieLines {
     static let all = #"""

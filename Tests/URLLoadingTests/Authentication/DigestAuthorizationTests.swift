@@ -28,7 +28,8 @@ import URLLoadingWire
 
     private let example =
         "realm=\"http-auth@example.org\", qop=\"auth, auth-int\", "
-        + "nonce=\"7ypf/xlj9XXwfDPEoM4URrv/xwf94BcCAzFZH4GiTo0v\", opaque=\"FQhe/qaU925kfnzjCev0ciny7QMkPqMAFRtzCUYo5tdS\""
+        + "nonce=\"7ypf/xlj9XXwfDPEoM4URrv/xwf94BcCAzFZH4GiTo0v\", "
+        + "opaque=\"FQhe/qaU925kfnzjCev0ciny7QMkPqMAFRtzCUYo5tdS\""
     private let cnonce = "f2/wE4q74E6zIJEtWaHKaf5wv/H5QzzpXusqGemxURZJ"
 
     @Test func `§3.9.1: MD5 and SHA-256`() throws {
@@ -45,7 +46,8 @@ import URLLoadingWire
     /// With the values of erratum 4897: the hash in the RFC is that of SHA-512 cut short, not of SHA-512/256.
     @Test func `§3.9.2: SHA-512-256, the name hashed`() throws {
         let text =
-            "Digest realm=\"api@example.org\", qop=\"auth\", algorithm=SHA-512-256, nonce=\"5TsQWLVdgBdmrQ0XsxbDODV+57QdFR34I9HAbC/RVvkK\", "
+            "Digest realm=\"api@example.org\", qop=\"auth\", algorithm=SHA-512-256, "
+            + "nonce=\"5TsQWLVdgBdmrQ0XsxbDODV+57QdFR34I9HAbC/RVvkK\", "
             + "opaque=\"HRPCssKJSGjCrkzDg8OhwpzCiGPChXYjwrI2QmXDnsOS\", charset=UTF-8, userhash=true"
         let answer = try answer(
             text, user: "J\u{E4}s\u{F8}n Doe", password: "Secret, or not?", target: "/doe.json",
@@ -107,7 +109,8 @@ import URLLoadingWire
     @Test func `an unknown parameter beside known ones is ignored`() throws {
         let challenge = try #require(
             AuthenticationChallenge.parse([
-                "Digest realm=r, nonce=n, qop=\"new, AUTH\", algorithm=sha-256, stale=TRUE, domain=\"/a http://b/\", later=1"
+                "Digest realm=r, nonce=n, qop=\"new, AUTH\", algorithm=sha-256, "
+                    + "stale=TRUE, domain=\"/a http://b/\", later=1"
             ]).first
                 .flatMap { DigestChallenge($0) })
         #expect(

@@ -157,7 +157,7 @@ struct CacheOwnerRows {
             tls.clientRootsPEM = authority.pem
             tls.requiresClientCertificate = false
         }) { rig in
-            rig.origin.route("/") { .ok($0.tls?.clientSubject ?? "nobody", headers: [.cacheControl: "max-age=600"]) }
+            rig.origin.route("/") { .ok($0.tls?.clientSubject ?? "anonymous", headers: [.cacheControl: "max-age=600"]) }
             let ada = try rig.authority.issue(.init(names: [], commonName: "ada", isForServers: false))
             let identity = try ClientIdentity(certificatePEM: ada.certificatePEM, keyPEM: ada.keyPEM)
             var decisions = Decisions()
@@ -170,13 +170,13 @@ struct CacheOwnerRows {
                 try await session.expect(rig.origin.url(), "CN=ada")
                 #expect(rig.origin.counts.requests == 1)
             }
-            try await withSession(with(cache, rig.trusting)) { try await $0.expect(rig.origin.url(), "nobody") }
+            try await withSession(with(cache, rig.trusting)) { try await $0.expect(rig.origin.url(), "anonymous") }
             try await apart(rig, decisions, cache)
         }
     }
 
     private func apart(_ rig: TrustRig, _ decisions: Decisions, _ cache: ResponseCache) async throws {
-        rig.origin.route("/mine") { .ok($0.tls?.clientSubject ?? "nobody", headers: [.cacheControl: "max-age=600"]) }
+        rig.origin.route("/mine") { .ok($0.tls?.clientSubject ?? "anonymous", headers: [.cacheControl: "max-age=600"]) }
         let url = rig.origin.url("/mine")
         // A load with its own decision: its response is not served to loads without it.
         try await withSession(with(cache, rig.trusting)) { session in
@@ -184,7 +184,7 @@ struct CacheOwnerRows {
                 let (data, _) = try await session.data(for: Request(url: url), decisions: decisions)
                 #expect(String(decoding: data, as: UTF8.self) == "CN=ada")
             }
-            try await session.expect(url, "nobody")
+            try await session.expect(url, "anonymous")
         }
         var configured = with(cache, rig.trusting)
         let eve = try rig.authority.issue(.init(names: [], commonName: "eve", isForServers: false))
@@ -193,7 +193,7 @@ struct CacheOwnerRows {
         ]
         cache.removeAll()
         try await withSession(configured) { try await $0.expect(url, "CN=eve") }
-        try await withSession(with(cache, rig.trusting)) { try await $0.expect(url, "nobody") }
+        try await withSession(with(cache, rig.trusting)) { try await $0.expect(url, "anonymous") }
     }
 
     @Test(
@@ -224,7 +224,7 @@ struct CacheOwnerRows {
     @Test("a response to the cookies of one store is served to sessions with that store (checklist 18)")
     func cookies() async throws {
         try await withHTTPTestServer { origin in
-            origin.route("/") { .ok($0.headers[.cookie] ?? "nobody", headers: [.cacheControl: "max-age=60"]) }
+            origin.route("/") { .ok($0.headers[.cookie] ?? "anonymous", headers: [.cacheControl: "max-age=60"]) }
             let cache = ResponseCache()
             func configuration(_ user: String) throws -> Configuration {
                 var configuration = with(cache, .ephemeral)
@@ -237,7 +237,7 @@ struct CacheOwnerRows {
             let eve = try configuration("eve")
             try await withSession(ada) { try await $0.expect(origin.url(), "user=ada") }
             try await withSession(eve) { try await $0.expect(origin.url(), "user=eve") }
-            try await withSession(with(cache, .ephemeral)) { try await $0.expect(origin.url(), "nobody") }
+            try await withSession(with(cache, .ephemeral)) { try await $0.expect(origin.url(), "anonymous") }
             #expect(origin.counts.requests == 3)
             try await withSession(ada) { try await $0.expect(origin.url(), "user=ada") }
             #expect(origin.counts.requests == 3)

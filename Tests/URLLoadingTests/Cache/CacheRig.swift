@@ -31,7 +31,8 @@ struct CacheRig: Sendable {
         change(&request)
         let (data, response) = try await session.data(for: request)
         return
-            "\(response.http?.status.code ?? 0) \(String(decoding: data, as: UTF8.self)) \(response.http?.headers[.age] ?? "-")"
+            "\(response.http?.status.code ?? 0) \(String(decoding: data, as: UTF8.self)) "
+            + "\(response.http?.headers[.age] ?? "-")"
     }
 
     var requests: Int { origin.counts.requests }

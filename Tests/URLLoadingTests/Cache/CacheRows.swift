@@ -205,14 +205,14 @@ struct CacheRows {
     func identities() async throws {
         try await withCacheRig { rig in
             rig.origin.route("/") {
-                .ok($0.headers[.authorization] ?? "nobody", headers: [.cacheControl: "max-age=60"])
+                .ok($0.headers[.authorization] ?? "anonymous", headers: [.cacheControl: "max-age=60"])
             }
-            try await rig.expect("/", "200 nobody -", requests: 1)
+            try await rig.expect("/", "200 anonymous -", requests: 1)
             try await rig.expect("/", "200 Bearer a -", requests: 2) { $0.headers[.authorization] = "Bearer a" }
             try await rig.expect("/", "200 Bearer b -", requests: 3) { $0.headers[.authorization] = "Bearer b" }
             try await rig.expect("/", "200 Bearer a 0", requests: 3) { $0.headers[.authorization] = "Bearer a" }
-            try await rig.expect("/", "200 nobody 0", requests: 3)
-            #expect(rig.cache.cachedResponse(for: Request(url: rig.origin.url("/")))?.data == Data("nobody".utf8))
+            try await rig.expect("/", "200 anonymous 0", requests: 3)
+            #expect(rig.cache.cachedResponse(for: Request(url: rig.origin.url("/")))?.data == Data("anonymous".utf8))
         }
     }
 

@@ -175,7 +175,10 @@ struct CookieRows {
         try await withCookieOrigin { origin, configuration in
             origin.route("/raw") { _ in
                 .raw([
-                    "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nSet-Cookie: ok=\u{9}tab\u{9}; Path=/\r\nSet-Cookie: ü=ä; Path=/\r\n\r\n"
+                    """
+                    HTTP/1.1 200 OK\r\nContent-Length: 0\r\nSet-Cookie: ok=\u{9}tab\u{9}; Path=/\r\n\
+                    Set-Cookie: ü=ä; Path=/\r\n\r\n
+                    """
                 ])
             }
             try await withSession(configuration) { session in

@@ -235,7 +235,8 @@ struct CookieStoreTests {
         #expect(
             other.set(
                 netscapeText:
-                    ".com\tTRUE\t/\tFALSE\t0\ta\tb\n.co.uk.\tTRUE\t/\tFALSE\t0\ta\tb\nx.org\tTRUE\t/\tFALSE\t1\told\tb\r\n"
+                    ".com\tTRUE\t/\tFALSE\t0\ta\tb\n.co.uk.\tTRUE\t/\tFALSE\t0\ta\tb\n"
+                    + "x.org\tTRUE\t/\tFALSE\t1\told\tb\r\n"
             ) == 0)
     }
 

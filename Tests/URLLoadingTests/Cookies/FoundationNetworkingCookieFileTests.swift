@@ -8,8 +8,10 @@ import Testing
 struct FoundationNetworkingCookieFileTests {
     private func entry(_ name: String, _ domain: String = "example.org", _ more: String = "") -> String {
         """
-        <key>\(domain)/\(name)</key><dict><key>Domain</key><string>\(domain)</string><key>Name</key><string>\(name)</string>
-        <key>Path</key><string>/</string><key>Value</key><string>v</string><key>Version</key><integer>0</integer>\(more)</dict>
+        <key>\(domain)/\(name)</key><dict>\
+        <key>Domain</key><string>\(domain)</string><key>Name</key><string>\(name)</string>
+        <key>Path</key><string>/</string><key>Value</key><string>v</string>\
+        <key>Version</key><integer>0</integer>\(more)</dict>
         """
     }
 

@@ -174,10 +174,12 @@ struct ResumeRows {
             outcome: .mismatched),
         Row(
             name: "same, earlier start", status: 206,
-            headers: [(.contentRange, "bytes \(held - 1)-\(content.count - 1)/\(content.count)")], outcome: .mismatched),
+            headers: [(.contentRange, "bytes \(held - 1)-\(content.count - 1)/\(content.count)")],
+            outcome: .mismatched),
         Row(
             name: "same, later start", status: 206,
-            headers: [(.contentRange, "bytes \(held + 1)-\(content.count - 1)/\(content.count)")], outcome: .mismatched),
+            headers: [(.contentRange, "bytes \(held + 1)-\(content.count - 1)/\(content.count)")],
+            outcome: .mismatched),
         Row(
             name: "same, early end", status: 206,
             headers: [(.contentRange, "bytes \(held)-\(content.count - 2)/\(content.count)")], outcome: .mismatched),
@@ -314,7 +316,8 @@ struct ResumeRows {
             if isStored { token = try ResumeToken(token.data) }
             origin.route("/file") { _ in
                 let head =
-                    "HTTP/1.1 206 Partial Content\r\nContent-Range: \(Self.range)\r\nContent-Length: \(Self.content.count - Self.held)\r\nETag: "
+                    "HTTP/1.1 206 Partial Content\r\nContent-Range: \(Self.range)\r\n"
+                    + "Content-Length: \(Self.content.count - Self.held)\r\nETag: "
                 return .raw(
                     [
                         .bytes(Array(head.utf8) + tag + Array("\r\n\r\n".utf8)),

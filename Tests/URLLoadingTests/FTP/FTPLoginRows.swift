@@ -52,7 +52,8 @@ struct FTPLoginRows {
         decisions.challenge = Decision { challenge in
             let count = heard.withLock { heard in
                 heard.append(
-                    "\(challenge.protectionSpace.method) \(challenge.previousFailureCount) \(challenge.proposedCredential?.user ?? "-")"
+                    "\(challenge.protectionSpace.method) \(challenge.previousFailureCount) "
+                        + "\(challenge.proposedCredential?.user ?? "-")"
                 )
                 return heard.count
             }

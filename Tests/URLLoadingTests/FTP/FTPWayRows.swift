@@ -200,7 +200,8 @@ struct FTPWayRows {
                 let stale = said == nil ? "" : ", stale=true"
                 return .refuse([
                     .proxyAuthenticate:
-                        "Digest realm=p, nonce=\"\(UInt64.random(in: 0 ... .max))\", algorithm=SHA-256, qop=\"auth\"\(stale)"
+                        "Digest realm=p, nonce=\"\(UInt64.random(in: 0 ... .max))\", "
+                        + "algorithm=SHA-256, qop=\"auth\"\(stale)"
                 ])
             }
             try await withTestProxy(setup) { proxy in

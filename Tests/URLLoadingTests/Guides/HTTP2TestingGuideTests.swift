@@ -1,5 +1,4 @@
-// The examples of "A server of HTTP/2" in docs/guides/testing.md, compiled and run. Whoever changes one changes it here
-// too.
+// The examples of "A server of HTTP/2" in docs/guides/testing.md, compiled and run. A change of one is repeated here.
 
 import FoundationEssentials
 import Testing

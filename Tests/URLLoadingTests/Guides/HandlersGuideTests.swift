@@ -66,7 +66,7 @@ struct HandlersGuideTests {
         var configuration = Configuration.default
         configuration.handlers = [Greeting(), Missing(), Counting()]
         let session = Session(configuration)
-        let (data, _) = try await session.data(from: URL(string: "greet:anybody")!)
+        let (data, _) = try await session.data(from: URL(string: "greet:world")!)
         #expect(data == Data("hello".utf8))
         let (no, response) = try await session.data(from: URL(string: "http://host.invalid/missing")!)
         #expect(no.count == 2 && response.http?.status == .notFound && response.mediaType?.essence == "text/plain")

@@ -202,11 +202,11 @@ struct HTTP2ChoiceTests {
     @Test("a host with pins shares no connection that was not checked against them (security 37, 55)")
     func pinsPart() async throws {
         let names = TestCertificateOptions(names: ["localhost", "*.host.test"])
-        let nobody = Configuration.TLS.Pin.publicKey(sha256: Data(repeating: 7, count: 32))
+        let unmatched = Configuration.TLS.Pin.publicKey(sha256: Data(repeating: 7, count: 32))
         try await withSecureHTTP2(names) { server, configuration in
             server.route("/") { request in .ok(request.headers[.host] ?? "-") }
             var configuration = configuration
-            configuration.tls.pins = [try .init("b.host.test", [nobody])]
+            configuration.tls.pins = [try .init("b.host.test", [unmatched])]
             try await withSession(configuration) { session in
                 try await session.expect(url("https://a.host.test:\(server.port)/"), "a.host.test:\(server.port)")
                 await expectFailure(.certificatePinMismatch) {

@@ -29,7 +29,8 @@ struct NetworkNamespaceTests {
             "/bin/sh",
             [
                 "-c",
-                "exec unshare -rn \"$0\" --testing-library swift-testing --filter NetworkNamespaceChild/\(name) >\(output) 2>&1",
+                "exec unshare -rn \"$0\" --testing-library swift-testing "
+                    + "--filter NetworkNamespaceChild/\(name) >\(output) 2>&1",
                 try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe"),
             ],
             environment: ["URLLOADING_NAMESPACE": "1"])

@@ -4,8 +4,8 @@ import URLLoadingIO
 
 @testable import URLLoading
 
-/// The log of a database (WAL) is moved by the holder of the lock of its folder alone: SQLite up to 3.51.2 can lose pages where
-/// a checkpoint meets another connection's commit.
+/// The log of a database (WAL) is moved by the holder of the lock of its folder alone: SQLite up to 3.51.2 can lose
+/// pages where a checkpoint meets another connection's commit.
 @Suite(.timeLimit(.minutes(4))) struct StoreLogTests {
     private func open(_ folder: URL) -> DiskStorage {
         let path = folder.plainPath

@@ -38,8 +38,8 @@ import URLLoadingTestChildren
         #expect(throws: ChildProcess.Failure.self) { try ChildProcess("/nowhere/at/all", []) }
     }
 
-    /// It reads behind the end of a buffer where there are more than some 1,340 descriptors, as there are while tests run in
-    /// parallel: see `ChildProcess`.
+    /// It reads behind the end of a buffer where there are more than some 1,340 descriptors, as there are while tests
+    /// run in parallel: see `ChildProcess`.
     @Test func `no test starts programs with Foundation's Process`() throws {
         let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent()

@@ -26,7 +26,8 @@ struct ArchiveTests {
     func wrong() {
         #expect(ArchiveCheck(Data("[]".utf8)).problems == [" is no object"])
         let entry =
-            #"{"startedDateTime":"2026-01-01 00:00:00","time":3,"request":{},"response":{},"cache":{},"timings":{"send":1,"wait":1,"receive":0,"ssl":1},"extra":1}"#
+            #"{"startedDateTime":"2026-01-01 00:00:00","time":3,"request":{},"response":{},"cache":{},"#
+            + #""timings":{"send":1,"wait":1,"receive":0,"ssl":1},"extra":1}"#
         let check = ArchiveCheck(
             Data(#"{"log":{"version":"1.1","creator":{"name":"x","version":"1"},"entries":[\#(entry)]}}"#.utf8))
         for problem in [

@@ -409,7 +409,7 @@ struct RecordingTests {
         let first = session.dataTask(from: recording.exchanges[0].url)
         first.resume()
         let error = await URLLoadingTests.failure(.notRecorded) { try await first.value }
-        #expect("\(error!)".contains("nobody saw the end of its body") && first.snapshot.received == 3)
+        #expect("\(error!)".contains("the end of its body was not recorded") && first.snapshot.received == 3)
         let second = session.dataTask(from: recording.exchanges[0].url)
         second.resume()
         try await other.untilSleeping()

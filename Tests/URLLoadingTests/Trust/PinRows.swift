@@ -8,7 +8,7 @@ import URLLoadingTesting
 struct PinRows {
     typealias TLS = Configuration.TLS
 
-    private static let nobody = TLS.Pin.publicKey(sha256: Data(repeating: 7, count: 32))
+    private static let unmatched = TLS.Pin.publicKey(sha256: Data(repeating: 7, count: 32))
 
     private func pinned(_ configuration: Configuration, _ hosts: String, _ pins: [TLS.Pin]) throws -> Configuration {
         var configuration = configuration
@@ -26,12 +26,12 @@ struct PinRows {
                 .certificate(sha256: leaf.sha256),
             ]
             for pin in right {
-                try await withSession(pinned(rig.trusting, "localhost", [Self.nobody, pin])) {
+                try await withSession(pinned(rig.trusting, "localhost", [Self.unmatched, pin])) {
                     try await $0.expect(rig.origin.url(), "full")
                 }
             }
             for (hosts, pins) in [
-                ("localhost", [Self.nobody]), ("*", [Self.nobody]), ("LOCALHOST", []),
+                ("localhost", [Self.unmatched]), ("*", [Self.unmatched]), ("LOCALHOST", []),
                 ("localhost", [.certificate(sha256: leaf.publicKeySHA256)]),
             ] {
                 try await withSession(pinned(rig.trusting, hosts, pins)) { session in
@@ -42,7 +42,7 @@ struct PinRows {
                 }
             }
             for hosts in ["other.example", "*.localhost", "127.0.0.1"] {
-                try await withSession(pinned(rig.trusting, hosts, [Self.nobody])) {
+                try await withSession(pinned(rig.trusting, hosts, [Self.unmatched])) {
                     try await $0.expect(rig.origin.url(), "full")
                 }
             }
@@ -79,10 +79,10 @@ struct PinRows {
             try await withSession(pinned(rig.strict, "*", [own]), decisions: rig.accepting) {
                 try await $0.expect(rig.origin.url(), "full")
             }
-            try await withSession(pinned(rig.strict, "*", [Self.nobody]), decisions: rig.accepting) { session in
+            try await withSession(pinned(rig.strict, "*", [Self.unmatched]), decisions: rig.accepting) { session in
                 await expectFailure(.certificateUntrusted) { try await session.data(from: rig.origin.url()) }
             }
-            try await withSession(pinned(rig.trusting, "*", [Self.nobody]), decisions: rig.accepting) { session in
+            try await withSession(pinned(rig.trusting, "*", [Self.unmatched]), decisions: rig.accepting) { session in
                 await expectFailure(.certificatePinMismatch) { try await session.data(from: rig.origin.url()) }
             }
             #expect(rig.asked.all.count == 1)
@@ -98,7 +98,7 @@ struct PinRows {
             try await session.expect(rig.origin.url(), "full")
             try await session.expect(rig.origin.url(), "resumed")
             var tls = configuration.tls
-            tls.pins = [try .init("*", [Self.nobody])]
+            tls.pins = [try .init("*", [Self.unmatched])]
             session.reloadTLS(tls)
             await expectFailure(.certificatePinMismatch) { try await session.data(from: rig.origin.url()) }
             session.reloadTLS(configuration.tls)
@@ -116,7 +116,7 @@ struct PinRows {
         let same = try TLS.Pins("B\u{FC}cher.Example", [])
         let normal = try TLS.Pins("xn--bcher-kva.example", [])
         #expect(same == normal)
-        #expect(TLS.Pin("sha256//" + Data(repeating: 7, count: 32).base64EncodedString()) == Self.nobody)
+        #expect(TLS.Pin("sha256//" + Data(repeating: 7, count: 32).base64EncodedString()) == Self.unmatched)
         #expect(TLS.Pin("sha256//AAAA") == nil && TLS.Pin("md5//AAAA") == nil && TLS.Pin("") == nil)
     }
 }

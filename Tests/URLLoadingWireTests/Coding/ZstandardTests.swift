@@ -108,7 +108,7 @@ import Testing
             ("a window of 9 MiB", Self.hello([0x00, 13 << 3 | 1])), ("a window of 3.75 TiB", Self.hello([0x00, 0xFF])),
             ("a segment of more than 8 MiB", Self.hello([0xA0, 1, 0, 0x80, 0])),
             ("a segment of 2^64 - 1", Self.hello([0xE0] + [UInt8](repeating: 0xFF, count: 8))),
-            ("a dictionary nobody has", Self.hello([0x01, 0x58, 7])), ("the reserved bit", Self.hello([0x28, 5])),
+            ("an unknown dictionary", Self.hello([0x01, 0x58, 7])), ("the reserved bit", Self.hello([0x28, 5])),
             ("less than it says", Self.hello([0x20, 6])), ("more than it says", Self.hello([0x20, 4])),
             ("a block of no type", Self.magic + block + [7, 0, 0]),
             ("a block beyond 128 KiB", Self.magic + [0, 0x58, 1, 0, 0xFF] + [0]),

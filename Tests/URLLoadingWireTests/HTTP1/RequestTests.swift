@@ -17,7 +17,10 @@ import Testing
             ["request POST / HTTP/1.1 [Host: [::1]|Content-Length: 3]", "end []"], "abc", .notYet
         ),
         (
-            "POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n3;x\r\nabc\r\n0\r\nT: 1\r\n\r\n",
+            """
+            POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n\
+            3;x\r\nabc\r\n0\r\nT: 1\r\n\r\n
+            """,
             ["request POST / HTTP/1.1 [Host: a|Connection: close|Transfer-Encoding: chunked]", "end [T: 1]"], "abc",
             .never
         ),

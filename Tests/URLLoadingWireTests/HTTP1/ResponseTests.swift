@@ -33,15 +33,20 @@ import Testing
         Sample(
             name: "chunked with trailers",
             wire:
-                "HTTP/1.1 200 OK\r\nTransfer-Encoding: , chunked ,\r\n\r\n0a ; q=\"x;y\"\r\n0123456789\r\n000\r\nA: 1\r\nB:\t2\t\r\n\r\n",
-            lines: ["response HTTP/1.1 200 OK [Transfer-Encoding: , chunked ,]", "end [A: 1|B: 2]"], body: "0123456789"),
+                """
+                HTTP/1.1 200 OK\r\nTransfer-Encoding: , chunked ,\r\n\r\n\
+                0a ; q="x;y"\r\n0123456789\r\n000\r\nA: 1\r\nB:\t2\t\r\n\r\n
+                """,
+            lines: ["response HTTP/1.1 200 OK [Transfer-Encoding: , chunked ,]", "end [A: 1|B: 2]"],
+            body: "0123456789"),
         Sample(
             name: "chunk size padded with blanks",
             wire: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1 \t\r\na\r\n0  \r\n\r\n",
             lines: ["response HTTP/1.1 200 OK [Transfer-Encoding: chunked]", "end []"], body: "a"),
         Sample(
             name: "until close", wire: "HTTP/1.1 200 OK\r\n\r\nall\r\n\r\nof it",
-            lines: ["response HTTP/1.1 200 OK []", "end []"], body: "all\r\n\r\nof it", reuse: .never, untilClose: true),
+            lines: ["response HTTP/1.1 200 OK []", "end []"], body: "all\r\n\r\nof it", reuse: .never,
+            untilClose: true),
         Sample(
             name: "HTTP/1.0", wire: "HTTP/1.0 200 OK\r\nContent-Length: 1\r\n\r\na",
             lines: ["response HTTP/1.0 200 OK [Content-Length: 1]", "end []"], body: "a", reuse: .never),
@@ -75,7 +80,10 @@ import Testing
         Sample(
             name: "informational",
             wire:
-                "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
+                """
+                HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n\
+                HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n
+                """,
             lines: [
                 "informational HTTP/1.1 100 Continue []", "informational HTTP/1.1 103 Early Hints [Link: </a>]",
                 "response HTTP/1.1 200 OK [Content-Length: 0]", "end []",

@@ -32,7 +32,8 @@ import Testing
             #expect(
                 result.contents == [
                     "This is implicitly typed plain US-ASCII text.\(lineBreak)It does NOT end with a linebreak.",
-                    "This is explicitly typed plain US-ASCII text.\(lineBreak)It DOES end with a linebreak.\(lineBreak)",
+                    "This is explicitly typed plain US-ASCII text.\(lineBreak)"
+                        + "It DOES end with a linebreak.\(lineBreak)",
                 ])
             #expect(result.isEnded && result.violation == nil && result.end == nil)
         }

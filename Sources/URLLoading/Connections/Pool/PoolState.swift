@@ -286,7 +286,8 @@ extension PoolState: CustomStringConvertible {
     var description: String {
         guard !hosts.isEmpty else { return "empty" }
         return hosts.map { route, host in
-            "\(route) \(host.connecting) connecting \(host.leased) leased \(host.idle.count) idle \(host.waiting.count) waiting"
+            "\(route) \(host.connecting) connecting \(host.leased) leased "
+                + "\(host.idle.count) idle \(host.waiting.count) waiting"
                 + (host.resting > 0 ? " \(host.resting) resting" : "")
         }.sorted().joined(separator: " | ")
     }

@@ -104,7 +104,8 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
         }
         owner.events?.hasStream(stream, on: connection)
         tell(
-            "\(opensTunnel ? Method.connect.rawValue : message.method.rawValue) \(String(decoding: message.path, as: UTF8.self)) HTTP/2",
+            "\(opensTunnel ? Method.connect.rawValue : message.method.rawValue) "
+                + "\(String(decoding: message.path, as: UTF8.self)) HTTP/2",
             message.headers, isSent: true)
         if let body = request.body {
             (sending.body, sending.length) = (OutgoingBodyReader(body), body.length)

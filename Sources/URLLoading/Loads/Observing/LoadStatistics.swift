@@ -32,7 +32,8 @@ public final class LoadStatistics: LoadObserver {
 
         /// The counts on one line: `3 finished, 1 failed, 0 redirects, 0 bytes sent, 5120 received`.
         public var description: String {
-            "\(finished) finished, \(failed.values.reduce(0, +)) failed, \(redirects) redirects, \(bytesSent) bytes sent, \(bytesReceived) received"
+            "\(finished) finished, \(failed.values.reduce(0, +)) failed, \(redirects) redirects, "
+                + "\(bytesSent) bytes sent, \(bytesReceived) received"
         }
     }
     private let state = Lock(Snapshot())

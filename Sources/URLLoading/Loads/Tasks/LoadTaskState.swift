@@ -12,7 +12,7 @@ import URLLoadingWire
 struct LoadTaskState: Sendable {
     enum Owner: Sendable {
         /// No owner: not started, or waiting for a reader.
-        case nobody
+        case none
         /// The task that `resume` started.
         case driver
         /// The task that iterates the body.
@@ -20,7 +20,7 @@ struct LoadTaskState: Sendable {
         /// Final: the load is being ended and gets no further owner.
         case ending
     }
-    private(set) var owner = Owner.nobody
+    private(set) var owner = Owner.none
     private(set) var isBegun = false
     private(set) var isSuspended = true
     private(set) var response: Response?
@@ -67,7 +67,7 @@ struct LoadTaskState: Sendable {
     /// Returns true if this call starts the load.
     mutating func resume(_ priority: TaskPriority) -> Bool {
         isSuspended = false
-        guard !isBegun, outcome == nil, owner == .nobody else { return false }
+        guard !isBegun, outcome == nil, owner == .none else { return false }
         isBegun = true
         owner = .driver
         self.priority = priority
@@ -166,7 +166,7 @@ struct LoadTaskState: Sendable {
         if isWhole { return .stay }
         if handles == 0 { return .pointless }
         self.exchange = exchange
-        owner = .nobody
+        owner = .none
         return .left
     }
 
@@ -197,7 +197,7 @@ struct LoadTaskState: Sendable {
         case .failed(let error)?: return .failed(error)
         case nil: break
         }
-        if owner == .nobody, let exchange {
+        if owner == .none, let exchange {
             self.exchange = nil
             owner = .reader
             return .pull(exchange)
@@ -216,7 +216,7 @@ struct LoadTaskState: Sendable {
             return false
         }
         self.exchange = exchange
-        owner = .nobody
+        owner = .none
         return true
     }
 
@@ -248,7 +248,7 @@ struct LoadTaskState: Sendable {
         }
         isWhole = true
         waiting.add(.end, slot)
-        guard owner == .nobody, let exchange else { return .wait }
+        guard owner == .none, let exchange else { return .wait }
         self.exchange = nil
         owner = .driver
         return .drive(exchange)
@@ -258,7 +258,7 @@ struct LoadTaskState: Sendable {
 
     /// Takes a load without an owner in order to end it; `nil` if its owner will end it, or it has ended.
     mutating func seize() -> Seized? {
-        guard owner == .nobody, outcome == nil else { return nil }
+        guard owner == .none, outcome == nil else { return nil }
         owner = .ending
         defer { exchange = nil }
         return Seized(exchange: exchange)
@@ -281,7 +281,7 @@ struct LoadTaskState: Sendable {
 
     /// True if the load can have no consumer any more: it has no handle, and no reader of events that could still get
     /// one. A load without an owner waits for a reader of its body, which needs a handle.
-    private var isAbandoned: Bool { handles == 0 && outcome == nil && (owner == .nobody || listeners.isEmpty) }
+    private var isAbandoned: Bool { handles == 0 && outcome == nil && (owner == .none || listeners.isEmpty) }
 
     mutating func addHandle() { handles += 1 }
 

@@ -58,7 +58,8 @@ public struct Response: Sendable, CustomStringConvertible {
             return "\(url.withoutSecrets) \(mediaType.map { "\($0)" } ?? "-") \(expectedLength.map(String.init) ?? "?")"
         }
         return
-            "\(http.version) \(http.status.code) \(mediaType.map { "\($0)" } ?? "-") \(expectedLength.map(String.init) ?? "?")"
+            "\(http.version) \(http.status.code) \(mediaType.map { "\($0)" } ?? "-") "
+            + "\(expectedLength.map(String.init) ?? "?")"
     }
 }
 

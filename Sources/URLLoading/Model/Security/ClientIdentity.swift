@@ -4,7 +4,9 @@ import URLLoadingIO
 /// A client certificate with its intermediate certificates and its private key.
 ///
 /// ```swift
-/// let identity = try await ClientIdentity.load(certificateFile: certificate, keyFile: key) { try await vault.passphrase() }
+/// let identity = try await ClientIdentity.load(certificateFile: certificate, keyFile: key) {
+///     try await vault.passphrase()
+/// }
 /// configuration.tls.clientIdentities = [try .init("*.intranet.example", identity)]
 /// ```
 /// The key stays in memory and appears neither in descriptions nor in errors.
@@ -80,7 +82,8 @@ public struct ClientIdentity: Sendable, Hashable, CustomStringConvertible {
     /// Loads an identity from a PKCS#12 file.
     /// - Parameters:
     ///   - pkcs12File: a `file` URL.
-    ///   - passphrase: called once if the file is encrypted, otherwise not. ``LoadError/underlying`` has what it throws.
+    ///   - passphrase: called once if the file is encrypted, otherwise not. ``LoadError/underlying`` has what it
+    ///     throws.
     /// - Throws: ``LoadError/Reason/badClientIdentity``, ``LoadError/Reason/wrongPassphrase``.
     @concurrent public static func load(
         pkcs12File: URL, passphrase: (@Sendable () async throws -> String)? = nil

@@ -14,7 +14,8 @@ enum CookieSchema: StateSchema {
         table: "cookie",
         """
         CREATE TABLE cookie (
-            name TEXT NOT NULL, value TEXT NOT NULL, domain TEXT NOT NULL, host_only INTEGER NOT NULL, path TEXT NOT NULL,
+            name TEXT NOT NULL, value TEXT NOT NULL, domain TEXT NOT NULL, host_only INTEGER NOT NULL, \
+            path TEXT NOT NULL,
             expires REAL NOT NULL, secure INTEGER NOT NULL, http_only INTEGER NOT NULL, same_site TEXT,
             creation REAL NOT NULL, last_access REAL NOT NULL,
             PRIMARY KEY (domain, name, path, host_only)
@@ -72,7 +73,8 @@ enum CookieSchema: StateSchema {
     static func note(_ cookie: Cookie, _ database: Database) throws(DatabaseFailure) {
         try database.statement(
             """
-            UPDATE cookie SET last_access = ? WHERE domain = ? AND name = ? AND path = ? AND host_only = ? AND value = ? AND creation = ?
+            UPDATE cookie SET last_access = ? \
+            WHERE domain = ? AND name = ? AND path = ? AND host_only = ? AND value = ? AND creation = ?
             """
         ).run(
             .real(cookie.lastAccessDate.timeIntervalSinceReferenceDate), .text(cookie.domain), .text(cookie.name),

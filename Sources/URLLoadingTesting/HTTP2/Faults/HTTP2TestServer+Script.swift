@@ -14,9 +14,9 @@ extension HTTP2TestServer {
     /// server.route("/slow") { _ in .ok(.chunks(["a", .pause(.seconds(1)), "b"], trailers: ["sum": "2"])) }
     /// ```
     ///
-    /// Responses are those of ``HTTPTestServer``, as far as HTTP/2 has an equivalent: `.chunks` and `.untilClose` become
-    /// DATA frames and END_STREAM, `.declared` a content-length that does not match, `.raw` sends bytes in place of
-    /// frames.
+    /// Responses are those of ``HTTPTestServer``, as far as HTTP/2 has an equivalent: `.chunks` and `.untilClose`
+    /// become DATA frames and END_STREAM, `.declared` a content-length that does not match, `.raw` sends bytes in place
+    /// of frames.
     /// - Parameters:
     ///   - path: compared with `:path` up to its `?`. With a trailing `*` it matches as a prefix, unless a longer route
     ///     matches.

@@ -87,7 +87,8 @@ struct HTTP2MisbehaviourTests {
             let client = try await RawHTTP2Client(server)
             try await client.start()
             try await client.send(.headers(stream: 1, RawHTTP2Client.get("/", method: "PUT")))
-            // A fault that shrinks says so after 65,535 bytes. The server may have closed before the last of them is written.
+            // A fault that shrinks says so after 65,535 bytes. The server may have closed before the last of them is
+            // written.
             for _ in 0..<4 { try? await client.send(.data(stream: 1, [UInt8](repeating: 0, count: 16_384))) }
             if fault.name == HTTP2Fault.windowShrinks.name {
                 _ = try await client.receive(.ping)

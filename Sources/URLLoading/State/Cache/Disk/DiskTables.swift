@@ -80,8 +80,10 @@ final class DiskTables: @unchecked Sendable {
         SchemaPart(table: "body", "CREATE TABLE body (seq INTEGER PRIMARY KEY, data BLOB NOT NULL)"),
         SchemaPart(
             table: "state",
-            "CREATE TABLE state (id INTEGER PRIMARY KEY CHECK (id = 1), total INTEGER NOT NULL, changes INTEGER NOT NULL)"
-        ),
+            """
+            CREATE TABLE state (id INTEGER PRIMARY KEY CHECK (id = 1), \
+            total INTEGER NOT NULL, changes INTEGER NOT NULL)
+            """),
     ]
 
     /// Creates missing indexes, and a missing row of `state`.

@@ -133,7 +133,8 @@ import URLLoadingWire
         }
     }
 
-    /// A field of the caller's goes to the proxy that gets the request, or that is asked for a tunnel, and nowhere else.
+    /// A field of the caller's goes to the proxy that gets the request, or that is asked for a tunnel, and nowhere
+    /// else.
     @Test func `a Proxy-Authorization of the caller's (security 5)`() async throws {
         try await withSecureOrigin(.init(names: ["origin.test"]), name: "origin.test") { secure, base in
             try await withHTTPTestServer { plain in

@@ -57,7 +57,8 @@ struct TurningRows {
         }
         func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
             note(
-                "\(task is URLSessionDownloadTask ? "download" : "data") complete \((error as? URLError)?.code.rawValue ?? 0)",
+                "\(task is URLSessionDownloadTask ? "download" : "data") complete "
+                    + "\((error as? URLError)?.code.rawValue ?? 0)",
                 session)
             done.add()
         }

@@ -286,7 +286,8 @@ struct DownloadRows {
                 let head =
                     first == 0
                     ? "HTTP/1.1 200 OK\r\n"
-                    : "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes \(first)-\(Self.content.count - 1)/\(Self.content.count)\r\n"
+                    : "HTTP/1.1 206 Partial Content\r\n"
+                        + "Content-Range: bytes \(first)-\(Self.content.count - 1)/\(Self.content.count)\r\n"
                 let text = "\(head)ETag: \"one\"\r\nContent-Length: \(Self.content.count - first)\r\n\r\n"
                 return .raw(
                     [.bytes(Array(text.utf8)), .bytes([UInt8](Self.content[first..<first + 300_000]))], then: .close)

@@ -21,7 +21,8 @@ struct FramingSecurityRows {
             let head = "HTTP/1.1 200 OK\r\nX: y\r\nContent-Length: "
             let count = size - head.utf8.count - "\(size)\r\n\r\n".utf8.count
             self.init(
-                "\(head)\(String(repeating: "0", count: "\(size)".count - "\(count)".count))\(count)\r\n\r\n\(String(repeating: "x", count: count))"
+                "\(head)\(String(repeating: "0", count: "\(size)".count - "\(count)".count))\(count)\r\n\r\n"
+                    + "\(String(repeating: "x", count: count))"
             )
         }
     }

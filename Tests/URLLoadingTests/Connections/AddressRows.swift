@@ -9,12 +9,12 @@ import URLLoadingWire
 
 /// Connecting to an address other than the URL's.
 @Suite struct AddressRows {
-    static let nobody = RecordingResolver(.failure(IOFailure(.hostNotFound("looked up"), .resolve)))
+    static let hostNotFound = RecordingResolver(.failure(IOFailure(.hostNotFound("looked up"), .resolve)))
 
     static func configuration(_ overrides: AddressOverride...) -> Configuration {
         var configuration = Configuration.ephemeral
         configuration.addressOverrides = AddressOverrides(overrides)
-        configuration.resolver = nobody
+        configuration.resolver = hostNotFound
         return configuration
     }
 
@@ -71,7 +71,7 @@ import URLLoadingWire
         try await withSecureOrigin(.init(names: ["api.test"]), name: "api.test") { origin, base in
             origin.route("/") { _ in .ok("here") }
             var configuration = base
-            configuration.resolver = Self.nobody
+            configuration.resolver = Self.hostNotFound
             configuration.addressOverrides = [
                 try .addresses(["127.0.0.9"], of: "api.test", port: 1), try .addresses(["127.0.0.1"], of: "API.test"),
             ]

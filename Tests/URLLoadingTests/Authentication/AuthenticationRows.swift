@@ -420,7 +420,8 @@ import URLLoadingWire
 
     @Test func `domain names paths of its own server only (security 8)`() throws {
         let text =
-            "Digest realm=r, nonce=n, domain=\"/a http://a.test/b http://b.test/c https://a.test/d http://a.test:81/e //b.test/f\""
+            "Digest realm=r, nonce=n, "
+            + "domain=\"/a http://a.test/b http://b.test/c https://a.test/d http://a.test:81/e //b.test/f\""
         let challenge = try #require(AuthenticationChallenge.parse([text]).first.flatMap { DigestChallenge($0) })
         let space = ProtectionSpace(host: "a.test", port: 80, scheme: "http", realm: "r", method: .digest)
         let login = try #require(Login(.digest(challenge), space, Self.right, isOfURL: false, path: "/"))

@@ -191,7 +191,7 @@ struct ChallengeRows {
     }
 
     private func withSecureOrigin(_ use: (HTTPTestServer) async throws -> Void) async throws {
-        let authority = try TestCertificateAuthority(commonName: "Nobody's root")
+        let authority = try TestCertificateAuthority(commonName: "Untrusted root")
         try await withHTTPTestServer(.init(tls: .init(try authority.issue()))) { origin in
             origin.route("/") { _ in .ok("in") }
             try await use(origin)
@@ -267,7 +267,7 @@ struct ChallengeRows {
 
     @Test("resumed downloads and WebSockets rely on their own delegate's trust only, too")
     func trustOfOthers() async throws {
-        let authority = try TestCertificateAuthority(commonName: "Nobody's root")
+        let authority = try TestCertificateAuthority(commonName: "Untrusted root")
         try await withHTTPTestServer(.init(tls: .init(try authority.issue()))) { origin in
             origin.webSocket("/echo", .echo)
             let content = Data(count: 400_000)

@@ -90,7 +90,7 @@ struct DelegateRows {
     }
 
     @Test("without a delegate and a handler the request is sent and its response dropped (checklist 11)")
-    func nobody() async throws {
+    func withoutReceiver() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok(.repeated(count: 3_000_000)) }
             let session = URLSession(configuration: .default)

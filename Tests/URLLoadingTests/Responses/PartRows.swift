@@ -70,7 +70,8 @@ struct PartRows {
         try await withHTTPTestServer { origin in
             origin.route("/ranges") { _ in
                 Self.answer(
-                    "--B\r\nContent-Range: bytes 0-1/8\r\n\r\nab\r\n--B\r\nContent-Range: bytes 6-7/8\r\n\r\ngh\r\n--B--\r\n",
+                    "--B\r\nContent-Range: bytes 0-1/8\r\n\r\nab\r\n"
+                        + "--B\r\nContent-Range: bytes 6-7/8\r\n\r\ngh\r\n--B--\r\n",
                     "Multipart/ByteRanges;boundary=B")
             }
             origin.route("/form") { _ in

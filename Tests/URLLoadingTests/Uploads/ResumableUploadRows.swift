@@ -559,7 +559,10 @@ struct ResumableUploadRows {
             origin.route("/files", readsBody: false) { _ in
                 .raw(
                     [
-                        "HTTP/1.1 104 Upload Resumption Supported\r\nLocation: /u\r\nUpload-Limit: max-size=1000\r\nUpload-Draft-Interop-Version: 9\r\n\r\n"
+                        """
+                        HTTP/1.1 104 Upload Resumption Supported\r\nLocation: /u\r\nUpload-Limit: max-size=1000\r\n\
+                        Upload-Draft-Interop-Version: 9\r\n\r\n
+                        """
                     ], then: .stall)
             }
             let session = Session(.ephemeral)

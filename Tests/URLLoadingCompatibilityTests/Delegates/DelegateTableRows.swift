@@ -41,7 +41,10 @@ struct DelegateTableRows {
         "async cache": "URLSessionDataDelegate.urlSession(_:dataTask:willCacheResponse:)",
         "file": "URLSessionDownloadDelegate.urlSession(_:downloadTask:didFinishDownloadingTo:)",
         "written":
-            "URLSessionDownloadDelegate.urlSession(_:downloadTask:didWriteData:totalBytesWritten:totalBytesExpectedToWrite:)",
+            """
+        URLSessionDownloadDelegate.urlSession(_:downloadTask:didWriteData:\
+        totalBytesWritten:totalBytesExpectedToWrite:)
+        """,
         "resumed": "URLSessionDownloadDelegate.urlSession(_:downloadTask:didResumeAtOffset:expectedTotalBytes:)",
         "read closed": "URLSessionStreamDelegate.urlSession(_:readClosedFor:)",
         "write closed": "URLSessionStreamDelegate.urlSession(_:writeClosedFor:)",
@@ -60,7 +63,7 @@ struct DelegateTableRows {
     }
 
     @Test(
-        "each delegate method is called in order on its queue, also after answers from threads (checklist 45, 169, 170)",
+        "each delegate method is called in order on its queue, with answers from any thread (checklist 45, 169, 170)",
         arguments: Form.allCases)
     func everyMethod(_ form: Form) async throws {
         let isAsync = form == .async
@@ -128,7 +131,7 @@ extension DelegateTableRows {
     /// Uploads over TLS that a delegate must accept, with a begin date and a streamed body, through a redirect and a
     /// login, each of which requests a new stream (checklist 85, 125).
     private static func upload(_ delegate: any EveryDelegate, _ check: (any EveryDelegate) -> Void) async throws {
-        let identity = try TestCertificateAuthority(commonName: "Nobody's root").issue()
+        let identity = try TestCertificateAuthority(commonName: "Untrusted root").issue()
         try await withHTTPTestServer(.init(tls: .init(identity))) { origin in
             let hints = try #require(Status(103))
             origin.route("/from") { _ in .redirect("/to", status: .temporaryRedirect) }

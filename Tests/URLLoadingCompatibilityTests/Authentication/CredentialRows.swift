@@ -51,17 +51,17 @@ struct CredentialRows {
         "a delegate provides a client certificate to a server that requests one, or none (checklist 80)",
         arguments: [true, false])
     func identity(_ shows: Bool) async throws {
-        let authority = try TestCertificateAuthority(commonName: "Nobody's root")
+        let authority = try TestCertificateAuthority(commonName: "Untrusted root")
         let ada = try authority.issue(.init(names: [], commonName: "ada", isForServers: false))
         var tls = HTTPTestServer.TLS(try authority.issue())
         tls.clientRootsPEM = authority.pem
         tls.requiresClientCertificate = false
         let identity = try ClientIdentity(certificatePEM: ada.certificatePEM, keyPEM: ada.keyPEM)
         try await withHTTPTestServer(.init(tls: tls)) { origin in
-            origin.route("/") { .ok($0.tls?.clientSubject ?? "nobody") }
+            origin.route("/") { .ok($0.tls?.clientSubject ?? "anonymous") }
             let delegate = Answering { _ in shows ? URLCredential(identity: identity) : nil }
             let found = await text(origin.url(), delegate)
-            #expect(found == (shows ? "CN=ada" : "nobody", 200))
+            #expect(found == (shows ? "CN=ada" : "anonymous", 200))
             #expect(
                 delegate.methods.sorted()
                     == [NSURLAuthenticationMethodClientCertificate, NSURLAuthenticationMethodServerTrust].sorted())
@@ -76,7 +76,7 @@ struct CredentialRows {
         "a proxy's challenge has a protection space of its own, for requests and for tunnels (checklist 88, 71)",
         arguments: [false, true])
     func proxy(_ tunnels: Bool) async throws {
-        let identity = try TestCertificateAuthority(commonName: "Nobody's root").issue(.init(names: ["origin.test"]))
+        let identity = try TestCertificateAuthority(commonName: "Untrusted root").issue(.init(names: ["origin.test"]))
         try await withHTTPTestServer(tunnels ? .init(tls: .init(identity)) : .init()) { origin in
             origin.route("/") { _ in .ok("here") }
             try await withTestProxy(.init(.http, user: "u", password: "pw")) { proxy in
@@ -192,7 +192,7 @@ struct CredentialRows {
 
     @Test("a configuration limits the TLS versions (checklist 23)")
     func versions() async throws {
-        var tls = HTTPTestServer.TLS(try TestCertificateAuthority(commonName: "Nobody's root").issue())
+        var tls = HTTPTestServer.TLS(try TestCertificateAuthority(commonName: "Untrusted root").issue())
         tls.maximumVersion = .tls12
         try await withHTTPTestServer(.init(tls: tls)) { origin in
             origin.route("/") { .ok($0.tls?.version ?? "-") }

@@ -107,7 +107,7 @@ struct StreamRows {
 
     @Test("TLS starts in mid-stream after pending operations; the session's delegate decides about the server")
     func secure() async throws {
-        let identity = try TestCertificateAuthority(commonName: "Nobody's").issue(.init(names: ["127.0.0.1"]))
+        let identity = try TestCertificateAuthority(commonName: "Untrusted").issue(.init(names: ["127.0.0.1"]))
         let context = try TLSServerContext(
             .init(certificateChain: identity.certificatePEM, privateKey: identity.keyPEM))
         let listener = try SocketListener(.ipv4((127, 0, 0, 1), port: 0))
@@ -198,7 +198,7 @@ struct StreamRows {
 
     @Test("in a session without a delegate a stream's own delegate decides about the server, for this stream only")
     func ownTrust() async throws {
-        let identity = try TestCertificateAuthority(commonName: "Nobody's").issue(.init(names: ["127.0.0.1"]))
+        let identity = try TestCertificateAuthority(commonName: "Untrusted").issue(.init(names: ["127.0.0.1"]))
         let context = try TLSServerContext(
             .init(certificateChain: identity.certificatePEM, privateKey: identity.keyPEM))
         let listener = try SocketListener(.ipv4((127, 0, 0, 1), port: 0))

@@ -35,7 +35,9 @@ struct TokenRows {
                     return .ok("x")
                 }
                 let text =
-                    "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes \(first)-\(Self.content.count - 1)/\(Self.content.count)\r\nETag: \"one\"\r\nContent-Length: \(Self.content.count - first)\r\n\r\nabc"
+                    "HTTP/1.1 206 Partial Content\r\n"
+                    + "Content-Range: bytes \(first)-\(Self.content.count - 1)/\(Self.content.count)\r\n"
+                    + "ETag: \"one\"\r\nContent-Length: \(Self.content.count - first)\r\n\r\nabc"
                 return .raw([.bytes(Array(text.utf8))], then: .close)
             }
             do { try await session.download(resuming: token, to: folder.url("second")) } catch {}

@@ -159,7 +159,7 @@ struct ShapeRows {
 
     @Test("only a delegate can accept a server that the system does not trust (checklist 12)")
     func trusted() async throws {
-        let identity = try TestCertificateAuthority(commonName: "Nobody's root").issue()
+        let identity = try TestCertificateAuthority(commonName: "Untrusted root").issue()
         try await withHTTPTestServer(.init(tls: .init(identity))) { origin in
             origin.route("/") { _ in .ok("in") }
             let delegate = EveryQuestion(answersElsewhere: false)

@@ -95,7 +95,8 @@ struct RequestSecurityRows {
         try await withHTTPTestServer { origin in
             origin.route("/") {
                 .ok(
-                    "\($0.headers.values(of: .contentLength)) \($0.headers.values(of: .transferEncoding)) \($0.headers.values(of: .host).count)"
+                    "\($0.headers.values(of: .contentLength)) \($0.headers.values(of: .transferEncoding)) "
+                        + "\($0.headers.values(of: .host).count)"
                 )
             }
             try await withSession(.ephemeral) { session in

@@ -48,7 +48,8 @@ struct EventRows {
     // MARK: Events
 
     private static let stream =
-        "\u{FEFF}: hello\n\ndata: one\n\nid: 7\r\nevent: price\r\ndata: 1\r\ndata\r\ndata:  2\r\n\r\nretry: 10\rdata:é\r\rid\ndata: last\n\ndata: half"
+        "\u{FEFF}: hello\n\ndata: one\n\nid: 7\r\nevent: price\r\ndata: 1\r\ndata\r\ndata:  2\r\n\r\n"
+        + "retry: 10\rdata:é\r\rid\ndata: last\n\ndata: half"
     private static let events = [
         ServerSentEvent(data: "one"), ServerSentEvent(type: "price", data: "1\n\n 2", lastEventID: "7"),
         ServerSentEvent(data: "é", lastEventID: "7"), ServerSentEvent(data: "last"),

@@ -7,8 +7,8 @@ import URLLoadingWire
 
 @testable import URLLoading
 
-/// Security 81: no description, no reflection and no error shows a password or a token. What ends up in logs is seldom the
-/// thing itself: it is what holds it.
+/// Security 81: no description, no reflection and no error shows a password or a token. What ends up in logs is seldom
+/// the thing itself: it is what holds it.
 @Suite(.timeLimit(.minutes(4))) struct SecretRows {
     private static let secret = "s3cret"
 
@@ -157,7 +157,8 @@ import URLLoadingWire
                     .found,
                     headers: [
                         .location:
-                            "http://ada:\(Self.secret)@127.0.0.1:\(request.headers[.host]?.split(separator: ":").last ?? "")/b?token=\(Self.secret)"
+                            "http://ada:\(Self.secret)@127.0.0.1:"
+                            + "\(request.headers[.host]?.split(separator: ":").last ?? "")/b?token=\(Self.secret)"
                     ])
             }
             let lines = Lock<[String]>([])

@@ -41,7 +41,8 @@ struct RequestRows {
         try await withHTTPTestServer { origin in
             origin.route("/") {
                 .ok(
-                    "\($0.headers[.transferEncoding] ?? "-") \($0.headers[.contentLength] ?? "-") \($0.bodyCount) \(String(decoding: $0.body.prefix(6), as: UTF8.self))"
+                    "\($0.headers[.transferEncoding] ?? "-") \($0.headers[.contentLength] ?? "-") "
+                        + "\($0.bodyCount) \(String(decoding: $0.body.prefix(6), as: UTF8.self))"
                 )
             }
             try await withSession(.ephemeral) { session in

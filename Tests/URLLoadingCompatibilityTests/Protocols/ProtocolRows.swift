@@ -74,7 +74,8 @@ struct ProtocolRows {
                 stream.close()
             }
             loader.answer(
-                "\(loader.request.httpMethod ?? "-") \(String(decoding: body, as: UTF8.self)) \(loader.request.value(forHTTPHeaderField: "X-All") ?? "-")"
+                "\(loader.request.httpMethod ?? "-") \(String(decoding: body, as: UTF8.self)) "
+                    + "\(loader.request.value(forHTTPHeaderField: "X-All") ?? "-")"
             )
         }
         let recorder = Recorder()

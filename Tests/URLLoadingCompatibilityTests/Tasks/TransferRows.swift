@@ -19,7 +19,8 @@ struct TransferRows {
     private func count(_ origin: HTTPTestServer) {
         origin.route("/count") { request in
             .ok(
-                "\(request.body.count) \(request.headers[.contentType] ?? "-") \(request.headers[.contentLength] ?? "chunked")"
+                "\(request.body.count) \(request.headers[.contentType] ?? "-") "
+                    + "\(request.headers[.contentLength] ?? "chunked")"
             )
         }
     }
