@@ -68,7 +68,7 @@ struct CacheTests {
         }
     }
 
-    @Test("redirects that are for good, from a real server (checklist 92)")
+    @Test("redirects that are for good, from a real server (checklist 97)")
     func redirect() async throws {
         var configuration = Servers.configuration
         configuration.cachesInMemory = true

@@ -8,7 +8,7 @@ import URLLoadingTesting
 @Suite(.timeLimit(.minutes(4)))
 struct TLSEndTests {
     @Test(arguments: [TLSVersion.tls12, .tls13])
-    func `Row 39: an end with close_notify is the end`(_ version: TLSVersion) async throws {
+    func `an end with close_notify is the end (security 39)`(_ version: TLSVersion) async throws {
         let rig = try TLSRig(server: { $0.maximumVersion = version })
         let pair = try await rig.connect()
         try await send(Array("last".utf8), on: pair.server)
@@ -20,7 +20,7 @@ struct TLSEndTests {
     }
 
     @Test(arguments: [TLSVersion.tls12, .tls13])
-    func `Row 39: an end without close_notify is a cut`(_ version: TLSVersion) async throws {
+    func `an end without close_notify is a cut (security 39)`(_ version: TLSVersion) async throws {
         let rig = try TLSRig(server: {
             $0.maximumVersion = version
             $0.omitsCloseNotify = true
@@ -33,7 +33,7 @@ struct TLSEndTests {
         #expect(tlsKind(error) == .truncated)
     }
 
-    @Test func `Row 39: a cut within a record is a cut`() async throws {
+    @Test func `a cut within a record is a cut (security 39)`() async throws {
         let rig = try TLSRig()
         let pair = try await rig.connect()
         // Application data, 1,000 bytes long, of which three come.

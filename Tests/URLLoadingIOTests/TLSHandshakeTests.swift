@@ -70,7 +70,7 @@ struct TLSHandshakeTests {
         #expect(try await rig.connect().client.negotiated?.applicationProtocol == nil)
     }
 
-    @Test func `Row 56: no common protocol is an alert, not a guess`() async throws {
+    @Test func `no common protocol is an alert, not a guess (security 56)`() async throws {
         let rig = try TLSRig(
             server: { $0.applicationProtocols = ["h2"] }, client: { $0.applicationProtocols = ["http/1.1"] })
         #expect(try await rig.failure().kind == .alert(120))
@@ -159,10 +159,10 @@ struct TLSHandshakeTests {
         #expect([ECONNRESET, EPIPE].contains(try #require(systemError(error))))
     }
 
-    // MARK: Row 83: every stall ends
+    // MARK: Every stall ends (security 83)
 
     @Test(arguments: [TLSVersion.tls12, .tls13])
-    func `Row 83: a handshake that stalls anywhere can be stopped`(_ version: TLSVersion) async throws {
+    func `a handshake that stalls anywhere can be stopped (security 83)`(_ version: TLSVersion) async throws {
         let rig = try TLSRig(server: { $0.maximumVersion = version })
         for budget in stride(from: 0, through: 700, by: 50) {
             try await stop(rig, .cancelled) { ChoppingTransport($0, reads: budget) }
@@ -191,7 +191,7 @@ struct TLSHandshakeTests {
         await accepted
     }
 
-    @Test func `Row 83: the idle clock runs while the handshake waits`() async throws {
+    @Test func `the idle clock runs while the handshake waits (security 83)`() async throws {
         let rig = try TLSRig()
         for wrap in [{ ChoppingTransport($0, reads: 0) }, { ChoppingTransport($0, writes: 0) }]
             as [(SocketTransport) -> ChoppingTransport]

@@ -74,7 +74,7 @@ struct TLSSessionTests {
         for _ in 0..<3 { #expect(try await visit(rig) == false) }
     }
 
-    @Test func `Row 83: tickets without end are an error`() async throws {
+    @Test func `tickets without end are an error (security 83)`() async throws {
         let rig = try TLSRig(server: { $0.tickets = 2_000 })
         let pair = try await rig.connect()
         let error = await #expect(throws: IOFailure.self) { _ = try await receive(1, from: pair.client) }
@@ -82,7 +82,7 @@ struct TLSSessionTests {
         #expect(rig.client.sessions.count == TLSSessionCache.sessionsPerPeer)
     }
 
-    @Test func `Row 15: configurations, names, ports and protocols do not share sessions`() async throws {
+    @Test func `configurations, names, ports and protocols do not share sessions (security 15)`() async throws {
         let rig = try TLSRig(.init(names: ["localhost", "other.example"]))
         _ = try await visit(rig)
         #expect(try await visit(rig, .dns("other.example")) == false)
@@ -95,7 +95,7 @@ struct TLSSessionTests {
         #expect(try await visit(rig) == true)
     }
 
-    @Test func `Row 18: an address of one link does not share sessions with the same of another`() async throws {
+    @Test func `an address of one link does not share sessions with the same of another (security 18)`() async throws {
         let address = [0xFE, 0x80] + [UInt8](repeating: 0, count: 13) + [1]
         let rig = try TLSRig(.init(names: [], addresses: [address]))
         var resumed: [Bool] = []
@@ -103,14 +103,14 @@ struct TLSSessionTests {
         #expect(resumed == [false, false, false, true])
     }
 
-    @Test func `Row 19: a proxy and an origin of one name do not share sessions`() async throws {
+    @Test func `a proxy and an origin of one name do not share sessions (security 19)`() async throws {
         let rig = try TLSRig()
         _ = try await visit(rig, role: .proxy)
         #expect(try await visit(rig, role: .origin) == false)
     }
 
     @Test(arguments: [TLSVersion.tls12, .tls13])
-    func `Row 20: a session is offered only while its certificate passes`(_ version: TLSVersion) async throws {
+    func `a session is offered only while its certificate passes (security 20)`(_ version: TLSVersion) async throws {
         let rig = try TLSRig(server: { $0.maximumVersion = version })
         _ = try await visit(rig)
         let cache = rig.client.sessions
@@ -128,7 +128,7 @@ struct TLSSessionTests {
         #expect(!session.stillStands(for: .dns("localhost"), verified: true, now: now() + 8 * 86_400))
     }
 
-    @Test func `Row 20: a certificate that has ended ends its sessions`() async throws {
+    @Test func `a certificate that has ended ends its sessions (security 20)`() async throws {
         let rig = try TLSRig(.init(validity: .seconds(from: -60, until: 600)))
         _ = try await visit(rig)
         let cache = rig.client.sessions
@@ -136,7 +136,7 @@ struct TLSSessionTests {
         #expect(cache.take(for: home, verified: true, now: now() + 601) == nil)
     }
 
-    @Test func `Row 87: no early data, though the server would take it`() async throws {
+    @Test func `no early data, though the server would take it (security 87)`() async throws {
         let rig = try TLSRig(server: { $0.earlyDataLimit = 16_384 })
         _ = try await visit(rig)
         nonisolated(unsafe) var seen: ChoppingTransport?

@@ -54,7 +54,7 @@ struct TLSVerificationTests {
         #expect(try await rig.connect().client.negotiated != nil)
     }
 
-    // MARK: Rows 31 to 34: names
+    // MARK: Names (security 31 to 34)
 
     @Test(arguments: [
         ("*.a.example", "x.a.example", true),
@@ -69,22 +69,22 @@ struct TLSVerificationTests {
         ("X.A.Example", "x.a.example", true),
         ("x.a.example.evil.example", "x.a.example", false),
     ])
-    func `Row 31: a wildcard is one whole label at the left`(_ pattern: String, _ host: String, _ passes: Bool)
+    func `a wildcard is one whole label at the left (security 31)`(_ pattern: String, _ host: String, _ passes: Bool)
         async throws
     {
         #expect(try await kind(.init(names: [pattern]), .dns(host)) == (passes ? nil : .nameMismatch))
     }
 
-    @Test func `Row 31: a wildcard is no address`() async throws {
+    @Test func `a wildcard is no address (security 31)`() async throws {
         #expect(try await kind(.init(names: ["*.0.0.1", "*"]), .ip([127, 0, 0, 1])) == .nameMismatch)
     }
 
-    @Test func `Row 32: a zero byte does not end a name`() async throws {
+    @Test func `a zero byte does not end a name (security 32)`() async throws {
         #expect(try await kind(.init(names: ["good.example\0.evil.example"]), .dns("good.example")) != nil)
         #expect(try await kind(.init(names: ["evil.example"]), .dns("evil.example\0.good.example")) == .unusableName)
     }
 
-    @Test func `Row 33: an address is held against iPAddress only`() async throws {
+    @Test func `an address is held against iPAddress only (security 33)`() async throws {
         let address = TLSPeerName.ip([127, 0, 0, 1])
         #expect(try await kind(.init(names: [], addresses: [[127, 0, 0, 1]]), address) == nil)
         #expect(try await kind(.init(names: ["127.0.0.1"], commonName: "127.0.0.1"), address) == .nameMismatch)
@@ -95,7 +95,7 @@ struct TLSVerificationTests {
         #expect(try await kind(.init(), .ip([127, 0, 0])) == .unusableName)
     }
 
-    @Test func `Row 34: nothing beyond ASCII folds into ASCII`() async throws {
+    @Test func `nothing beyond ASCII folds into ASCII (security 34)`() async throws {
         #expect(try await kind(.init(names: ["\u{212A}.example"]), .dns("k.example")) == .nameMismatch)
         #expect(try await kind(.init(names: ["k.example"]), .dns("\u{212A}.example")) == .unusableName)
     }
@@ -110,7 +110,7 @@ struct TLSVerificationTests {
         #expect(try await kind(.init(), .dns(name)) == .unusableName)
     }
 
-    // MARK: Row 35: who may vouch
+    // MARK: Who may vouch (security 35)
 
     @Test func `an issuer without CA TRUE is not trusted (security 35)`() async throws {
         #expect(
@@ -118,7 +118,7 @@ struct TLSVerificationTests {
                 == .invalidChain)
     }
 
-    @Test func `Row 35: a path may be too long`() async throws {
+    @Test func `a path may be too long (security 35)`() async throws {
         #expect(
             try await kind(
                 .init(),
@@ -127,7 +127,7 @@ struct TLSVerificationTests {
                 }) == .invalidChain)
     }
 
-    @Test func `Row 35: name constraints hold`() async throws {
+    @Test func `name constraints hold (security 35)`() async throws {
         let constrained: (TestCertificateAuthority) throws -> TestCertificateAuthority = {
             try $0.intermediate(commonName: "Few names", permittedNames: ["good.example"])
         }
@@ -136,11 +136,11 @@ struct TLSVerificationTests {
         #expect(try await kind(.init(), through: constrained) == .invalidChain)
     }
 
-    @Test func `Row 35: a client's certificate is no server's`() async throws {
+    @Test func `a client's certificate is no server's (security 35)`() async throws {
         #expect(try await kind(.init(isForServers: false)) == .wrongPurpose)
     }
 
-    @Test func `Row 35: an intermediate alone is no root`() async throws {
+    @Test func `an intermediate alone is no root (security 35)`() async throws {
         let root = try TestCertificateAuthority(commonName: "Root")
         let middle = try root.intermediate(commonName: "Middle")
         let identity = try middle.issue()
@@ -157,9 +157,9 @@ struct TLSVerificationTests {
         await accepted
     }
 
-    // MARK: Row 36, row 40
+    // MARK: Addresses, later connections, long chains (security 36, 40)
 
-    @Test func `Row 36: an address is verified as a name is, and not told to the server`() async throws {
+    @Test func `an address is verified as a name is, and not told to the server (security 36)`() async throws {
         let wrong = try TLSRig(.init(names: [], addresses: [[127, 0, 0, 1]], isSelfSigned: true))
         #expect(try await wrong.failure(.ip([127, 0, 0, 1])).kind == .selfSigned)
         let right = try TLSRig(.init(names: [], addresses: [[127, 0, 0, 1]]))
@@ -168,18 +168,18 @@ struct TLSVerificationTests {
         #expect(pair.client.description.hasPrefix("tls1.3(127.0.0.1) over "))
     }
 
-    @Test func `Row 36: the second connection of a context is verified like the first`() async throws {
+    @Test func `the second connection of a context is verified like the first (security 36)`() async throws {
         let rig = try TLSRig(.init(names: ["localhost"]))
         _ = try await rig.connect()
         #expect(try await rig.failure(.dns("other.example")).kind == .nameMismatch)
     }
 
-    @Test func `Row 40: a chain has a bounded length`() async throws {
+    @Test func `a chain has a bounded length (security 40)`() async throws {
         #expect(try await kind(.init(), through: { try chain(of: 8, below: $0) }) == nil)
         #expect(try await kind(.init(), through: { try chain(of: 14, below: $0) }) == .invalidChain)
     }
 
-    @Test func `Row 40: a bomb of certificates is refused by its size`() async throws {
+    @Test func `a bomb of certificates is refused by its size (security 40)`() async throws {
         let rig = try TLSRig(through: { try chain(of: 340, below: $0) })
         let failure = try await rig.failure()
         #expect(failure.detail.contains("excessive message size"))

@@ -236,7 +236,7 @@ struct ProtocolRows {
     }
 
     @Test(
-        "the delegate receives a protocol's redirect and response, which is the same object (checklist 56, 113)"
+        "the delegate receives a protocol's redirect and response, which is the same object (checklist 113)"
     )
     func redirects() async throws {
         ScriptedProtocol.script("from.test") { loader in
@@ -296,7 +296,7 @@ struct ProtocolRows {
         session.invalidateAndCancel()
     }
 
-    @Test("cancelling stops the object, once, before its response and within its body (checklist 31, 113)")
+    @Test("cancelling stops the object, once, before its response and within its body (checklist 34, 113)")
     func cancelling() async throws {
         let begun = Counter()
         ScriptedProtocol.script("silent.test") { _ in begun.add() }

@@ -27,7 +27,7 @@ struct TransferRows {
 
     // MARK: Uploads
 
-    @Test("upload tasks send bytes and files; they are data tasks (checklist 32, 49)")
+    @Test("upload tasks send bytes and files; they are data tasks (checklist 32, 37, 121)")
     func uploads() async throws {
         try await withHTTPTestServer { origin in
             count(origin)

@@ -6,8 +6,7 @@ import URLLoadingTesting
 
 @testable import URLLoading
 
-/// Security 29, checklist 87: a process that only uses cookies does not undo changes of another process with the same
-/// file.
+/// Checklist 107: a process that only uses cookies does not undo changes of another process with the same file.
 @Suite(.timeLimit(.minutes(4)))
 struct SharedJarRows {
     private func withFolder(_ use: (URL) async throws -> Void) async throws {

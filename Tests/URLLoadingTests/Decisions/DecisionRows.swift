@@ -71,7 +71,7 @@ struct DecisionRows {
         }
     }
 
-    @Test("a decision that throws ends the load with its error (checklist 55)", arguments: Shape.allCases)
+    @Test("a decision that throws ends the load with its error", arguments: Shape.allCases)
     func throwing(_ shape: Shape) async throws {
         try await withOrigin { origin, session in
             var decisions = Decisions()

@@ -187,7 +187,7 @@ struct DownloadRows {
             await #expect(throws: CancellationError.self) {
                 try await session.download(Request(url: origin.url("/file"))) { _ in throw CancellationError() }
             }
-            // Row 128: a download may have a request body.
+            // A download may have a request body (checklist 128).
             let request = Request(url: origin.url("/rest"), method: .post, body: .data(Data("x".utf8)))
             try await session.download(request) { file in #expect(file.size == Int64(Self.content.count)) }
             #expect(origin.requests.last?.bodyCount == 1)
@@ -203,7 +203,7 @@ struct DownloadRows {
                 try await origin.wait { $0.accepted == ending + 1 && $0.stalled == 1 }
                 while task?.snapshot.received == 0 { try await Task.sleep(for: .microseconds(200)) }
                 switch ending {
-                // Row 134: without a validator there is no token. Row 56: the download fails as cancelled.
+                // Without a validator there is no token (checklist 134). The download fails as cancelled (checklist 56).
                 case 0:
                     #expect(await task?.cancelProducingResumeToken() == nil)
                     await expectFailure(.cancelled) { try await task?.value }

@@ -158,7 +158,7 @@ import URLLoadingWire
         }
     }
 
-    @Test("a redirect from http to ftp is not followed (security 4, 58)")
+    @Test("a redirect from http to ftp is not followed (security 58)")
     func redirect() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .redirect("ftp://127.0.0.1/a") }

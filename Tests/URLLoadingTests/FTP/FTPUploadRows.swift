@@ -8,7 +8,7 @@ import URLLoadingTesting
 struct FTPUploadRows {
     static let content = Data((0..<2_000_000).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) })
 
-    @Test("a body of every kind is stored, with progress, in the order of events (row 45)")
+    @Test("a body of every kind is stored, with progress, in the order of events (checklist 45)")
     func bodies() async throws {
         try await withFTPTestServer { server in
             try await withSession(.ephemeral) { session in

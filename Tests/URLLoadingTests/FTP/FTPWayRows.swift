@@ -94,7 +94,7 @@ struct FTPWayRows {
         }
     }
 
-    // MARK: Waiting for a network (checklist 27)
+    // MARK: Waiting for a network (checklist 162)
 
     @Test("without a network a load waits, reports it once, and continues")
     func waits() async throws {

@@ -8,7 +8,7 @@ import URLLoadingWire
 
 @testable import URLLoading
 
-/// Multipart forms (RFC 7578), and security row 71.
+/// Multipart forms (RFC 7578), and security 71.
 @Suite(.timeLimit(.minutes(4)))
 struct FormRows {
     @Test("a form with values and files arrives byte for byte, with its length")

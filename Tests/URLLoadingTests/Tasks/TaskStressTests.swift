@@ -107,7 +107,7 @@ import URLLoadingTesting
         func makeAsyncIterator() -> Pieces { self }
     }
 
-    @Test("storms of suspend, resume and cancel from 8 threads (checklist 34, 168)")
+    @Test("storms of suspend, resume and cancel from 8 threads (checklist 34, 168; security 84)")
     func storms() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok(.repeated(count: 200_000)) }

@@ -76,7 +76,7 @@ struct TaskTests {
         }
     }
 
-    @Test("cancel ends a task wherever it is (checklist 34)")
+    @Test("cancel ends a task wherever it is (checklist 34; security 84)")
     func cancel() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok(.repeated(count: 10_000_000)) }

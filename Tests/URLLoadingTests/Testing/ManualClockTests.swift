@@ -33,7 +33,7 @@ struct ManualClockTests {
         }
     }
 
-    @Test("a silent peer is given up when its time is over, not earlier (checklist 8)")
+    @Test("a silent peer is given up when its time is over, not earlier (security 83)")
     func idle() async throws {
         try await Self.withStall { clock, session, origin in
             let load = RunningLoad(session, Request(url: origin.url("/stalls")))
@@ -77,7 +77,7 @@ struct ManualClockTests {
         }
     }
 
-    @Test("a load as a whole takes no longer than its limit (checklist 7)")
+    @Test("a load as a whole takes no longer than its limit (checklist 22)")
     func resource() async throws {
         try await Self.withStall({ $0.idleTimeout = nil }) { clock, session, origin in
             let load = RunningLoad(session, Request(url: origin.url("/stalls")))

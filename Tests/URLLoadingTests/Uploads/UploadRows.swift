@@ -44,7 +44,7 @@ struct UploadRows {
                     #expect(seen.headers[.contentLength] == body.length.map { _ in "\(body.content.utf8.count)" })
                     #expect(seen.headers[.transferEncoding] == (body.length == nil ? "chunked" : nil))
                     #expect(seen.headers[.contentType] == body.type)
-                    // Row 123: what the caller sets is sent unchanged.
+                    // Fields that the caller sets are sent unchanged (checklist 123).
                     _ = try await session.data(for: Self.post(origin.url(), body.0, [.contentType: "x/y; z=1"]))
                     #expect(origin.requests.last?.headers.values(of: .contentType) == ["x/y; z=1"])
                 }
@@ -75,7 +75,7 @@ struct UploadRows {
                     _ = try await task.value
                     let expected = range.map { content[Int($0.lowerBound)..<Int($0.upperBound)] } ?? content
                     #expect(origin.requests.last.map { Data($0.body) == expected } == true)
-                    // Row 52: monotone, and the last total is the length.
+                    // The totals ascend to the length (checklist 52).
                     var order = LoadEventOrder()
                     var sent: Int64 = 0
                     for await event in events {
@@ -306,7 +306,7 @@ struct UploadRows {
         #expect(try #require(begun) < #require(sent) && #require(sent) <= #require(whole), "\(transaction)")
     }
 
-    @Test("an answer that ends first ends the sending (checklist 116)")
+    @Test("an answer that ends first ends the sending")
     func early() async throws {
         let (peer, configuration, _) = Self.scripted([
             .takeUntil("\r\n\r\n"), .give("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nstop!"),
