@@ -114,6 +114,12 @@ final class FTPServerConnection: @unchecked Sendable {
             guard let features = configuration.features else { return try await say("500 what?") }
             try await say("211-Features:\r\n" + features.map { " \($0)\r\n" }.joined() + "211 End")
         case _ where !isLoggedIn: try await say("530 who?")
+        default: try await answerLoggedIn(verb, argument)
+        }
+    }
+
+    private func answerLoggedIn(_ verb: String, _ argument: String) async throws {
+        switch verb {
         case "PBSZ", "OPTS", "TYPE", "NOOP": try await say("200 ok")
         case "PROT":
             protects = argument == "P"
@@ -136,7 +142,7 @@ final class FTPServerConnection: @unchecked Sendable {
                 dropPassive()
                 return try await say("550 no such file")
             }
-            let announced = configuration.announcesSize ? file.content.count : nil
+            let announced = server.configuration.announcesSize ? file.content.count : nil
             try await give(file.content.dropFirst(offset), announced: announced)
         case "LIST", "MLSD":
             let entries = server.list(argument)

@@ -204,49 +204,59 @@ package struct FTPConversation: Sendable, CustomStringConvertible {
             guard reply.kind == .completed else { throw refusal(.refused, reply) }
             type = job?.path.isText ?? false
             try afterType()
-        case .size:
-            // Servers refuse SIZE for text files and folders, or do not support it; the size is then unknown.
-            size = reply.code == 213 ? Int64(reply.text.prefix { $0.isASCII && $0.isNumber }) : nil
-            if job?.operation == .size, size == nil {
-                done()
-                throw refusal(reply.code == 550 ? .unavailable : .refused, reply)
-            }
-            if features?.contains("MDTM") == true {
-                try send(.modification, "MDTM", job?.path.bytes ?? [])
-            } else {
-                try described()
-            }
+        case .size: try takeSize(reply)
         case .modification:
             modification = reply.code == 213 ? reply.text : nil
             try described()
         case .passive: try takePassive(reply)
-        case .restart:
-            if reply.kind != .intermediate {
-                guard job?.mayBeginAnew == true, reply.kind == .permanentFailure else {
-                    throw refusal(.cannotResume, reply)
-                }
-                job?.offset = 0
-            }
-            try sendCommand()
-        case .command:
-            switch reply.kind {
-            case .preliminary:
-                announcedSize = announcement(reply)
-                step = .transfer
-            // The server may report an empty listing as complete before the data connection is made.
-            case .completed where job?.operation == .list: done()
-            default:
-                let operation = job?.operation
-                // The refusal ends the command; the connection can be used for another.
-                done()
-                throw refusal(operation == .store ? .cannotStore : .unavailable, reply)
-            }
+        case .restart: try takeRestart(reply)
+        case .command: try takePreliminary(reply)
         case .ending:
             if reply.kind == .preliminary { return }
             guard reply.kind == .completed else {
                 throw refusal(reply.code == 452 || reply.code == 552 ? .cannotStore : .aborted, reply)
             }
             done()
+        }
+    }
+
+    private mutating func takeSize(_ reply: FTPReply) throws {
+        // Servers refuse SIZE for text files and folders, or do not support it; the size is then unknown.
+        size = reply.code == 213 ? Int64(reply.text.prefix { $0.isASCII && $0.isNumber }) : nil
+        if job?.operation == .size, size == nil {
+            done()
+            throw refusal(reply.code == 550 ? .unavailable : .refused, reply)
+        }
+        if features?.contains("MDTM") == true {
+            try send(.modification, "MDTM", job?.path.bytes ?? [])
+        } else {
+            try described()
+        }
+    }
+
+    private mutating func takeRestart(_ reply: FTPReply) throws {
+        if reply.kind != .intermediate {
+            guard job?.mayBeginAnew == true, reply.kind == .permanentFailure else {
+                throw refusal(.cannotResume, reply)
+            }
+            job?.offset = 0
+        }
+        try sendCommand()
+    }
+
+    /// Takes the reply to a command that transfers data.
+    private mutating func takePreliminary(_ reply: FTPReply) throws {
+        switch reply.kind {
+        case .preliminary:
+            announcedSize = announcement(reply)
+            step = .transfer
+        // The server may report an empty listing as complete before the data connection is made.
+        case .completed where job?.operation == .list: done()
+        default:
+            let operation = job?.operation
+            // The refusal ends the command; the connection can be used for another.
+            done()
+            throw refusal(operation == .store ? .cannotStore : .unavailable, reply)
         }
     }
 

@@ -82,49 +82,78 @@ extension AuthenticationTalk {
                 if side.goesOnWithout { return nil }
                 continue
             }
-            var failure: LoadError?
-            asking: while true {
-                let proposed = try await propose(offer, space, given)
-                var decision = ChallengeDecision.performDefaultHandling
-                if asks {
-                    decision = try await load.decide(
-                        Challenge(
-                            protectionSpace: space, proposedCredential: proposed,
-                            previousFailureCount: side.failures[space.realm] ?? 0,
-                            failureResponse: response, error: failure))
-                }
-                switch decision {
-                case .cancel: throw LoadError(.cancelled, phase: .deciding, party: .local)
-                case .rejectProtectionSpace: break asking
-                case .continueWithoutCredential: return nil
-                case .accept, .present:
-                    throw LoadError(.badDecision, phase: .deciding, party: .local, detail: "no credential was supplied")
-                case .performDefaultHandling:
-                    asks = false
-                    guard let proposed else { break asking }
-                    guard !side.forbids(proposed, in: space, strength: offer.strength),
-                        !authenticator.isWeaker(offer, at: place)
-                    else { return nil }
-                    if let login = Login(offer, space, proposed, isOfURL: proposed == given, path: path, instead: own) {
-                        return noted(login)
-                    }
-                    break asking
-                case .use(let credential):
-                    if let login = Login(
-                        offer, space, credential, isOfURL: false, path: path, isAnswer: true, instead: own)
-                    {
-                        return noted(login)
-                    }
-                    rounds += 1
-                    guard rounds < Self.mostRounds else { return nil }
-                    side.failures[space.realm, default: 0] += 1
-                    failure = LoadError(
-                        .badDecision, phase: .deciding, party: .local,
-                        detail: "the \(space.method) scheme cannot carry this kind of credential")
-                }
+            let question = Question(offer: offer, space: space, place: place, response: response, given: given)
+            switch try await credential(for: question, &side, &asks) {
+            case .login(let login): return noted(login)
+            case .withoutCredential: return nil
+            case .nextOffer: continue
             }
         }
         return nil
+    }
+
+    /// One offer of a challenge.
+    private struct Question {
+        let offer: AuthenticationOffer
+        let space: ProtectionSpace
+        let place: Authenticator.Place
+        let response: Response
+        /// The credential of the URL, or of the proxy's address.
+        let given: Credential?
+
+        func login(_ credential: Credential, path: String, isAnswer: Bool) -> Login? {
+            Login(
+                offer, space, credential, isOfURL: !isAnswer && credential == given, path: path, isAnswer: isAnswer,
+                instead: place.isProxy ? given : nil)
+        }
+    }
+
+    private enum Choice {
+        case login(Login)
+        case withoutCredential
+        case nextOffer
+    }
+
+    /// Asks the decision, until it gives a credential that the scheme can carry.
+    /// - Parameter asks: false once the decision has left the choice to the stored credentials.
+    private func credential(
+        for question: Question, _ side: inout Side, _ asks: inout Bool
+    ) async throws(LoadError) -> Choice {
+        let (offer, space) = (question.offer, question.space)
+        var failure: LoadError?
+        while true {
+            let proposed = try await propose(offer, space, question.given)
+            var decision = ChallengeDecision.performDefaultHandling
+            if asks {
+                decision = try await load.decide(
+                    Challenge(
+                        protectionSpace: space, proposedCredential: proposed,
+                        previousFailureCount: side.failures[space.realm] ?? 0,
+                        failureResponse: question.response, error: failure))
+            }
+            switch decision {
+            case .cancel: throw LoadError(.cancelled, phase: .deciding, party: .local)
+            case .rejectProtectionSpace: return .nextOffer
+            case .continueWithoutCredential: return .withoutCredential
+            case .accept, .present:
+                throw LoadError(.badDecision, phase: .deciding, party: .local, detail: "no credential was supplied")
+            case .performDefaultHandling:
+                asks = false
+                guard let proposed else { return .nextOffer }
+                guard !side.forbids(proposed, in: space, strength: offer.strength),
+                    !authenticator.isWeaker(offer, at: question.place)
+                else { return .withoutCredential }
+                return question.login(proposed, path: path, isAnswer: false).map(Choice.login) ?? .nextOffer
+            case .use(let credential):
+                if let login = question.login(credential, path: path, isAnswer: true) { return .login(login) }
+                rounds += 1
+                guard rounds < Self.mostRounds else { return .withoutCredential }
+                side.failures[space.realm, default: 0] += 1
+                failure = LoadError(
+                    .badDecision, phase: .deciding, party: .local,
+                    detail: "the \(space.method) scheme cannot carry this kind of credential")
+            }
+        }
     }
 
     private func noted(_ login: Login) -> Login {

@@ -119,19 +119,14 @@ private final class Refresh: Sendable {
 
     /// Returns `nil` if the load is stopped first.
     func wait(for load: LoadHandle) async -> Result<BearerKeeper.Issue, any Error>? {
-        let slot = Poller.shared.borrowSlot()
-        load.attach(slot)
-        state.withLock { $0.slots.append(slot) }
-        defer {
+        await Poller.shared.wait(until: load) { slot in
+            state.withLock { state in
+                if state.result == nil, !state.slots.contains(where: { $0 === slot }) { state.slots.append(slot) }
+                return state.result
+            }
+        } forget: { slot in
             state.withLock { state in state.slots.removeAll { $0 === slot } }
-            load.detach(slot)
-            Poller.shared.returnSlot(slot)
         }
-        while load.stopReason == nil {
-            if let result = state.withLock({ $0.result }) { return result }
-            await Poller.shared.park(slot, until: load)
-        }
-        return nil
     }
 
     /// Returns the running task when the last waiter leaves; the caller cancels it outside of every lock.

@@ -138,15 +138,11 @@ final class HandlerScope: Sendable {
     /// Closes the scope, and waits until the calls inside have left.
     func close() async {
         end()
-        let slot = Poller.shared.borrowSlot()
-        defer { Poller.shared.returnSlot(slot) }
-        while true {
-            let isEmpty = state.withLock { state in
+        await Poller.shared.wait { slot in
+            state.withLock { state in
                 state.waiting = state.count == 0 ? nil : slot
                 return state.count == 0
             }
-            if isEmpty { return }
-            await Poller.shared.park(slot, until: .never)
         }
     }
 }

@@ -172,30 +172,20 @@ final class SharedFetch: Sendable {
     /// Waits for the outcome; returns `nil` if the load is stopped. Returns `.unstorable` after the load's idle
     /// timeout, because the leader may wait for connectivity or receive very slowly.
     func outcome(for load: LoadContext) async -> Outcome? {
-        let slot = Poller.shared.borrowSlot()
         let end = load.handle.idleLimit == .max ? Int64.max : load.clock.now() &+ load.handle.idleLimit
+        // An alarm, unlike the wait's own deadline, shows in a manual clock that the load sleeps.
         let alarm = end == .max ? nil : Alarm(load.clock, at: end, load.handle)
-        load.handle.attach(slot)
-        defer {
-            alarm?.off()
-            load.handle.detach(slot)
-            Poller.shared.returnSlot(slot)
-        }
-        while load.stopReason == nil {
+        defer { alarm?.off() }
+        return await Poller.shared.wait(until: load.handle) { slot in
             let outcome = state.withLock { state in
                 state.waiting.removeAll { $0 === slot }
                 if state.outcome == nil { state.waiting.append(slot) }
                 return state.outcome
             }
-            if let outcome { return outcome }
-            if end != .max, load.clock.now() >= end {
-                state.withLock { $0.waiting.removeAll { $0 === slot } }
-                return .unstorable
-            }
-            await Poller.shared.park(slot, until: load.handle)
+            return outcome ?? (end != .max && load.clock.now() >= end ? .unstorable : nil)
+        } forget: { slot in
+            state.withLock { state in state.waiting.removeAll { $0 === slot } }
         }
-        state.withLock { $0.waiting.removeAll { $0 === slot } }
-        return nil
     }
 }
 

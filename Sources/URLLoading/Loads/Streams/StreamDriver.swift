@@ -186,18 +186,14 @@ final class StreamDriver: ConnectionClient, StopListener, @unchecked Sendable {
     /// Waits until the transport is closed and the stream has left its session. Returns the stream's error, if it has
     /// one.
     func ended() async -> LoadError? {
-        let slot = Poller.shared.borrowSlot()
-        defer { Poller.shared.returnSlot(slot) }
-        while true {
-            let outcome = state.withLock { state -> StreamState.Outcome? in
+        await Poller.shared.wait(until: .never) { slot in
+            state.withLock { state -> StreamState.Outcome? in
                 state.forget(slot)
                 if state.isOver { return state.outcome }
                 state.wait(slot)
                 return nil
             }
-            if let outcome { return outcome.error }
-            await Poller.shared.park(slot, until: .never)
-        }
+        }?.error
     }
 
     /// Returns the error for a call that cannot continue: the stream's error or its stop; nil if the stream has not

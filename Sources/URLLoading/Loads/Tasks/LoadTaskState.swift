@@ -10,44 +10,53 @@ import URLLoadingIO
 import URLLoadingWire
 
 struct LoadTaskState: Sendable {
-    enum Owner: Sendable {
-        /// No owner: not started, or waiting for a reader.
-        case none
-        /// The task that `resume` started.
-        case driver
-        /// The task that iterates the body.
-        case reader
-        /// Final: the load is being ended and gets no further owner.
+    /// The progress of the load, and the owner of its exchange.
+    private enum Phase: Sendable {
+        /// Not resumed yet.
+        case created
+        /// The task that `resume` started owns the exchange.
+        /// - Parameter isSending: true while it waits to send the rest of the request.
+        case driven(isSending: Bool)
+        /// The exchange waits for a reader, without an owner.
+        case idle(any Exchange)
+        /// The task that iterates the body owns the exchange.
+        case read
+        /// The load is being ended and gets no further owner.
         case ending
+        case ended(Outcome)
     }
-    private(set) var owner = Owner.none
-    private(set) var isBegun = false
+    /// The consumer of the body. A body has one.
+    private enum BodyUse: Sendable {
+        case none
+        /// A consumer takes the body as a sequence.
+        case sequence
+        /// Consumers wait for the whole body; `nil` until its first bytes have been gathered.
+        case whole(Data?)
+        /// A download has taken over the load of a data task; the data task's controls have no effect.
+        case download
+    }
+    private var phase = Phase.created
+    private var use = BodyUse.none
     private(set) var isSuspended = true
     private(set) var response: Response?
-    private(set) var outcome: Outcome?
-    /// The exchange while it has no owner.
-    private var exchange: (any Exchange)?
     /// Bytes that were read before a consumer asked for them. They are copied into one buffer, because a chunk of a few
     /// bytes would keep the connection's whole buffer alive.
     private var ahead: ChunkStorage?
     private var aheadCount = 0
-    /// True once a consumer has taken the body as a sequence.
-    private var isClaimed = false
-    /// True once a consumer waits for the whole body.
-    private var isWhole = false
-    /// True while the driver waits to send the rest of the request.
-    private(set) var isSending = false
-    private var whole: Data?
     /// The number of handles. A data task that becomes a download has two.
     private var handles = 0
-    /// True once a download has taken over the load of a data task; the data task's controls have no effect then.
-    private(set) var hasBecomeDownload = false
     private(set) var trailers = Headers()
     private var waiting = Waiting()
     var counts = Counts()
     var priority: TaskPriority?
     var listeners: [EventQueue] = []
     var metrics: LoadMetrics?
+
+    var isBegun: Bool { if case .created = phase { false } else { true } }
+    var isSending: Bool { if case .driven(let isSending) = phase { isSending } else { false } }
+    var outcome: Outcome? { if case .ended(let outcome) = phase { outcome } else { nil } }
+    var hasBecomeDownload: Bool { if case .download = use { true } else { false } }
+    private var isUnclaimed: Bool { if case .none = use { true } else { false } }
 
     enum Outcome: Sendable {
         case finished
@@ -67,9 +76,8 @@ struct LoadTaskState: Sendable {
     /// Returns true if this call starts the load.
     mutating func resume(_ priority: TaskPriority) -> Bool {
         isSuspended = false
-        guard !isBegun, outcome == nil, owner == .none else { return false }
-        isBegun = true
-        owner = .driver
+        guard case .created = phase else { return false }
+        phase = .driven(isSending: false)
         self.priority = priority
         return true
     }
@@ -93,30 +101,39 @@ struct LoadTaskState: Sendable {
 
     /// Returns the driver's next step.
     func demand(upTo limit: Int) -> Demand {
-        if isWhole { return .read(.max) }
-        return isClaimed ? .leave : .read(max(0, limit - aheadCount))
+        switch use {
+        case .whole: .read(.max)
+        case .sequence: .leave
+        case .none, .download: .read(max(0, limit - aheadCount))
+        }
     }
 
     /// Notes that the driver waits to send, not to read. Returns false if a consumer has asked for the body meanwhile.
     mutating func beginSending() -> Bool {
-        isSending = !isWhole && !isClaimed
-        return isSending
+        guard isUnclaimed, case .driven = phase else { return false }
+        phase = .driven(isSending: true)
+        return true
     }
 
-    mutating func endSending() { isSending = false }
+    mutating func endSending() {
+        if case .driven = phase { phase = .driven(isSending: false) }
+    }
 
     /// Keeps a chunk for a later consumer.
     /// - Parameters:
     ///   - readAhead: the maximum number of bytes kept before a consumer asks for the body.
     ///   - limit: the maximum length of the whole body, in bytes.
     mutating func keep(_ chunk: Chunk, readAhead: Int, limit: Int) throws(LoadError) -> Waiting {
-        guard isWhole else {
+        guard case .whole = use else {
             append(chunk, readAhead)
             return waiting.take { $0 == .chunk }
         }
-        gather()
-        guard chunk.count <= limit - (whole?.count ?? 0) else { throw .tooLarge(limit) }
-        whole?.append(chunk)
+        var data = gather()
+        // The state must not hold a second reference, which would make `append` copy the body.
+        use = .whole(nil)
+        defer { use = .whole(data) }
+        guard chunk.count <= limit - data.count else { throw .tooLarge(limit) }
+        data.append(chunk)
         return Waiting()
     }
 
@@ -138,13 +155,14 @@ struct LoadTaskState: Sendable {
         aheadCount = needed
     }
 
-    /// Moves the bytes read ahead to the beginning of the whole body.
-    private mutating func gather() {
-        guard whole == nil else { return }
+    /// Returns the whole body as far as it has come, beginning with the bytes read ahead.
+    private mutating func gather() -> Data {
+        if case .whole(let data?) = use { return data }
         var data = Data()
         data.reserveCapacity(max(aheadCount, Int(min(response?.expectedLength ?? 0, 4 << 20))))
         if let chunk = takeAhead() { data.append(chunk) }
-        whole = data
+        use = .whole(data)
+        return data
     }
 
     private mutating func takeAhead() -> Chunk? {
@@ -163,10 +181,9 @@ struct LoadTaskState: Sendable {
 
     /// Offers the exchange to a reader, on behalf of the driver.
     mutating func leave(_ exchange: any Exchange) -> Leaving {
-        if isWhole { return .stay }
+        if case .whole = use { return .stay }
         if handles == 0 { return .pointless }
-        self.exchange = exchange
-        owner = .none
+        phase = .idle(exchange)
         return .left
     }
 
@@ -175,8 +192,8 @@ struct LoadTaskState: Sendable {
     /// Takes the body as a sequence. Returns true only for the first call, and only if no consumer waits for the whole
     /// body.
     mutating func claim() -> Bool {
-        guard !isClaimed, !isWhole, !hasBecomeDownload else { return false }
-        isClaimed = true
+        guard isUnclaimed else { return false }
+        use = .sequence
         return true
     }
 
@@ -190,41 +207,34 @@ struct LoadTaskState: Sendable {
     }
 
     mutating func take(_ slot: PollSlot?) -> Taken {
-        if case .failed(let error)? = outcome, error.reason == .cancelled { return .failed(error) }
+        if case .ended(.failed(let error)) = phase, error.reason == .cancelled { return .failed(error) }
         if let chunk = takeAhead() { return .chunk(chunk) }
-        switch outcome {
-        case .finished?: return .end
-        case .failed(let error)?: return .failed(error)
-        case nil: break
-        }
-        if owner == .none, let exchange {
-            self.exchange = nil
-            owner = .reader
+        switch phase {
+        case .ended(.finished): return .end
+        case .ended(.failed(let error)): return .failed(error)
+        case .idle(let exchange):
+            phase = .read
             return .pull(exchange)
-        }
         // A body has one reader, and that reader is reading.
-        if owner == .reader { return .failed(.bodyUnavailable) }
-        waiting.add(.chunk, slot)
-        return .wait
+        case .read: return .failed(.bodyUnavailable)
+        case .created, .driven, .ending:
+            waiting.add(.chunk, slot)
+            return .wait
+        }
     }
 
     /// Returns the exchange after the reader has got its chunk. Returns false if the load was stopped meanwhile: a stop
     /// leaves an owned exchange to its owner, so the reader must end the load.
     mutating func putBack(_ exchange: any Exchange, isStopped: Bool) -> Bool {
-        guard !isStopped else {
-            owner = .ending
-            return false
-        }
-        self.exchange = exchange
-        owner = .none
-        return true
+        phase = isStopped ? .ending : .idle(exchange)
+        return !isStopped
     }
 
     // MARK: Consumers of the whole body
 
     /// Registers a consumer of the whole body. Returns whether the driver must be woken.
     mutating func wantWhole() -> Bool {
-        if !isClaimed { isWhole = true }
+        if isUnclaimed { use = .whole(nil) }
         return isSending
     }
 
@@ -237,31 +247,37 @@ struct LoadTaskState: Sendable {
     }
 
     mutating func takeWhole(_ slot: PollSlot?) -> Whole {
-        guard !isClaimed, !hasBecomeDownload else { return .failed(.bodyUnavailable) }
-        switch outcome {
-        case .failed(let error)?: return .failed(error)
-        case .finished?:
-            isWhole = true
-            gather()
-            return .data(whole ?? Data())
-        case nil: break
+        switch use {
+        case .none: use = .whole(nil)
+        case .whole: break
+        case .sequence, .download: return .failed(.bodyUnavailable)
         }
-        isWhole = true
-        waiting.add(.end, slot)
-        guard owner == .none, let exchange else { return .wait }
-        self.exchange = nil
-        owner = .driver
-        return .drive(exchange)
+        switch phase {
+        case .ended(.failed(let error)): return .failed(error)
+        case .ended(.finished): return .data(gather())
+        case .idle(let exchange):
+            waiting.add(.end, slot)
+            phase = .driven(isSending: false)
+            return .drive(exchange)
+        case .created, .driven, .read, .ending:
+            waiting.add(.end, slot)
+            return .wait
+        }
     }
 
     // MARK: The end
 
     /// Takes a load without an owner in order to end it; `nil` if its owner will end it, or it has ended.
     mutating func seize() -> Seized? {
-        guard owner == .none, outcome == nil else { return nil }
-        owner = .ending
-        defer { exchange = nil }
-        return Seized(exchange: exchange)
+        switch phase {
+        case .created:
+            phase = .ending
+            return Seized(exchange: nil)
+        case .idle(let exchange):
+            phase = .ending
+            return Seized(exchange: exchange)
+        case .driven, .read, .ending, .ended: return nil
+        }
     }
 
     struct Seized: Sendable {
@@ -270,9 +286,7 @@ struct LoadTaskState: Sendable {
 
     /// Records the outcome and returns the waiters to wake.
     mutating func end(_ outcome: Outcome, _ trailers: Headers) -> Waiting {
-        owner = .ending
-        self.outcome = outcome
-        exchange = nil
+        phase = .ended(outcome)
         self.trailers = trailers
         if outcome.error?.reason == .cancelled { (ahead, aheadCount) = (nil, 0) }
         listeners = []
@@ -281,7 +295,14 @@ struct LoadTaskState: Sendable {
 
     /// True if the load can have no consumer any more: it has no handle, and no reader of events that could still get
     /// one. A load without an owner waits for a reader of its body, which needs a handle.
-    private var isAbandoned: Bool { handles == 0 && outcome == nil && (owner == .none || listeners.isEmpty) }
+    private var isAbandoned: Bool {
+        guard handles == 0 else { return false }
+        return switch phase {
+        case .created, .idle: true
+        case .driven, .read, .ending: listeners.isEmpty
+        case .ended: false
+        }
+    }
 
     mutating func addHandle() { handles += 1 }
 
@@ -302,16 +323,14 @@ struct LoadTaskState: Sendable {
     /// Hands the load over to a download and returns the waiters to wake, because the body is not available to them any
     /// more; `nil` if a consumer has taken the body as a sequence.
     mutating func becomeDownload() -> Waiting? {
-        guard !isClaimed else { return nil }
-        hasBecomeDownload = true
+        if case .sequence = use { return nil }
+        use = .download
         return waiting.take { $0 == .end }
     }
 
     /// Claims the body for a stream task. Returns false if a consumer has asked for the body.
     mutating func becomeStream() -> Bool {
-        guard !isClaimed, !isWhole else { return false }
-        isClaimed = true
-        return true
+        claim()
     }
 
     // MARK: Waiting

@@ -244,16 +244,12 @@ extension WebSocketDriver {
 
     /// Waits until the socket has released all its resources.
     func over() async {
-        let slot = Poller.shared.borrowSlot()
-        defer { Poller.shared.returnSlot(slot) }
-        while true {
-            let isOver = state.withLock { state in
+        await Poller.shared.wait { slot in
+            state.withLock { state in
                 state.forget(slot)
                 if !state.isOver { state.wait(slot) }
                 return state.isOver
             }
-            if isOver { return }
-            await Poller.shared.park(slot, until: .never)
         }
     }
 }

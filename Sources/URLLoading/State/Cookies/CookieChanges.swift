@@ -70,18 +70,8 @@ final class ChangeListener: Sendable {
     }
 
     func next() async -> CookieChanges.Change? {
-        let slot = Poller.shared.borrowSlot()
-        token.attach(slot)
-        defer {
-            token.detach(slot)
-            Poller.shared.returnSlot(slot)
-        }
-        return await withTaskCancellationHandler {
-            while token.stopReason == nil {
-                if let change = take() { return change }
-                await Poller.shared.park(slot, until: token)
-            }
-            return nil
+        await withTaskCancellationHandler {
+            await Poller.shared.wait(until: token) { _ in take() }
         } onCancel: {
             token.stop(.cancelled)
         }

@@ -91,12 +91,8 @@ final class LoadHandle: StopToken, @unchecked Sendable {
         let attempt = attempt
         let paused = attempt?.pause()
         defer { attempt?.go(on: paused) }
-        let slot = Poller.shared.borrowSlot()
-        attach(slot)
-        while suspended.load(ordering: .sequentiallyConsistent), stopReason == nil {
-            await Poller.shared.park(slot, until: self)
+        await Poller.shared.wait(until: self) { _ -> Void? in
+            suspended.load(ordering: .sequentiallyConsistent) ? nil : ()
         }
-        detach(slot)
-        Poller.shared.returnSlot(slot)
     }
 }

@@ -84,17 +84,12 @@ final class LoadRegistry: Sendable {
 
     /// Waits until a closed registry has no load left and `whenEmptied` has been called.
     func emptied() async {
-        let slot = Poller.shared.borrowSlot()
-        defer { Poller.shared.returnSlot(slot) }
-        while true {
-            let isEmpty = state.withLock { state in
+        await Poller.shared.wait { slot in
+            state.withLock { state in
                 state.waiting.removeAll { $0 === slot }
-                guard !state.isSettled else { return true }
-                state.waiting.append(slot)
-                return false
+                if !state.isSettled { state.waiting.append(slot) }
+                return state.isSettled
             }
-            if isEmpty { return }
-            await Poller.shared.park(slot, until: .never)
         }
     }
 

@@ -119,17 +119,10 @@ extension DiskStorage {
 
     /// Returns when the disk has caught up, or the load is stopped.
     func ready(_ load: LoadHandle) async {
-        let slot = Poller.shared.borrowSlot()
-        load.attach(slot)
-        defer {
-            load.detach(slot)
-            Poller.shared.returnSlot(slot)
-        }
-        while load.stopReason == nil {
+        await Poller.shared.wait(until: load) { slot -> Void? in
             lane.withLock { $0.waiters.append(slot) }
             // The queue may have become short before the slot was added.
-            guard isBehind else { return }
-            await Poller.shared.park(slot, until: load)
+            return isBehind ? nil : ()
         }
     }
 
