@@ -101,7 +101,7 @@ struct HTTPTests {
         }
     }
 
-    @Test("1 GiB is streamed in constant memory") func oneGiBStreams() async throws {
+    @Test("1 GiB is streamed in chunks of at most 256 KiB") func oneGiBStreams() async throws {
         try await withSession(Servers.configuration) { session in
             let request = Request(url: try Servers.url("NGINX", "/1g.bin"))
             let (count, largest) = try await session.load(request) { response, body in
