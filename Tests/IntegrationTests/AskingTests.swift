@@ -2,8 +2,8 @@ import FoundationEssentials
 import Testing
 import URLLoading
 
-/// A server that asks who we are after the handshake (RFC 8446 4.6.2), while we wait for something else of it.
-/// Checklist 61, 66, 80.
+/// A server that requests the client certificate after the handshake (RFC 8446 §4.6.2) while the client waits for other
+/// bytes (checklist 61, 66, 80).
 @Suite(.enabled(if: Servers.areHere, Servers.areMissing), .timeLimit(.minutes(4)))
 struct AskingTests {
     enum Answer: CaseIterable { case nobody, ada }
@@ -23,7 +23,8 @@ struct AskingTests {
         return Session(configuration, decisions: decisions)
     }
 
-    @Test(arguments: Answer.allCases, [false, true]) func `while a 100 is awaited, and without`(
+    @Test(arguments: Answer.allCases, [false, true])
+    func `A certificate is requested while the client waits for a 100, or sends without waiting`(
         _ answer: Answer, _ expects: Bool
     ) async throws {
         let session = try await session(answer)
@@ -36,7 +37,9 @@ struct AskingTests {
         }
     }
 
-    @Test(arguments: Answer.allCases) func `while a piece of the body is awaited`(_ answer: Answer) async throws {
+    @Test(arguments: Answer.allCases) func `A certificate is requested while the client waits for a piece of the body`(
+        _ answer: Answer
+    ) async throws {
         let session = try await session(answer)
         let (pieces, feed) = AsyncStream<[UInt8]>.makeStream()
         feed.yield(Array("hello".utf8))
@@ -44,7 +47,7 @@ struct AskingTests {
         let loads = session.dataTask(
             Request(
                 url: try Servers.url("ASKING", "/now"), method: .post, headers: ["X-Answers": "\(answer)"], body: body))
-        // The 102 comes behind the question: who has heard it has answered.
+        // The 102 follows the certificate request: a client that has read it has answered.
         var hasHeard = false
         let events = loads.events
         loads.resume()
@@ -60,7 +63,9 @@ struct AskingTests {
         #expect(hasHeard && String(decoding: data, as: UTF8.self) == "\(answer) 10\n")
     }
 
-    @Test(arguments: Answer.allCases) func `while the connection is idle`(_ answer: Answer) async throws {
+    @Test(arguments: Answer.allCases) func `A certificate is requested while the connection is idle`(_ answer: Answer)
+        async throws
+    {
         let session = try await session(answer)
         for path in ["/idle", "/plain", "/now"] {
             let (data, _) = try await session.data(from: try Servers.url("ASKING", path))

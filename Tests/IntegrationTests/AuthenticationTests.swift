@@ -6,13 +6,13 @@ import URLLoadingIO
 import URLLoadingTesting
 import URLLoadingWire
 
-/// Basic and Digest as nginx, Apache and squid speak them.
+/// Basic and Digest with nginx, Apache and squid.
 @Suite(.enabled(if: Servers.areHere, Servers.areMissing), .timeLimit(.minutes(4)))
 struct AuthenticationTests {
     private static func decisions(_ asked: AskedSpaces, _ password: String = "pw") -> Decisions {
         var decisions = Decisions()
         decisions.challenge = Decision { challenge in
-            // Over TLS the certificate is asked about as well.
+            // Over TLS the decision is asked about the certificate, too.
             guard challenge.protectionSpace.method != .serverTrust else { return .performDefaultHandling }
             asked.add(challenge.protectionSpace)
             return challenge.previousFailureCount == 0
@@ -27,11 +27,13 @@ struct AuthenticationTests {
         var all: [ProtectionSpace] { spaces.withLock { $0 } }
     }
 
-    @Test(arguments: [
-        ("NGINX", "/basic/", "zone"), ("APACHE", "/basic/", "a \"zone\""), ("APACHE", "/digest/", "dzone"),
-        ("APACHE_TLS", "/digest/", "dzone"),
-        ("NGINX_H2", "/basic/", "zone"), ("APACHE_H2", "/digest/", "dzone"),
-    ])
+    @Test(
+        "A decision answers the challenges of nginx and Apache",
+        arguments: [
+            ("NGINX", "/basic/", "zone"), ("APACHE", "/basic/", "a \"zone\""), ("APACHE", "/digest/", "dzone"),
+            ("APACHE_TLS", "/digest/", "dzone"),
+            ("NGINX_H2", "/basic/", "zone"), ("APACHE_H2", "/digest/", "dzone"),
+        ])
     func origins(_ server: String, _ path: String, _ realm: String) async throws {
         let asked = AskedSpaces()
         let session = Session(Servers.configuration, decisions: Self.decisions(asked))
@@ -45,18 +47,20 @@ struct AuthenticationTests {
         #expect(response.http?.status == .unauthorized)
     }
 
-    @Test func `a nonce of Apache's becomes stale`() async throws {
+    @Test func `A stale nonce of Apache is replaced without a decision`() async throws {
         let asked = AskedSpaces()
         let session = Session(Servers.configuration, decisions: Self.decisions(asked))
         let target = try Servers.url("APACHE", "/digest/1k.txt")
         _ = try await session.data(from: target)
-        // The nonce's life is the server's to measure, in whole seconds.
+        // The server measures the lifetime of the nonce in whole seconds.
         try await Task.sleep(for: .milliseconds(2100))
         let (data, _) = try await session.data(from: target)
         #expect(data == Servers.numbers(128) && asked.all.count == 1)
     }
 
-    @Test(arguments: ["NGINX", "NGINX_TLS"]) func `squid, asked and answered`(_ origin: String) async throws {
+    @Test(arguments: ["NGINX", "NGINX_TLS"]) func `squid gets credentials after its challenge`(_ origin: String)
+        async throws
+    {
         let asked = AskedSpaces()
         var configuration = Servers.configuration
         configuration.proxyPolicy = .fixed([try Proxy(Servers.text("SQUID_CLOSED", ""))])

@@ -1,4 +1,4 @@
-// A cache's disk under processes that end when they should not, and that work on it together.
+// The disk of a cache, used by processes that are killed, and by several processes at once.
 
 import FoundationEssentials
 import Glibc
@@ -18,7 +18,7 @@ struct CacheStoreTests {
         Request(url: URL(string: "\(prefix)\(number)") ?? URL(filePath: "/"))
     }
 
-    /// Which of so many are there; those are right.
+    /// Returns which of the stored responses are present; their content must be right.
     private func check(_ cache: ResponseCache, _ count: Int, _ prefix: String = "http://exercise.test/") -> Set<Int> {
         var there: Set<Int> = []
         for number in 0..<count {
@@ -30,7 +30,7 @@ struct CacheStoreTests {
         return there
     }
 
-    @Test("killed at any moment: what was safe is there, and all that is there is right")
+    @Test("After a kill at any moment all durable responses are present, and all present ones are right")
     func killed() async throws {
         let rounds = Self.isLong ? 100 : 5
         let count = 1_000
@@ -44,21 +44,21 @@ struct CacheStoreTests {
             child.send(SIGKILL)
             let result = try await child.wait()
             killed += result.code == SIGKILL ? 1 : 0
-            // A line that was cut off says nothing.
+            // An incomplete line counts for nothing.
             let safe =
                 result.text.hasSuffix("\n") ? result.text.split(separator: "\n").last.flatMap { Int($0) } ?? -1 : -1
             let cache = ResponseCache(directory: URL(filePath: directory))
             let there = check(cache, min(count, safe + 40))
             if safe >= 0 { #expect(Set(0...safe).subtracting(there).isEmpty, "round \(round), safe up to \(safe)") }
             #expect(cache.problem == nil)
-            // Nothing is left over for long.
+            // No orphaned files remain.
             cache.flush()
             try? FileManager.default.removeItem(atPath: directory)
         }
         #expect(killed > 0)
     }
 
-    @Test("two processes write and read one store at once")
+    @Test("Two processes read and write one store at once")
     func together() async throws {
         let folder = try TemporaryFolder()
         let count = 200
@@ -81,7 +81,7 @@ struct CacheStoreTests {
             #expect(there.count >= count * 9 / 10, "\(prefix): \(there.count) of \(count)")
         }
         #expect(cache.problem == nil && cache.diskUsage > 0)
-        // An entry removed by another process is not found here, either.
+        // A response that another process removed is not found.
         let removal = try await Running.urlload(["cache", "rm", "--cache", folder.path + "/c", "--all"])
         #expect(removal.code == 0, "\(removal.errors)")
         try await Task.sleep(for: .milliseconds(110))
@@ -89,10 +89,10 @@ struct CacheStoreTests {
         #expect(check(cache, count, "http://a.test/").isEmpty)
     }
 
-    @Test("a disk that is full costs entries, no loads, and is told")
+    @Test("A full disk costs stored responses but no load, and is reported")
     func full() async throws {
         let folder = try TemporaryFolder()
-        // The limit of a file's size stands for the end of the disk; its signal is ignored as by any server.
+        // The limit of a file's size stands for a full disk; its signal is ignored, as servers do.
         let script = #"trap '' XFSZ; ulimit -f 200; exec "$0" cache exercise --cache "$1/c" --count 300"#
         let result = try await Running.command("/bin/bash", ["-c", script, Running.urlloadPath, folder.path])
         #expect(result.code == 23 && result.errors.contains("full"), "\(result.code) \(result.errors)")
@@ -101,7 +101,7 @@ struct CacheStoreTests {
         #expect(cache.problem == nil)
     }
 
-    @Test("people can look inside")
+    @Test("The command lists, shows and removes stored responses")
     func command() async throws {
         let folder = try TemporaryFolder()
         func run(_ words: String...) async throws -> Running.Result {
@@ -145,7 +145,7 @@ struct CacheStoreTests {
     }
 
     @Test(
-        "a working set of 2 GiB through 256 MiB of disk keeps the capacity, and what is used",
+        "A working set of 2 GiB through 256 MiB of disk keeps the capacity, and the responses in use",
         .enabled(if: CacheStoreTests.isLong, "URLLOADING_LONG"))
     func workingSet() async throws {
         let folder = try TemporaryFolder()
@@ -183,7 +183,7 @@ struct CacheStoreTests {
         )
         #expect(cache.diskUsage <= Int64(capacity) && most < capacity * 11 / 10 + (40 << 20))
         #expect(found == number, "the one that is used was lost \(number - found) times")
-        // The newest are there, the oldest are gone.
+        // The newest responses are present, the oldest are gone.
         let newest = (0..<100).filter { cache.cachedResponse(for: request(number - $0)) != nil }.count
         #expect(newest == 100 && cache.cachedResponse(for: request(1)) == nil && cache.problem == nil)
     }
@@ -196,7 +196,7 @@ struct CacheStoreTests {
         }
     }
 
-    /// Seconds of this process.
+    /// The processor time of this process, in seconds.
     private static func cpu() -> Double {
         var usage = rusage()
         getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage)

@@ -2,7 +2,7 @@ import FoundationEssentials
 import Testing
 import URLLoading
 
-/// Caching against servers that were not made for it.
+/// Caching with nginx and Apache.
 @Suite(.enabled(if: Servers.areHere, Servers.areMissing), .timeLimit(.minutes(4)))
 struct CacheTests {
     private func types(_ session: Session, _ request: Request) async throws -> (types: [String], body: Data) {
@@ -20,7 +20,7 @@ struct CacheTests {
     }
 
     @Test(
-        "ETag and Last-Modified of real servers, coded and not (checklist 96, 97)",
+        "Coded and uncoded responses are validated by ETag and Last-Modified (checklist 96, 97)",
         arguments: [
             ("NGINX", "/1k.txt"), ("NGINX", "/1m.bin"), ("APACHE", "/1k.txt"), ("APACHE", "/1m.txt"),
         ])
@@ -34,7 +34,7 @@ struct CacheTests {
             #expect(first.types == ["network 200"])
             request.cachePolicy = .revalidate
             let second = try await types(session, request)
-            // Apache marks the tags of what it codes, and does not know them again.
+            // Apache changes the tags of coded responses, and does not recognise them later.
             let forgets = server == "APACHE" && second.types == ["network 200"]
             #expect(forgets || second.types == ["network 304", "cache 200"])
             #expect(second.body == first.body)
@@ -44,12 +44,12 @@ struct CacheTests {
         }
     }
 
-    @Test("RFC 9111 3.3, 3.4: a beginning is completed by a range", arguments: ["NGINX", "APACHE"])
+    @Test("A partial response is completed by a range request (RFC 9111 §3.3, §3.4)", arguments: ["NGINX", "APACHE"])
     func completion(_ server: String) async throws {
         var configuration = Servers.configuration
         configuration.cachesInMemory = true
         configuration.cache = ResponseCache(memoryCapacity: 64 << 20)
-        // A large one must not come in one piece.
+        // A large body must not arrive in one piece.
         configuration.acceptEncoding = nil
         try await withSession(configuration) { session in
             var request = Request(url: try Servers.url(server, "/1m.bin"))
@@ -68,7 +68,7 @@ struct CacheTests {
         }
     }
 
-    @Test("redirects that are for good, from a real server (checklist 97)")
+    @Test("A permanent redirect of a real server is stored (checklist 97)")
     func redirect() async throws {
         var configuration = Servers.configuration
         configuration.cachesInMemory = true
@@ -82,7 +82,7 @@ struct CacheTests {
         }
     }
 
-    @Test("RFC 9111 4.1: what varies with the coding, from servers that code", arguments: ["NGINX", "APACHE"])
+    @Test("A response that varies with the coding is stored (RFC 9111 §4.1)", arguments: ["NGINX", "APACHE"])
     func coded(_ server: String) async throws {
         var configuration = Servers.configuration
         configuration.cache = ResponseCache(memoryCapacity: 64 << 20)
@@ -91,7 +91,7 @@ struct CacheTests {
             var plain = decoded
             plain.headers[.acceptEncoding] = "identity"
             let (whole, response) = try await session.data(for: decoded)
-            // One that is coded is for who has it decoded, whether Vary says so (Apache) or not (nginx).
+            // A coded response is for requests that accept its coding, whether Vary says so (Apache) or not (nginx).
             let varies =
                 response.http?.headers[.vary]?.lowercased().contains("accept-encoding") == true
                 || response.http?.headers.contains(.contentEncoding) == true

@@ -4,7 +4,7 @@ import URLLoading
 import URLLoadingTesting
 import URLLoadingWire
 
-/// The output of `urlload` for a coded body, and its exit status when it cannot connect.
+/// The output of `urlload` for coded bodies, and its exit code when it cannot connect.
 @Suite(.timeLimit(.minutes(4)))
 struct CodingCommandTests {
     /// `printf 'what is in it' | gzip -n`
@@ -14,7 +14,7 @@ struct CodingCommandTests {
     ]
     private static let text = Array("what is in it".utf8)
 
-    @Test("a file keeps the bytes as they were sent, unless --compressed")
+    @Test("A file keeps the bytes as they were sent, unless --compressed is given")
     func files() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/a") { _ in .ok(.bytes(Self.coded), headers: [.contentEncoding: "gzip"]) }
@@ -37,7 +37,7 @@ struct CodingCommandTests {
         }
     }
 
-    @Test("--connect-timeout ends an attempt with exit code 28 and a sentence")
+    @Test("--connect-timeout ends an attempt with exit code 28 and a message")
     func connectTimeout() async throws {
         let authority = try TestCertificateAuthority(commonName: "Test root")
         try await withHTTPTestServer(.init(tls: .init(try authority.issue()))) { origin in
@@ -50,7 +50,7 @@ struct CodingCommandTests {
         }
     }
 
-    @Test("what ends a WebSocket is told with its URL")
+    @Test("The message about a failed WebSocket contains its URL")
     func webSocket() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .status(.forbidden) }

@@ -1,4 +1,4 @@
-// `urlload -F` and `--sse` as a process, against an origin in this one.
+// `urlload -F` and `--sse` as a process, with a server in this one.
 
 import FoundationEssentials
 import Glibc
@@ -10,7 +10,7 @@ import URLLoadingTesting
 struct CommandEventTests {
     private static let type: Headers = [.contentType: "text/event-stream"]
 
-    @Test("events are printed until the server ends the reconnections")
+    @Test("Events are printed until the server ends the reconnections")
     func events() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { request in
@@ -29,7 +29,7 @@ struct CommandEventTests {
     }
 
     @Test(
-        "what is no stream of events has an exit code",
+        "A response that is not an event stream has an exit code",
         arguments: [("/404", 22), ("/html", 8), ("/silent", 28)] as [(String, Int32)])
     func refused(_ path: String, _ code: Int32) async throws {
         try await withHTTPTestServer { origin in
@@ -43,7 +43,7 @@ struct CommandEventTests {
         }
     }
 
-    @Test("an interrupt ends a stream of events")
+    @Test("An interrupt ends an event stream")
     func interrupted() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/", faults: [.init(.responseBody(after: 9), .stall)]) { _ in
@@ -58,7 +58,7 @@ struct CommandEventTests {
         }
     }
 
-    @Test("a form with a file arrives")
+    @Test("A form with a file arrives")
     func form() async throws {
         let folder = try TemporaryFolder()
         try Data("content".utf8).write(to: URL(filePath: folder.path + "/a;b.txt"))

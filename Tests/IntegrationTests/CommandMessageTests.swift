@@ -22,7 +22,7 @@ struct CommandMessageTests {
     // MARK: Files of certificates
 
     @Test(
-        "a file of --cacert that cannot be used is named, with what is wrong with it",
+        "The error for an unusable file of --cacert names the file and the cause",
         arguments: [
             ("missing.pem", "No such file or directory"), ("", "Is a directory"),
             ("text.pem", "there is no certificate in PEM"),
@@ -38,7 +38,7 @@ struct CommandMessageTests {
         }
     }
 
-    @Test("a file of --cert or --key that cannot be used is named, with what is wrong with it")
+    @Test("The error for an unusable file of --cert or --key names the file and the cause")
     func identity() async throws {
         let made = try TestCertificateAuthority(commonName: "Test root").issue()
         let folder = try TemporaryFolder()
@@ -63,7 +63,7 @@ struct CommandMessageTests {
         #expect(alone.code == 2 && alone.errors.hasPrefix("urlload: --key needs --cert\n"))
     }
 
-    @Test("-s leaves nothing on standard error, not even the warning of -k")
+    @Test("-s leaves standard error empty, without the warning of -k")
     func silence() async throws {
         try await withPages { origin, folder in
             for options in [["-k"], ["-O"], ["-k", "-o", "x"]] {
@@ -76,7 +76,7 @@ struct CommandMessageTests {
 
     // MARK: Files of bodies
 
-    @Test("each URL of -O has a file of its own: of one name, the later ones get a number, and are told of")
+    @Test("Each URL of -O has its own file: repeated names get a number, with a message")
     func names() async throws {
         try await withPages { origin, folder in
             let paths = ["/a/x", "/b/x", "/c/x.1", "/d/y", "/e/x"]
@@ -92,7 +92,7 @@ struct CommandMessageTests {
                     urlload: \(origin.url("/e/x")) goes to x.3: an earlier URL goes to x
 
                     """)
-            // Another run replaces what the first has left, as ever.
+            // Another run replaces the files of the first.
             let again = try await Running.urlload(["-O", origin.url("/f/x").absoluteString], in: folder)
             #expect(again.code == 0 && again.errors == "" && folder.names.count == 5)
             #expect(try text("x", in: folder) == "page /f/x")
@@ -100,7 +100,7 @@ struct CommandMessageTests {
     }
 
     @Test(
-        "a saved error page is told of; the exit code is 0, unless -f",
+        "A saved error page causes a message; the exit code is 0 unless -f is given",
         arguments: [["-O"], ["-o", "missing"], ["-C", "-O"]])
     func errorPage(_ options: [String]) async throws {
         try await withPages { origin, folder in

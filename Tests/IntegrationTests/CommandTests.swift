@@ -1,4 +1,4 @@
-// `urlload` as people run it: a process.
+// `urlload` as a process, with real servers.
 
 import FoundationEssentials
 import Glibc
@@ -8,7 +8,7 @@ import URLLoading
 @Suite(.enabled(if: Servers.areHere, Servers.areMissing), .timeLimit(.minutes(5)))
 struct CommandTests {
     @Test(
-        "exit codes",
+        "Exit codes",
         arguments: [
             ("NGINX", "/1k.txt", [], 0), ("NGINX", "/nope", [], 0), ("NGINX", "/nope", ["-f"], 22),
             ("NGINX", "/500", ["--fail"], 22),
@@ -36,7 +36,7 @@ struct CommandTests {
     }
 
     @Test(
-        "exit codes without a server",
+        "Exit codes without a server",
         arguments: [
             ("http://127.0.0.1:1/", 7), ("gopher://127.0.0.1/", 1), ("http://a.invalid/", 6), ("http://[::1/", 3),
             ("http:///", 3),
@@ -46,13 +46,13 @@ struct CommandTests {
         #expect(result.code == code, "\(result.errors)")
     }
 
-    @Test func theBodyGoesToStandardOutput() async throws {
+    @Test("The body is written to standard output") func theBodyGoesToStandardOutput() async throws {
         let result = try await Running.urlload([Servers.text("NGINX", "/1k.txt"), Servers.text("APACHE", "/r302")])
         #expect(result.output == Array(Servers.numbers(128) + Servers.numbers(128)))
         #expect(result.errors.isEmpty)
     }
 
-    @Test func headsAndBodies() async throws {
+    @Test("-i and -I write heads") func headsAndBodies() async throws {
         let head = try await Running.urlload(["-I", Servers.text("NGINX", "/1m.bin")])
         #expect(head.text.hasPrefix("HTTP/1.1 200 OK\r\n") && head.text.hasSuffix("\r\n\r\n"))
         #expect(head.text.contains("Content-Length: 1000000\r\n"))
@@ -60,7 +60,7 @@ struct CommandTests {
         #expect(both.text == "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ndone")
     }
 
-    @Test func dataIsPosted() async throws {
+    @Test("Data is posted") func dataIsPosted() async throws {
         let echo = try Servers.text("ORIGIN", "/echo")
         let form = try await Running.urlload(["-i", "-d", "a=1", "-d", "b=2", echo])
         #expect(form.text.hasSuffix("\r\n\r\na=1&b=2"))
@@ -76,7 +76,7 @@ struct CommandTests {
         #expect(try folder.bytes("echo") == Array(Servers.numbers(125_000)))
     }
 
-    @Test func filesAppearWhole() async throws {
+    @Test("Files appear when they are complete") func filesAppearWhole() async throws {
         let folder = try TemporaryFolder()
         let good = try await Running.urlload(
             ["-O", Servers.text("NGINX", "/1m.txt"), Servers.text("NGINX", "/1k.txt?x")], in: folder)
@@ -85,12 +85,12 @@ struct CommandTests {
         #expect(try folder.bytes("1m.txt") == Array(Servers.numbers(125_000)))
         let bad = try await Running.urlload(["-o", "1k.txt", Servers.text("ORIGIN", "/short")], in: folder)
         #expect(bad.code == 18)
-        // The bytes that came are kept beside the file, which is never a part.
+        // The partial content is kept beside the file, which is never incomplete.
         #expect(folder.names == ["1k.txt", "1k.txt.part", "1m.txt"])
         #expect(try folder.bytes("1k.txt") == Array(Servers.numbers(128)))
     }
 
-    @Test func oneJSONObjectPerURL() async throws {
+    @Test("--summary json writes one object for each URL") func oneJSONObjectPerURL() async throws {
         let result = try await Running.urlload(
             [
                 "--summary", "json", "--cacert", #require(Servers.variable("CA")), Servers.text("NGINX_TLS", "/1k.txt"),
@@ -135,7 +135,7 @@ struct CommandTests {
                 && reports[2].status == nil)
     }
 
-    @Test func anArchiveHasEveryTransaction() async throws {
+    @Test("--har contains every transaction") func anArchiveHasEveryTransaction() async throws {
         let folder = try TemporaryFolder()
         let result = try await Running.urlload(
             ["--har", "a.har", "-H", "Cookie: id=secret", Servers.text("NGINX", "/r302"), "http://127.0.0.1:1/"],
@@ -165,7 +165,7 @@ struct CommandTests {
         #expect(nowhere.code == 23 && nowhere.output.count == 1024)
     }
 
-    @Test func aTraceHasEveryByte() async throws {
+    @Test("--trace contains every byte") func aTraceHasEveryByte() async throws {
         let result = try await Running.urlload(
             [
                 "--trace", "-H", "Authorization: Basic c2VjcmV0", "-H", "Cookie: id=secret", "-d", "a\\b",
@@ -187,14 +187,14 @@ struct CommandTests {
         #expect(large.errors.split(separator: "\n").count { $0.hasPrefix("> 0") } >= 125_000)
     }
 
-    @Test func insecureIsLoud() async throws {
+    @Test("--insecure causes a warning") func insecureIsLoud() async throws {
         let result = try await Running.urlload(["-k", Servers.text("NGINX_TLS", "/1k.txt")])
         #expect(result.errors.contains("WARNING"))
     }
 
-    @Test func aClosedPipeIsNoNews() async throws {
+    @Test("A closed pipe ends the command without a message") func aClosedPipeIsNoNews() async throws {
         let url = try Servers.text("NGINX", "/1g.bin")
-        // SIGPIPE ignored as some parents have it, and not.
+        // With SIGPIPE ignored, as by some parents, and not ignored.
         for trap in ["", "trap '' PIPE; "] {
             let result = try await Running.command(
                 "/bin/bash",
@@ -205,13 +205,13 @@ struct CommandTests {
     }
 
     @Test(
-        "signals end the load and leave nothing behind but what came",
+        "Signals end the load and leave only the partial file",
         arguments: [(SIGINT, 130), (SIGTERM, 143), (SIGHUP, 130)] as [(Int32, Int32)])
     func signals(_ number: Int32, _ code: Int32) async throws {
         let folder = try TemporaryFolder()
         let process = try Running(
             Running.urlloadPath, ["-o", "file", "--summary", "json", Servers.text("ORIGIN", "/stall")], in: folder)
-        // The temporary file says that the load is on its way.
+        // The temporary file shows that the load has begun.
         while !folder.names.contains(where: { $0.hasPrefix(".urlload") }) {
             try await Task.sleep(for: .milliseconds(10))
         }
@@ -219,25 +219,25 @@ struct CommandTests {
         let result = try await process.wait()
         #expect(result.code == code)
         #expect(result.text.contains(#""reason":"cancelled""#))
-        // What came by then, if anything: it has no validator.
+        // A partial file, if any bytes arrived: the response has no validator.
         #expect(folder.names.isEmpty || folder.names == ["file.part"], "\(folder.names)")
         #expect(result.errors.isEmpty || result.errors.contains("goes on, not checked"), "\(result.errors)")
     }
 
-    @Test func aSignalEndsAWriteThatWaits() async throws {
-        // The pipe has no reader: it fills, and the next write would block forever.
+    @Test("A signal ends a blocked write") func aSignalEndsAWriteThatWaits() async throws {
+        // The pipe is not read: it fills, and the next write would block forever.
         let script = "\"$0\" \"$1\" > >(exec sleep 5) & sleep 0.5; kill -TERM $!; wait $!; echo $?"
         let result = try await Running.command(
             "/bin/bash", ["-mc", script, Running.urlloadPath, Servers.text("NGINX", "/1g.bin")])
         #expect(result.text == "143\n")
     }
 
-    @Test("-C goes on with what a killed run has left: the same file, and only what was missing is sent")
+    @Test("-C resumes the file of a killed run: only the missing bytes are sent")
     func continued() async throws {
         let folder = try TemporaryFolder()
         let whole = try Servers.text("NGINX", "/1g.bin")
         let first = try Running(Running.urlloadPath, ["-sC", "-o", "file", "--max-time", "60", whole], in: folder)
-        // Far enough for a token, not so far that it is complete.
+        // Enough bytes for a token, but not all.
         while !folder.names.contains(".file.urlload") { try await Task.sleep(for: .milliseconds(2)) }
         first.send(SIGKILL)
         _ = try await first.wait()
@@ -251,7 +251,7 @@ struct CommandTests {
         let files = Servers.variable("FILES") ?? ""
         let same = try await Running.command("/usr/bin/cmp", [folder.path + "/file", files + "/1g.bin"])
         #expect(same.code == 0)
-        // The server's own count: what was held was not sent again.
+        // The server counts the bytes: those present were not sent again.
         let range = try #require(second.errors.split(separator: "\n").first { $0.contains("> Range: bytes=") })
         let offset = try #require(Int(range.split(separator: "=")[1].dropLast()))
         #expect(offset > 0)
@@ -259,7 +259,9 @@ struct CommandTests {
         #expect(Int(length.split(separator: " ").last ?? "") == (1 << 30) - offset)
     }
 
-    @Test(.disabled(if: Servers.isSanitized, "The sanitizer's own memory is many times the limit"))
+    @Test(
+        "Memory stays small for a large body",
+        .disabled(if: Servers.isSanitized, "The sanitizer's own memory is many times the limit"))
     func memoryStaysSmall() async throws {
         let path = Servers.isLong ? "/10g.bin" : "/1g.bin"
         let folder = try TemporaryFolder()
@@ -268,7 +270,7 @@ struct CommandTests {
                 Running.urlloadPath, options + [Servers.text("NGINX", path)], in: folder, sampling: true)
             let result = try await process.wait()
             #expect(result.code == 0)
-            // The program itself is half of it.
+            // The program itself takes half of it.
             #expect(result.highWater > 1 << 20 && result.highWater < 32 << 20)
         }
         let upload = try Running(
@@ -276,7 +278,7 @@ struct CommandTests {
             ["--data-binary", "@" + (Servers.variable("FILES") ?? "") + "/1g.bin", Servers.text("NGINX", "/drop")],
             in: folder,
             sampling: true)
-        // nginx reads the body away before it closes.
+        // nginx reads the rest of the body before it closes.
         #expect(try await upload.wait().highWater < 32 << 20)
     }
 }

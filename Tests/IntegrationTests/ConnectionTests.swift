@@ -5,7 +5,7 @@ import URLLoading
 
 @Suite(.enabled(if: Servers.areHere, Servers.areMissing), .timeLimit(.minutes(4)))
 struct ConnectionTests {
-    /// The number nginx gives the connection, and which request on it this was.
+    /// nginx's number of the connection, and of the request on it.
     private func connection(_ session: Session, _ server: String, _ path: String = "/1k.txt") async throws -> (Int, Int)
     {
         let (_, response) = try await session.data(from: Servers.url(server, path))
@@ -16,7 +16,7 @@ struct ConnectionTests {
         )
     }
 
-    @Test("one connection serves one load after the other", arguments: ["NGINX", "NGINX_TLS"])
+    @Test("One connection serves consecutive loads", arguments: ["NGINX", "NGINX_TLS"])
     func isKept(_ server: String) async throws {
         try await withSession(Servers.configuration) { session in
             let first = try await connection(session, server)
@@ -27,7 +27,7 @@ struct ConnectionTests {
         }
     }
 
-    @Test func aServerMayCloseAfterEachAnswer() async throws {
+    @Test("A server may close after each response") func aServerMayCloseAfterEachAnswer() async throws {
         try await withSession(Servers.configuration) { session in
             var seen: Set<Int> = []
             for _ in 0..<5 { seen.insert(try await connection(session, "NGINX_ONCE").0) }
@@ -35,17 +35,17 @@ struct ConnectionTests {
         }
     }
 
-    @Test func aConnectionClosedWhileIdleIsReplaced() async throws {
+    @Test("A connection closed while idle is replaced") func aConnectionClosedWhileIdleIsReplaced() async throws {
         try await withSession(Servers.configuration) { session in
             let first = try await connection(session, "NGINX_IMPATIENT")
-            // nginx closes after one second; with its coarse timers somewhat later.
+            // nginx closes after one second, and somewhat later with its coarse timers.
             try await Task.sleep(for: .seconds(1.5))
             let second = try await connection(session, "NGINX_IMPATIENT")
             #expect(second.0 != first.0)
         }
     }
 
-    @Test func manyAtOnceShareFew() async throws {
+    @Test("Many concurrent loads share few connections") func manyAtOnceShareFew() async throws {
         var configuration = Servers.configuration
         configuration.maximumConnectionsPerHost = 4
         try await withSession(configuration) { session in
@@ -57,12 +57,12 @@ struct ConnectionTests {
         }
     }
 
-    @Test func aServerThatSaysNothingAndCloses() async throws {
+    @Test("A server that closes without a response is an error") func aServerThatSaysNothingAndCloses() async throws {
         try await withSession(Servers.configuration) { session in
             let request = Request(url: try Servers.url("NGINX", "/drop"))
             let fresh = try await failure(session, request)
             #expect(fresh.reason == .connectionLost && fresh.phase == .waiting)
-            // On a connection that was kept it may be a matter of timing: tried once more, then told.
+            // On a reused connection the load is retried once.
             _ = try await connection(session, "NGINX")
             let kept = try await failure(session, request)
             #expect(kept.reason == .connectionLost)
@@ -70,7 +70,7 @@ struct ConnectionTests {
     }
 
     @Test(
-        "broken servers",
+        "Invalid responses of real servers have their reasons",
         arguments: [
             ("/garbage", LoadError.Reason.notHTTP), ("/short", .truncated), ("/badgzip", .contentDecodingFailed),
             ("/reset", .connectionLost),
@@ -83,7 +83,9 @@ struct ConnectionTests {
         }
     }
 
-    @Test("a server that falls silent", arguments: [("/silent", LoadError.Phase.waiting), ("/stall", .receiving)])
+    @Test(
+        "A silent server ends in an idle timeout",
+        arguments: [("/silent", LoadError.Phase.waiting), ("/stall", .receiving)])
     func idleTimeout(_ path: String, _ phase: LoadError.Phase) async throws {
         try await withSession(Servers.configuration) { session in
             var request = Request(url: try Servers.url("ORIGIN", path))
@@ -93,12 +95,12 @@ struct ConnectionTests {
         }
     }
 
-    @Test func aBusyProgramIsNotASilentServer() async throws {
+    @Test("A busy program is not a silent server") func aBusyProgramIsNotASilentServer() async throws {
         try await withSession(Servers.configuration) { session in
             var request = Request(url: try Servers.url("ORIGIN", "/late"))
             request.idleTimeout = .seconds(1)
-            // The answer comes after 0.4 s and is heard; the task it is for gets no thread until the
-            // idle limit is over, because another one computes on the only one there is.
+            // The response comes after 0.4 s and is noticed; the load's task gets no thread until the idle timeout is
+            // over, because another task computes on the only thread.
             let thread = OneThread()
             try await withThrowingTaskGroup(of: Void.self) { [request] group in
                 group.addTask(executorPreference: thread) { _ = try await session.data(for: request) }
@@ -112,9 +114,9 @@ struct ConnectionTests {
         }
     }
 
-    @Test func aSlowServerIsNotASilentOne() async throws {
+    @Test("A slow server is not a silent one") func aSlowServerIsNotASilentOne() async throws {
         try await withSession(Servers.configuration) { session in
-            // Most of a minute in pieces, one a second: never silent for as long as the whole may take.
+            // A piece each second for most of a minute: never silent for the length of the idle timeout.
             var request = Request(url: try Servers.url("NGINX", "/slow/1m.bin"))
             request.idleTimeout = .seconds(4)
             request.resourceTimeout = .seconds(5)
@@ -124,7 +126,7 @@ struct ConnectionTests {
     }
 }
 
-/// A program with a single thread for its tasks.
+/// An executor with a single thread.
 private final class OneThread: TaskExecutor {
     private let queue = DispatchQueue(label: "one thread")
 

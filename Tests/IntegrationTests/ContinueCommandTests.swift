@@ -1,4 +1,4 @@
-// `urlload -C` as people run it: what one run leaves, and what the next makes of it.
+// `urlload -C` as a process: the partial file of one run, and its use by the next.
 
 import Foundation
 import Glibc
@@ -23,7 +23,7 @@ struct ContinueCommandTests {
         }
     }
 
-    /// A file of which the first answer is cut off in the middle, and a folder.
+    /// A file whose first response is cut in the middle, and a folder.
     static func with(_ use: (HTTPTestServer, TemporaryFolder, Server) async throws -> Void) async throws {
         let server = Server()
         let folder = try TemporaryFolder()
@@ -59,7 +59,7 @@ struct ContinueCommandTests {
         try await Running.urlload(["-C", "-o", name, origin.url(path).absoluteString], in: folder)
     }
 
-    /// The first run, which is cut off.
+    /// The first run, whose response is cut.
     static func begin(_ origin: HTTPTestServer, _ folder: TemporaryFolder, _ server: Server, _ name: String = "file")
         async throws
     {
@@ -77,11 +77,11 @@ struct ContinueCommandTests {
         return status
     }
 
-    @Test func `it goes on, and leaves nothing but the file`() async throws {
+    @Test func `A second run resumes, and leaves only the file`() async throws {
         try await Self.with { origin, folder, server in
             try await Self.begin(origin, folder, server)
             #expect(folder.names.contains(".file.urlload") && folder.names.count == 2)
-            // They name a URL, and hold what was loaded: for their owner alone.
+            // The notes contain the URL and the partial file the content: both are readable by their owner alone.
             for name in folder.names { #expect(Self.status(folder, name).st_mode & 0o777 == 0o600, "\(name)") }
             let second = try await Self.run(origin, folder)
             #expect(second.code == 0 && second.errors.contains("file: goes on at byte"), "\(second.errors)")
@@ -91,7 +91,7 @@ struct ContinueCommandTests {
         }
     }
 
-    @Test func `names that leave no room for more`() async throws {
+    @Test func `Names of maximum length can be resumed`() async throws {
         try await Self.with { origin, folder, server in
             let name = String(repeating: "n", count: 255)
             try await Self.begin(origin, folder, server, name)
@@ -102,7 +102,7 @@ struct ContinueCommandTests {
         }
     }
 
-    @Test func `what was held is gone: it begins anew`() async throws {
+    @Test func `Without the partial file the download begins anew`() async throws {
         try await Self.with { origin, folder, server in
             try await Self.begin(origin, folder, server)
             for name in Self.held(folder) { unlink(folder.path + "/" + name) }
@@ -114,7 +114,7 @@ struct ContinueCommandTests {
         }
     }
 
-    @Test func `an error page is no rest`() async throws {
+    @Test func `An error page is not appended`() async throws {
         try await Self.with { origin, folder, server in
             try await Self.begin(origin, folder, server)
             server.mood = .broken
@@ -132,7 +132,7 @@ struct ContinueCommandTests {
         }
     }
 
-    @Test func `notes of another URL are not for this one`() async throws {
+    @Test func `Notes of another URL are not used`() async throws {
         try await Self.with { origin, folder, server in
             try await Self.begin(origin, folder, server)
             let other = try await Self.run(origin, folder, path: "/other")
@@ -143,7 +143,7 @@ struct ContinueCommandTests {
         }
     }
 
-    @Test func `what is no file is written as it comes, and has no notes`() async throws {
+    @Test func `A pipe is written to directly, without notes`() async throws {
         try await Self.with { origin, folder, server in
             let cut = try await Self.run(origin, folder, "/dev/null")
             #expect(cut.code == 18 && folder.names.isEmpty)
@@ -159,7 +159,7 @@ struct ContinueCommandTests {
         }
     }
 
-    @Test func `a link stays one, and links in the place of notes lead nowhere`() async throws {
+    @Test func `A symbolic link is kept, and a link in place of the notes is not followed`() async throws {
         try await Self.with { origin, folder, server in
             for name in ["target", "victim"] {
                 _ = FileManager.default.createFile(atPath: folder.path + "/" + name, contents: Data("mine".utf8))
@@ -181,7 +181,7 @@ struct ContinueCommandTests {
     }
 
     @Test(
-        "what does not go together",
+        "Contradicting options are refused",
         arguments: [
             ["http://a.test/x"], ["-o", "-", "http://a.test/x"], ["-o", "f", "-I", "http://a.test/x"],
             ["-o", "f", "-i", "http://a.test/x"],

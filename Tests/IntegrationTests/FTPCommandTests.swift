@@ -4,15 +4,17 @@ import Testing
 import URLLoading
 import URLLoadingTesting
 
-/// `urlload -C` of ftp, killed in the middle of a file and run again.
+/// `urlload -C` with ftp, killed within a file and run again.
 @Suite(.timeLimit(.minutes(4)))
 struct FTPCommandTests {
-    @Test("what a killed run has is not fetched again", .enabled(if: Servers.variable("VSFTPD") != nil, "No vsftpd"))
+    @Test(
+        "A second run does not fetch again the bytes of a killed one",
+        .enabled(if: Servers.variable("VSFTPD") != nil, "No vsftpd"))
     func killed() async throws {
         let held = try Servers.text("FTP_FILES", "/pub/killed.bin")
         let folder = try TemporaryFolder()
-        // Sparse, and large enough, at the rate of the server (ftp.sh), to be met in the middle; with a mark here and
-        // there.
+        // Sparse, and large enough at the rate of the server (ftp.sh) to be killed in the middle; with distinct bytes
+        // here and there.
         let length: UInt64 = 128 << 20
         _ = FileManager.default.createFile(atPath: held, contents: nil)
         let file = try #require(FileHandle(forWritingAtPath: held))
@@ -31,7 +33,7 @@ struct FTPCommandTests {
                 (try? FileManager.default.attributesOfItem(atPath: folder.path + "/" + $0))?[.size] as? Int
             }.max() ?? 0
         }
-        // Killed before the token is written, it would rightly begin anew.
+        // A run killed before the token was stored begins anew.
         while size() < 1 << 20 || !folder.names.contains(".file.urlload") {
             try await Task.sleep(for: .microseconds(100))
         }
@@ -44,7 +46,7 @@ struct FTPCommandTests {
         #expect(second.errors.contains("> REST ") && folder.names == ["file"], "\(folder.names) \(second.errors)")
     }
 
-    @Test("killed without real servers: the second run asks for the rest")
+    @Test("A second run requests the rest, with the test server")
     func killedHere() async throws {
         try await withFTPTestServer { server in
             let content = Data((0..<3_000_000).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) })
@@ -58,7 +60,7 @@ struct FTPCommandTests {
                     (try? FileManager.default.attributesOfItem(atPath: folder.path + "/" + $0))?[.size] as? Int
                 }.max() ?? 0
             }
-            // Killed before the token is written, it would rightly begin anew.
+            // A run killed before the token was stored begins anew.
             while size() < 1_000_000 || !folder.names.contains(".file.urlload") {
                 try await Task.sleep(for: .milliseconds(1))
             }

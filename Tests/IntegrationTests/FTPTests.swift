@@ -3,8 +3,8 @@ import Glibc
 import Testing
 import URLLoading
 
-/// ftp as the world has it: vsftpd, which wants data connections to go on with the session of the control connection,
-/// and pyftpdlib, with users and over IPv6.
+/// ftp with vsftpd, which requires data connections to resume the TLS session of the control connection, and with
+/// pyftpdlib, with users and over IPv6.
 @Suite(.enabled(if: Servers.areHere, Servers.areMissing))
 struct FTPTests {
     static let anonymous = ["VSFTPD", "VSFTPD_EXPLICIT", "VSFTPD_IMPLICIT"].filter { Servers.variable($0) != nil }
@@ -20,7 +20,9 @@ struct FTPTests {
         return (Session(configuration), { try #require(URL(string: base + $0)) })
     }
 
-    @Test("get, list, size and date, over one connection", .enabled(if: !all.isEmpty, areMissing), arguments: all)
+    @Test(
+        "Files, listings, sizes and dates are read over one connection", .enabled(if: !all.isEmpty, areMissing),
+        arguments: all)
     func get(server: String) async throws {
         let (session, url) = try Self.session(server)
         for _ in 0..<3 {
@@ -40,7 +42,7 @@ struct FTPTests {
         #expect(session.connectionsDescription.contains(" 1 idle "))
     }
 
-    @Test("put, and the rest of it", .enabled(if: !all.isEmpty, areMissing), arguments: all)
+    @Test("A file is uploaded, and the rest of one is appended", .enabled(if: !all.isEmpty, areMissing), arguments: all)
     func put(server: String) async throws {
         let (session, url) = try Self.session(server)
         let name = "/up/\(server)-\(UInt32.random(in: 0 ... .max))"
@@ -55,7 +57,7 @@ struct FTPTests {
         unlink(held)
     }
 
-    @Test("a download that was cut goes on", .enabled(if: !all.isEmpty, areMissing), arguments: all)
+    @Test("A cut download is resumed", .enabled(if: !all.isEmpty, areMissing), arguments: all)
     func resume(server: String) async throws {
         let (session, url) = try Self.session(server)
         let task = session.downloadTask(Request(url: try url("/pub/1m.bin")))
@@ -65,7 +67,7 @@ struct FTPTests {
             try await Task.sleep(for: .microseconds(200))
         }
         guard let token = await task.cancelProducingResumeToken() else {
-            // It was faster than we were.
+            // The whole file arrived before the cut.
             _ = try await task.value
             return
         }
@@ -75,7 +77,7 @@ struct FTPTests {
         #expect(try Data(contentsOf: place) == Servers.numbers(125_000))
     }
 
-    @Test("a wrong password", .enabled(if: Servers.variable("PYFTPD") != nil, "No pyftpdlib"))
+    @Test("A wrong password is refused", .enabled(if: Servers.variable("PYFTPD") != nil, "No pyftpdlib"))
     func wrongPassword() async throws {
         let (session, url) = try Self.session("PYFTPD", user: "ada:wrong")
         let error = await #expect(throws: LoadError.self) { try await session.data(from: url("/pub/1k.txt")) }
@@ -83,7 +85,7 @@ struct FTPTests {
     }
 
     @Test(
-        "a server that requires TLS refuses a login without it",
+        "A server that requires TLS refuses a login without it",
         .enabled(if: Servers.variable("VSFTPD_EXPLICIT") != nil, "No vsftpd"))
     func wantsTLS() async throws {
         let session = Session(Servers.configuration)

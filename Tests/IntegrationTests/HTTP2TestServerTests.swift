@@ -1,4 +1,4 @@
-// The HTTP/2 server of URLLoadingTesting against clients of others, where there are any.
+// The HTTP/2 server of URLLoadingTesting with other clients, where they are installed.
 
 import Foundation
 import Testing
@@ -20,11 +20,11 @@ struct HTTP2TestServerTests {
         }
     }
 
-    @Test("curl, with prior knowledge", .enabled(if: has("curl")))
+    @Test("curl loads with prior knowledge", .enabled(if: has("curl")))
     func curl() async throws {
         try await withHTTP2TestServer { server in
             Self.routes(server)
-            // curl 7.88 fails the second request of such a connection, with other servers too.
+            // curl 7.88 fails the second request of such a connection, also with other servers.
             for (path, result) in [
                 ("/hello", "2 200 5"), ("/big", "2 200 3000000"), ("/trailers", "2 200 6"), ("/nowhere", "2 404 0"),
             ] {
@@ -42,7 +42,7 @@ struct HTTP2TestServerTests {
         }
     }
 
-    @Test("curl, by ALPN", .enabled(if: has("curl")))
+    @Test("curl selects HTTP/2 by ALPN", .enabled(if: has("curl")))
     func secureCurl() async throws {
         let authority = try TestCertificateAuthority(commonName: "Test root")
         try await withHTTP2TestServer(.init(try authority.issue())) { server in
@@ -67,7 +67,7 @@ struct HTTP2TestServerTests {
         }
     }
 
-    @Test("h2load: many connections and streams", .enabled(if: has("h2load")))
+    @Test("h2load uses many connections and streams", .enabled(if: has("h2load")))
     func h2load() async throws {
         try await withHTTP2TestServer { server in
             Self.routes(server)

@@ -2,7 +2,7 @@ import FoundationEssentials
 import Testing
 import URLLoading
 
-/// HTTP/2 as others speak it: nginx, Apache and nghttpd, chosen over TLS and known in the clear.
+/// HTTP/2 with nginx, Apache and nghttpd, over TLS and with prior knowledge.
 @Suite(.enabled(if: Servers.areHere, Servers.areMissing), .timeLimit(.minutes(4)))
 struct HTTP2Tests {
     private static let servers = ["NGINX_H2", "APACHE_H2", "NGHTTPD", "NGINX_H2C", "APACHE_H2C", "NGHTTPD_H2C"]
@@ -13,7 +13,7 @@ struct HTTP2Tests {
         return configuration
     }
 
-    @Test(arguments: servers)
+    @Test("A body is loaded", arguments: servers)
     func get(_ server: String) async throws {
         try await withSession(configuration(server)) { session in
             for _ in 0..<3 {
@@ -29,7 +29,7 @@ struct HTTP2Tests {
         }
     }
 
-    @Test(arguments: servers)
+    @Test("Many concurrent loads share a connection", arguments: servers)
     func manyAtOnce(_ server: String) async throws {
         try await withSession(configuration(server)) { session in
             let url = try Servers.url(server, "/1m.bin")
@@ -40,7 +40,7 @@ struct HTTP2Tests {
         }
     }
 
-    @Test(arguments: servers)
+    @Test("HEAD has no body", arguments: servers)
     func head(_ server: String) async throws {
         try await withSession(configuration(server)) { session in
             let request = Request(url: try Servers.url(server, "/1m.bin"), method: .head)
@@ -49,7 +49,7 @@ struct HTTP2Tests {
         }
     }
 
-    @Test(arguments: ["NGHTTPD", "NGHTTPD_H2C"])
+    @Test("A body is sent and returned", arguments: ["NGHTTPD", "NGHTTPD_H2C"])
     func echo(_ server: String) async throws {
         try await withSession(configuration(server)) { session in
             let body = Servers.numbers(100_000)
@@ -59,7 +59,7 @@ struct HTTP2Tests {
         }
     }
 
-    @Test func serversWithoutItAreSpokenToAsBefore() async throws {
+    @Test("Servers without HTTP/2 are used with HTTP/1.1") func serversWithoutItAreSpokenToAsBefore() async throws {
         try await withSession(Servers.configuration) { session in
             let (_, response) = try await session.data(from: Servers.url("NGINX_TLS", "/1k.txt"))
             #expect(response.http?.version == .http11)
@@ -72,7 +72,7 @@ struct HTTP2Tests {
         }
     }
 
-    @Test("what is asked for with HTTP/2 alone and answered with HTTP/1.1")
+    @Test("Prior knowledge of HTTP/2 fails with a server of HTTP/1.1")
     func priorKnowledgeOfOthers() async throws {
         var configuration = Servers.configuration
         configuration.httpVersions = .http2PriorKnowledge

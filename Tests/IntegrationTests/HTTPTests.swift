@@ -4,7 +4,7 @@ import URLLoading
 
 @Suite(.enabled(if: Servers.areHere, Servers.areMissing), .timeLimit(.minutes(4)))
 struct HTTPTests {
-    @Test("http (checklist 119)", arguments: ["NGINX", "APACHE"])
+    @Test("An http URL is loaded (checklist 119)", arguments: ["NGINX", "APACHE"])
     func get(_ server: String) async throws {
         try await withSession(Servers.configuration) { session in
             let (data, response) = try await session.data(from: Servers.url(server, "/1k.txt"))
@@ -14,21 +14,21 @@ struct HTTPTests {
         }
     }
 
-    @Test(arguments: ["NGINX", "APACHE"])
+    @Test("HEAD has no body", arguments: ["NGINX", "APACHE"])
     func headHasNoBody(_ server: String) async throws {
         try await withSession(Servers.configuration) { session in
             let request = Request(url: try Servers.url(server, "/1m.bin"), method: .head)
             let (data, response) = try await session.data(for: request)
             #expect(response.http?.headers[.contentLength] == "1000000")
             #expect(data.isEmpty)
-            // The connection has to be usable after it.
+            // The connection must remain usable.
             let (after, _) = try await session.data(from: Servers.url(server, "/1k.txt"))
             #expect(after.count == 1024)
         }
     }
 
     @Test(
-        "4xx and 5xx arrive like any response (checklist 160)",
+        "4xx and 5xx are responses and no errors (checklist 160)",
         arguments: [("/nope", 404), ("/500", 500), ("/204", 204), ("/empty.bin", 200)])
     func anyStatusIsSuccess(_ path: String, _ code: Int) async throws {
         try await withSession(Servers.configuration) { session in
@@ -39,7 +39,7 @@ struct HTTPTests {
     }
 
     @Test(
-        "gzip and deflate are undone",
+        "gzip and deflate are decoded",
         arguments: [("NGINX", "/1m.txt", "gzip"), ("APACHE", "/1m.txt", "gzip"), ("ORIGIN", "/deflate", "deflate")])
     func codings(_ server: String, _ path: String, _ coding: String) async throws {
         try await withSession(Servers.configuration) { session in
@@ -52,7 +52,7 @@ struct HTTPTests {
         }
     }
 
-    @Test func whoAsksForACodingGetsItAsItIs() async throws {
+    @Test("A caller that sets Accept-Encoding gets the coded body") func whoAsksForACodingGetsItAsItIs() async throws {
         try await withSession(Servers.configuration) { session in
             var request = Request(url: try Servers.url("NGINX", "/1k.txt"))
             request.headers[.acceptEncoding] = "gzip"
@@ -61,7 +61,7 @@ struct HTTPTests {
         }
     }
 
-    @Test func chunksAndTrailers() async throws {
+    @Test("Chunks and trailers are read") func chunksAndTrailers() async throws {
         try await withSession(Servers.configuration) { session in
             let request = Request(url: try Servers.url("ORIGIN", "/trailers"))
             let (data, trailers) = try await session.load(request) { response, body in
@@ -75,7 +75,7 @@ struct HTTPTests {
         }
     }
 
-    @Test func interimResponsesArePassedOver() async throws {
+    @Test("Interim responses are skipped") func interimResponsesArePassedOver() async throws {
         try await withSession(Servers.configuration) { session in
             let (data, response) = try await session.data(from: Servers.url("ORIGIN", "/interim"))
             #expect(response.http?.status == .ok)
@@ -83,14 +83,14 @@ struct HTTPTests {
         }
     }
 
-    @Test func aBodyMayEndWithItsConnection() async throws {
+    @Test("A body may end with its connection") func aBodyMayEndWithItsConnection() async throws {
         try await withSession(Servers.configuration) { session in
             let (data, _) = try await session.data(from: Servers.url("ORIGIN", "/close"))
             #expect(data == Data("until the end".utf8))
         }
     }
 
-    @Test(arguments: [1, 1000, 65536, 65537, 5_000_000])
+    @Test("Bodies arrive as they were sent", arguments: [1, 1000, 65536, 65537, 5_000_000])
     func bodiesArriveAsSent(_ size: Int) async throws {
         try await withSession(Servers.configuration) { session in
             let bytes = Data((0..<size).map { UInt8(truncatingIfNeeded: $0 &* 31) })
@@ -101,7 +101,7 @@ struct HTTPTests {
         }
     }
 
-    @Test func oneGiBStreams() async throws {
+    @Test("1 GiB is streamed in chunks of at most 256 KiB") func oneGiBStreams() async throws {
         try await withSession(Servers.configuration) { session in
             let request = Request(url: try Servers.url("NGINX", "/1g.bin"))
             let (count, largest) = try await session.load(request) { response, body in
@@ -110,7 +110,7 @@ struct HTTPTests {
                 for try await chunk in body {
                     count += chunk.count
                     largest = max(largest, chunk.count)
-                    // A load that never has to wait never gives up its thread, and other tests need it.
+                    // A load that never waits never yields its thread, which other tests need.
                     await Task.yield()
                 }
                 return (count, largest)
@@ -120,7 +120,7 @@ struct HTTPTests {
         }
     }
 
-    @Test func overIPv6() async throws {
+    @Test("A server is reached over IPv6") func overIPv6() async throws {
         guard let url = try Servers.overIPv6("NGINX", "/1k.txt") else { return }
         try await withSession(Servers.configuration) { session in
             let (data, _) = try await session.data(from: url)

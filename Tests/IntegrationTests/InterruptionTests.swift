@@ -6,7 +6,7 @@ import URLLoading
 import URLLoadingIO
 import URLLoadingTesting
 
-/// A load to a file that ends early leaves what came, says so, and a later run goes on with it.
+/// A load to a file that ends early keeps the partial file, prints a message, and can be resumed.
 @Suite(.timeLimit(.minutes(4)))
 struct InterruptionTests {
     static let content: [UInt8] = (0..<40_000).flatMap { Array("\($0 % 10)\n".utf8) }
@@ -14,7 +14,7 @@ struct InterruptionTests {
 
     enum Validator: Sendable { case none, date, tag }
 
-    /// A file whose whole stops in the middle, by itself or until the connection is closed; its rest comes at once.
+    /// A file whose full response stalls or is cut in the middle; ranges are complete.
     private func with(
         _ validator: Validator, stalls: Bool = false, _ use: (HTTPTestServer, TemporaryFolder) async throws -> Void
     ) async throws {
@@ -49,7 +49,9 @@ struct InterruptionTests {
         try await Running.urlload(words + [origin.url("/file").absoluteString], in: folder)
     }
 
-    @Test func `a lost connection, without -C: kept, told, and gone on with`() async throws {
+    @Test func `Without -C, a lost connection leaves a partial file and a message, and a later run resumes`()
+        async throws
+    {
         try await with(.tag) { origin, folder in
             let first = try await run(["-o", "file"], origin, folder)
             #expect(first.code == 18 && !folder.names.contains("file"), "\(first.errors)")
@@ -64,7 +66,7 @@ struct InterruptionTests {
     }
 
     @Test(arguments: [SIGINT, SIGTERM])
-    func `a signal: kept, and told`(_ number: Int32) async throws {
+    func `A signal leaves a partial file and a message`(_ number: Int32) async throws {
         try await with(.tag, stalls: true) { origin, folder in
             let process = try Running(
                 Running.urlloadPath, ["-o", "file", origin.url("/file").absoluteString], in: folder)
@@ -80,7 +82,7 @@ struct InterruptionTests {
         }
     }
 
-    @Test func `without a validator what came is FILE part, and only -C - appends to it`() async throws {
+    @Test func `Without a validator the partial file is FILE part, and only -C - appends to it`() async throws {
         try await with(.none) { origin, folder in
             let first = try await run(["-o", "file"], origin, folder)
             #expect(first.code == 18 && folder.names == ["file.part"], "\(folder.names) \(first.errors)")
@@ -94,7 +96,7 @@ struct InterruptionTests {
         }
     }
 
-    @Test func `a part that wget or curl -R left is asked about by its time`() async throws {
+    @Test func `A partial file of wget or curl -R is validated by its time`() async throws {
         try await with(.date) { origin, folder in
             let path = folder.path + "/file"
             try Data(Self.content[..<1000]).write(to: URL(fileURLWithPath: path))
@@ -108,7 +110,8 @@ struct InterruptionTests {
         }
     }
 
-    @Test func `a part of an unknown program is appended to by -C - alone; a complete one is left alone`() async throws
+    @Test func `A partial file of an unknown program is appended to by -C - alone; a complete one is not changed`()
+        async throws
     {
         try await with(.none) { origin, folder in
             try Data(Self.content[..<1000]).write(to: URL(fileURLWithPath: folder.path + "/file"))
@@ -123,7 +126,7 @@ struct InterruptionTests {
         }
     }
 
-    @Test func `-R gives the file the time of the server; --limit-rate holds a download up`() async throws {
+    @Test func `-R sets the time of the file, and --limit-rate slows the download`() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/file") { _ in
                 .ok(.bytes(Array(Self.content.prefix(20_000))), headers: [.lastModified: Self.modified])

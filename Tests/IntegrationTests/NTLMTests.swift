@@ -2,7 +2,7 @@ import FoundationEssentials
 import Testing
 import URLLoading
 
-/// NTLM, checked by pyspnego, which knows nothing of ours.
+/// NTLM, verified by pyspnego, an independent implementation.
 @Suite(
     .enabled(if: Servers.areHere, Servers.areMissing),
     .enabled(if: Servers.variable("NTLM") != nil, "pyspnego is not installed: script/setup --tests"),
@@ -19,8 +19,9 @@ struct NTLMTests {
         return Session(Servers.configuration, decisions: decisions)
     }
 
-    /// Over TLS the server wants the proof bound to its certificate (RFC 5929).
-    @Test(arguments: ["NTLM", "NTLM_TLS"]) func `asked once, then the connection is open`(_ server: String) async throws
+    /// Over TLS the server requires channel binding to its certificate (RFC 5929).
+    @Test(arguments: ["NTLM", "NTLM_TLS"]) func `A connection is authenticated once, then open`(_ server: String)
+        async throws
     {
         let session = session("DOM\\alice", "s3cret")
         let target = try Servers.url(server, "/x")
@@ -35,19 +36,20 @@ struct NTLMTests {
         #expect(connections.count == 1)
     }
 
-    @Test func `characters beyond ASCII`() async throws {
+    @Test func `Users and passwords may have characters beyond ASCII`() async throws {
         let (data, _) = try await session("DOM\\böb", "päss").data(from: try Servers.url("NTLM", "/"))
         #expect(String(decoding: data, as: UTF8.self) == "DOM\\böb 0\n")
     }
 
-    @Test(arguments: [("DOM\\alice", "no"), ("alice", "s3cret"), ("DOM\\nobody", "")]) func refused(
+    @Test("Wrong credentials are refused", arguments: [("DOM\\alice", "no"), ("alice", "s3cret"), ("DOM\\nobody", "")])
+    func refused(
         _ user: String, _ password: String
     ) async throws {
         let (_, response) = try await session(user, password).data(from: try Servers.url("NTLM", "/"))
         #expect(response.http?.status == .unauthorized)
     }
 
-    @Test func `on the command line`() async throws {
+    @Test func `The command authenticates with --ntlm`() async throws {
         let target = try Servers.text("NTLM", "/x")
         for words in [["--ntlm"], [], ["--anyauth"]] {
             let result = try await Running.urlload(["-s", "-u", "DOM\\alice:s3cret"] + words + ["-d", "text", target])
@@ -57,8 +59,10 @@ struct NTLMTests {
         #expect(other.code == 22)
     }
 
-    /// Over TLS the proxy wants the proof bound to its certificate.
-    @Test(arguments: ["NTLM_PROXY", "NTLM_PROXY_TLS"]) func `a proxy (checklist 88)`(_ server: String) async throws {
+    /// Over TLS the proxy requires channel binding to its certificate.
+    @Test(arguments: ["NTLM_PROXY", "NTLM_PROXY_TLS"]) func `A proxy is authenticated (checklist 88)`(_ server: String)
+        async throws
+    {
         let address = try Proxy(Servers.text(server, ""))
         var configuration = Servers.configuration
         configuration.proxyPolicy = .fixed([address])
@@ -99,7 +103,7 @@ struct NTLMTests {
         return decisions
     }
 
-    @Test func `a proxy, on the command line`() async throws {
+    @Test func `The command authenticates to a proxy`() async throws {
         for origin in ["NGINX", "NGINX_TLS"] {
             let target = try ProxyTests.renamed(origin, "/1k.txt").absoluteString
             let words = [

@@ -1,4 +1,4 @@
-// `urlload -T` of what can be read only once, as people run it: a process behind a pipe.
+// `urlload -T` with input that can be read only once: a process with a pipe.
 
 import Foundation
 import Testing
@@ -7,7 +7,7 @@ import URLLoadingTesting
 
 @Suite(.timeLimit(.minutes(4)))
 struct PipedUploadTests {
-    /// Writes one half, and the other when the file `go` is there.
+    /// Writes one half, and the other half when the file `go` exists.
     static func piped(_ options: String, _ url: URL, in folder: TemporaryFolder) throws -> Running {
         let script = "(printf one; until [ -e go ]; do sleep 0.01; done; printf two) | exec \"$0\" \(options) \"$1\""
         return try Running("/bin/bash", ["-c", script, Running.urlloadPath, url.absoluteString], in: folder)
@@ -17,7 +17,7 @@ struct PipedUploadTests {
         _ = FileManager.default.createFile(atPath: folder.path + "/go", contents: nil)
     }
 
-    @Test("the request goes out before the input has ended, chunked")
+    @Test("The request is sent, chunked, before the input has ended")
     func streams() async throws {
         let folder = try TemporaryFolder()
         try await withHTTPTestServer { origin in
@@ -35,7 +35,7 @@ struct PipedUploadTests {
         }
     }
 
-    @Test("as DATA of HTTP/2")
+    @Test("With HTTP/2 the input is sent in DATA frames")
     func http2() async throws {
         let folder = try TemporaryFolder()
         try await withHTTP2TestServer { server in
@@ -49,7 +49,7 @@ struct PipedUploadTests {
         }
     }
 
-    @Test("a pipe by its name, a file as standard input")
+    @Test("A pipe may be given by its path, and standard input may be a file")
     func others() async throws {
         let folder = try TemporaryFolder()
         try await withHTTPTestServer { origin in
@@ -59,7 +59,7 @@ struct PipedUploadTests {
                 "/bin/bash", ["-c", script, Running.urlloadPath, origin.url().absoluteString], in: folder)
             #expect(named.code == 0 && origin.requests.last?.body == Array("piped".utf8), "\(named.errors)")
             #expect(origin.requests.last?.headers[.transferEncoding] == "chunked")
-            // As good as its name: its length is known, and it can be sent again.
+            // Like the path of the file: its length is known, and it can be sent again.
             let file = try await Running.urlload(["-T", "-", origin.url().absoluteString], input: "file")
             #expect(file.code == 0 && origin.requests.last?.body == Array("file".utf8), "\(file.errors)")
             #expect(
@@ -67,7 +67,7 @@ struct PipedUploadTests {
         }
     }
 
-    @Test("a redirect or a challenge comes before the body, which goes to who wants it")
+    @Test("A redirect or a challenge arrives before the body, which is sent to the final server")
     func expectation() async throws {
         let folder = try TemporaryFolder()
         Self.go(folder)
@@ -89,7 +89,7 @@ struct PipedUploadTests {
         }
     }
 
-    @Test("who wants it again after he has had it is told that there is no other")
+    @Test("A server that requires the body a second time causes an error")
     func again() async throws {
         let folder = try TemporaryFolder()
         Self.go(folder)
@@ -104,7 +104,7 @@ struct PipedUploadTests {
         }
     }
 
-    @Test("the end of a load does not wait for an input that never ends")
+    @Test("The end of a load does not wait for endless input")
     func anEarlyEnd() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/", readsBody: false, faults: [.init(.responseHead(), .close)]) { _ in .ok("") }

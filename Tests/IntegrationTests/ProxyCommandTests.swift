@@ -1,4 +1,4 @@
-// `urlload` through proxies and to other places, as people run it: a process, and its exit codes.
+// `urlload` with proxies and address overrides, as a process, and its exit codes.
 
 import FoundationEssentials
 import Testing
@@ -9,7 +9,7 @@ import URLLoadingTesting
 struct ProxyCommandTests {
     static func run(_ words: String...) async throws -> Running.Result { try await Running.urlload(["-s"] + words) }
 
-    @Test func throughEachKind() async throws {
+    @Test("Loads go through each kind of proxy") func throughEachKind() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("here") }
             let target = "http://origin.test:\(origin.port)/"
@@ -43,7 +43,8 @@ struct ProxyCommandTests {
         }
     }
 
-    @Test func theTraceShowsWhatTheProxyIsAskedAndNoPassword() async throws {
+    @Test("The trace shows the requests to the proxy without passwords")
+    func theTraceShowsWhatTheProxyIsAskedAndNoPassword() async throws {
         try await withTestProxy(.init(.http, user: "u", password: "S3CRET", fault: .refuse(503))) { proxy in
             let result = try await Running.urlload([
                 "-v", "-x", "u:S3CRET@127.0.0.1:\(proxy.port)", "https://origin.test/",
@@ -56,7 +57,7 @@ struct ProxyCommandTests {
         }
     }
 
-    @Test func exitCodes() async throws {
+    @Test("Exit codes") func exitCodes() async throws {
         let closedPort = "127.0.0.1:1"
         for (words, code) in [
             (["-x", "no.such.proxy.invalid:1", "http://a.test/"], 5), (["-x", closedPort, "http://a.test/"], 7),
@@ -81,28 +82,28 @@ struct ProxyCommandTests {
         }
     }
 
-    /// With these variables and no others of proxies.
+    /// Runs with these variables and no other proxy variables.
     static func withEnvironment(_ variables: [String], _ words: [String]) async throws -> Running.Result {
         let names = ["http_proxy", "https_proxy", "all_proxy", "no_proxy"]
         let unset = (names + names.map { $0.uppercased() }).flatMap { ["-u", $0] }
         return try await Running.command("/usr/bin/env", unset + variables + [Running.urlloadPath] + words)
     }
 
-    @Test func theEnvironmentAndTheOptions() async throws {
+    @Test("Options have precedence over the environment") func theEnvironmentAndTheOptions() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("here") }
             let target = "http://origin.test:\(origin.port)/"
             let here = origin.url().absoluteString
             try await withTestProxy(.init(.http, user: "u", password: "pw")) { proxy in
                 let address = "http://127.0.0.1:\(proxy.port)"
-                // -U is for the environment's proxy too, unless that says itself who asks.
+                // -U applies to the proxy of the environment, too, unless its URL has a user.
                 let asked = try await Self.withEnvironment(["http_proxy=\(address)"], ["-U", "u:pw", target])
                 #expect(asked.code == 0 && asked.text == "here", "\(asked.errors)")
                 let own = try await Self.withEnvironment(
                     ["http_proxy=http://u:pw@127.0.0.1:\(proxy.port)"], ["-U", "other:no", target])
                 #expect(own.text == "here")
                 #expect(proxy.requests.count == 2)
-                // no_proxy is for -x too, as curl has it; --noproxy takes its place.
+                // no_proxy applies to -x, as in curl; --noproxy replaces it.
                 let passed = try await Self.withEnvironment(["no_proxy=127.0.0.1"], ["-x", address, here])
                 #expect(passed.text == "here" && proxy.requests.count == 2)
                 let again = try await Self.withEnvironment(
@@ -113,7 +114,7 @@ struct ProxyCommandTests {
                     refused.code == 56 && refused.errors.contains("at the proxy \(address): it did not let us in"),
                     "\(refused.errors)")
             }
-            // Before the environment's; and where that has none.
+            // --preproxy is in front of the environment's proxy; without one it is the proxy.
             try await withTestProxy(.init(.socks)) { first in
                 try await withTestProxy { second in
                     let outer = "socks5h://127.0.0.1:\(first.port)"
@@ -131,7 +132,7 @@ struct ProxyCommandTests {
         }
     }
 
-    @Test func `names are looked up where the option says`() async throws {
+    @Test func `Names are resolved where the kind of proxy says`() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("here") }
             try await withTestProxy(.init(.socks)) { proxy in
@@ -152,7 +153,7 @@ struct ProxyCommandTests {
         }
     }
 
-    @Test func `another place through an HTTP proxy`() async throws {
+    @Test func `--connect-to works through an HTTP proxy`() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("here") }
             try await withTestProxy { proxy in
@@ -166,7 +167,7 @@ struct ProxyCommandTests {
         }
     }
 
-    @Test func otherPlaces() async throws {
+    @Test("Address overrides, interfaces and Unix sockets work") func otherPlaces() async throws {
         let path = FileManager.default.temporaryDirectory.appending(
             path: "urlload-\(UInt64.random(in: 0 ... .max)).sock"
         ).path()

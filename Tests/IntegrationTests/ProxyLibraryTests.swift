@@ -1,4 +1,4 @@
-// libproxy, found at run time: the real one where it is installed, and one of our own that answers what the test wants.
+// libproxy, found at run time: the installed one, and a fake that answers as the test requires.
 
 import Foundation
 import Testing
@@ -45,21 +45,21 @@ struct ProxyLibraryTests {
         return try await DesktopProxies.chains(to: try Target(url).origin, load, library).map(\.description)
     }
 
-    @Test func answers() async throws {
+    @Test("The library's proxies are used") func answers() async throws {
         let folder = try TemporaryFolder()
         guard let library = try await Self.library(folder) else { return }
         #expect(try await Self.ways(library, "http://direct.test/") == ["direct"])
         #expect(
             try await Self.ways(library, "https://two.test/") == ["http://proxy.test:3128", "socks5h://gate.test:1080"])
-        // It is told the origin and nothing more; and of this machine it is not asked.
+        // The library gets only the origin, and is not asked about this machine.
         #expect(try await Self.ways(library, "http://a.test/path?secret") == ["direct"])
         #expect(try await Self.ways(library, "http://localhost/two") == ["direct"])
         let error = await #expect(throws: LoadError.self) { try await Self.ways(library, "http://odd.test/") }
         #expect(error?.reason == .badProxy)
     }
 
-    /// A proxy service that cannot be reached does not mean that there is no proxy.
-    @Test func aFailureIsNotADirectWay() async throws {
+    /// An unreachable proxy service does not mean that there is no proxy.
+    @Test("A failure of the library is not a direct connection") func aFailureIsNotADirectWay() async throws {
         let folder = try TemporaryFolder()
         guard let library = try await Self.library(folder) else { return }
         for host in ["fail.test", "none.test"] {
@@ -72,26 +72,28 @@ struct ProxyLibraryTests {
         }
     }
 
-    /// A script may take as long as it likes; the load does not wait for it.
-    @Test func aStopIsNotHeldUp() async throws {
+    /// A proxy script may take long; a stopped load does not wait for it.
+    @Test("A stopped load does not wait for the library") func aStopIsNotHeldUp() async throws {
         let folder = try TemporaryFolder()
         guard let library = try await Self.library(folder) else { return }
         let load = LoadHandle(idle: nil, resource: nil)
         let asking = Task { await library.proxies(for: "http://slow.test/", load) }
         try await Task.sleep(for: .milliseconds(50))
         load.stop(.cancelled)
-        // Who had waited for it would have an answer.
+        // A load that had waited would have an answer.
         #expect(await asking.value == nil)
     }
 
-    @Test func noLibraryIsNoProxy() {
+    @Test("Without a library there is no proxy") func noLibraryIsNoProxy() {
         #expect(ProxyLibrary("libno-such-thing.so.1") == nil)
-        // Another library is not taken for it.
+        // Another library is not accepted.
         #expect(ProxyLibrary("libc.so.6") == nil)
     }
 
-    /// Whatever this machine's settings are, its answer is understood.
-    @Test(.enabled(if: ProxyLibrary.shared != nil, "libproxy is not installed: script/setup --tests")) func theRealOne()
+    /// The answer of the installed library is valid for any settings of this machine.
+    @Test(
+        "The installed library answers",
+        .enabled(if: ProxyLibrary.shared != nil, "libproxy is not installed: script/setup --tests")) func theRealOne()
         async throws
     {
         let library = try #require(ProxyLibrary.shared)

@@ -3,7 +3,7 @@ import Testing
 import URLLoading
 import URLLoadingWire
 
-/// Proxies as the world has them. `origin.test` is known to squid alone.
+/// squid, microsocks and dante. Only squid resolves `origin.test`.
 @Suite(.enabled(if: Servers.areHere, Servers.areMissing))
 struct ProxyTests {
     static func session(_ server: String, user: String? = nil, _ password: String? = nil) throws -> Session {
@@ -15,20 +15,22 @@ struct ProxyTests {
         return Session(configuration)
     }
 
-    /// The same server by a name that only its proxy knows.
+    /// The same server by a name that only the proxy resolves.
     static func renamed(_ server: String, _ path: String) throws -> URL {
         let url = try Servers.url(server, path)
         return try #require(URL(string: "\(url.scheme ?? "")://origin.test:\(url.port ?? 0)\(path)"))
     }
 
-    @Test(arguments: ["SQUID", "SQUID_TLS", "SQUID_CLOSED"], ["NGINX", "NGINX_TLS"])
+    @Test(
+        "squid forwards http and tunnels https", arguments: ["SQUID", "SQUID_TLS", "SQUID_CLOSED"],
+        ["NGINX", "NGINX_TLS"])
     func squid(proxy: String, origin: String) async throws {
         let session = try Self.session(proxy, user: "u", "pw")
         for name in ["/1k.txt", "/1m.bin"] {
             let count = name == "/1k.txt" ? 128 : 125_000
             let (data, response) = try await session.data(from: try Self.renamed(origin, name))
             #expect(data == Servers.numbers(count))
-            // Forwarded where it can be, carried where it cannot.
+            // http is forwarded, https goes through a tunnel.
             #expect((response.http?.headers["Via"] != nil) == (origin == "NGINX"))
         }
         var upload = Request(url: try Self.renamed("NGINX", "/up/echo"), method: .post)
@@ -37,9 +39,9 @@ struct ProxyTests {
         #expect(response.http != nil)
     }
 
-    @Test func squidWantsCredentials() async throws {
+    @Test("squid requires credentials") func squidWantsCredentials() async throws {
         for password in ["wrong", nil] as [String?] {
-            // Another user: squid keeps one password of each, and would ask anew for the right one meanwhile.
+            // Another user: squid caches one password for each, and would ask again for the right one.
             let session = try Self.session("SQUID_CLOSED", user: password == nil ? nil : "x", password)
             let (_, response) = try await session.data(from: try Self.renamed("NGINX", "/1k.txt"))
             #expect(response.http?.status == .proxyAuthenticationRequired)
@@ -51,7 +53,7 @@ struct ProxyTests {
         }
     }
 
-    @Test func squidCannotReachTheOrigin() async throws {
+    @Test("An error of squid is a proxy error") func squidCannotReachTheOrigin() async throws {
         let session = try Self.session("SQUID")
         // Port 1: no process listens there.
         let (_, response) = try await session.data(from: try #require(URL(string: "http://origin.test:1/")))
@@ -62,12 +64,15 @@ struct ProxyTests {
         #expect(error?.reason == .proxyRefused && error?.proxyFailure?.head?.status == .serviceUnavailable)
     }
 
-    @Test(arguments: ["MICROSOCKS", "MICROSOCKS_OPEN"], ["NGINX", "NGINX_TLS"])
+    @Test(
+        "microsocks connects with and without credentials", arguments: ["MICROSOCKS", "MICROSOCKS_OPEN"],
+        ["NGINX", "NGINX_TLS"])
     func socks(proxy: String, origin: String) async throws {
         try await Self.expectThrough(proxy, origin)
     }
 
     @Test(
+        "dante connects",
         .enabled(if: Servers.variable("DANTE") != nil, "dante-server is not installed: some systems lack it"),
         arguments: ["NGINX", "NGINX_TLS"])
     func dante(origin: String) async throws {
@@ -86,7 +91,7 @@ struct ProxyTests {
         #expect(error?.reason == .proxyRefused && error?.proxyFailure?.reply == 5)
     }
 
-    @Test func socksWantsCredentials() async throws {
+    @Test("A SOCKS proxy requires credentials") func socksWantsCredentials() async throws {
         for password in ["wrong", nil] as [String?] {
             let session = try Self.session("MICROSOCKS", user: password == nil ? nil : "u", password)
             let error = await #expect(throws: LoadError.self) {
@@ -96,7 +101,7 @@ struct ProxyTests {
         }
     }
 
-    @Test func aChainOfThree() async throws {
+    @Test("A chain of three proxies connects") func aChainOfThree() async throws {
         var configuration = Servers.configuration
         let gate = try Proxy(Servers.text("MICROSOCKS", ""))
         configuration.proxyPolicy = .fixed([

@@ -4,7 +4,9 @@ import URLLoading
 
 @Suite(.enabled(if: Servers.areHere, Servers.areMissing), .timeLimit(.minutes(4)))
 struct RedirectTests {
-    @Test(arguments: [("NGINX", "/r301"), ("NGINX", "/r302"), ("NGINX", "/r308"), ("APACHE", "/r302")])
+    @Test(
+        "Redirects are followed",
+        arguments: [("NGINX", "/r301"), ("NGINX", "/r302"), ("NGINX", "/r308"), ("APACHE", "/r302")])
     func areFollowed(_ server: String, _ path: String) async throws {
         try await withSession(Servers.configuration) { session in
             let (data, response) = try await session.data(from: Servers.url(server, path))
@@ -13,7 +15,7 @@ struct RedirectTests {
         }
     }
 
-    @Test("303 makes a POST a GET, 307 does not", arguments: [("/r303", "GET   "), ("/r307", "POST   4")])
+    @Test("A 303 turns a POST into a GET, a 307 does not", arguments: [("/r303", "GET   "), ("/r307", "POST   4")])
     func methods(_ path: String, _ seen: String) async throws {
         try await withSession(Servers.configuration) { session in
             let request = Request(url: try Servers.url("NGINX", path), method: .post, body: .data(Data("body".utf8)))
@@ -22,7 +24,7 @@ struct RedirectTests {
         }
     }
 
-    @Test func anotherOriginGetsNoSecrets() async throws {
+    @Test("Another origin gets no credentials") func anotherOriginGetsNoSecrets() async throws {
         try await withSession(Servers.configuration) { session in
             let headers: Headers = [.authorization: "Basic c2VjcmV0", .cookie: "a=b"]
             let own = Request(url: try Servers.url("NGINX", "/show"), headers: headers)
@@ -32,14 +34,14 @@ struct RedirectTests {
         }
     }
 
-    @Test func circlesEnd() async throws {
+    @Test("A redirect loop ends in an error") func circlesEnd() async throws {
         try await withSession(Servers.configuration) { session in
             let error = try await failure(session, Request(url: Servers.url("NGINX", "/loop")))
             #expect(error.reason == .tooManyRedirects && error.party == .remote)
         }
     }
 
-    @Test func aDecisionMayTakeTheRedirectItself() async throws {
+    @Test("A decision may take the redirect as the response") func aDecisionMayTakeTheRedirectItself() async throws {
         var decisions = Decisions()
         decisions.redirect = Decision { _ in .doNotFollow }
         try await withSession(Servers.configuration, decisions: decisions) { session in

@@ -1,4 +1,4 @@
-// The state that `urlload` keeps between runs; an ephemeral session leaves none.
+// State that `urlload` keeps between runs; an ephemeral session keeps none.
 
 import FoundationEssentials
 import Glibc
@@ -13,7 +13,7 @@ struct RememberingTests {
     }
 
     @Test(
-        "an ephemeral session opens no file for writing, whatever it is told to remember (checklist 3)",
+        "An ephemeral session opens no file for writing, whatever it is configured to store (checklist 3)",
         .enabled(if: strace != nil, "strace is not installed"))
     func ephemeral() async throws {
         let strace = try #require(Self.strace)
@@ -42,7 +42,7 @@ struct RememberingTests {
             #expect(calls.count > 10)
             let writes = calls.filter { call in
                 guard !call.contains("\"/dev/"), !call.contains("\"/proc/") else { return false }
-                // The thread sanitizer's copy of constants, made and removed before the program begins.
+                // The thread sanitizer's copy of constants, created and removed before the program begins.
                 if Servers.isSanitized, call.contains("/tsan.rodata.") { return false }
                 return [
                     "O_WRONLY", "O_RDWR", "O_CREAT", "mkdir", "creat(", "rename", "unlink", "truncate", "symlink",
@@ -55,7 +55,7 @@ struct RememberingTests {
         #expect(!FileManager.default.fileExists(atPath: folder.path + "/home"))
     }
 
-    @Test("--cookies: over runs, in a file of one's own")
+    @Test("--cookies keeps cookies over runs")
     func cookies() async throws {
         let folder = try TemporaryFolder()
         try await withHTTPTestServer { origin in
@@ -69,7 +69,7 @@ struct RememberingTests {
         }
     }
 
-    @Test("--cache and --cache-policy: over runs, without a network where that is wanted")
+    @Test("--cache keeps responses over runs, and --cache-policy may forbid the network")
     func cache() async throws {
         let folder = try TemporaryFolder()
         try await withHTTPTestServer { origin in
@@ -105,7 +105,7 @@ struct RememberingTests {
         }
     }
 
-    @Test("--hsts: who is known there is asked by https alone")
+    @Test("--hsts makes later runs use https")
     func strictTransport() async throws {
         let folder = try TemporaryFolder()
         try await withHTTPTestServer { origin in
@@ -119,7 +119,7 @@ struct RememberingTests {
         }
     }
 
-    @Test("a disk that is full: a small file system of its own")
+    @Test("A full disk is an error (a small file system of its own)")
     func full() async throws {
         let folder = try TemporaryFolder()
         let unshare = geteuid() == 0 ? ["-m"] : ["-r", "-m"]

@@ -1,4 +1,4 @@
-// `urlload -T FILE URL --resumable STATEFILE`, killed as hard as a process can be.
+// `urlload -T FILE URL --resumable STATEFILE`, killed with SIGKILL.
 
 import FoundationEssentials
 import Glibc
@@ -13,7 +13,7 @@ struct ResumableUploadTests {
     private static let content = Data((0..<size).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) })
 
     @Test(
-        "killed at any point, the next run sends what the server lacks, and not a byte more",
+        "After a kill at any point the next run sends exactly the missing bytes",
         arguments: [
             [1], [100_000], [1_000_000, 1_000_001, 5_000_000, Int64(size) - 1],
         ] as [[Int64]])
@@ -27,13 +27,13 @@ struct ResumableUploadTests {
             for (index, place) in places.enumerated() {
                 server.inject(.init(.received(place), .stall))
                 let process = try Running(Running.urlloadPath, arguments, in: folder)
-                // The server has so many bytes and wants no more, and the process knows where they lie.
+                // The server has this many bytes and accepts no more, and the process has stored the state.
                 try await origin.wait { $0.stalled == 1 }
                 while !folder.names.contains("state") { try await Task.sleep(for: .milliseconds(1)) }
                 process.send(SIGKILL)
                 let killed = try await process.wait()
                 #expect(killed.code == SIGKILL)
-                // Unread bytes of the client hide that its connection has ended.
+                // Unread bytes of the client hide the end of its connection.
                 origin.releaseStalls()
                 try await origin.wait { $0.stalled == 0 }
                 #expect(server.transfers.count == index + 1 && server.uploads.first?.content.count == Int(place))
@@ -52,7 +52,7 @@ struct ResumableUploadTests {
         #expect(offset == Int64(Self.size) && server.transfers.count == places.count + 1)
     }
 
-    @Test("a lost connection is no more than a pause; a changed file is refused, with its own exit code")
+    @Test("A lost connection is resumed; a changed file is refused with its own exit code")
     func lostAndChanged() async throws {
         let folder = try TemporaryFolder()
         let file = URL(filePath: folder.path + "/film")
@@ -87,11 +87,11 @@ struct ResumableUploadTests {
         }
     }
 
-    @Test func plainUploads() async throws {
+    @Test("Uploads without --resumable work") func plainUploads() async throws {
         let folder = try TemporaryFolder()
         try Data("hello".utf8).write(to: URL(filePath: folder.path + "/a"))
         try await withHTTPTestServer { origin in
-            // A URL that ends with a slash gets the file's name, as curl does it.
+            // A URL that ends with a slash is completed with the file's name, as in curl.
             for path in ["/", "/a"] {
                 origin.route(path) {
                     .ok("\($0.method) \(String(decoding: $0.body, as: UTF8.self)) \($0.headers[.contentType] ?? "-")")

@@ -1,4 +1,4 @@
-// `urlload --retry` as people run it: a process.
+// `urlload --retry` as a process.
 
 import FoundationEssentials
 import Testing
@@ -8,7 +8,7 @@ import URLLoadingTesting
 @Suite(.timeLimit(.minutes(4)))
 struct RetryCommandTests {
     @Test(
-        "it tries again, tells so, and delivers the last response",
+        "--retry retries, prints messages, and delivers the last response",
         arguments: [
             (["--retry", "2"], 3, "3", 0), (["--retry", "1"], 2, "2", 0), (["--retry", "1", "-f"], 2, "", 22),
             ([], 1, "1", 0),
@@ -29,7 +29,8 @@ struct RetryCommandTests {
     }
 
     @Test(
-        "a refusal only if told so", arguments: [(["--retry", "2"], 0), (["--retry", "2", "--retry-connrefused"], 2)])
+        "A refused connection is retried only with --retry-connrefused",
+        arguments: [(["--retry", "2"], 0), (["--retry", "2", "--retry-connrefused"], 2)])
     func refusal(_ options: [String], _ count: Int) async throws {
         let result = try await Running.urlload(options + ["--retry-delay", "0.001", "http://127.0.0.1:1/"])
         #expect(result.code == 7)

@@ -1,4 +1,4 @@
-// Child processes, with what they wrote.
+// Child processes and their output.
 
 import Foundation
 import Glibc
@@ -10,12 +10,12 @@ final class Running: Sendable {
         let code: Int32
         let output: [UInt8]
         let errors: String
-        /// The most memory it was seen to hold, in bytes; 0 unless sampled.
+        /// The maximum memory seen, in bytes; 0 unless sampled.
         var highWater = 0
         var text: String { String(decoding: output, as: UTF8.self) }
     }
 
-    /// Beside the test bundle.
+    /// The executables are beside the test bundle.
     static let urlloadPath: String = {
         let here =
             (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? CommandLine.arguments[0]
@@ -37,11 +37,11 @@ final class Running: Sendable {
     }
 
     private let process: ChildProcess
-    // Files, not pipes: no thread has to read while the child writes.
+    // Files, not pipes: nothing has to read while the child writes.
     private let written: TemporaryFolder
     private let highWaters: AsyncStream<Int>
 
-    /// - Parameter environment: besides that of the tests.
+    /// - Parameter environment: added to the environment of the tests.
     init(
         _ path: String, _ arguments: [String], input: String? = nil, in folder: TemporaryFolder? = nil,
         sampling: Bool = false,
@@ -71,7 +71,7 @@ final class Running: Sendable {
             errors: String(decoding: try written.bytes("err"), as: UTF8.self), highWater: most)
     }
 
-    /// On a thread of its own, from the start: tasks may wait long for theirs while others are tested.
+    /// On a thread of its own from the start, because tasks may wait long for a thread during other tests.
     private static func sample(_ process: ChildProcess, _ said: AsyncStream<Int>.Continuation) {
         Thread.detachNewThread {
             var most = 0
@@ -84,18 +84,18 @@ final class Running: Sendable {
         }
     }
 
-    /// VmHWM: of the process image itself, unlike what `wait4` tells, which begins with the parent's.
+    /// VmHWM of the process image; `wait4` reports a value that begins with the parent's.
     private static func highWater(_ pid: Int32) -> Int {
         guard let status = try? String(contentsOfFile: "/proc/\(pid)/status", encoding: .utf8),
             let line = status.split(separator: "\n").first(where: { $0.hasPrefix("VmHWM:") }),
-            // Between fork and exec it is a picture of this process.
+            // Between fork and exec the process is a copy of this one.
             status.hasPrefix("Name:\turlload\n")
         else { return 0 }
         return (line.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0) * 1024
     }
 }
 
-/// A folder that goes away with its last user.
+/// A folder that is removed with its last user.
 final class TemporaryFolder: Sendable {
     let path: String
 

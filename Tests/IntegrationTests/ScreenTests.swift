@@ -3,7 +3,7 @@ import Testing
 import URLLoading
 import URLLoadingTesting
 
-/// What stands on a terminal when urlload has ended: summaries, and nothing of the bars.
+/// The content of the terminal after urlload: summaries, and nothing of the progress bars.
 @Suite(.enabled(if: access("/usr/bin/python3", X_OK) == 0, "no python3"), .timeLimit(.minutes(4)))
 struct ScreenTests {
     private struct Shown {
@@ -17,7 +17,7 @@ struct ScreenTests {
         _ columns: Int, _ words: [String], keys: String = "", in folder: TemporaryFolder,
         environment: [String: String] = ["NO_COLOR": ""]
     ) async throws -> Shown {
-        // What runs the tests may set NO_COLOR for itself; empty counts as not set (no-color.org).
+        // The environment of the tests may set NO_COLOR; empty counts as not set (no-color.org).
         let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .appendingPathComponent("Servers/screen.py").path
         let result = try await Running.command(
@@ -48,7 +48,7 @@ struct ScreenTests {
         }
     }
 
-    @Test("bars leave a summary for each file and one for all", arguments: [80, 200])
+    @Test("Bars leave a summary for each file and one for all", arguments: [80, 200])
     func summaries(_ columns: Int) async throws {
         try await withOrigin { origin, folder in
             let shown = try await run(
@@ -62,7 +62,7 @@ struct ScreenTests {
         }
     }
 
-    @Test("Ctrl-C leaves what is kept and how to go on, and no bar")
+    @Test("Ctrl-C leaves a message about the partial file, and no bar")
     func interrupted() async throws {
         try await withOrigin { origin, folder in
             let shown = try await run(
@@ -74,7 +74,7 @@ struct ScreenTests {
         }
     }
 
-    @Test("colours on a terminal, unless NO_COLOR is set")
+    @Test("Terminals get colours unless NO_COLOR is set")
     func colors() async throws {
         try await withOrigin { origin, folder in
             let url = origin.url("/json").absoluteString
@@ -87,7 +87,7 @@ struct ScreenTests {
         }
     }
 
-    @Test("without a terminal there are no bars and no summaries")
+    @Test("Without a terminal there are no bars and no summaries")
     func piped() async throws {
         try await withOrigin { origin, folder in
             let result = try await Running.urlload(["-O", origin.url("/one").absoluteString], in: folder)

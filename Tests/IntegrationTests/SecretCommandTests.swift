@@ -1,4 +1,4 @@
-// What `urlload` says of passwords and tokens, and what it does without descriptors: a process.
+// Passwords and tokens in the messages of `urlload`, and its behaviour without descriptors.
 
 import FoundationEssentials
 import Glibc
@@ -9,7 +9,7 @@ import URLLoadingTesting
 @Suite(.timeLimit(.minutes(4)))
 struct SecretCommandTests {
     @Test(
-        "a URL that cannot be loaded is named without its password",
+        "The message about a URL that cannot be loaded hides its password",
         arguments: [
             "http://ada:s3 cret@exa mple/", "ada:s3cret@exa mple/", "http://ada:s3cret@127.0.0.1:port/",
             "http://ada:s3/cret@127.0.0.1:1/",
@@ -46,7 +46,7 @@ struct SecretCommandTests {
         }
     }
 
-    @Test("a netrc file that others may read gets a warning, and is read")
+    @Test("A netrc file that others may read is used with a warning")
     func netrc() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { request in
@@ -65,7 +65,7 @@ struct SecretCommandTests {
         }
     }
 
-    @Test("a listing of a cache hides tokens of queries")
+    @Test("A listing of a cache hides tokens in queries")
     func listing() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/a") { _ in .ok("here", headers: [.cacheControl: "max-age=1000"]) }
@@ -86,8 +86,8 @@ struct SecretCommandTests {
         }
     }
 
-    /// More servers than descriptors: idle connections give up theirs.
-    @Test("more servers than there are descriptors")
+    /// More servers than descriptors: idle connections are closed for new ones.
+    @Test("Loads from more servers than there are descriptors succeed")
     func descriptors() async throws {
         let origins = try (0..<60).map { _ in try HTTPTestServer() }
         for origin in origins {

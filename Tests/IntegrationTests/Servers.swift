@@ -1,4 +1,4 @@
-// The servers `script/test` starts, as the environment names them.
+// The servers that `script/test` starts, as named by the environment.
 
 import FoundationEssentials
 import Glibc
@@ -9,7 +9,7 @@ enum Servers {
     static let areHere = variable("NGINX") != nil
     static let areMissing: Comment =
         "No servers: script/test starts them, or source script/servers and call start_servers"
-    /// `script/test --long`.
+    /// True in `script/test --long`.
     static let isLong = getenv("URLLOADING_LONG") != nil
 
     static let isSanitized: Bool = {
@@ -33,7 +33,7 @@ enum Servers {
         getenv("URLLOADING_TEST_" + name).map { String(cString: $0) }
     }
 
-    /// The same server by its IPv6 address; `nil` where there is no IPv6: `script/servers` asks the same.
+    /// The same server by its IPv6 address; `nil` without IPv6, by the same check as in `script/servers`.
     static func overIPv6(_ server: String, _ path: String) throws -> URL? {
         let addresses = (try? String(contentsOfFile: "/proc/net/if_inet6", encoding: .utf8)) ?? ""
         let loopback = String(repeating: "0", count: 31) + "1 "
@@ -42,11 +42,11 @@ enum Servers {
         return URL(string: "\(url.scheme ?? "")://[::1]:\(url.port ?? 0)\(path)")
     }
 
-    /// A configuration that trusts the servers' certificates and gives up soon.
+    /// A configuration that trusts the servers' certificates and has short timeouts.
     static var configuration: Configuration {
         var configuration = Configuration.ephemeral
         configuration.idleTimeout = .seconds(20)
-        // Each load is to reach its server; tests of the cache say otherwise.
+        // Each load shall reach its server; tests of the cache change that.
         configuration.cachesInMemory = false
         if let path = variable("CA") { configuration.tls.trustRoots = .file(URL(filePath: path)) }
         return configuration
@@ -65,7 +65,7 @@ enum Servers {
     }
 }
 
-/// Loads that are expected to fail.
+/// Expects a load to fail.
 func failure(_ session: Session, _ request: Request) async throws -> LoadError {
     do {
         let (data, response) = try await session.data(for: request)

@@ -4,7 +4,9 @@ import URLLoading
 
 @Suite(.enabled(if: Servers.areHere, Servers.areMissing), .timeLimit(.minutes(4)))
 struct TLSTests {
-    @Test("https (checklist 119)", arguments: ["NGINX_TLS", "NGINX_TLS13", "APACHE_TLS"])
+    @Test(
+        "A private authority is trusted when configured (checklist 119)",
+        arguments: ["NGINX_TLS", "NGINX_TLS13", "APACHE_TLS"])
     func aPrivateIssuerIsTrustedWhenNamed(_ server: String) async throws {
         try await withSession(Servers.configuration) { session in
             for _ in 0..<2 {
@@ -14,7 +16,7 @@ struct TLSTests {
         }
     }
 
-    @Test("without it, or with another, the connection is refused", arguments: [false, true])
+    @Test("Without the authority, or with another one, the connection is refused", arguments: [false, true])
     func othersAreNot(_ namesAnother: Bool) async throws {
         var configuration = Servers.configuration
         configuration.tls.trustRoots =
@@ -25,17 +27,17 @@ struct TLSTests {
         }
     }
 
-    @Test func aCertificateForAnotherNameIsRefused() async throws {
+    @Test("A certificate for another name is refused") func aCertificateForAnotherNameIsRefused() async throws {
         try await withSession(Servers.configuration) { session in
             let url = try Servers.url("NGINX_TLS", "/1k.txt")
-            // A name of this machine that the certificate does not hold.
+            // A name of this machine that the certificate does not contain.
             let other = try #require(URL(string: "https://other.localhost:\(url.port ?? 0)/1k.txt"))
             let error = try await failure(session, Request(url: other))
             #expect(error.reason == .certificateNameMismatch)
         }
     }
 
-    @Test func versionsMustMeet() async throws {
+    @Test("TLS versions without overlap are an error") func versionsMustMeet() async throws {
         var configuration = Servers.configuration
         configuration.tls.maximumVersion = .tls12
         try await withSession(configuration) { session in
@@ -46,7 +48,7 @@ struct TLSTests {
         }
     }
 
-    @Test func plainTextIsNoTLS() async throws {
+    @Test("A server without TLS is an error") func plainTextIsNoTLS() async throws {
         try await withSession(Servers.configuration) { session in
             let url = try Servers.url("NGINX", "/1k.txt")
             let error = try await failure(
@@ -55,7 +57,7 @@ struct TLSTests {
         }
     }
 
-    @Test func overIPv6() async throws {
+    @Test("A server is reached over IPv6") func overIPv6() async throws {
         guard let url = try Servers.overIPv6("NGINX_TLS", "/1k.txt") else { return }
         try await withSession(Servers.configuration) { session in
             let (data, _) = try await session.data(from: url)

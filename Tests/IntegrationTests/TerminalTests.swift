@@ -4,10 +4,10 @@ import URLLoading
 import URLLoadingTesting
 import URLLoadingWire
 
-/// `urlload -u user` on a terminal: what is typed is not shown, and no key leaves the terminal silent.
+/// `urlload -u user` on a terminal: the password is not shown, and no key leaves the terminal without echo.
 @Suite(.enabled(if: access("/usr/bin/python3", X_OK) == 0, "no python3"), .timeLimit(.minutes(4)))
 struct TerminalTests {
-    /// What the terminal showed, whether it echoes afterwards, and the program's exit code.
+    /// The content of the terminal, whether it echoes afterwards, and the program's exit code.
     private func type(_ keys: String, _ words: String...) async throws -> (shown: String, state: String, code: String) {
         let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .appendingPathComponent("Servers/terminal.py").path
@@ -33,7 +33,7 @@ struct TerminalTests {
     }
 
     @Test(arguments: ["p\\xc3\\xa4ss\\n", "p\\xc3\\xa4\\x7f\\xc3\\xa4sx\\x7fs\\r", "nonsense\\x15p\\xc3\\xa4ss\\x04"])
-    func `typed, with corrections, and not shown`(_ keys: String) async throws {
+    func `A typed and corrected password is used and not shown`(_ keys: String) async throws {
         try await withDoor { target in
             let (shown, state, code) = try await type(keys, "-s", "-u", "ada", target)
             #expect(shown.contains("welcome") && shown.contains("ada"), "\(shown)")
@@ -42,7 +42,7 @@ struct TerminalTests {
         }
     }
 
-    @Test func `interrupted: the terminal is as it was`() async throws {
+    @Test func `An interrupt restores the terminal`() async throws {
         try await withDoor { target in
             let (shown, state, code) = try await type("p\\x03", "-s", "-u", "ada", target)
             #expect(
@@ -50,7 +50,7 @@ struct TerminalTests {
         }
     }
 
-    @Test func `nothing typed: nothing loaded`() async throws {
+    @Test func `An empty password prompt ends the command`() async throws {
         try await withDoor { target in
             let (shown, state, code) = try await type("\\x04", "-s", "-u", "ada", target)
             #expect(state == "echoes" && code != "0" && !shown.contains("welcome"), "\(shown) \(code)")

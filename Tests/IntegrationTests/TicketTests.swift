@@ -2,10 +2,11 @@ import Foundation
 import Glibc
 import Testing
 
-/// Kerberos as MIT and Apache speak it: a process with a cache of its own, for the library reads the environment.
+/// Kerberos with MIT's library and Apache: a process with its own ticket cache, because the library reads the
+/// environment.
 @Suite(.enabled(if: Servers.areHere, Servers.areMissing), .timeLimit(.minutes(4)))
 struct TicketTests {
-    /// A copy: tickets for services are added to it.
+    /// A copy, because tickets for services are added to the cache.
     private func load(_ tickets: String, _ words: [String], service: String = "localhost") async throws
         -> Running.Result
     {
@@ -26,12 +27,12 @@ struct TicketTests {
     }
 
     @Test(arguments: ["APACHE", "APACHE_TLS", "APACHE_H2"])
-    func `a ticket is used without a challenge decision (checklist 70)`(
+    func `A ticket is used without a challenge decision (checklist 70)`(
         _ server: String
     ) async throws {
         let target = try Self.named(server, "/ticket/1k.txt")
         for words in [["--negotiate"], []] {
-            // Twice: what was accepted is said unasked, with a token of its own.
+            // Twice: an accepted scheme is used preemptively, with a new token.
             let result = try await load("alice", words + ["-i", target, target])
             #expect(
                 result.code == 0 && result.text.components(separatedBy: "alice@TEST.LOCAL").count == 3,
@@ -40,38 +41,38 @@ struct TicketTests {
         }
     }
 
-    @Test func `a body goes out again with the ticket`() async throws {
+    @Test func `A body is sent again with the ticket`() async throws {
         let result = try await load("alice", ["-i", "--data", "text", try Self.named("APACHE", "/ticket/1k.txt")])
         #expect(result.text.contains("alice@TEST.LOCAL"), "\(result.text.prefix(400)) \(result.errors)")
     }
 
-    @Test(arguments: ["expired", "none"]) func `no ticket, or one that has expired: the refusal is the response`(
+    @Test(arguments: ["expired", "none"]) func `Without a valid ticket the refusal is the response`(
         _ tickets: String
     ) async throws {
-        // One of a second.
+        // A ticket with a lifetime of one second.
         try await Task.sleep(for: .milliseconds(1100))
         let refused = try await load(tickets, ["-i", try Self.named("APACHE", "/ticket/1k.txt")])
         #expect(
             refused.code == 0 && refused.text.hasPrefix("HTTP/1.1 401"), "\(refused.text.prefix(200)) \(refused.errors)"
         )
-        // And the next way, where there is one.
+        // And the next scheme, if there is one.
         let next = try await load(tickets, ["-i", "-u", "u:pw", try Self.named("APACHE", "/ticket-or-basic/1k.txt")])
         #expect(next.text.contains("HTTP/1.1 200"), "\(next.text.prefix(200)) \(next.errors)")
     }
 
-    @Test func `a server with another's key, or under a name that is no service's`() async throws {
+    @Test func `A server with another key or a name that is not a service's is refused`() async throws {
         let wrong = try await load("alice", ["-i", try Self.named("APACHE", "/wrong-ticket/1k.txt")])
         #expect(wrong.code == 0 && wrong.text.hasPrefix("HTTP/1.1 401"), "\(wrong.text.prefix(200)) \(wrong.errors)")
         let address = try await load("alice", ["-i", try Servers.text("APACHE", "/ticket/1k.txt")])
         #expect(address.text.hasPrefix("HTTP/1.1 401"), "\(address.text.prefix(200)) \(address.errors)")
     }
 
-    @Test func `a server that takes no ticket gets the next way`() async throws {
+    @Test func `A server that refuses the ticket gets the next scheme`() async throws {
         let result = try await load("alice", ["-i", "-u", "u:pw", try Self.named("APACHE", "/ticket-or-basic/1k.txt")])
         #expect(result.text.contains("HTTP/1.1 200"), "\(result.text.prefix(300)) \(result.errors)")
     }
 
-    @Test func `nothing is delegated (security 85)`() async throws {
+    @Test func `No credentials are delegated (security 85)`() async throws {
         let folder = try TemporaryFolder()
         try FileManager.default.copyItem(atPath: try Servers.text("TICKETS", "/alice"), toPath: folder.path + "/cache")
         let trace = folder.path + "/trace"
@@ -83,13 +84,13 @@ struct TicketTests {
             ["-s", "-i", try Self.named("APACHE", "/ticket/1k.txt")], environment: environment)
         #expect(result.text.contains("alice@TEST.LOCAL"))
         let said = try String(contentsOfFile: trace, encoding: .utf8)
-        // Who delegates asks the KDC for a ticket to forward.
+        // Delegation would ask the KDC for a ticket to forward.
         #expect(said.contains("HTTP/localhost@TEST.LOCAL") && !said.lowercased().contains("forward"))
     }
 
     // MARK: Passwords, bindings, proxies
 
-    @Test func `without a ticket a password gets one, and is said to the KDC alone (checklist 66)`() async throws {
+    @Test func `Without a ticket the password obtains one, and is sent to the KDC only (checklist 66)`() async throws {
         let target = try Self.named("APACHE", "/ticket/1k.txt")
         let right = try await load("none", ["-v", "-i", "--negotiate", "-u", "alice@TEST.LOCAL:pw", target, target])
         #expect(
@@ -100,12 +101,12 @@ struct TicketTests {
             let wrong = try await load("none", ["-i", "--negotiate", "-u", user, target])
             #expect(wrong.text.hasPrefix("HTTP/1.1 401"), "\(user) \(wrong.text.prefix(300)) \(wrong.errors)")
         }
-        // What is there goes before it.
+        // An existing ticket has precedence.
         let both = try await load("alice", ["-i", "--negotiate", "-u", "nobody@TEST.LOCAL:no", target])
         #expect(both.text.contains("alice@TEST.LOCAL"))
     }
 
-    @Test func `a ticket is bound to the server's certificate`() async throws {
+    @Test func `A ticket is bound to the server's certificate`() async throws {
         let target = try Servers.text("TICKETS_TLS", "/")
         let result = try await load("alice", [target, target])
         #expect(result.text == "alice@TEST.LOCAL bound\nalice@TEST.LOCAL bound\n", "\(result.errors)")
@@ -114,7 +115,7 @@ struct TicketTests {
     }
 
     @Test(arguments: ["SQUID_TICKETS", "TICKETS_TLS"])
-    func `a proxy that takes tickets, for requests and for tunnels (checklist 88)`(_ proxy: String) async throws {
+    func `A proxy accepts tickets for requests and for tunnels (checklist 88)`(_ proxy: String) async throws {
         let way = ["-i", "-x", try Servers.text(proxy, "")]
         for origin in ["NGINX", "NGINX_TLS"] {
             let target = try ProxyTests.renamed(origin, "/1k.txt").absoluteString
@@ -122,7 +123,7 @@ struct TicketTests {
             #expect(
                 result.code == 0 && result.text.components(separatedBy: "0000128\n").count == 3,
                 "\(origin) \(result.text.prefix(300)) \(result.errors)")
-            // Over TLS it is bound to the proxy's certificate.
+            // Over TLS the ticket is bound to the proxy's certificate.
             if proxy == "TICKETS_TLS", origin == "NGINX" { #expect(result.text.contains("alice@TEST.LOCAL bound")) }
             let refused = try await load("none", way + [target])
             #expect(
@@ -135,7 +136,7 @@ struct TicketTests {
     }
 
     /// The library itself would wait for minutes.
-    @Test func `a KDC that never answers: the next way after ten seconds`() async throws {
+    @Test func `A KDC that never answers leads to the next scheme after ten seconds`() async throws {
         let silent = try SilentServer()
         let folder = try TemporaryFolder()
         let text = try String(contentsOfFile: try Servers.text("KRB5", ""), encoding: .utf8)
@@ -154,7 +155,7 @@ struct TicketTests {
     }
 }
 
-/// The kernel says yes for it, and it says nothing.
+/// The kernel accepts the connection, and nothing answers.
 private final class SilentServer: Sendable {
     private let socket: Int32
     let port: UInt16

@@ -15,7 +15,7 @@ struct TrustTests {
             ) { "sesame" }
     }
 
-    @Test("nginx and s_server learn who we are (checklist 80)", arguments: [true, false])
+    @Test("nginx and s_server receive the client certificate (checklist 80)", arguments: [true, false])
     func clients(_ packed: Bool) async throws {
         var configuration = Servers.configuration
         configuration.tls.clientIdentities = [try .init("localhost", try await identity(packed: packed))]
@@ -28,7 +28,7 @@ struct TrustTests {
     }
 
     @Test(
-        "who does not say is told so: by a status, or by an alert",
+        "A missing client certificate is reported by a status or an alert",
         arguments: [Configuration.TLS.Version.tls12, .tls13])
     func strangers(_ version: Configuration.TLS.Version) async throws {
         var configuration = Servers.configuration
@@ -41,7 +41,7 @@ struct TrustTests {
         }
     }
 
-    @Test("asked at the handshake, by servers that say whom they believe (checklist 66)")
+    @Test("A decision sees the authorities that a server accepts (checklist 66)")
     func asked() async throws {
         let identity = try await identity(packed: false)
         var decisions = Decisions()
@@ -56,7 +56,9 @@ struct TrustTests {
         }
     }
 
-    @Test("Apache asks after the handshake: in TLS 1.3 it is answered, in 1.2 there is no renegotiation")
+    @Test(
+        "Apache requests a certificate after the handshake: answered in TLS 1.3, not in 1.2, which has no renegotiation"
+    )
     func later() async throws {
         var configuration = Servers.configuration
         let url = try Servers.url("APACHE_TLS", "/client/1k.txt")
@@ -78,7 +80,7 @@ struct TrustTests {
         }
     }
 
-    @Test("asked for after the handshake, a decision says who we are")
+    @Test("A decision supplies a certificate that is requested after the handshake")
     func laterDecided() async throws {
         let identity = try await identity(packed: false)
         let asked = Lock(0)
@@ -108,7 +110,7 @@ struct TrustTests {
         #expect(asked.withLock { $0 } >= 2)
     }
 
-    @Test("stapled statuses of OpenSSL's making (security 38)")
+    @Test("Stapled statuses made by OpenSSL are verified (security 38)")
     func staples() async throws {
         var configuration = Servers.configuration
         configuration.tls.ocspStapling = .required
@@ -121,7 +123,7 @@ struct TrustTests {
         }
     }
 
-    @Test("the command draws a chain and its verdict, and gives a certificate")
+    @Test("urlload tls draws the chain and its verification, and presents a certificate")
     func command() async throws {
         let pki = try #require(Servers.variable("PKI"))
         let host = try Servers.text("NGINX_TLS", "").replacing("https://", with: "")

@@ -14,7 +14,7 @@ struct WebSocketCommandTests {
         }
     }
 
-    @Test func `lines in, messages out`() async throws {
+    @Test func `Lines are sent, messages are written`() async throws {
         try await withEcho { origin, target in
             let result = try await Running.urlload(
                 ["ws", "--wait=1", "-H", "X: y", target], input: "one\n\nthrée\nfour")
@@ -23,7 +23,7 @@ struct WebSocketCommandTests {
         }
     }
 
-    @Test func `at the end of the input it closes with 1000`() async throws {
+    @Test func `The end of the input closes with 1000`() async throws {
         try await withHTTPTestServer { origin in
             origin.webSocket("/") { socket in
                 _ = try await socket.receive()
@@ -35,7 +35,7 @@ struct WebSocketCommandTests {
         }
     }
 
-    @Test func `an input that ends before the socket is open closes the socket once it is open`() async throws {
+    @Test func `An input that ends before the socket is open closes the socket once it is open`() async throws {
         try await withHTTPTestServer { origin in
             // The input is empty, so it has ended long before the server answers the handshake.
             origin.inject(.init(.requestHead, .delay(.milliseconds(300))))
@@ -48,7 +48,7 @@ struct WebSocketCommandTests {
         }
     }
 
-    @Test func `waits for what the server still says, until it closes`() async throws {
+    @Test func `--wait receives until the server closes`() async throws {
         try await withHTTPTestServer { origin in
             origin.webSocket("/") { socket in
                 _ = try await socket.receive()
@@ -64,7 +64,7 @@ struct WebSocketCommandTests {
         }
     }
 
-    @Test func `a long message through a pipe comes back whole`() async throws {
+    @Test func `A long message through a pipe comes back complete`() async throws {
         try await withEcho { _, target in
             let text = String(repeating: "0123456789", count: 300_000)
             let result = try await Running.urlload(["ws", "--binary", "--wait=3", target], input: text)
@@ -74,7 +74,7 @@ struct WebSocketCommandTests {
         }
     }
 
-    @Test func `exit codes say how it ended`() async throws {
+    @Test func `Exit codes tell how the WebSocket ended`() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/refused") { _ in .status(.forbidden) }
             origin.webSocket("/bad") { socket in try await socket.close(WebSocketClose(.internalError, reason: "sorry"))
@@ -101,7 +101,7 @@ struct WebSocketCommandTests {
     }
 
     @Test(arguments: [SIGINT, SIGTERM])
-    func `an interruption ends it, and the server hears of it`(_ signal: Int32) async throws {
+    func `A signal ends the command, and the server gets a close`(_ signal: Int32) async throws {
         try await withHTTPTestServer { origin in
             origin.webSocket("/") { socket in
                 try await socket.send(.text("hello"))
@@ -117,7 +117,7 @@ struct WebSocketCommandTests {
         }
     }
 
-    @Test func `on a terminal: typed lines go out, Ctrl-D takes leave`() async throws {
+    @Test func `On a terminal typed lines are sent, and Ctrl-D closes`() async throws {
         try await withEcho { _, target in
             let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
                 .appendingPathComponent("Servers/terminal.py").path
@@ -126,7 +126,7 @@ struct WebSocketCommandTests {
                 ["-I", script, "--at-once", "typed\\n\\x04", Running.urlloadPath, "ws", "--wait=1", target])
             let lines = result.text.split(separator: "\n").map(String.init)
             try #require(lines.count == 3, "\(result.text) \(result.errors)")
-            // As it was typed, and as it came back.
+            // Once as typed, and once as received.
             #expect(
                 lines[0].components(separatedBy: "typed").count == 3 && lines[1] == "echoes" && lines[2] == "0",
                 "\(lines)")

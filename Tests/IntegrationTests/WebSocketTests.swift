@@ -5,7 +5,7 @@ import URLLoading
 import URLLoadingTesting
 import URLLoadingWire
 
-/// WebSockets against servers of other hands: Python's websockets, wsproto, and hypercorn for RFC 8441.
+/// WebSockets with other servers: Python's websockets, wsproto, and hypercorn for RFC 8441.
 @Suite(.enabled(if: Servers.variable("WEBSOCKETS") != nil, Servers.areMissing), .timeLimit(.minutes(4)))
 struct WebSocketTests {
     private static let servers = ["WEBSOCKETS", "WSPROTO", "HYPERCORN", "HYPERCORN_H2C"]
@@ -24,7 +24,7 @@ struct WebSocketTests {
     }
 
     @Test(arguments: servers, [false, true])
-    func `what is sent comes back`(_ server: String, _ isCompressed: Bool) async throws {
+    func `Sent messages come back`(_ server: String, _ isCompressed: Bool) async throws {
         try await withSession(Servers.configuration) { session in
             let socket = session.webSocketTask(try Servers.url(server, "/"), options: Self.options(isCompressed))
             socket.resume()
@@ -42,7 +42,7 @@ struct WebSocketTests {
         }
     }
 
-    @Test func `what websockets says by itself`() async throws {
+    @Test func `Messages, pings and closes of websockets are received`() async throws {
         try await withSession(Servers.configuration) { session in
             let chat = session.webSocketTask(
                 Request(url: try Servers.url("WEBSOCKETS", "/")), protocols: ["chat.v3", "chat.v2"])
@@ -74,7 +74,7 @@ struct WebSocketTests {
 
     // MARK: RFC 8441
 
-    @Test func `over a connection that is there, by ALPN, and over a new one by HTTP/1.1`() async throws {
+    @Test func `A WebSocket uses an existing connection of HTTP/2 by ALPN, and a new one for HTTP/1.1`() async throws {
         try await withSession(Servers.configuration) { session in
             for version in ["1.1", "2"] {
                 let socket = session.webSocketTask(try Servers.url("HYPERCORN", "/"))
@@ -91,7 +91,7 @@ struct WebSocketTests {
         }
     }
 
-    @Test func `many sockets and loads share a connection`() async throws {
+    @Test func `Many WebSockets and loads share a connection`() async throws {
         var configuration = Servers.configuration
         configuration.httpVersions = .http2PriorKnowledge
         try await withSession(configuration) { session in
@@ -118,7 +118,7 @@ struct WebSocketTests {
         }
     }
 
-    @Test func `a refusal, and a close of the server's own`() async throws {
+    @Test func `A refused handshake and a close by the server are reported`() async throws {
         var configuration = Servers.configuration
         configuration.httpVersions = .http2PriorKnowledge
         try await withSession(configuration) { session in

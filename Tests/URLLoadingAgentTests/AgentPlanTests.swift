@@ -48,11 +48,11 @@ import URLLoadingIO
         let done = state.receive(input)
         #expect(done == action)
         #expect(state.phase == phase)
-        // The written state equals the state that is read.
+        // The state that is written equals the state that is read.
         #expect(TransferCoding.decode(TransferState.self, TransferCoding.encode(state)) == state)
     }
 
-    @Test func `failures in a row are counted until there is progress, and the first attempt is remembered`() {
+    @Test func `Consecutive failures are counted until there is progress; the time of the first attempt is kept`() {
         var state = Self.state([.start(now: 7), .wait(Self.wait), .wake, .start(now: 9), .wait(Self.wait), .wake])
         #expect(state.failures == 2 && state.attempts == 2 && state.firstAttempt == 7)
         _ = state.receive(.start(now: 11))
@@ -87,14 +87,14 @@ import URLLoadingIO
     static func error(_ reason: LoadError.Reason) -> LoadError { LoadError(reason, phase: .waiting, party: .system) }
 
     @Test(arguments: [(1, 1), (2, 2), (5, 16), (10, 512), (11, 600), (500, 600)] as [(Int, Int64)])
-    func `network failures are retried without limit, after waits that double up to ten minutes`(
+    func `Network failures are retried without limit, with delays that double up to ten minutes`(
         _ failures: Int, _ seconds: Int64
     ) {
         let plan = TransferRetryPlan.after(Self.error(.connectionLost), Self.facts(failures: failures))
         #expect(plan == .wait(.init(.backoff, until: seconds * 1_000_000_000, detail: "connectionLost")))
     }
 
-    @Test func `the resource timeout ends the retries, and no wait goes beyond it`() {
+    @Test func `The resource timeout ends the retries, and no delay exceeds it`() {
         let error = Self.error(.unreachable)
         #expect(
             TransferRetryPlan.after(error, Self.facts(now: 10, began: 0, timeout: 10))
@@ -104,7 +104,7 @@ import URLLoadingIO
                 == .wait(.init(.backoff, until: 10, detail: "unreachable")))
     }
 
-    @Test func `what may have been carried out is not repeated, and the error says so`() {
+    @Test func `A request that may have been carried out is not repeated, and the error says so`() {
         let plan = TransferRetryPlan.after(Self.error(.connectionLost), Self.facts(mayRepeat: false))
         guard case .finish(.connectionLost, let detail) = plan else {
             Issue.record("\(plan)")
@@ -114,12 +114,12 @@ import URLLoadingIO
     }
 
     @Test(arguments: [LoadError.Reason.certificateUntrusted, .badURL, .tooManyRedirects, .notHTTP])
-    func `failures that another attempt would meet again are results`(_ reason: LoadError.Reason) {
+    func `Failures that a retry would repeat are final`(_ reason: LoadError.Reason) {
         #expect(TransferRetryPlan.after(Self.error(reason), Self.facts()) == .finish(reason, detail: ""))
     }
 
     @Test(arguments: [(429, true), (503, true), (500, false), (404, false)] as [(Int, Bool)])
-    func `429 and 503 with Retry-After are waited for, other statuses are results`(_ status: Int, _ waits: Bool) {
+    func `429 and 503 with Retry-After are waited for; other statuses are results`(_ status: Int, _ waits: Bool) {
         let plan = TransferRetryPlan.after(status: status, retryAfter: 3, Self.facts())
         #expect((plan != nil) == waits)
         #expect(
@@ -137,7 +137,7 @@ import URLLoadingIO
             isDiscretionary: isDiscretionary, isResumable: isResumable)
     }
 
-    @Test func `turns go round the identifiers, then by priority, then by age`() {
+    @Test func `Transfers take turns by identifier, then by priority, then by age`() {
         let ready = [
             Self.candidate("a1", number: 1), Self.candidate("a2", priority: 40, number: 2),
             Self.candidate("a3", number: 3),
@@ -147,7 +147,7 @@ import URLLoadingIO
         #expect(SchedulePlan.make(ready: ready, running: [], last: "a").begins == ["b1", "a2", "a1", "a3"])
     }
 
-    @Test func `limits hold for a host, an identifier and the agent`() {
+    @Test func `Limits apply to a host, an identifier and the agent`() {
         var limits = SchedulePlan.Limits()
         (limits.host, limits.identifier, limits.agent) = (2, 3, 4)
         let ready =
@@ -161,7 +161,7 @@ import URLLoadingIO
         #expect(full.begins.isEmpty && full.yields.isEmpty)
     }
 
-    @Test func `the least urgent resumable transfer gives way to a more urgent one`() {
+    @Test func `The least urgent resumable transfer is suspended for a more urgent one`() {
         var limits = SchedulePlan.Limits()
         limits.host = 2
         let running = [
@@ -174,7 +174,7 @@ import URLLoadingIO
         #expect(SchedulePlan.make(ready: equal, running: running, limits: limits).yields.isEmpty)
     }
 
-    @Test func `discretionary transfers wait for a good time`() {
+    @Test func `Discretionary transfers wait for good conditions`() {
         let ready = [Self.candidate("d", isDiscretionary: true), Self.candidate("u", number: 1)]
         #expect(SchedulePlan.make(ready: ready, running: [], allowsDiscretionary: false).begins == ["u"])
         #expect(SchedulePlan.make(ready: ready, running: []).begins == ["d", "u"])
@@ -182,11 +182,11 @@ import URLLoadingIO
 
     // MARK: Waking
 
-    @Test func `a program is started once at a time, ever more seldom while it acknowledges nothing`() {
+    @Test func `A program is started once at a time, and less often while it acknowledges nothing`() {
         var plan = WakePlan()
         let second: Int64 = 1_000_000_000
         var seen: [Bool] = []
-        // It runs; it has ended; and again, after twice the time.
+        // The program runs, ends, and is started again after twice the delay.
         for (now, ends) in [(0, false), (100, true), (100, false)] as [(Int64, Bool)] {
             seen.append(plan.hasEvents(now: now * second))
             if ends { plan.ended() }
@@ -223,7 +223,7 @@ import URLLoadingIO
                 isSocket: { sockets.contains($0) }, isExecutable: { executables.contains($0) }))
     }
 
-    @Test func `the first way that holds is taken`() {
+    @Test func `The agent is reached at its socket, else through a service manager, else started as a process`() {
         let own = "/run/user/7/url-loading/agent.sock"
         let spawned = "/home/u/.local/state/url-loading/agent.sock"
         let system = "/run/url-loading/u/agent.sock"
@@ -241,7 +241,7 @@ import URLLoadingIO
         #expect(Self.launch(["XDG_STATE_HOME": "/x"]).socket == "/x/url-loading/agent.sock")
     }
 
-    @Test func `the executable is the one that is named, else the one beside the program, else the one in PATH`() {
+    @Test func `The executable is the configured one, else the one beside the program, else the one in PATH`() {
         let all: Set<String> = ["/opt/p/url-loading-agent", "/usr/bin/url-loading-agent", "/n"]
         func executable(_ plan: LaunchPlan) -> String? { if case .spawned(_, let path) = plan { path } else { nil } }
         #expect(executable(Self.launch(["URLLOADING_AGENT": "/n"], executables: all)) == "/n")
@@ -287,7 +287,7 @@ import URLLoadingIO
 
     // MARK: The command line
 
-    @Test func `options of the agent`() {
+    @Test func `The options of the agent are parsed`() {
         func parse(_ words: String...) -> AgentOptions? { try? AgentOptions.parse(words).get() }
         #expect(parse()?.idle == 60)
         #expect(parse("--foreground")?.idle == .some(nil))

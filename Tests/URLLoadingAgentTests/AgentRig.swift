@@ -9,7 +9,7 @@ import URLLoadingWire
 
 @testable import URLLoading
 
-/// A folder of a test with an agent's process in it: killed and started again as the test wants.
+/// A folder with an agent's process, which the test kills and starts again.
 final class AgentRig: Sendable {
     let folder: String
     private let agent = Lock<ChildProcess?>(nil)
@@ -19,7 +19,7 @@ final class AgentRig: Sendable {
     var spool: [String] { PrivateFolder.names(state + "/spool") }
     var logText: String { (try? FileReader.text(folder + "/log")) ?? "" }
 
-    /// Beside the test bundle.
+    /// The agent's executable, beside the test bundle.
     static let executable: String = {
         let here = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? ""
         return here[..<(here.lastIndex(of: "/") ?? here.startIndex)] + "/url-loading-agent"
@@ -35,10 +35,10 @@ final class AgentRig: Sendable {
         try? FileManager.default.removeItem(atPath: folder)
     }
 
-    /// Starts the agent, perhaps under another program such as strace.
+    /// Starts the agent, optionally under another program such as strace.
     func start(under words: [String] = [], _ options: [String] = ["--foreground"]) throws {
         let all = words + [Self.executable, "--socket", socket, "--folder", state] + options
-        // Output of each start follows that of the ones before.
+        // The output of each start is appended to that of the earlier ones.
         let line = all.map { "'\($0)'" }.joined(separator: " ")
         let child = try ChildProcess("/bin/sh", ["-c", "exec \(line) >>'\(folder)/log' 2>&1"])
         agent.withLock { $0 = child }
@@ -53,7 +53,7 @@ final class AgentRig: Sendable {
         _ = await child?.wait()
     }
 
-    /// Waits for the end of an agent that ends by itself.
+    /// Waits until the agent exits by itself.
     func ended() async -> Int32 {
         let child = agent.withLock { $0 }
         let code = await child?.wait() ?? -1
@@ -63,7 +63,7 @@ final class AgentRig: Sendable {
 
     var isRunning: Bool { agent.withLock { $0?.isRunning ?? false } }
 
-    /// Connects, as soon as the agent listens.
+    /// Connects as soon as the agent listens.
     func link() async throws -> AgentLink {
         while true {
             do { return try await AgentLink.open(socket) } catch {
@@ -73,7 +73,7 @@ final class AgentRig: Sendable {
         }
     }
 
-    /// Connects as the next program of an identifier, once the agent has noticed that the program before is gone.
+    /// Connects as the next program of an identifier, after the agent has noticed the end of the previous program.
     func attachAgain() async throws -> AgentLink {
         for _ in 0..<2_000 {
             if let link = try? await attach() { return link }
@@ -139,7 +139,7 @@ extension AgentLink {
         return records
     }
 
-    /// Waits for a state of a transfer, or its disappearance.
+    /// Waits for a state of a transfer, or for its disappearance.
     func wait(_ id: String = "t1", until condition: (TransferRecord) -> Bool) async throws -> TransferRecord {
         while true {
             let record = try await transfers().first { $0.id == id }
@@ -148,7 +148,7 @@ extension AgentLink {
         }
     }
 
-    /// The next event, and with what to acknowledge it.
+    /// Returns the next event and the number to acknowledge it with.
     func nextEvent() async throws -> (sequence: Int64, record: TransferRecord) {
         for await message in announcements {
             if case .event(let event) = message {
@@ -163,7 +163,7 @@ extension AgentLink {
     }
 }
 
-/// The content that a test's origin serves, from any offset.
+/// The content that the test's server serves, from any offset.
 enum Film {
     static let content = [UInt8]((0..<1_500_000).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) })
 

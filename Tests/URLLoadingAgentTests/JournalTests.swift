@@ -18,7 +18,7 @@ import URLLoadingIO
             id: "t\(number)", number: number, identifier: "a", order: [1, 2], state: [3], progress: [UInt8(number)])
     }
 
-    @Test func `what was written is found by the next agent, and numbers are never used again`() async throws {
+    @Test func `The next agent finds the journal's content, and numbers are never reused`() async throws {
         try await Self.with { folder in
             do {
                 let journal = try SQLiteJournal(folder: folder)
@@ -48,7 +48,7 @@ import URLLoadingIO
         }
     }
 
-    @Test func `erased secrets are in no file of the journal`() async throws {
+    @Test func `Erased secrets are in no file of the journal`() async throws {
         try await Self.with { folder in
             let journal = try SQLiteJournal(folder: folder)
             let secret = Array("correct horse battery staple".utf8)
@@ -64,7 +64,7 @@ import URLLoadingIO
         }
     }
 
-    @Test func `two agents cannot have one journal`() async throws {
+    @Test func `A journal belongs to one agent at a time`() async throws {
         try await Self.with { folder in
             let journal = try SQLiteJournal(folder: folder)
             #expect(throws: JournalFailure.inUse) { try SQLiteJournal(folder: folder) }
@@ -72,7 +72,7 @@ import URLLoadingIO
         }
     }
 
-    @Test func `a journal of a later version is left as it is`() async throws {
+    @Test func `A journal of a later version is not changed`() async throws {
         try await Self.with { folder in
             try PrivateFolder.make(folder)
             do {
@@ -85,7 +85,7 @@ import URLLoadingIO
         }
     }
 
-    @Test func `groups are written in the order in which they came, and many at once`() async throws {
+    @Test func `Groups are written in order, many in one transaction`() async throws {
         try await Self.with { folder in
             do {
                 let journal = try SQLiteJournal(folder: folder)
@@ -103,7 +103,7 @@ import URLLoadingIO
         }
     }
 
-    /// The lock goes with the first journal.
+    /// The lock is released with the first journal.
     static func reopened(_ folder: String) throws -> JournalContent {
         var last: (any Error)?
         for _ in 0..<100 {

@@ -26,7 +26,7 @@ import URLLoadingWire
     }
 
     @Test(
-        "a download outlives its program and is delivered once to the next program with its identifier (5, 137, 142)",
+        "A download outlives its program and is delivered to the next one with its identifier (checklist 5, 137, 142)",
         .disabled("delivery to the next program can take minutes: issue 21")
     )
     func programGone() async throws {
@@ -49,7 +49,7 @@ import URLLoadingWire
                 Issue.record("\(record)")
                 return
             }
-            // A download that lost its connection was completed by a range.
+            // A download that lost its connection was completed by a range request.
             #expect([200, 206].contains(response.status))
             try await next.acknowledge(sequence)
             #expect(try await next.transfers().isEmpty)
@@ -60,7 +60,7 @@ import URLLoadingWire
         }
     }
 
-    @Test("137, 149: an agent that is killed in mid-transfer goes on from the bytes it has when it is started again")
+    @Test("A killed agent resumes a download from the bytes on the disk when it is started again (checklist 137, 149)")
     func agentKilled() async throws {
         try await Self.with(stallsAfter: 300_000) { rig, origin in
             let place = rig.folder + "/film.bin"
@@ -90,7 +90,9 @@ import URLLoadingWire
         }
     }
 
-    @Test("138, 141: a second live session of an identifier is refused, and told who has it")
+    @Test(
+        "A second live session is refused, and the error names the process of the first (checklist 138, 141)"
+    )
     func inUse() async throws {
         try await Self.with { rig, _ in
             let program = try await rig.attach()
@@ -101,7 +103,7 @@ import URLLoadingWire
         }
     }
 
-    @Test("a submission that is repeated is accepted once, also after the agent was killed")
+    @Test("A repeated submission is accepted once, also after the agent was killed")
     func submittedTwice() async throws {
         try await Self.with { rig, origin in
             let program = try await rig.attach()
@@ -117,7 +119,7 @@ import URLLoadingWire
         }
     }
 
-    @Test("138: what was accepted before the agent was killed is there afterwards, in its order")
+    @Test("Transfers accepted before the agent was killed are there afterwards, in order (checklist 138)")
     func accepted() async throws {
         try await Self.with { rig, origin in
             let program = try await rig.attach()
@@ -137,7 +139,7 @@ import URLLoadingWire
         }
     }
 
-    @Test("80: a damaged journal is set aside and reported, and the agent works")
+    @Test("A damaged journal is set aside and reported, and the agent works (security 80)")
     func damaged() async throws {
         try await Self.with { rig, origin in
             let program = try await rig.attach()
@@ -156,7 +158,7 @@ import URLLoadingWire
         }
     }
 
-    @Test("a transfer that is given up is over at once, and nothing of it stays")
+    @Test("A cancelled transfer ends at once and leaves no files")
     func cancelled() async throws {
         try await Self.with(stallsAfter: 300_000) { rig, origin in
             let place = rig.folder + "/film.bin"
@@ -180,7 +182,7 @@ import URLLoadingWire
         }
     }
 
-    @Test("a transfer that is paused holds no connection, also over the end of the agent, and goes on from its bytes")
+    @Test("A paused transfer holds no connection, also across restarts of the agent, and resumes from its bytes")
     func paused() async throws {
         try await Self.with(stallsAfter: 300_000) { rig, origin in
             let program = try await rig.attach()

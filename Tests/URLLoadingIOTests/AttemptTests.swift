@@ -3,10 +3,10 @@ import URLLoadingTesting
 
 @testable import URLLoadingIO
 
-/// An attempt's limit ends the attempt, and not the work.
+/// The limit of an attempt ends the attempt but not the work.
 @Suite(.timeLimit(.minutes(4)))
 struct AttemptTests {
-    @Test("an attempt fails from its limit on, until it is ended")
+    @Test("An attempt fails after its limit, until it is ended")
     func limit() async {
         let clock = ManualClock()
         let token = StopToken(clock: LoopClock(clock.time))
@@ -24,7 +24,7 @@ struct AttemptTests {
         #expect(attempt.timeLeft == 0)
     }
 
-    @Test("the second part of an attempt has what the first has left, and the first part's timer does not end it")
+    @Test("A resumed attempt has the rest of the limit, and the timer of the first part does not end it")
     func resumed() async {
         let clock = ManualClock()
         let token = StopToken(clock: LoopClock(clock.time))
@@ -40,7 +40,7 @@ struct AttemptTests {
         }
     }
 
-    @Test("a limit that stands still goes on where it was, and not after its attempt has ended")
+    @Test("A paused limit continues from its remainder, and has no effect after the attempt has ended")
     func paused() async {
         let clock = ManualClock()
         let token = StopToken(clock: LoopClock(clock.time))
@@ -64,7 +64,7 @@ struct AttemptTests {
         #expect(attempt.timeLeft == 1)
     }
 
-    @Test("attempts that two tasks make at once for one token do not share a limit")
+    @Test("Attempts of two tasks for one token have separate limits")
     func twoAtOnce() async {
         let clock = ManualClock()
         let token = StopToken(clock: LoopClock(clock.time))
@@ -76,14 +76,14 @@ struct AttemptTests {
                 return false
             }
             #expect(await failure)
-            // The end of the short attempt has left the long one its limit.
+            // The end of the short attempt does not change the limit of the long one.
             #expect(throws: Never.self) { try token.check(.connect) }
             clock.advance(by: .nanoseconds(20))
             #expect(throws: IOFailure.self) { try token.check(.connect) }
         }
     }
 
-    @Test("an attempt for one token is none for another")
+    @Test("An attempt for one token does not limit another token")
     func otherToken() async {
         let clock = ManualClock()
         let (token, other) = (StopToken(clock: LoopClock(clock.time)), StopToken(clock: LoopClock(clock.time)))
@@ -94,7 +94,7 @@ struct AttemptTests {
         }
     }
 
-    @Test("a stop goes before the limit of an attempt")
+    @Test("A stop has precedence over the limit of an attempt")
     func stopped() async {
         let clock = ManualClock()
         let token = StopToken(clock: LoopClock(clock.time))

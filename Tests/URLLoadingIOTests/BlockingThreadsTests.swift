@@ -14,7 +14,7 @@ import URLLoadingIO
         let wasRun = Atomic(false)
     }
 
-    @Test func `what blocks for too long is left alone, and what waits behind it is not begun`() async throws {
+    @Test func `Work that blocks too long is abandoned, and work queued behind it is skipped`() async throws {
         let (threads, time, flags) = (BlockingThreads(limit: 1), ManualTime(), Flags())
         let token = StopToken(clock: LoopClock(time))
         let first = Task {
@@ -31,7 +31,7 @@ import URLLoadingIO
         #expect(await first.value == nil)
         #expect(await isQueued.value == nil)
         flags.ends.store(true, ordering: .releasing)
-        // The thread goes on, and has passed over it.
+        // The thread continues with work that came later.
         let last = await threads.call(token) { 3 }
         #expect(last == 3 && !flags.wasRun.load(ordering: .acquiring))
     }

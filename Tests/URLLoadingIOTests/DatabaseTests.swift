@@ -3,7 +3,7 @@ import Testing
 import URLLoadingIO
 
 @Suite struct DatabaseTests {
-    @Test func `a statement goes on when its database is gone`() throws {
+    @Test func `A statement keeps working after its database was released`() throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("database-\(UUID())")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }
@@ -23,7 +23,7 @@ import URLLoadingIO
         #expect(found == ["ä\0b"])
     }
 
-    @Test("no connection moves the log by itself")
+    @Test("Automatic checkpoints are off: no connection moves the log")
     func automaticCheckpoints() throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("database-\(UUID())")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)

@@ -4,10 +4,10 @@ import Testing
 
 @testable import URLLoadingIO
 
-/// Files that grow: what of them is on the disk, and for whom they are.
+/// Growing files: the bytes that are on the disk, and their permissions.
 @Suite(.timeLimit(.minutes(4)))
 struct FileWriterTests {
-    /// A folder of a test.
+    /// A temporary folder.
     final class Place: Sendable {
         let path: String
         init() throws {
@@ -24,13 +24,13 @@ struct FileWriterTests {
 
     private static let second: Int64 = 1_000_000_000
 
-    @Test("a file is synchronised after 64 MiB, and with the first bytes after 5 seconds")
+    @Test("A file is synchronised after every 64 MiB, and after 5 seconds")
     func plan() {
         var plan = SyncPlan()
         func wrote(_ end: Int64, _ seconds: Int64) -> Bool { plan.wrote(upTo: end, now: 1 + seconds * Self.second) }
         let first = [wrote(1, 100), wrote(2, 104), wrote(SyncPlan.bytes - 1, 104), wrote(SyncPlan.bytes, 104)]
         #expect(first == [false, false, false, true])
-        // One at a time.
+        // Only one synchronisation at a time.
         let during = [wrote(3 * SyncPlan.bytes, 104), wrote(3 * SyncPlan.bytes, 200)]
         #expect(during == [false, false])
         plan.synchronized(true)
@@ -42,12 +42,12 @@ struct FileWriterTests {
         ]
         #expect(later == [false, true, false])
         plan.synchronized(true)
-        // No new bytes, nothing to do.
+        // Without new bytes there is nothing to synchronise.
         let idle = wrote(3 * SyncPlan.bytes + 2, 300)
         #expect(!idle)
     }
 
-    @Test("a file whose synchronisation has failed once is known by nothing any more")
+    @Test("After a failed synchronisation a file is not synchronised again")
     func failedPlan() {
         var plan = SyncPlan()
         let first = plan.wrote(upTo: SyncPlan.bytes, now: 1)
@@ -56,7 +56,7 @@ struct FileWriterTests {
         #expect(first && !second)
     }
 
-    @Test("what is given up is counted anew; what was on the disk before is not synchronised again")
+    @Test("After a cut, new bytes are counted from the cut, and durable bytes are not synchronised again")
     func cutPlan() {
         var plan = SyncPlan()
         plan.skip(to: 2 * SyncPlan.bytes)
@@ -67,7 +67,7 @@ struct FileWriterTests {
         #expect(known == [false, true] && anew == [false, true])
     }
 
-    /// The mark that comes when so many bytes were written and 5 seconds have passed.
+    /// The mark for this number of bytes, 5 seconds after they were written.
     private func mark(_ file: FileWriter, _ bytes: [UInt8], at seconds: Int64) async throws -> DiskMark {
         let before = file.mark
         try file.write(bytes, at: 0)
@@ -78,7 +78,7 @@ struct FileWriterTests {
         }
     }
 
-    @Test("a mark names the last bytes before it, and goes with them")
+    @Test("A mark holds its offset and a digest of the bytes before it, and is dropped when these are cut")
     func marks() async throws {
         let place = try Place()
         let file = try FileWriter.create(in: place.path, prefix: "x")
@@ -96,7 +96,7 @@ struct FileWriterTests {
         again.unkeep()
     }
 
-    @Test("a synchronisation outlasts its writer, whose file goes at once")
+    @Test("A synchronisation may outlast its writer, whose file is removed at once")
     func outlasts() throws {
         let place = try Place()
         for _ in 0..<8 {
@@ -108,7 +108,7 @@ struct FileWriterTests {
         #expect(try FileManager.default.contentsOfDirectory(atPath: place.path) == [])
     }
 
-    @Test("the umask is read, and not changed by that")
+    @Test("Reading the umask does not change it")
     func mask() throws {
         let place = try Place()
         close(open("\(place.path)/probe", O_CREAT | O_WRONLY, 0o666))
@@ -121,6 +121,6 @@ struct FileWriterTests {
                 && FileWriter.permissions(at: "\(place.path)/none") == nil)
     }
 
-    @Test("the system names its boot")
+    @Test("The system has a boot identifier")
     func boot() { #expect(SystemBoot.identity.utf8.count == 36 && !SystemBoot.identity.contains("\n")) }
 }

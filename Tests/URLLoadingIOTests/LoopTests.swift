@@ -5,7 +5,7 @@ import URLLoadingTesting
 
 @testable import URLLoadingIO
 
-/// The pure parts of the loop, and the waits that need no socket.
+/// The pure parts of the loop, and waits without sockets.
 @Suite(.timeLimit(.minutes(4)))
 struct LoopTests {
     private final class Target: TimerTarget {
@@ -23,7 +23,7 @@ struct LoopTests {
         }
     }
 
-    @Test("timers come out in order, and none before its moment", arguments: 0..<8)
+    @Test("Timers fire in order, and none before its time", arguments: 0..<8)
     func timerQueue(_ seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         var queue = TimerQueue()
@@ -49,7 +49,7 @@ struct LoopTests {
         }
     }
 
-    @Test("the pace is calm with few tasks or few events, and never naps long")
+    @Test("The poller does not nap with few tasks or few events, and never naps long")
     func pace() {
         var calm = Pace(now: 0)
         for step in 1...100 { #expect(calm.nap(events: 1, waiting: 1000, now: Int64(step) * 1_000_000) == 0) }
@@ -64,7 +64,7 @@ struct LoopTests {
         #expect(busy.nap(events: 0, waiting: 64, now: 10_000_000) == 0)
     }
 
-    @Test("a token keeps its first reason, and wakes all that is attached")
+    @Test("A token keeps its first reason and wakes all attached slots")
     func stopToken() async throws {
         let token = StopToken()
         #expect(token.stopReason == nil)
@@ -73,7 +73,7 @@ struct LoopTests {
         defer { for slot in slots { Poller.shared.returnSlot(slot) } }
         for slot in slots { token.attach(slot) }
         let waiting = slots.dropLast().map { slot in
-            // In a loop: a slot may still hear of its last borrower (slot rule 2).
+            // In a loop, because a slot may still be woken by an event of its previous user (slot rule 2).
             Task { while token.stopReason == nil { await Poller.shared.park(slot, until: token) } }
         }
         for slot in slots.dropLast() { while !slot.hasWaiter { try await Task.sleep(for: .microseconds(200)) } }
@@ -86,12 +86,12 @@ struct LoopTests {
         let error = #expect(throws: IOFailure.self) { try token.check(.connect) }
         #expect(stopReason(error) == .idle)
         #expect(error?.operation == .connect)
-        // Who waits after the stop does not wait.
+        // A wait that begins after the stop returns at once.
         await Poller.shared.park(slots[2], until: token)
         await Poller.shared.park(slots[2], .write, token)
     }
 
-    @Test("the idle clock runs only during a wait for the peer")
+    @Test("The idle clock runs only while waiting for the peer")
     func idleClock() {
         let token = StopToken(idleLimit: 1_000)
         #expect(token.idleDeadline.load(ordering: .relaxed) == .max)
@@ -104,7 +104,7 @@ struct LoopTests {
         #expect(patient.idleDeadline.load(ordering: .relaxed) == .max)
     }
 
-    @Test("a gate remembers one opening and no more")
+    @Test("A gate remembers one wake-up and no more")
     func gate() async {
         let slot = Poller.shared.borrowSlot()
         defer { Poller.shared.returnSlot(slot) }
@@ -129,7 +129,7 @@ struct LoopTests {
         #expect(!slot.takeEnd())
     }
 
-    @Test("sleep lasts until its moment, or until its token is stopped")
+    @Test("A sleep ends at its time or when its token is stopped")
     func sleep() async throws {
         let moment = Poller.now() + 5_000_000
         try await Poller.shared.sleep(until: moment, StopToken())
@@ -143,7 +143,7 @@ struct LoopTests {
         #expect(error?.operation == .sleep)
     }
 
-    @Test("many sleepers wake, each not before its moment")
+    @Test("Many sleepers wake, none before its time")
     func manySleepers() async throws {
         try await withThrowingTaskGroup { group in
             for number in 0..<200 {
@@ -157,7 +157,7 @@ struct LoopTests {
         }
     }
 
-    @Test("a timer calls its target once, not before its moment; one without a moment never")
+    @Test("A timer fires once, not before its time; a timer without a time never fires")
     func timerTarget() async throws {
         let slot = Poller.shared.borrowSlot()
         defer { Poller.shared.returnSlot(slot) }
@@ -170,7 +170,7 @@ struct LoopTests {
         #expect(target.moments.allSatisfy { $0 >= moment })
     }
 
-    @Test("the poller runs tasks that prefer it")
+    @Test("The poller runs tasks that prefer its executor")
     func executor() async {
         let values = await withTaskExecutorPreference(Poller.shared) {
             await withTaskGroup { group in
@@ -187,7 +187,7 @@ struct LoopTests {
     }
 }
 
-// `#expect` copies what it looks into, and a gate cannot be.
+// `#expect` copies its operands, and a gate cannot be copied.
 extension PollSlot {
     fileprivate var takesRead: Bool { readable.take() }
     fileprivate var takesWrite: Bool { writable.take() }

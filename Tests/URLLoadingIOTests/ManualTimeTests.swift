@@ -3,7 +3,7 @@ import Testing
 import URLLoadingIO
 
 struct ManualTimeTests {
-    /// Notes when it was fired, and may set others.
+    /// Records its firing, and may set other timers then.
     final class Note: TimerTarget {
         let fired = Lock<[(Int, Int64)]>([])
         func timerFired(now: Int64) {}
@@ -22,7 +22,7 @@ struct ManualTimeTests {
         }
     }
 
-    @Test("timers fire by moment, then by the order in which they were set, before the move returns")
+    @Test("Timers fire by time, then in the order in which they were set, before the advance returns")
     func order() {
         let time = ManualTime()
         let clock = LoopClock(time)
@@ -39,7 +39,7 @@ struct ManualTimeTests {
         #expect(time.scheduled == 1)
     }
 
-    @Test("what is set while others fire is fired in the same move, if it is due; what is late, at once")
+    @Test("A timer set during an advance fires in the same advance if it is due; an overdue timer fires at once")
     func nested() {
         let time = ManualTime()
         let clock = LoopClock(time)
@@ -59,7 +59,7 @@ struct ManualTimeTests {
         #expect(time.now < .max)
     }
 
-    @Test("a sleeper is woken by the move, and by a stop")
+    @Test("A sleeper is woken by an advance and by a stop")
     func sleeping() async throws {
         let time = ManualTime()
         let clock = LoopClock(time)

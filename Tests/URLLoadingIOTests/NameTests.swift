@@ -5,12 +5,12 @@ import URLLoadingCSystem
 
 @testable import URLLoadingIO
 
-/// Names, the threads that look them up, and the race between the addresses they have.
+/// Name lookups, their threads, and the race between addresses.
 @Suite(.timeLimit(.minutes(4)))
 struct NameTests {
     private static let one = SocketAddress.ipv4((192, 0, 2, 1), port: 0)
 
-    /// Threads wait here for the test.
+    /// Lookup threads wait here until the test releases them.
     private final class Gate: Sendable {
         private let isOpen = Atomic<Bool>(false)
         private let inside = Atomic<Int>(0)
@@ -26,7 +26,7 @@ struct NameTests {
         }
     }
 
-    @Test("equal look-ups share one call, others do not, and nothing is remembered")
+    @Test("Equal lookups share one call, different ones do not, and results are not kept")
     func coalescing() async throws {
         let gate = Gate()
         let asked = Lock<[String]>([])
@@ -39,7 +39,7 @@ struct NameTests {
             Task { try await resolver.addresses(of: number < 8 ? "a.example" : "b\(number).example", StopToken()) }
         }
         while gate.entered < 3 { try await Task.sleep(for: .microseconds(200)) }
-        // Those who have not come yet must: they are sure to be inside once the slot of each is taken.
+        // Waits until the remaining callers are inside, too.
         try await SocketTests.settle()
         gate.open()
         for lookup in lookups { #expect(try await lookup.value == [Self.one]) }
@@ -49,7 +49,7 @@ struct NameTests {
         #expect(asked.withLock { $0.count } == before + 1)
     }
 
-    @Test("a failure is shared by who asked together")
+    @Test("Callers of one lookup share its failure")
     func sharedFailure() async throws {
         let gate = Gate()
         let calls = Atomic<Int>(0)
@@ -72,7 +72,7 @@ struct NameTests {
         #expect(calls.load(ordering: .relaxed) <= 5)
     }
 
-    @Test("who is cancelled leaves at once; the call goes on for the others")
+    @Test("A cancelled caller leaves at once; the lookup continues for the others")
     func cancelledCaller() async throws {
         let gate = Gate()
         defer { gate.open() }
@@ -92,7 +92,7 @@ struct NameTests {
         #expect(try await stays.value == [Self.one])
     }
 
-    @Test("the system resolves localhost, and does not resolve .invalid")
+    @Test("The system resolver resolves localhost and does not resolve .invalid")
     func system() throws {
         let addresses = try SystemResolver.getaddrinfo("localhost").get()
         #expect(!addresses.isEmpty)
@@ -101,7 +101,7 @@ struct NameTests {
         #expect(throws: IOFailure.self) { try SystemResolver.getaddrinfo("nobody.invalid").get() }
     }
 
-    @Test("no more threads than the limit, and all work is done", arguments: [1, 3])
+    @Test("Work is done by no more threads than the limit", arguments: [1, 3])
     func threads(_ limit: Int) async throws {
         let gate = Gate()
         let threads = BlockingThreads(limit: limit)
@@ -116,12 +116,12 @@ struct NameTests {
         gate.open()
         while done.load(ordering: .acquiring) < 20 { try await Task.sleep(for: .microseconds(200)) }
         #expect(gate.mostInside == limit)
-        // Threads that wait are used again.
+        // Idle threads are used again.
         threads.run { done.add(1, ordering: .acquiringAndReleasing) }
         while done.load(ordering: .acquiring) < 21 { try await Task.sleep(for: .microseconds(200)) }
     }
 
-    @Test("one thread does its work in the order it came")
+    @Test("A single thread works in the order of submission")
     func order() async throws {
         let threads = BlockingThreads(limit: 1)
         let seen = Lock<[Int]>([])
@@ -132,7 +132,7 @@ struct NameTests {
 
     // MARK: The race
 
-    @Test("RFC 8305: attempts start a delay apart, or when one has failed")
+    @Test("RFC 8305: attempts start at intervals, or when an attempt has failed")
     func schedule() {
         var race = ConnectRace(count: 3, delay: 100)
         #expect(race.step(now: 0) == .start(0))
@@ -158,7 +158,7 @@ struct NameTests {
         #expect(failing.step(now: 1) == .giveUp)
     }
 
-    @Test("RFC 8305 4: families alternate, from the first")
+    @Test("RFC 8305 §4: address families alternate, beginning with the first")
     func interleaving() {
         func four(_ last: UInt8) -> SocketAddress { .ipv4((192, 0, 2, last), port: 1) }
         func six(_ last: UInt8) -> SocketAddress { .ipv6([UInt8](repeating: 0, count: 15) + [last], port: 1) }
@@ -171,7 +171,7 @@ struct NameTests {
         #expect(ConnectRace.interleave([]) == [])
     }
 
-    @Test("the race is won by who answers, and lost with the first failure")
+    @Test("The first address that connects wins; if all fail, the first failure is thrown")
     func connecting() async throws {
         let listener = try SocketListener(.ipv4((127, 0, 0, 1), port: 0))
         defer { listener.close() }
@@ -191,9 +191,9 @@ struct NameTests {
         }
     }
 
-    @Test("a race that hangs ends with its token, and leaves no slot behind")
+    @Test("A stopped token ends a hanging race, and releases its slots")
     func stopped() async throws {
-        // No thread accepts from this queue: later connections get no answer.
+        // This backlog is full: later connections get no answer.
         let full = try SocketListener(.ipv4((127, 0, 0, 1), port: 0), backlog: 0)
         defer { full.close() }
         let filler = try await SocketTransport.connect(to: full.address, StopToken())

@@ -4,7 +4,7 @@ import URLLoadingTesting
 
 @testable import URLLoadingIO
 
-/// The known state of the networks after a series of kernel messages.
+/// The network state after a series of kernel messages.
 @Suite(.timeLimit(.minutes(4)))
 struct PathMonitorTests {
     private static let home = ScriptedPaths.Tables(
@@ -12,7 +12,7 @@ struct PathMonitorTests {
         addresses: [RouteBytes.address(1, [127, 0, 0, 1], scope: 254), RouteBytes.address(2, [192, 0, 2, 2])],
         routes: [RouteBytes.defaultRoute(through: [2])])
 
-    @Test("a look asks for everything once, and leaves nothing open")
+    @Test("A query reads everything once, and closes its socket")
     func look() throws {
         let kernel = ScriptedPaths(Self.home)
         let state = try PathMonitor.look(kernel)
@@ -22,13 +22,13 @@ struct PathMonitorTests {
         #expect(kernel.questions == 3 && kernel.open == 0)
     }
 
-    @Test("this machine's kernel answers")
+    @Test("The kernel of this machine answers a query")
     func reality() throws {
         let state = try PathMonitor.look(SystemPaths())
         #expect(state.links.values.contains { $0.isLoopback && $0.name == "lo" })
     }
 
-    /// Lets it happen to the kernel while the monitor waits or goes to; what was missed is heard all the same.
+    /// Changes the scripted kernel while the monitor waits or before it does; either change must be noticed.
     private func heard(_ kernel: ScriptedPaths, _ happening: () -> Void) async throws -> PathState {
         let monitor = try PathMonitor(kernel)
         _ = try monitor.begin()
@@ -38,7 +38,7 @@ struct PathMonitorTests {
         return try await change
     }
 
-    @Test("a change is heard, and everything asked for again: routes go with their link unsaid")
+    @Test("After a change of a link all state is read again, because the kernel does not report the link's routes")
     func linkDown() async throws {
         let kernel = ScriptedPaths(Self.home)
         let down = RouteBytes.link(2, "eth0", flags: 0)
@@ -52,7 +52,7 @@ struct PathMonitorTests {
     }
 
     @Test(
-        "no news, no question",
+        "Messages without a change cause no query",
         arguments: [
             [RouteBytes.link(2, "eth0")], [RouteBytes.address(2, [192, 0, 2, 2])],
             [RouteBytes.link(7, "gone", isGone: true)],
@@ -70,7 +70,7 @@ struct PathMonitorTests {
         #expect(kernel.questions == 6)
     }
 
-    @Test("words that were lost, or cannot be read, are made good by asking", arguments: ["lost", "damaged", "cut"])
+    @Test("Lost or unreadable messages cause a new query", arguments: ["lost", "damaged", "cut"])
     func lost(_ kind: String) async throws {
         let kernel = ScriptedPaths(Self.home)
         let state = try await heard(kernel) {
@@ -84,7 +84,7 @@ struct PathMonitorTests {
         #expect(state.routes.isEmpty)
     }
 
-    @Test("what changes while it is read is read again")
+    @Test("State that changes during a query is read again")
     func changeWhileReading() throws {
         let kernel = ScriptedPaths(Self.home)
         let monitor = try PathMonitor(kernel)
@@ -98,7 +98,7 @@ struct PathMonitorTests {
         #expect(kernel.questions == 6)
     }
 
-    @Test("answers to another process's question are ignored")
+    @Test("Answers to the queries of other processes are ignored")
     func foreignAnswers() throws {
         let kernel = ScriptedPaths(Self.home)
         let monitor = try PathMonitor(kernel)
@@ -110,7 +110,7 @@ struct PathMonitorTests {
         #expect(try monitor.begin().links.count == 2)
     }
 
-    @Test("a network that never rests is left alone in between")
+    @Test("A network that changes constantly causes a bounded number of queries")
     func unrest() async throws {
         let kernel = ScriptedPaths(Self.home)
         @Sendable func disturb(_ kernel: ScriptedPaths) {
@@ -131,7 +131,7 @@ struct PathMonitorTests {
         } catch {}
     }
 
-    @Test("a stop ends the wait")
+    @Test("A stop ends the wait for changes")
     func stop() async throws {
         let monitor = try PathMonitor(SystemPaths())
         _ = try monitor.begin()
@@ -145,7 +145,7 @@ struct PathMonitorTests {
         } catch {}
     }
 
-    @Test("a system that refuses says why")
+    @Test("A failed system call is reported with its reason")
     func refusal() throws {
         let kernel = ScriptedPaths()
         kernel.refuse(EPERM)
@@ -154,7 +154,7 @@ struct PathMonitorTests {
     }
 
     @Test(
-        "what an interface is made of",
+        "The kind of an interface follows from its properties",
         arguments: [
             (PathLink(index: 1, name: "lo", hardware: 772, flags: 0x49), nil, false, LinkKind.loopback),
             (PathLink(index: 2, name: "eth0", hardware: 1, flags: 0x41), nil, false, .wired),
@@ -173,7 +173,7 @@ struct PathMonitorTests {
         #expect(LinkKind.make(link, LinkKind.Facts(isWireless: isWireless, deviceType: type)) == kind)
     }
 
-    @Test("facts are read from a directory per interface, and from nowhere else")
+    @Test("Properties are read from the directory of each interface only")
     func facts() throws {
         let root = "/tmp/url-loading-\(getpid())-\(UInt32.random(in: 0 ..< .max))"
         for directory in ["", "/wifi", "/wifi/wireless", "/modem", "/plain"] {

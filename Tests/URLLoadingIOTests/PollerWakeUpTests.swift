@@ -2,10 +2,11 @@ import Synchronization
 import Testing
 import URLLoadingIO
 
-/// A thread that polls the kernel inline must not keep what was meant for the poller's thread: the timers of
-/// the tasks below would wait for the next event, and with all of them asleep there is none.
+/// A thread that polls the kernel inline must not take the wake-ups of the poller's thread: the timers of the tasks
+/// below would wait for the next event, and while all of them sleep there is none.
 @Suite struct PollerWakeUpTests {
-    @Test(.timeLimit(.minutes(5))) func timersFireAlthoughTasksPollThemselves() async throws {
+    @Test("Timers fire although tasks poll for themselves", .timeLimit(.minutes(5)))
+    func timersFireAlthoughTasksPollThemselves() async throws {
         let listener = try SocketListener(.ipv4((127, 0, 0, 1), port: 0))
         defer { listener.close() }
         try await withThrowingTaskGroup(of: Void.self) { group in
@@ -19,7 +20,7 @@ import URLLoadingIO
         }
     }
 
-    /// A rally, a rest, the next one.
+    /// Exchanges messages, pauses, and repeats.
     private static func play(_ end: SocketTransport, rounds: Int, serves: Bool) async throws {
         let token = StopToken()
         token.attach(end.slot)

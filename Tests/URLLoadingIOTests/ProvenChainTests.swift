@@ -6,7 +6,7 @@ import URLLoadingTesting
 
 @Suite(.timeLimit(.minutes(4)))
 struct ProvenChainTests {
-    /// Connects anew, not by a ticket, and leaves.
+    /// Makes a full handshake, without a ticket, and closes.
     private func visit(_ rig: TLSRig, _ name: TLSPeerName = .dns("localhost")) async throws {
         let pair = try await rig.connect(name)
         rig.client.sessions.removeAll()
@@ -15,26 +15,26 @@ struct ProvenChainTests {
         pair.server.close()
     }
 
-    @Test func `What was proven serves the next connection`() async throws {
+    @Test func `A verified chain is not verified again on the next connection`() async throws {
         let rig = try TLSRig(through: { try $0.intermediate(commonName: "Middle") })
         try await visit(rig)
         let key = try #require(rig.client.chains.keys.first)
         let chain = try #require(rig.client.chains.chain(key))
         #expect(chain.count == 3)
         try await visit(rig)
-        // Not proven again: it is still the very chain of the first.
+        // The chain is the same object, so it was not verified again.
         let after = try #require(rig.client.chains.chain(key))
         #expect(rig.client.chains.keys.count == 1)
         #expect(zip(chain, after).allSatisfy { $0 === $1 })
     }
 
-    @Test func `A failure is not remembered, and proves nothing`() async throws {
+    @Test func `A failed verification is not remembered`() async throws {
         let rig = try TLSRig(.init(names: ["localhost", "other.example"]))
         #expect(try await rig.failure(.dns("third.example")).kind == .nameMismatch)
         #expect(rig.client.chains.keys.isEmpty)
     }
 
-    @Test func `Each name is proven for itself`() async throws {
+    @Test func `A chain is verified for each name`() async throws {
         let rig = try TLSRig(.init(names: ["localhost", "other.example"]))
         try await visit(rig)
         #expect(try await rig.failure(.dns("third.example")).kind == .nameMismatch)
@@ -42,7 +42,7 @@ struct ProvenChainTests {
         #expect(rig.client.chains.keys.count == 2)
     }
 
-    @Test func `Other certificates are proven for themselves`() async throws {
+    @Test func `Another certificate is verified itself`() async throws {
         let rig = try TLSRig()
         try await visit(rig)
         let stranger = try TLSRig()
@@ -51,14 +51,16 @@ struct ProvenChainTests {
         #expect(rig.client.chains.keys.count == 1)
     }
 
-    @Test func `Pins hold on chains that were proven before`() async throws {
+    @Test func `Pins are checked on chains that were verified before`() async throws {
         let pattern = TLSHostPattern("localhost")
         let rig = try TLSRig(client: { $0.pins = [TLSRule(pattern, [])] })
         for _ in 0..<2 { #expect(try await rig.failure().kind == .pinMismatch) }
         #expect(rig.client.chains.keys.count == 1)
     }
 
-    @Test func `It ends with its life, its certificates, and a clock that was set back`() async throws {
+    @Test func `A verified chain expires with its lifetime, with its certificates, and when the clock is set back`()
+        async throws
+    {
         let rig = try TLSRig()
         let before = csys_wall_clock()
         try await visit(rig)

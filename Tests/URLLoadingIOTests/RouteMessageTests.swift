@@ -3,7 +3,7 @@ import URLLoadingTesting
 
 @testable import URLLoadingIO
 
-/// What the kernel says, and what it would never say: values or damage, never a trap.
+/// Parses rtnetlink messages, valid and invalid: the result is values or damage, never a trap.
 @Suite(.timeLimit(.minutes(4)))
 struct RouteMessageTests {
     private func messages(_ bytes: [UInt8]) -> [RouteMessage] {
@@ -15,7 +15,7 @@ struct RouteMessageTests {
 
     private static let six: [UInt8] = [0x20, 1] + [UInt8](repeating: 0, count: 13) + [7]
 
-    @Test("each kind of message, alone and behind another")
+    @Test("Each kind of message is read, alone and after another")
     func kinds() {
         let eth = PathLink(index: 2, name: "eth0", hardware: 1, flags: 0x41)
         let four = PathAddress(index: 2, octets: [192, 0, 2, 2])
@@ -66,7 +66,7 @@ struct RouteMessageTests {
         }
     }
 
-    @Test("who asked, and whether the answer is of one piece")
+    @Test("The header tells the sender of the query and whether the answer has several parts")
     func envelope() {
         let answer = RouteBytes.answering(RouteBytes.message(3, flags: 0x12, [0, 0, 0, 0]), 77, 4711)
         var reader = RouteMessageReader(answer[...])
@@ -75,7 +75,7 @@ struct RouteMessageTests {
         #expect(reader.next() == nil)
     }
 
-    @Test("cut anywhere: what is whole is read, the rest is damage")
+    @Test("A truncated message yields its complete parts and is reported as damaged")
     func truncated() {
         let parts = [
             RouteBytes.link(2, "eth0"), RouteBytes.address(2, Self.six), RouteBytes.defaultRoute(through: [2, 3]),
@@ -86,13 +86,13 @@ struct RouteMessageTests {
             let found = messages(Array(whole[..<cut]))
             let isEnd = cut == 0 || ends.contains(cut)
             let complete = ends.filter { $0 <= cut }.count
-            // The padding behind the last attribute may be missing.
+            // The padding after the last attribute may be missing.
             #expect(found.filter { $0 != .damaged }.count - complete <= 1, "\(cut)")
             if isEnd { #expect(found.count == complete && !found.contains(.damaged), "\(cut)") }
         }
     }
 
-    @Test("lengths that lie")
+    @Test("Wrong lengths are reported as damage")
     func lengths() {
         for length in [0, 1, 15, 17, 4096, UInt32.max, UInt32.max - 2, 1 << 31] as [UInt32] {
             let bytes = RouteBytes.number(length) + RouteBytes.link(2, "eth0").dropFirst(4)
@@ -128,7 +128,7 @@ struct RouteMessageTests {
                 bytes[Int.random(in: 0..<bytes.count)] =
                     [0, 1, 4, 0x7F, 0x80, 0xFF, .random(in: 0...255)].randomElement() ?? 0
             }
-            // Each message takes at least its head.
+            // Each message takes at least the size of its header.
             #expect(messages(bytes).count <= bytes.count / 16 + 1)
         }
     }

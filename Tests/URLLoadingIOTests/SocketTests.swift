@@ -14,7 +14,7 @@ struct SocketTests {
 
     private func unixPath() -> String { "/tmp/url-loading-\(getpid())-\(UInt32.random(in: 0 ..< .max)).sock" }
 
-    @Test("bytes go both ways, and the end of one direction leaves the other")
+    @Test("Bytes go both ways, and closing one direction keeps the other open")
     func bothWays() async throws {
         let (near, far) = try await socketPair()
         try await send(Array("ping".utf8), on: near)
@@ -27,7 +27,7 @@ struct SocketTests {
         far.close()
     }
 
-    @Test("addresses of both ends are known")
+    @Test("A connected socket knows the addresses of both ends")
     func addresses() async throws {
         let (near, far) = try await socketPair()
         #expect(near.peer == far.localAddress)
@@ -35,7 +35,7 @@ struct SocketTests {
         #expect(near.description == "tcp(\(near.peer?.description ?? ""))")
     }
 
-    @Test("pending input is told: bytes, an end, a reset", arguments: ["bytes", "end", "reset", "nothing"])
+    @Test("Pending input is reported: bytes, an end, or a reset", arguments: ["bytes", "end", "reset", "nothing"])
     func pendingInput(_ kind: String) async throws {
         let (near, far) = try await socketPair()
         try await Self.settle()
@@ -50,17 +50,17 @@ struct SocketTests {
             try await Self.settle()
             return #expect(!near.hasPendingInput(askingKernel: false))
         }
-        // As soon as the poller has heard of it.
+        // The poller reports it a moment later.
         while !near.hasPendingInput(askingKernel: false) { try await Task.sleep(for: .microseconds(200)) }
     }
 
-    @Test("an end that came together with bytes is told after the bytes were read", arguments: [false, true])
+    @Test("An end that arrives with bytes is reported after they are read", arguments: [false, true])
     func endBehindBytes(_ isReset: Bool) async throws {
         let (near, far) = try await socketPair()
         try await send([1, 2, 3], on: far)
         if isReset { far.abort() } else { far.close() }
         try await Self.settle()
-        // As a reader does that had to wait: the word of the slot is spent on the bytes.
+        // Like a reader that had to wait: the wake-up of the slot is used for the bytes.
         await Poller.shared.park(near.slot, .read, StopToken())
         var buffer = [UInt8](repeating: 0, count: 100)
         let progress = try buffer.withUnsafeMutableBytes { try near.read(into: $0) }
@@ -68,7 +68,7 @@ struct SocketTests {
         #expect(near.hasPendingInput(askingKernel: false))
     }
 
-    @Test("bytes behind a read that filled its buffer are told")
+    @Test("Bytes beyond the buffer of a read are reported as pending")
     func moreThanAsked() async throws {
         let (near, far) = try await socketPair()
         try await send([1, 2, 3, 4], on: far)
@@ -82,7 +82,7 @@ struct SocketTests {
         #expect(!near.hasPendingInput(askingKernel: false))
     }
 
-    @Test("a reset is an error to a reader, writing to a closed peer one to a writer, and no signal")
+    @Test("A reset is an error for the reader; writing to a closed peer is an error and raises no signal")
     func reset() async throws {
         let (near, far) = try await socketPair()
         far.abort()
@@ -105,7 +105,7 @@ struct SocketTests {
         #expect(error?.operation == .connect)
     }
 
-    @Test("a port in use cannot be listened on")
+    @Test("Listening on a used port fails")
     func inUse() throws {
         let listener = try SocketListener(Self.anywhere)
         defer { listener.close() }
@@ -114,7 +114,7 @@ struct SocketTests {
         #expect(error?.operation == .listen)
     }
 
-    @Test("accepting, reading and writing end with their token")
+    @Test("A stopped token ends accept, read and write")
     func stopped() async throws {
         let listener = try SocketListener(Self.anywhere)
         defer { listener.close() }
@@ -142,7 +142,7 @@ struct SocketTests {
         far.close()
     }
 
-    @Test("a large transfer waits for its reader and arrives whole")
+    @Test("A large transfer waits for its reader and arrives completely")
     func large() async throws {
         let (near, far) = try await socketPair()
         let bytes = (0..<(8 << 20)).map { UInt8(truncatingIfNeeded: $0 &* 7) }
@@ -152,7 +152,7 @@ struct SocketTests {
         #expect(received == bytes)
     }
 
-    @Test("Unix sockets: a path is listened on and connected to")
+    @Test("A Unix socket is listened on and connected to by its path")
     func unix() async throws {
         let path = unixPath()
         defer { unlink(path) }
@@ -173,11 +173,13 @@ struct SocketTests {
         try await send(Array("through".utf8), on: near)
         near.close()
         #expect(try await receive(from: far) == Array("through".utf8))
-        // The path is taken until its file is removed.
+        // The path stays in use until its file is removed.
         #expect(systemError(#expect(throws: IOFailure.self) { try SocketListener(address) }) == EADDRINUSE)
     }
 
-    @Test("a path that fits no address is refused", arguments: ["", "a\0b", String(repeating: "x", count: 108)])
+    @Test(
+        "A path that does not fit into an address is refused",
+        arguments: ["", "a\0b", String(repeating: "x", count: 108)])
     func badPath(_ path: String) {
         let error = #expect(throws: IOFailure.self) { try SocketAddress.unix(path) }
         guard case .invalidAddress? = error?.code else {
@@ -186,7 +188,7 @@ struct SocketTests {
         }
     }
 
-    @Test("addresses draw themselves, and take ports")
+    @Test("Addresses have descriptions, and can get another port")
     func description() throws {
         #expect(SocketAddress.ipv4((192, 0, 2, 1), port: 80).description == "192.0.2.1:80")
         #expect(SocketAddress.ipv4((192, 0, 2, 1), port: 0).withPort(443).port == 443)
@@ -199,7 +201,7 @@ struct SocketTests {
         #expect(unix.withPort(9) == unix)
     }
 
-    @Test("slots come back when sockets are closed")
+    @Test("Slots are reused after sockets are closed")
     func slots() async throws {
         let slot: PollSlot
         do {

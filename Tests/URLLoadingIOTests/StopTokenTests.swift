@@ -3,7 +3,7 @@ import URLLoadingIO
 import URLLoadingTesting
 
 struct StopTokenTests {
-    @Test("the first reason holds")
+    @Test("A token keeps its first reason")
     func first() {
         let token = StopToken()
         let stopped = [token.stop(.deadline), token.stop(.cancelled), token.stop(.idle)]
@@ -13,7 +13,7 @@ struct StopTokenTests {
         #expect(!isForgiven && token.stopReason == .deadline)
     }
 
-    @Test("silence can be forgiven, and counts anew")
+    @Test("An idle stop can be revoked, and may come again")
     func forgiving() {
         let token = StopToken()
         for _ in 0..<2 {
@@ -24,7 +24,7 @@ struct StopTokenTests {
         }
     }
 
-    @Test("a stop that came after the silence holds when that is forgiven")
+    @Test("A stop that came after the idle stop takes effect when that is revoked")
     func later() {
         let token = StopToken()
         token.stop(.idle)
@@ -34,7 +34,7 @@ struct StopTokenTests {
         #expect(token.stopReason == .cancelled)
     }
 
-    @Test("no stop is lost to forgiving that goes on beside it")
+    @Test("Revoking an idle stop loses no concurrent stop")
     func race() async {
         for _ in 0..<2000 {
             let token = StopToken()
@@ -47,7 +47,7 @@ struct StopTokenTests {
         }
     }
 
-    @Test("an alarm wakes the waiters of its token, and counts as asleep until it ends")
+    @Test("An alarm wakes the waiters of its token, and counts as asleep until it ends")
     func alarm() async {
         let time = ManualTime()
         let clock: LoopClock

@@ -5,16 +5,16 @@ import URLLoadingTesting
 
 @testable import URLLoadingIO
 
-/// The socket below TLS refuses a write. What TLS throws is the socket's own failure, whatever the release of OpenSSL.
+/// The socket below TLS refuses a write. The transport throws the socket's own error with every release of OpenSSL.
 @Suite(.timeLimit(.minutes(4)))
 struct TLSBrokenWriteTests {
-    /// Both ends of a TLS connection, and the client's socket below it, whose writes may break.
+    /// Both ends of a TLS connection, and the client's socket, whose writes may fail.
     private struct Rigged {
         let pair: TLSRig.Pair
         let socket: ChoppingTransport
 
-        /// - Parameter failure: what the socket throws in place of a write that it refuses.
-        /// - Parameter budget: how many bytes the socket takes before it refuses.
+        /// - Parameter failure: the error that the socket throws for a refused write.
+        /// - Parameter budget: the number of bytes that the socket accepts before it refuses.
         init(_ rig: TLSRig, writes budget: Int = .max, failWith failure: IOFailure.Code? = .system(EPIPE)) async throws
         {
             let made = Lock<ChoppingTransport?>(nil)
@@ -32,7 +32,7 @@ struct TLSBrokenWriteTests {
         }
     }
 
-    /// The conversation whose writes break: a handshake, two records and a half, an end.
+    /// The sequence with failing writes: a handshake, two and a half records, an end.
     private static func talk(
         _ rig: TLSRig, writes budget: Int = .max, failWith failure: IOFailure.Code? = nil
     ) async throws -> (handshake: Int, content: Int, all: Int) {
@@ -46,10 +46,10 @@ struct TLSBrokenWriteTests {
     }
 
     @Test(arguments: [TLSVersion.tls12, .tls13], [EPIPE, ECONNRESET])
-    func `A write that the socket refuses fails with the socket's error, after any number of bytes`(
+    func `A write that the socket refuses throws the socket's error, at any offset`(
         _ version: TLSVersion, _ number: Int32
     ) async throws {
-        // Without tickets each connection sends as many bytes.
+        // Without tickets each connection sends the same number of bytes.
         let rig = try TLSRig(server: {
             $0.maximumVersion = version
             $0.tickets = 0
@@ -68,7 +68,7 @@ struct TLSBrokenWriteTests {
     }
 
     @Test(arguments: [TLSVersion.tls12, .tls13])
-    func `Each write after a refused one fails too`(_ version: TLSVersion) async throws {
+    func `Every write after a refused one fails too`(_ version: TLSVersion) async throws {
         let rig = try TLSRig(server: { $0.maximumVersion = version })
         let rigged = try await Rigged(rig)
         defer { rigged.close() }
@@ -77,14 +77,14 @@ struct TLSBrokenWriteTests {
             let error = await #expect(throws: IOFailure.self) { try await send([1, 2, 3], on: rigged.pair.client) }
             #expect(systemError(error) == EPIPE, "\(String(describing: error))")
         }
-        // The other direction goes on.
+        // The other direction still works.
         try await send(Array("answer".utf8), on: rigged.pair.server)
         #expect(try await receive(6, from: rigged.pair.client) == Array("answer".utf8))
     }
 
-    /// The alert that tells the peer of a failed check is a write as well.
+    /// The alert after a failed verification is a write, too.
     @Test(arguments: [TLSVersion.tls12, .tls13])
-    func `A failed check is told although its alert cannot be sent`(_ version: TLSVersion) async throws {
+    func `A failed verification is reported although its alert cannot be sent`(_ version: TLSVersion) async throws {
         let stranger = try TestCertificateAuthority(commonName: "Stranger")
         let rig = try TLSRig(server: { $0.maximumVersion = version }, client: { $0.roots = .pem(stranger.pem) })
         let first = Lock<ChoppingTransport?>(nil)
@@ -95,7 +95,7 @@ struct TLSBrokenWriteTests {
                 return made
             }
         }
-        // The client's first record is its hello; of what follows nothing goes out.
+        // The client's first record is its ClientHello; all later records are refused.
         let written = first.withLock { $0?.written ?? [] }
         let hello = 5 + Int(written[3]) << 8 + Int(written[4])
         try #require(written.count > hello)
@@ -106,7 +106,7 @@ struct TLSBrokenWriteTests {
     }
 
     @Test(arguments: [TLSVersion.tls12, .tls13])
-    func `A forged record is told although its alert cannot be sent`(_ version: TLSVersion) async throws {
+    func `A forged record is reported although its alert cannot be sent`(_ version: TLSVersion) async throws {
         let rig = try TLSRig(server: { $0.maximumVersion = version })
         let rigged = try await Rigged(rig)
         defer { rigged.close() }

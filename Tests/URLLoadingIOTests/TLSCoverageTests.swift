@@ -3,12 +3,12 @@ import URLLoadingTesting
 
 @testable import URLLoadingIO
 
-/// The other hosts that a connection may serve (RFC 9113 §9.1.1): those its certificate covers, under the same rules.
+/// Connection coalescing (RFC 9113 §9.1.1): a connection serves the other hosts of its certificate, under equal rules.
 @Suite(.timeLimit(.minutes(4)))
 struct TLSCoverageTests {
     private static let own = TLSPeerName.dns("own.example"), other = TLSPeerName.dns("other.example")
 
-    /// Whether a connection to `own` serves these two, and a name that its certificate does not have.
+    /// Returns whether a connection to `own` serves both hosts, and a name that is not in its certificate.
     private func covered(
         _ set: (inout TLSConfiguration) -> Void = { _ in }
     ) async throws -> [Bool] {
@@ -21,11 +21,11 @@ struct TLSCoverageTests {
         return [Self.own, Self.other, .dns("third.example")].map { pair.client.covers($0) }
     }
 
-    @Test("names of its certificate, and no others") func names() async throws {
+    @Test("A connection serves the names of its certificate, and no others") func names() async throws {
         #expect(try await covered() == [true, true, false])
     }
 
-    @Test("a connection with another client certificate does not serve a host") func identities() async throws {
+    @Test("A host with another client certificate is not served") func identities() async throws {
         let authority = try TestCertificateAuthority(commonName: "Clients")
         let identities = try ["ada", "ben"].map { name in
             let made = try authority.issue(.init(names: [name]))
@@ -42,7 +42,7 @@ struct TLSCoverageTests {
         #expect(try await covered { $0.identities = [rule("*", ada)] } == [true, true, false])
     }
 
-    @Test("not where pins differ, nor where nothing was checked") func pins() async throws {
+    @Test("A host with other pins is not served, and none over an unverified connection") func pins() async throws {
         let wrong = TLSPin.publicKey([UInt8](repeating: 0, count: 32))
         #expect(
             try await covered { $0.pins = [TLSRule(TLSHostPattern("other.example"), [wrong])] } == [true, false, false])

@@ -6,7 +6,7 @@ import URLLoadingTesting
 
 @Suite(.timeLimit(.minutes(4)))
 struct TLSHalfCloseTests {
-    /// Takes no byte while it is shut, as a socket does whose peer does not read.
+    /// Refuses all bytes while it is shut, as a socket does when its peer does not read.
     private final class Shutter: Transport {
         let inner: SocketTransport
         let isShut = Atomic<Bool>(false)
@@ -25,7 +25,7 @@ struct TLSHalfCloseTests {
     }
 
     @Test(arguments: [TLSVersion.tls12, .tls13])
-    func `A close_notify that finds the socket full goes out later, once`(_ version: TLSVersion) async throws {
+    func `A close_notify that meets a full socket is sent later, and once`(_ version: TLSVersion) async throws {
         let rig = try TLSRig(server: { $0.maximumVersion = version })
         var shutter: Shutter?
         let pair = try await rig.connect {

@@ -1,5 +1,5 @@
-// What the TLS tests stand on: an authority, a server with a certificate of it, and a client that
-// trusts it, over loopback sockets or through a transport that misbehaves.
+// The surroundings of TLS tests: an authority, a server with one of its certificates, and a client that trusts it, over
+// loopback sockets or a transport with faults.
 
 import Synchronization
 import Testing
@@ -33,11 +33,11 @@ struct TLSRig {
     struct Pair {
         let client: TLSTransport
         let server: TLSTransport
-        /// The server's socket, for a server that misbehaves below TLS.
+        /// The server's socket, for faults below TLS.
         let far: SocketTransport
     }
 
-    /// Both ends after their handshake; throws what the client met.
+    /// Returns both ends after the handshake; throws the client's failure.
     func connect(
         _ name: TLSPeerName = .dns("localhost"), port: UInt16 = 443, role: TLSPeer.Role = .origin,
         offering protocols: [String]? = nil, with context: TLSContext? = nil, zone: String? = nil,
@@ -60,7 +60,7 @@ struct TLSRig {
         return Pair(client: client, server: server, far: far)
     }
 
-    /// The failure of a handshake that must not succeed.
+    /// Returns the failure of a handshake that must fail.
     func failure(_ name: TLSPeerName = .dns("localhost"), offering protocols: [String]? = nil) async throws
         -> TLSFailure
     {
@@ -89,7 +89,7 @@ func shake(_ transport: TLSTransport, _ token: StopToken = StopToken()) async th
     try await transport.handshake(token)
 }
 
-/// A server that fails goes away, as servers do.
+/// The server closes after a failure, as servers do.
 func shakeOrClose(_ transport: TLSTransport) async {
     do { try await shake(transport) } catch { transport.close() }
 }
@@ -107,7 +107,7 @@ func send(_ bytes: [UInt8], on transport: any Transport) async throws {
     }
 }
 
-/// Reads until `count` bytes are there, or the end; a nil count reads to the end.
+/// Reads `count` bytes, or up to the end if `count` is nil.
 func receive(_ count: Int? = nil, from transport: any Transport) async throws -> [UInt8] {
     let token = StopToken()
     var all: [UInt8] = []
@@ -138,14 +138,14 @@ func stopReason(_ error: (any Error)?) -> StopReason? {
     return reason
 }
 
-/// A transport that moves a few bytes a call, says "not now" in between, and stalls or fails where it is told.
+/// A transport that moves a few bytes in each call, reports "not now" between them, and stalls or fails where told.
 final class ChoppingTransport: Transport {
     let inner: SocketTransport
     private let piece: Int
     private let rests: Bool
     private let readBudget: Atomic<Int>
     private let writeBudget: Atomic<Int>
-    /// The error of a write beyond the budget; `nil` stalls the write.
+    /// The error of a write beyond the budget; `nil` to stall the write.
     private let writeFailure: IOFailure.Code?
     private let turn = Atomic<Int>(0)
     private let sent = Lock<[UInt8]>([])
@@ -164,7 +164,7 @@ final class ChoppingTransport: Transport {
     }
 
     var written: [UInt8] { sent.withLock { $0 } }
-    /// From now on no byte is taken.
+    /// From now on no byte is accepted.
     func endWrites() { writeBudget.store(0, ordering: .relaxed) }
     var slot: PollSlot { inner.slot }
     func hasPendingInput(askingKernel asks: Bool) -> Bool { inner.hasPendingInput(askingKernel: asks) }
@@ -172,7 +172,7 @@ final class ChoppingTransport: Transport {
     func finishWriting() { inner.finishWriting() }
     func close() { inner.close() }
 
-    /// Every other call, so that each piece is waited for.
+    /// Every other call reports "not now", so that each piece is waited for.
     private func rest(_ interest: PollSlot.Interest) -> Progress? {
         guard rests, turn.add(1, ordering: .relaxed).newValue % 2 == 0 else { return nil }
         slot.wake()

@@ -12,18 +12,18 @@ struct TLSRootsTests {
             isHashed: { _ in hashed })
     }
 
-    @Test func `A hashed directory stands for the bundle`() {
+    @Test func `A hashed directory replaces the bundle`() {
         #expect(locate(file: nil, directory: nil, hashed: true) == SystemRoots(file: nil, directory: "certs"))
         #expect(locate(file: nil, directory: nil, hashed: false) == SystemRoots(file: "cert.pem", directory: nil))
     }
 
-    @Test func `SSL_CERT_FILE and SSL_CERT_DIR move the places`() {
+    @Test func `SSL_CERT_FILE and SSL_CERT_DIR replace the default places`() {
         #expect(locate(file: "mine", directory: nil, hashed: true) == SystemRoots(file: "mine", directory: "certs"))
         #expect(locate(file: "mine", directory: nil, hashed: false) == SystemRoots(file: "mine", directory: nil))
         #expect(locate(file: nil, directory: "a:b", hashed: false) == SystemRoots(file: nil, directory: "a:b"))
     }
 
-    @Test func `Roots that cannot be read are named`() {
+    @Test func `The error for unreadable roots names the file`() {
         var configuration = TLSConfiguration()
         configuration.roots = .file("no/such/file.pem")
         let missing = #expect(throws: TLSFailure.self) { try TLSContext(configuration) }
@@ -35,7 +35,7 @@ struct TLSRootsTests {
         }
     }
 
-    @Test func `Roots from a file, and beside the system's`() async throws {
+    @Test func `Roots of a file replace or extend the system's`() async throws {
         let rig = try TLSRig()
         let file = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString + ".pem")
         try Data(rig.authority.pem).write(to: file)

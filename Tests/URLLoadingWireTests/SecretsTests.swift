@@ -2,10 +2,10 @@ import Testing
 
 @testable import URLLoadingWire
 
-/// Security 81: what of a text is not shown to people.
+/// Secrets are removed from texts for messages and logs (security 81).
 @Suite struct SecretsTests {
     @Test(
-        "userinfo and secret parameters of the URLs in a text are left out",
+        "Userinfo and secret parameters are removed from URLs in a text",
         arguments: [
             ("https://ada:s3cret@a.test/x?y=1", "https://a.test/x?y=1"),
             ("0; url=https://ada:s3cret@a.test/", "0; url=https://a.test/"),
@@ -36,7 +36,7 @@ import Testing
     }
 
     @Test(
-        "of a URL that cannot be parsed all is left out that may be a password",
+        "Everything that may be a password is removed from a URL that cannot be parsed",
         arguments: [
             ("http://ada:s3 cret@exa mple/x", "http://exa mple/x"), ("http://ada:s3cret@a.test:port/", "http:///"),
             ("ada:s3 cret@a.test/", "a.test/"), ("http://exa mple/?token=s3cret", "http://exa mple/?token=(removed)"),
@@ -47,7 +47,7 @@ import Testing
         #expect(Secrets.hidden(inURL: text) == shown)
     }
 
-    @Test("fields whose values are credentials")
+    @Test("Fields with credentials are recognised")
     func fields() {
         let secret: [FieldName] = [
             .authorization, .proxyAuthorization, .cookie, .setCookie, "Set-Cookie2", "Authentication-Info",

@@ -2,7 +2,7 @@ import Testing
 
 @testable import URLLoadingWire
 
-/// What a run of the codec gave, with the pieces of a body put together: equal however it was cut.
+/// The result of a run of the codec, with the pieces of a body joined: independent of the cuts.
 struct Transcript: Equatable, CustomStringConvertible {
     var lines: [String] = []
     var body: [UInt8] = []
@@ -36,7 +36,7 @@ struct Transcript: Equatable, CustomStringConvertible {
     }
 }
 
-/// Feeds `pieces` to a codec as a connection would: what is not consumed stays in front.
+/// Feeds `pieces` to a codec as a connection does: unconsumed bytes stay in the buffer.
 func run(_ codec: HTTP1Codec, _ pieces: [[UInt8]], end: Bool, stopAfterEnd: Bool = true) -> Transcript {
     var codec = codec
     var transcript = Transcript()
@@ -73,14 +73,14 @@ private func step(
     return more
 }
 
-/// Runs `bytes` whole, byte by byte, and cut in two at every point; all must give the same.
+/// Runs `bytes` whole, byte by byte, and cut in two at every place; all results must be equal.
 @discardableResult
 func runEveryWay(
     _ codec: HTTP1Codec, _ bytes: [UInt8], end: Bool = false, sourceLocation: SourceLocation = #_sourceLocation
 ) -> Transcript {
     let whole = run(codec, [bytes], end: end)
     #expect(run(codec, bytes.map { [$0] }, end: end) == whole, "byte by byte", sourceLocation: sourceLocation)
-    // Long samples differ only in length: a few hundred cuts show all there is.
+    // Long samples differ only in length: a few hundred cuts suffice.
     let stride = max(1, bytes.count / 400)
     for cut in Swift.stride(from: 0, through: bytes.count, by: stride) {
         let pieces = [Array(bytes[..<cut]), Array(bytes[cut...])]
@@ -89,7 +89,7 @@ func runEveryWay(
     return whole
 }
 
-/// A client that has sent a request and waits for the answer.
+/// A client codec that has sent a request.
 func client(
     _ method: Method = .get, headers: Headers = [:], limits: HTTP1Limits = HTTP1Limits()
 ) throws -> HTTP1Codec {
@@ -100,7 +100,7 @@ func client(
     return codec
 }
 
-/// The code of the violation that `body` throws.
+/// Returns the code of the violation that `body` throws.
 func violation(_ body: () throws -> Void) -> WireViolation.Code? {
     do {
         try body()
@@ -113,7 +113,7 @@ func violation(_ body: () throws -> Void) -> WireViolation.Code? {
 func bytes(_ text: String) -> [UInt8] { Array(text.utf8) }
 
 extension HTTP1Codec {
-    /// The next event in `bytes`, for tests that look at single steps.
+    /// Returns the next event in `bytes`, for tests of single steps.
     mutating func next(_ bytes: [UInt8], _ consumed: inout Int) throws -> HTTP1Event? {
         try bytes.withUnsafeBufferPointer { (input) throws(WireViolation) in
             try next(UnsafeRawBufferPointer(input), consumed: &consumed)

@@ -6,30 +6,30 @@ import URLLoading
 struct ArgumentParserTests {
     private func parse(_ words: String...) throws -> Options { try ArgumentParser.parse(words) }
 
-    @Test func optionsAndURLsMayBeMixed() throws {
+    @Test("Options and URLs may be mixed") func optionsAndURLsMayBeMixed() throws {
         let options = try parse("http://a/", "-s", "http://b/", "--fail", "http://c/")
         #expect(options.urls == ["http://a/", "http://b/", "http://c/"])
         #expect(options.isSilent && options.failsOnStatus)
     }
 
-    @Test func shortOptionsCanBeWrittenTogether() throws {
+    @Test("Short options can be combined") func shortOptionsCanBeWrittenTogether() throws {
         let options = try parse("-sfi", "-ofile", "u")
         #expect(options.isSilent && options.failsOnStatus && options.includesHead)
         #expect(options.destination == .file("file"))
         #expect(try parse("-sfo", "other", "u").destination == .file("other"))
     }
 
-    @Test func longOptionsTakeTheirValueEitherWay() throws {
+    @Test("Long options take their value after a blank or =") func longOptionsTakeTheirValueEitherWay() throws {
         #expect(try parse("--output", "a", "u").destination == .file("a"))
         #expect(try parse("--output=a=b", "u").destination == .file("a=b"))
         #expect(try parse("-o", "-", "u").destination == .standardOutput)
     }
 
-    @Test func everythingAfterTwoDashesIsAURL() throws {
+    @Test("Every argument after -- is a URL") func everythingAfterTwoDashesIsAURL() throws {
         #expect(try parse("-s", "--", "-v", "--fail").urls == ["-v", "--fail"])
     }
 
-    @Test func fieldsAreKeptInOrder() throws {
+    @Test("Fields keep their order") func fieldsAreKeptInOrder() throws {
         let options = try parse(
             "-H", "Accept: text/html", "-H", "accept:  text/plain", "-H", "X-Empty;", "-H", "X-Gone:", "u")
         #expect(
@@ -37,7 +37,9 @@ struct ArgumentParserTests {
         #expect(options.removedFields == ["X-Gone"])
     }
 
-    @Test func uploadsAreOfOneKindAndOneURL() throws {
+    @Test("Bodies of two kinds, and one upload for several URLs, are refused") func uploadsAreOfOneKindAndOneURL()
+        throws
+    {
         let options = try parse("-T", "film", "--resumable", "state", "u")
         #expect(options.upload == "film" && options.uploadState == "state")
         #expect(try parse("-T-", "u").upload == "-")
@@ -49,13 +51,13 @@ struct ArgumentParserTests {
         }
     }
 
-    @Test func redirectsAreFollowedUnlessToldNot() throws {
+    @Test("Redirects are followed unless --no-location is given") func redirectsAreFollowedUnlessToldNot() throws {
         #expect(try parse("u").followsRedirects)
         #expect(try !parse("--no-location", "u").followsRedirects)
         #expect(try parse("--no-location", "-L", "u").followsRedirects)
     }
 
-    @Test func valuesAreTyped() throws {
+    @Test("Values are parsed to their types") func valuesAreTyped() throws {
         let options = try parse(
             "-X", "PUT", "--timeout", "0.5", "-m", "30", "--max-redirects", "0", "--max-connections", "2", "--tls-min",
             "1.3",
@@ -67,49 +69,51 @@ struct ArgumentParserTests {
         #expect(options.payloads == [.text("a=1"), .lines("file"), .lines("-")])
     }
 
-    @Test(arguments: [
-        (["--locaton", "u"], "there is no option --locaton; did you mean --location?"),
-        (["--zzz", "u"], "there is no option --zzz"),
-        (["-Y", "1", "u"], "-Y of curl is not supported; nearest is --timeout"),
-        (
-            ["--http3", "u"],
-            "--http3 of curl is not supported: HTTP/3 is not there yet; nearest is --http2"
-        ),
-        (
-            ["--retry-", "u"],
-            "--retry- is the beginning of --retry-connrefused, --retry-all-errors, --retry-delay, --retry-max-time"
-        ),
-        (["--fail=yes", "u"], "--fail takes no value"),
-        (["u", "-o"], "-o needs a value: FILE"),
-        (["--timeout", "0", "u"], "--timeout takes a number of seconds above 0, not 0"),
-        (["--timeout", "nan", "u"], "--timeout takes a number of seconds above 0, not nan"),
-        (["--max-redirects", "-2", "u"], "--max-redirects takes a whole number from 0, not -2"),
-        (["--retry", "-1", "u"], "--retry takes a whole number from 0, not -1"),
-        (["--retry-delay", "-1", "u"], "--retry-delay takes a number of seconds above 0, not -1"),
-        (["--tls-max", "1.1", "u"], "--tls-max takes 1.2 or 1.3, not 1.1"),
-        (["--tls-min", "1.3", "--tls-max", "1.2", "u"], "--tls-min is above --tls-max"),
-        (["-X", "GET IT", "u"], "GET IT is no method"),
-        (["-H", "nothing", "u"], "-H takes 'Name: value', and there is no colon in it"),
-        (["-H", "a b: c", "u"], "'a' is no field name"),
-        (["-H", "a: b\r\nc: d", "u"], "the value of a contains a line break"),
-        (["-I", "-d", "x", "u"], "-I asks for a head and -d sends a body: not both; -G sends the data in the URL"),
-        (["-d", "@-", "-d", "@-", "u"], "standard input can be sent once"),
-    ])
+    @Test(
+        "Errors in arguments are named",
+        arguments: [
+            (["--locaton", "u"], "there is no option --locaton; did you mean --location?"),
+            (["--zzz", "u"], "there is no option --zzz"),
+            (["-Y", "1", "u"], "-Y of curl is not supported; nearest is --timeout"),
+            (
+                ["--http3", "u"],
+                "--http3 of curl is not supported: HTTP/3 is not there yet; nearest is --http2"
+            ),
+            (
+                ["--retry-", "u"],
+                "--retry- is the beginning of --retry-connrefused, --retry-all-errors, --retry-delay, --retry-max-time"
+            ),
+            (["--fail=yes", "u"], "--fail takes no value"),
+            (["u", "-o"], "-o needs a value: FILE"),
+            (["--timeout", "0", "u"], "--timeout takes a number of seconds above 0, not 0"),
+            (["--timeout", "nan", "u"], "--timeout takes a number of seconds above 0, not nan"),
+            (["--max-redirects", "-2", "u"], "--max-redirects takes a whole number from 0, not -2"),
+            (["--retry", "-1", "u"], "--retry takes a whole number from 0, not -1"),
+            (["--retry-delay", "-1", "u"], "--retry-delay takes a number of seconds above 0, not -1"),
+            (["--tls-max", "1.1", "u"], "--tls-max takes 1.2 or 1.3, not 1.1"),
+            (["--tls-min", "1.3", "--tls-max", "1.2", "u"], "--tls-min is above --tls-max"),
+            (["-X", "GET IT", "u"], "GET IT is no method"),
+            (["-H", "nothing", "u"], "-H takes 'Name: value', and there is no colon in it"),
+            (["-H", "a b: c", "u"], "'a' is no field name"),
+            (["-H", "a: b\r\nc: d", "u"], "the value of a contains a line break"),
+            (["-I", "-d", "x", "u"], "-I asks for a head and -d sends a body: not both; -G sends the data in the URL"),
+            (["-d", "@-", "-d", "@-", "u"], "standard input can be sent once"),
+        ])
     func mistakesAreNamed(_ words: [String], _ message: String) {
         #expect(throws: UsageError(message)) { try ArgumentParser.parse(words) }
     }
 
-    @Test func noTwoOptionsShareAName() {
+    @Test("Option names are unique") func noTwoOptionsShareAName() {
         let long = OptionTable.curl.rules.flatMap(\.names)
         let short = OptionTable.curl.rules.compactMap(\.short)
         #expect(Set(long).count == long.count)
         #expect(Set(short).count == short.count)
     }
 
-    @Test func helpNamesEveryOptionAndExitCode() {
+    @Test("The help lists every option and exit code") func helpNamesEveryOptionAndExitCode() {
         for rule in OptionTable.curl.rules { #expect(Help.text.contains("--\(rule.long)")) }
         for code in ExitCode.allCases { #expect(Help.text.contains(code.meaning)) }
-        // Widest terminal we count on, and the lines that carry no table fit eighty.
+        // The widest terminal that is assumed; lines without a table fit into eighty columns.
         #expect(Help.text.split(separator: "\n").allSatisfy { $0.count <= 125 })
     }
 }

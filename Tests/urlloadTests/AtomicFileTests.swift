@@ -4,7 +4,7 @@ import Testing
 @testable import urlload
 
 struct AtomicFileTests {
-    /// A folder that goes away with the test.
+    /// A temporary folder, removed with the test.
     private final class Folder {
         let path: String
         init() throws {
@@ -37,7 +37,7 @@ struct AtomicFileTests {
         try Array(text.utf8).withUnsafeBytes { bytes in try file.write(bytes) }
     }
 
-    @Test func theNameAppearsWithTheWholeFile() throws {
+    @Test("A file appears under its name when it is complete") func theNameAppearsWithTheWholeFile() throws {
         let folder = try Folder()
         let file = try AtomicFile(path: folder.path + "/a")
         try write("one ", to: file)
@@ -48,7 +48,7 @@ struct AtomicFileTests {
         #expect(try folder.text("a") == "one two")
     }
 
-    @Test func whatIsDroppedLeavesNothing() throws {
+    @Test("A dropped file leaves nothing") func whatIsDroppedLeavesNothing() throws {
         let folder = try Folder()
         do {
             let file = try AtomicFile(path: folder.path + "/a")
@@ -57,7 +57,7 @@ struct AtomicFileTests {
         #expect(folder.names == [])
     }
 
-    @Test func theOldFileStaysUntilThen() throws {
+    @Test("An existing file is replaced only by the complete one") func theOldFileStaysUntilThen() throws {
         let folder = try Folder()
         let old = try AtomicFile(path: folder.path + "/a")
         try write("old", to: old)
@@ -73,7 +73,7 @@ struct AtomicFileTests {
         #expect(status.st_mode & 0o777 == 0o640)
     }
 
-    @Test func aLinkKeepsPointing() throws {
+    @Test("A symbolic link is kept and its target replaced") func aLinkKeepsPointing() throws {
         let folder = try Folder()
         let target = try AtomicFile(path: folder.path + "/target")
         try target.commit()
@@ -85,7 +85,7 @@ struct AtomicFileTests {
         #expect(try folder.text("target") == "through")
     }
 
-    @Test func devicesAreWrittenTo() throws {
+    @Test("A device is written to") func devicesAreWrittenTo() throws {
         let file = try AtomicFile(path: "/dev/null")
         try write("gone", to: file)
         try file.commit()
@@ -93,7 +93,7 @@ struct AtomicFileTests {
         #expect(stat("/dev/null", &status) == 0 && status.st_mode & S_IFMT == S_IFCHR)
     }
 
-    @Test func failuresNameTheFile() throws {
+    @Test("An error names the file") func failuresNameTheFile() throws {
         let folder = try Folder()
         #expect { _ = try AtomicFile(path: folder.path + "/no/such") } throws: {
             ($0 as? OutputError)?.code == .write

@@ -4,7 +4,7 @@ import Testing
 @testable import URLLoading
 @testable import urlload
 
-/// What the command asks for, and what it does with what it gets.
+/// Accept-Encoding of requests, and the treatment of coded bodies.
 struct CodingOptionTests {
     private func made(_ words: String...) throws -> (Configuration, Request) {
         let options = try ArgumentParser.parse(words + ["http://example.org/"])
@@ -12,7 +12,8 @@ struct CodingOptionTests {
         return (Configuration(options, Screen(options)), try Request(options, address))
     }
 
-    @Test("a file keeps the bytes as they were sent, unless --compressed", arguments: [["-o", "file"], ["-O"]])
+    @Test(
+        "A file keeps the bytes as they were sent, unless --compressed is given", arguments: [["-o", "file"], ["-O"]])
     func files(_ destination: [String]) throws {
         let options = try ArgumentParser.parse(destination + ["http://example.org/a"])
         #expect(!options.decodes)
@@ -20,7 +21,7 @@ struct CodingOptionTests {
         #expect(decoding.decodes)
     }
 
-    @Test("without a file a coded body is asked for and decoded, unless --no-compressed")
+    @Test("Standard output gets decoded bodies, unless --no-compressed is given")
     func standardOutput() throws {
         let usual = try made()
         #expect(usual.0.acceptEncoding != nil && usual.1.contentDecoding == .ifOffered)
@@ -38,12 +39,12 @@ struct CodingOptionTests {
         #expect(configuration.connectTimeout == .seconds(seconds))
     }
 
-    @Test("--connect-timeout takes no other words", arguments: ["-1", "soon", "nan", ""])
+    @Test("--connect-timeout refuses other text", arguments: ["-1", "soon", "nan", ""])
     func badConnectTimeout(_ text: String) {
         #expect(throws: UsageError.self) { try ArgumentParser.parse(["--connect-timeout", text, "u"]) }
     }
 
-    @Test("without --connect-timeout there is none, nor with 0, as in curl")
+    @Test("There is no connect timeout without --connect-timeout or with 0, as in curl")
     func noConnectTimeout() throws {
         #expect(try made("--connect-timeout", "0").0.connectTimeout == nil)
         let configuration = try made().0
@@ -51,7 +52,7 @@ struct CodingOptionTests {
     }
 
     @Test(
-        "an internationalised host is shown as its A-label",
+        "An internationalised host is shown as its A-label",
         arguments: [
             ("http://b\u{FC}cher.example/a?b=c#d", "http://xn--bcher-kva.example/a?b=c#d"),
             ("http://u:p@b\u{FC}cher.example:81/", "http://xn--bcher-kva.example:81/"),
@@ -62,7 +63,7 @@ struct CodingOptionTests {
         #expect(AddressText.shown(address) == shown)
     }
 
-    @Test("a server that does not speak HTTP/2 is told of in a sentence")
+    @Test("The message about a server without HTTP/2 is a sentence")
     func notHTTP2() {
         #expect(ErrorWords.sentence(.notHTTP2)?.contains("does not speak HTTP/2") == true)
         #expect(ErrorWords.sentence(.connectTimeout)?.contains("--connect-timeout") == true)

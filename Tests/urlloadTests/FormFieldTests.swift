@@ -5,10 +5,10 @@ import URLLoading
 
 @testable import urlload
 
-/// `-F`, as curl has it, and `--sse`.
+/// `-F`, with curl's grammar, and `--sse`.
 struct FormFieldTests {
     @Test(
-        "a field is a text, a file or the text of a file",
+        "A field of -F is a text, a file or the text of a file",
         arguments: [
             ("a=b", FormField(name: "a", content: .text("b"))), ("a=", FormField(name: "a", content: .text(""))),
             ("=b=c", FormField(name: "", content: .text("b=c"))),
@@ -36,7 +36,7 @@ struct FormFieldTests {
         #expect(try ArgumentParser.parse(["-F", text, "u"]).formFields == [field])
     }
 
-    @Test("a literal field is taken as it is")
+    @Test("A field of --form-string is always text")
     func literal() throws {
         #expect(
             try ArgumentParser.parse(["--form-string", "a=@b;type=c", "u"]).formFields == [
@@ -45,7 +45,7 @@ struct FormFieldTests {
     }
 
     @Test(
-        "mistakes are named",
+        "Errors in fields are named",
         arguments: [
             (["-F", "a", "u"], "-F takes name=value, and there is no = in it"),
             (["--form-string", "a", "u"], "--form-string takes name=value, and there is no = in it"),
@@ -63,7 +63,7 @@ struct FormFieldTests {
         #expect(throws: UsageError(message)) { try ArgumentParser.parse(words) }
     }
 
-    @Test("the form that is sent")
+    @Test("A form is sent as multipart/form-data")
     func form() async throws {
         let path = "/tmp/urlload-form-\(UUID()).html"
         try Data("<p>".utf8).write(to: URL(filePath: path))
@@ -90,7 +90,7 @@ struct FormFieldTests {
         #expect(error?.code == .read && error?.words.contains("/no/such/file") == true)
     }
 
-    @Test("an event is a block of lines, or a JSON object on one line")
+    @Test("An event is written as a block of lines or as a JSON object on one line")
     func events() {
         let event = ServerSentEvent(type: "price", data: "a\n\n\"b\"", lastEventID: "7")
         #expect(EventText.make(event, asJSON: false) == "event: price\nid: 7\ndata: a\ndata: \ndata: \"b\"\n\n")
@@ -99,7 +99,7 @@ struct FormFieldTests {
             EventText.make(event, asJSON: true) == #"{"type":"price","data":"a\n\n\"b\"","lastEventID":"7"}"# + "\n")
     }
 
-    @Test("events have the limits of the command line, and no others")
+    @Test("Event streams have only the time limits of the command line")
     func limits() throws {
         let url = try #require(URL(string: "http://h.example/"))
         let free = try Request(ArgumentParser.parse(["--sse", "u"]), url)

@@ -7,7 +7,7 @@ import URLLoading
 struct GrammarTests {
     private func parse(_ words: String...) throws -> Options { try ArgumentParser.parse(words) }
 
-    @Test("-C takes a value only if that is - or digits")
+    @Test("-C takes a value only if it is - or digits")
     func resuming() throws {
         #expect(try parse("-C", "-", "-o", "f", "u").resuming == .always)
         #expect(try parse("-C", "500", "-o", "f", "u").resuming == .from(500))
@@ -18,7 +18,7 @@ struct GrammarTests {
         #expect(try parse("--continue-at", "-", "-O", "u").resuming == .always)
     }
 
-    @Test("--next begins a group with options of its own; silence is shared")
+    @Test("--next begins a group with its own options; --silent applies to all groups")
     func groups() throws {
         let groups = try ArgumentParser.parseAll(["-d", "a", "u", "--next", "-s", "-I", "v", "-:", "w"])
         #expect(groups.map(\.urls) == [["u"], ["v"], ["w"]])
@@ -26,7 +26,7 @@ struct GrammarTests {
         #expect(groups[1].payloads.isEmpty)
     }
 
-    @Test("names may be shortened, and undone with --no-")
+    @Test("Long names may be abbreviated, and undone with --no-")
     func names() throws {
         #expect(try parse("--connect-tim", "5", "u").connectTimeout == .seconds(5))
         #expect(try !parse("-i", "--no-include", "u").includesHead)
@@ -34,7 +34,7 @@ struct GrammarTests {
         #expect(try !parse("--no-progress-meter", "u").shared.showsMeter)
     }
 
-    @Test("a file of options, in curl's format")
+    @Test("A file of options is read in curl's format")
     func config() throws {
         let lines = try ConfigFile.lines(
             "# comment\nurl = \"http://a/ b\"\n-o out\n--silent\nheader: \"X: \\\"q\\\"\\t\"\n\n data=x # rest\n", "f")
@@ -52,7 +52,7 @@ struct GrammarTests {
     }
 
     @Test(
-        "data is encoded as curl does",
+        "Data is percent-encoded as in curl",
         arguments: [
             ("a b&c", "a+b%26c"), ("=a b", "a+b"), ("n=a b", "n=a+b"), ("n=\u{FC}", "n=%C3%BC"), ("~-._", "~-._"),
         ])
@@ -61,7 +61,7 @@ struct GrammarTests {
     }
 
     @Test(
-        "dates of -z",
+        "-z takes dates in several forms",
         arguments: [
             "Sun, 06 Nov 1994 08:49:37 GMT", "6 Nov 1994 08:49:37", "1994-11-06 08:49:37", "1994-11-06T08:49:37Z",
             "19941106 08:49:37", "Nov 6 1994 08:49:37",
@@ -72,7 +72,7 @@ struct GrammarTests {
     }
 
     @Test(
-        "speeds and paces",
+        "Rates are parsed with units",
         arguments: [("500", 500), ("100k", 102_400), ("2M", 2_097_152), ("1.5k", 1536)] as [(String, Int64)])
     func speeds(_ text: String, _ speed: Int64) throws {
         #expect(try OptionValue.speed(text, "-") == speed && OptionValue.speed("0", "-") == nil)
@@ -80,13 +80,13 @@ struct GrammarTests {
         #expect(throws: UsageError.self) { try OptionValue.speed("fast", "-") }
     }
 
-    @Test("an option means one thing: what is in the table is not among the missing")
+    @Test("No supported option is also listed as unsupported")
     func distinct() {
         let names = OptionTable.curl.rules.flatMap(\.names).map { "--\($0)" }
         #expect(Set(names).isDisjoint(with: ForeignOption.curl.flatMap(\.names)))
     }
 
-    @Test("wget's grammar")
+    @Test("wget's options are parsed")
     func wget() throws {
         let options = try ArgumentParser.parse(["-qc", "-nv", "-P", "d", "-t", "3", "u?q"], table: .wget)
         #expect(options.isSilent && options.resuming == .always && options.saving.folder == "d" && options.retries == 2)
@@ -97,7 +97,7 @@ struct GrammarTests {
         }
     }
 
-    @Test("completions, man page and guide know every option")
+    @Test("Completions, man page and guide list every option")
     func generated() throws {
         for rule in OptionTable.curl.rules {
             for text in [Completions.bash, Completions.zsh] { #expect(text.contains("--\(rule.long)")) }

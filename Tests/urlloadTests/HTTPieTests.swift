@@ -11,7 +11,7 @@ struct HTTPieTests {
     }
 
     @Test(
-        "the mark that comes first, and the longest there, tells what an item is",
+        "An item is split at the first and longest separator",
         arguments: [
             ("a=b", "a", .text, "b"), ("a:=1", "a", .json, "1"), ("a==b", "a", .query, "b"), ("a:b", "a", .field, "b"),
             ("a@f", "a", .file, "f"), ("a=@f", "a", .textFile, "f"), ("a:=@f", "a", .jsonFile, "f"),
@@ -22,7 +22,7 @@ struct HTTPieTests {
         #expect(item.name == name && item.mark == mark && item.value == value)
     }
 
-    @Test("a method stands before the URL, or is chosen")
+    @Test("A method stands before the URL, or is chosen by the body")
     func methods() throws {
         #expect(try made("u").method == nil && made("delete", "u").method == .delete)
         #expect(try made("u", "a=1").urls == ["u"])
@@ -30,7 +30,7 @@ struct HTTPieTests {
         #expect(throws: UsageError.self) { try made("u.test", "nothing") }
     }
 
-    @Test("members of an object, in their order, as deep as their names say")
+    @Test("Members of an object keep their order and nest by their names")
     func json() throws {
         let options = try made("u", "name=Ada", "born:=1815", "a[b]=1", "a[c][]=2", "a[c][]:=[3]")
         #expect(
@@ -40,7 +40,7 @@ struct HTTPieTests {
         #expect(throws: UsageError.self) { try made("u", "a=1", "a[b]=2") }
     }
 
-    @Test("JSON is indented, and nothing else of it changed")
+    @Test("JSON is indented and otherwise unchanged")
     func pretty() {
         let plain = Pretty(hasColors: false, isFormatted: true)
         let text = #"{"b":[1,2.50e3,"x\"y"],"a":{},"c":[]}"#

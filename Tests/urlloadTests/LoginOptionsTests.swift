@@ -4,13 +4,13 @@ import URLLoading
 
 @testable import urlload
 
-/// Who asks, as curl takes it.
+/// Options for credentials, with curl's grammar.
 @Suite struct LoginOptionsTests {
     private func parse(_ words: String...) throws -> LoginOptions {
         try ArgumentParser.parse(words + ["http://a.test/x"]).login
     }
 
-    @Test func users() throws {
+    @Test("-u gives user and password to the servers of the URLs") func users() throws {
         let login = try parse("-u", "ada:p:w")
         #expect(login.user == "ada" && login.password == "p:w" && !login.needsPassword)
         #expect(try parse("-uada").needsPassword)
@@ -24,7 +24,7 @@ import URLLoading
         #expect(store.credential(for: other) == nil)
     }
 
-    @Test func ways() throws {
+    @Test("Options select authentication schemes, netrc and tokens") func ways() throws {
         #expect(try parse().methods == nil)
         #expect(try parse("--digest").methods == [.digest])
         #expect(try parse("--digest", "--basic").methods == [.digest, .basic])
@@ -32,7 +32,7 @@ import URLLoading
         #expect(try parse("--digest", "--anyauth").methods == nil)
         #expect(try parse("-n").netrc == .standard)
         #expect(try parse("--netrc-file", "/dev/null").netrc == .file(URL(filePath: "/dev/null")))
-        // A file that was named is meant.
+        // A file given on the command line must exist.
         #expect(throws: UsageError.self) { try parse("--netrc-file", "/nowhere/netrc") }
         #expect(try parse("--oauth2-bearer", "abc").token == "abc" && parse("--bearer=t").token == "t")
         for bad in ["a!b", "a b", ""] { #expect(throws: UsageError.self) { try parse("--bearer", bad) } }
@@ -40,8 +40,8 @@ import URLLoading
         #expect(error?.words.contains("SECRET") == false)
     }
 
-    /// What is said of servers is not said of proxies, as with curl.
-    @Test func proxies() throws {
+    /// Schemes for servers do not restrict those for proxies, as in curl.
+    @Test("Options select authentication schemes for proxies") func proxies() throws {
         #expect(try parse("--proxy-user", "a:b").settings([]).proxyMethods == nil)
         let digest = try parse("--digest").settings([])
         #expect(digest.methods == [.digest] && digest.proxyMethods == [.negotiate, .digest, .ntlm, .basic])

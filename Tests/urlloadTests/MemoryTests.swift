@@ -21,7 +21,7 @@ struct MemoryTests {
         memory.write(Screen(try ArgumentParser.parse(["-s", "u"])))
     }
 
-    @Test func dataGoesToTheHostsOfTheCommandLine() throws {
+    @Test("Cookies of -b are for the hosts of the command line") func dataGoesToTheHostsOfTheCommandLine() throws {
         let cookies = try memory("-b", "a=1; b = x=y ", "-b", "nonsense; c=2; =").cookies.all
         let told = Set(cookies.map { "\($0.domain) \($0.name)=\($0.value)" })
         let pairs = ["a=1", "b=x=y", "c=2"]
@@ -29,7 +29,7 @@ struct MemoryTests {
         #expect(cookies.allSatisfy { $0.isHostOnly && $0.expires == nil })
     }
 
-    @Test func filesAreReadAndWrittenBack() throws {
+    @Test("Cookie files are read and written back") func filesAreReadAndWrittenBack() throws {
         try withFile { path in
             let first = try memory("--cookies", path)
             let cookie = try #require(Cookie(name: "n", value: "v", domain: "a.example"))
@@ -48,7 +48,7 @@ struct MemoryTests {
             try write(memory("-c", "/nowhere/at/all")) == .write && memory("-b", "/nowhere/at/all").cookies.all.isEmpty)
     }
 
-    @Test func strictTransportIsInCurlsFormat() throws {
+    @Test("--hsts reads and writes curl's format") func strictTransportIsInCurlsFormat() throws {
         try withFile { path in
             let stored =
                 "# x\n.a.example \"20991231 23:59:58\"\nb.example \"unlimited\"\n"
@@ -64,17 +64,17 @@ struct MemoryTests {
         }
     }
 
-    @Test func addressesOfVersion6HaveCookiesToo() throws {
+    @Test("Cookies of -b work for IPv6 addresses") func addressesOfVersion6HaveCookiesToo() throws {
         let memory = try Memory(try ArgumentParser.parse(["-b", "a=1; nonsense; b\u{1}=secret;", "http://[::1]/"]))
         #expect(memory.cookies.all.map(\.domain) == ["[::1]"])
         #expect(memory.complaints.count == 2 && !memory.complaints.joined().contains("secret"))
     }
 
-    @Test func linksKeepPointingAndDevicesStay() throws {
+    @Test("Symbolic links are kept, and devices are written to") func linksKeepPointingAndDevicesStay() throws {
         try withFile { path in
             defer { unlink(path + "-link") }
             for _ in 0..<2 {
-                // The first time it leads nowhere yet.
+                // At first the link's target does not exist.
                 if symlink(path, path + "-link") != 0 { #expect(errno == EEXIST) }
                 let code = try write(memory("-c", path + "-link"))
                 let text = String(decoding: try Data(contentsOf: URL(filePath: path)), as: UTF8.self)
@@ -90,10 +90,10 @@ struct MemoryTests {
         #expect(stat("/dev/null", &status) == 0 && status.st_mode & S_IFMT == S_IFCHR)
     }
 
-    @Test func pipesAreWrittenTo() throws {
+    @Test("Pipes are written to") func pipesAreWrittenTo() throws {
         try withFile { path in
             #expect(mkfifo(path, 0o600) == 0)
-            // Both ends are closed, so that no read waits.
+            // Both ends are closed, so that no read blocks.
             let end = open(path, O_RDWR | O_NONBLOCK)
             defer { close(end) }
             let code = try write(memory("-c", path))

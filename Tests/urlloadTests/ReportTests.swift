@@ -4,18 +4,22 @@ import Testing
 @testable import urlload
 
 struct ReportTests {
-    @Test(arguments: [
-        ("", #""""#), ("a\"b\\c", #""a\"b\\c""#), ("\r\n\t\0\u{1B}\u{7F}", ##""\r\n\t\u0000\u001b\u007f""##),
-        ("é🙂", #""é🙂""#),
-    ])
+    @Test(
+        "Strings are quoted as JSON",
+        arguments: [
+            ("", #""""#), ("a\"b\\c", #""a\"b\\c""#), ("\r\n\t\0\u{1B}\u{7F}", ##""\r\n\t\u0000\u001b\u007f""##),
+            ("é🙂", #""é🙂""#),
+        ])
     func textIsQuoted(_ text: String, _ json: String) { #expect(JSONText.text(text).description == json) }
 
-    @Test(arguments: [(0.0, "0.000000"), (0.0000014, "0.000001"), (12.3456789, "12.345679"), (-1, "0.000000")])
+    @Test(
+        "Seconds have six decimals",
+        arguments: [(0.0, "0.000000"), (0.0000014, "0.000001"), (12.3456789, "12.345679"), (-1, "0.000000")])
     func secondsHaveSixDigits(_ seconds: Double, _ json: String) {
         #expect(JSONText.seconds(seconds).description == json)
     }
 
-    @Test func aReportIsOneLineInAFixedOrder() {
+    @Test("A report is one line with fields in a fixed order") func aReportIsOneLineInAFixedOrder() {
         var headers: Headers = ["Content-Type": "text/plain", "Set-Cookie": "a=1"]
         headers.append(.setCookie, "b=2")
         var report = Report(url: "http://a/")
@@ -32,7 +36,7 @@ struct ReportTests {
                 """#)
     }
 
-    @Test func anErrorSaysWhatWhenAndWho() {
+    @Test("An error has reason, code, phase and party") func anErrorSaysWhatWhenAndWho() {
         let failure = Report.Failure(LoadError(.hostNotFound, phase: .resolving, party: .system, detail: "x.example"))
         #expect(
             failure.json.description
@@ -42,7 +46,7 @@ struct ReportTests {
         #expect(ErrorWords.make(failure) == "there is no host of this name (hostNotFound, resolving)")
     }
 
-    @Test func anErrorAtAProxyIsNotTheServers() throws {
+    @Test("An error of a proxy is told apart from the server's") func anErrorAtAProxyIsNotTheServers() throws {
         let proxy = try Proxy("http://u:SECRET@p.example:3128")
         func words(_ error: LoadError) -> String { ErrorWords.make(Report.Failure(error.at(proxy))) }
         #expect(
@@ -64,14 +68,14 @@ struct ReportTests {
         #expect(json.contains(#""proxy":"http://p.example:3128""#) && !json.contains("SECRET"))
     }
 
-    @Test func headsOfHTTP2HaveNoPhrase() {
+    @Test("A head of HTTP/2 has no reason phrase") func headsOfHTTP2HaveNoPhrase() {
         #expect(
             HeadText.make(HTTPHead(status: .ok, version: .http11, headers: ["A": "b"]))
                 == "HTTP/1.1 200 OK\r\nA: b\r\n\r\n")
         #expect(HeadText.make(HTTPHead(status: .notFound, version: .http2, headers: [:])) == "HTTP/2 404 \r\n\r\n")
     }
 
-    @Test func namesOfNotesAreNeverTooLong() {
+    @Test("Names of resume notes have at most 255 bytes") func namesOfNotesAreNeverTooLong() {
         #expect(Continuation.notesName("file") == ".file.urlload")
         for count in [240, 243, 244, 250, 255] {
             let name = String(repeating: "a", count: count)
@@ -83,23 +87,25 @@ struct ReportTests {
 }
 
 struct ExitCodeTests {
-    @Test(arguments: [
-        (LoadError.Reason.cancelled, ExitCode.interrupted), (.unsupportedScheme, .unsupportedScheme),
-        (.badURL, .badURL),
-        (.hostNotFound, .name), (.lookupFailed, .name), (.connectionRefused, .connect), (.unreachable, .connect),
-        (.idleTimeout, .timeout), (.connectTimeout, .timeout), (.resourceTimeout, .timeout),
-        (.certificateUntrusted, .certificate),
-        (.certificateNameMismatch, .certificate), (.notTLS, .handshake), (.noCommonTLSVersion, .handshake),
-        (.trustRootsUnavailable, .roots), (.tooManyRedirects, .redirect), (.badRedirect, .redirect),
-        (.connectionLost, .connectionLost), (.truncated, .truncated), (.notHTTP, .protocolViolation),
-        (.malformedChunkSize, .protocolViolation), (.contentDecodingFailed, .contentCoding),
-        (.contentTooLarge, .tooLarge),
-    ])
+    @Test(
+        "Every reason has its exit code",
+        arguments: [
+            (LoadError.Reason.cancelled, ExitCode.interrupted), (.unsupportedScheme, .unsupportedScheme),
+            (.badURL, .badURL),
+            (.hostNotFound, .name), (.lookupFailed, .name), (.connectionRefused, .connect), (.unreachable, .connect),
+            (.idleTimeout, .timeout), (.connectTimeout, .timeout), (.resourceTimeout, .timeout),
+            (.certificateUntrusted, .certificate),
+            (.certificateNameMismatch, .certificate), (.notTLS, .handshake), (.noCommonTLSVersion, .handshake),
+            (.trustRootsUnavailable, .roots), (.tooManyRedirects, .redirect), (.badRedirect, .redirect),
+            (.connectionLost, .connectionLost), (.truncated, .truncated), (.notHTTP, .protocolViolation),
+            (.malformedChunkSize, .protocolViolation), (.contentDecodingFailed, .contentCoding),
+            (.contentTooLarge, .tooLarge),
+        ])
     func everyReasonHasACode(_ reason: LoadError.Reason, _ code: ExitCode) {
         #expect(ExitCode(LoadError(reason, phase: .receiving, party: .remote)) == code)
     }
 
-    @Test func aRequestThatCannotBeSentIsAUsageError() {
+    @Test("A request that cannot be sent is a usage error") func aRequestThatCannotBeSentIsAUsageError() {
         #expect(ExitCode(LoadError(.badRequest, phase: .sending, party: .local)) == .usage)
         #expect(ExitCode(LoadError(.bodyUnavailable, phase: .sending, party: .local)) == .other)
     }

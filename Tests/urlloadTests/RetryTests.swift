@@ -11,13 +11,13 @@ struct RetryTests {
         return configuration.retryPolicy
     }
 
-    @Test func withoutTheOptionThereIsOneTry() throws {
+    @Test("Without --retry there is no retry policy") func withoutTheOptionThereIsOneTry() throws {
         #expect(try policy() == nil)
         #expect(try policy("--retry", "0") == nil)
         #expect(try policy("--retry-delay", "2", "--retry-connrefused") == nil)
     }
 
-    @Test func triesAreTransientOnes() throws {
+    @Test("--retry retries transient failures") func triesAreTransientOnes() throws {
         let policy = try #require(try policy("--retry", "3"))
         #expect(policy.maximumAttempts == 4)
         #expect(policy.statuses == RetryPolicy.transientStatuses)
@@ -27,7 +27,7 @@ struct RetryTests {
         #expect(policy.maximumDuration == nil && policy.maximumRetryAfter == .seconds(600))
     }
 
-    @Test func itsCompanionsChangeIt() throws {
+    @Test("The options beside --retry change its policy") func itsCompanionsChangeIt() throws {
         let policy = try #require(
             try policy("--retry=1", "--retry-connrefused", "--retry-delay", "0.5", "--retry-max-time", "30"))
         #expect(policy.reasons.contains(.connectionRefused))
@@ -35,7 +35,7 @@ struct RetryTests {
         #expect(policy.maximumDuration == .seconds(30))
     }
 
-    @Test func moreTriesThanCanBeCountedAreTaken() throws {
+    @Test("The largest number of retries is accepted") func moreTriesThanCanBeCountedAreTaken() throws {
         #expect(try policy("--retry", "\(Int.max)")?.maximumAttempts == .max)
     }
 }

@@ -5,7 +5,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(4)))
 struct TourTests {
-    @Test("the command line of the tour")
+    @Test("The arguments of the tour are parsed")
     func arguments() throws {
         #expect(try Tour.parse([])?.steps == [])
         #expect(try Tour.parse(["stub", "--no-color"])?.steps == ["stub"])
@@ -14,14 +14,14 @@ struct TourTests {
         #expect(throws: UsageError.self) { try Tour.parse(["nowhere"]) }
     }
 
-    @Test("the code a step shows is the code it runs")
+    @Test("The code that a step shows is the code that it runs")
     func code() throws {
         let file = URL(filePath: #filePath).deletingLastPathComponent()
             .appending(path: "../../Sources/urlload/Tour/TourStep.swift")
         let lines = try String(contentsOf: file, encoding: .utf8).split(separator: "\n").map { $0.drop { $0 == " " } }
         for step in TourStep.all {
             for line in step.code.split(separator: "\n").map({ $0.drop { $0 == " " } }) {
-                // Once as it is shown, where a backslash is written twice, and once as it runs.
+                // Once as shown, with escaped backslashes, and once as it runs.
                 let shown = lines.count { $0.split(separator: "\\\\").joined(separator: "\\") == line }
                 #expect(shown >= 2, "\(step.name): \(line)")
             }
@@ -29,7 +29,7 @@ struct TourTests {
     }
 
     @Test(
-        "each step runs, fits 80 columns and says what came of it",
+        "Each step runs, fits into 80 columns and prints its result",
         arguments: [
             ("stream", ["one after", "four after"]), ("redirect", ["302", "It is here now."]),
             ("refusal", ["cancelled (deciding", "connections left: empty"]),
@@ -46,7 +46,7 @@ struct TourTests {
         for line in text.split(separator: "\n") { #expect(line.count <= 80, "\(line)") }
     }
 
-    @Test("the middle of a long picture is left out")
+    @Test("The middle of a long drawing is omitted")
     func shortened() {
         let lines = Tour.shortened((1...100).map { "\($0) " + String(repeating: "x", count: 100) })
         #expect(lines.count == 25 && lines[18] == "… 76 more lines …" && lines.allSatisfy { $0.count <= 76 })

@@ -6,7 +6,7 @@ import URLLoading
 struct TranscriptTests {
     private func lines(_ text: String) -> [String] { TranscriptText.lines(text.utf8) }
 
-    @Test func aLineStandsForItsBytesAndCRLF() {
+    @Test("A line stands for its bytes and CR LF") func aLineStandsForItsBytesAndCRLF() {
         #expect(lines("a\r\nb\r\n") == ["a", "b"])
         #expect(lines("a\nb") == ["a\\n", "b\\"])
         #expect(lines("\r\n") == [""])
@@ -15,12 +15,12 @@ struct TranscriptTests {
         #expect(lines("") == [])
     }
 
-    @Test func whatIsNoTextIsEscaped() {
+    @Test("Bytes that are not printable text are escaped") func whatIsNoTextIsEscaped() {
         #expect(TranscriptText.lines([0x1B, 0x5B, 0xFF, 0x5C, 0x00]) == ["\\x1b[\\xff\\\\\\x00\\"])
         #expect(lines("é\r\n") == ["\\xc3\\xa9"])
     }
 
-    @Test func longLinesAreBroken() {
+    @Test("Long lines are split") func longLinesAreBroken() {
         let broken = lines(String(repeating: "x", count: 200) + "\r\n")
         #expect(broken.map(\.count) == [97, 97, 8])
         #expect(broken[0].hasSuffix("\\") && !broken[2].hasSuffix("\\"))
@@ -33,7 +33,7 @@ struct TranscriptTests {
         events.flatMap { transcript.lines($0) }
     }
 
-    @Test func secretsAreHiddenInHeads() {
+    @Test("Secrets in heads are hidden") func secretsAreHiddenInHeads() {
         var transcript = Transcript(showsBodies: true, showsSecrets: false)
         let told = tell(
             &transcript,
@@ -50,7 +50,7 @@ struct TranscriptTests {
             ])
     }
 
-    @Test(arguments: 1...12)
+    @Test("Pieces of any size yield the same lines", arguments: 1...12)
     func piecesOfAnySizeTellTheSame(_ size: Int) {
         func told(_ size: Int) -> [String] {
             var transcript = Transcript(showsBodies: false, showsSecrets: false)
@@ -65,7 +65,7 @@ struct TranscriptTests {
         #expect(told(size).joined().contains("secret") == false)
     }
 
-    @Test func headsAloneForVerbose() {
+    @Test("-v shows heads only") func headsAloneForVerbose() {
         var transcript = Transcript(showsBodies: false, showsSecrets: true)
         let told = tell(
             &transcript,
@@ -85,7 +85,7 @@ struct TranscriptTests {
             ])
     }
 
-    @Test func aHeadCutOffHidesItsSecretToo() {
+    @Test("A truncated head hides its secrets, too") func aHeadCutOffHidesItsSecretToo() {
         var transcript = Transcript(showsBodies: true, showsSecrets: false)
         let told = tell(
             &transcript,
@@ -98,7 +98,7 @@ struct TranscriptTests {
         #expect(told.contains("< Set-Cookie: [hidden]"))
     }
 
-    @Test func passwordsAndTokensOfURLsAreHiddenInHeads() {
+    @Test("Passwords and tokens in URLs are hidden in heads") func passwordsAndTokensOfURLsAreHiddenInHeads() {
         let head = """
             HTTP/1.1 302 Found\r
             Location: https://ada:s3cret@a.test/cb?code=s3cret&page=2#access_token=s3cret\r
@@ -129,7 +129,7 @@ struct TranscriptTests {
         }
     }
 
-    @Test func aLocationCutOffHidesItsPasswordToo() {
+    @Test("A truncated Location hides its password, too") func aLocationCutOffHidesItsPasswordToo() {
         var transcript = Transcript(showsBodies: true, showsSecrets: false)
         let told = tell(
             &transcript,

@@ -6,7 +6,7 @@ import URLLoadingTesting
 @testable import urlload
 
 struct TrustOptionsTests {
-    @Test func pinsAreRead() throws {
+    @Test("Pins are parsed") func pinsAreRead() throws {
         let one = "sha256//" + Data(repeating: 1, count: 32).base64EncodedString()
         let two = "sha256//" + Data(repeating: 2, count: 32).base64EncodedString()
         let options = try ArgumentParser.parse([
@@ -18,7 +18,7 @@ struct TrustOptionsTests {
         }
     }
 
-    @Test func targets() {
+    @Test("The target of urlload tls is a host with an optional port, or an https URL") func targets() {
         for (text, authority) in [
             ("a.example", "a.example:443"), ("a.example:8443", "a.example:8443"),
             ("https://a.example/", "a.example:443"), ("[::1]:4", "[::1]:4"),
@@ -31,13 +31,15 @@ struct TrustOptionsTests {
         }
     }
 
-    @Test func `a passphrase's file must be there, and what a certificate file is its content says`() async throws {
+    @Test func `A missing passphrase file is an error, and the content of a certificate file decides its format`()
+        async throws
+    {
         #expect(throws: UsageError.self) {
             try ArgumentParser.parse(["--cert", "x", "--pass", "@/nowhere", "https://a.example/"])
         }
         let path = FileManager.default.temporaryDirectory.path + "/urlload-\(UUID()).p12"
         defer { try? FileManager.default.removeItem(atPath: path) }
-        // PEM, whatever its name says; and no key in it.
+        // PEM in spite of its name, and without a private key.
         try Data(TestCertificateAuthority(commonName: "Test root").pem).write(to: URL(filePath: path))
         let options = TrustOptions(certificateFile: path, passphrase: "x")
         let error = await #expect(throws: LoadError.self) { try await options.identity() }

@@ -4,7 +4,7 @@ import Testing
 
 struct URLPatternTests {
     @Test(
-        "ranges and sets stand for many URLs",
+        "Ranges and sets are expanded to several URLs",
         arguments: [
             ("a[1-3]", ["a1", "a2", "a3"]), ("a[08-10]", ["a08", "a09", "a10"]), ("[0-10:5]", ["0", "5", "10"]),
             ("x[a-c]y", ["xay", "xby", "xcy"]), ("{one,two}", ["one", "two"]),
@@ -18,19 +18,19 @@ struct URLPatternTests {
     }
 
     @Test(
-        "what is no pattern is a mistake",
+        "Invalid patterns are errors",
         arguments: ["a[1-", "a{b", "a]", "a}", "[9-1]", "[a-9]", "[1]", "{}", "[1-9999999]"])
     func mistakes(_ text: String) {
         #expect(throws: URLPattern.Mistake.self) { try URLPattern.matches(text) }
     }
 
-    @Test("a name of a file takes what the patterns stand for")
+    @Test("Output names contain the values of the patterns")
     func names() throws {
         let match = try URLPattern.matches("{x,y}[01-02]")[3]
         #expect(URLPattern.name("f_#1_#2_#3.txt", match.parts) == "f_y_02_#3.txt")
     }
 
-    @Test("each URL gets its output; one -O is for all")
+    @Test("Each URL has its own output; one -O applies to all")
     func outputs() throws {
         func destinations(_ words: String...) throws -> [Options.Destination] {
             try Job.all(try ArgumentParser.parse(words)).map(\.options.destination)

@@ -3,11 +3,11 @@ import URLLoading
 
 @testable import urlload
 
-/// Where to and through what, as curl takes it.
+/// Options for proxies, addresses and interfaces, with curl's grammar.
 @Suite struct WayOptionsTests {
     private func parse(_ words: String...) throws -> WayOptions { try ArgumentParser.parse(words + ["u"]).way }
 
-    @Test func proxies() throws {
+    @Test("Proxies are parsed") func proxies() throws {
         #expect(try parse("-x", "p:1").proxy?.description == "http://p:1")
         #expect(try parse("--proxy", "https://p").proxy?.description == "https://p:443")
         #expect(try parse("-x", "socks5h://p").proxy?.description == "socks5h://p:1080")
@@ -24,8 +24,8 @@ import URLLoading
         #expect(try !parse("-x", "", "-x", "p:1").forbidsProxies)
     }
 
-    @Test func whatGoesWithAProxy() throws {
-        // These two go with the environment's as well.
+    @Test("Options for proxies make a proxy policy") func whatGoesWithAProxy() throws {
+        // These options apply to the proxies of the environment, too.
         #expect(try parse("-U", "a:b").policy() != nil)
         #expect(try parse("--preproxy", "socks5://p").policy() != nil)
         #expect(throws: UsageError.self) { try parse("-U", "a:b\nc") }
@@ -36,7 +36,7 @@ import URLLoading
         #expect(try parse("--noproxy", "*").bypass?.contains(host: "a", port: 1) == true)
     }
 
-    @Test func wordsThatAreNone() {
+    @Test("Invalid proxies, addresses and interfaces are refused") func wordsThatAreNone() {
         for words in [
             ["-x", "ftp://p"], ["--socks5", "http://p"], ["--resolve", "a:80"], ["--resolve", "a:x:1.2.3.4"],
             ["--resolve", "a:80:b"], ["--resolve", "a:80:"], ["--connect-to", "a:1:b"], ["--connect-to", "a:x:b:1"],
@@ -49,7 +49,7 @@ import URLLoading
         #expect(error?.words.contains("SECRET") == false)
     }
 
-    @Test func places() throws {
+    @Test("Address overrides and interfaces are parsed") func places() throws {
         #expect(
             try parse("--resolve", "a:80:192.0.2.1,[2001:db8::1]").overrides == [
                 .addresses(["192.0.2.1", "2001:db8::1"], of: "a", port: 80)

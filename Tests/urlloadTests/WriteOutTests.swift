@@ -14,7 +14,7 @@ struct WriteOutTests {
     }
 
     @Test(
-        "variables, escapes and what is neither",
+        "Variables and escapes are expanded, all else is kept",
         arguments: [
             ("%{http_code}\\n", "200\n"), ("%{size_download} %{urlnum}", "12 3"), ("100%%", "100%"),
             ("%header{etag}", "\"e\""),
@@ -30,7 +30,7 @@ struct WriteOutTests {
         #expect(try written("%{json}").hasPrefix("{\"content_type\":\"text/plain\","))
     }
 
-    @Test("what is left of a file is told with the way on")
+    @Test("The message about a partial file says how to resume it")
     func kept() throws {
         var kept = Report.Kept(file: "a.iso", bytes: 96_468_992, total: 209_715_200, isChecked: true)
         let plain = try ArgumentParser.parse(["-O", "u"])

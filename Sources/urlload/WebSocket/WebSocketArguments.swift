@@ -41,7 +41,7 @@ struct WebSocketArguments {
 
     private static let forever = Duration.seconds(1 << 40)
 
-    /// Adds a missing scheme: ws for this machine, otherwise wss.
+    /// Adds a missing scheme: http for this machine, otherwise https, which stand for ws and wss.
     static func url(_ text: String) -> URL? {
         guard let url = AddressText.url(text) else { return nil }
         guard

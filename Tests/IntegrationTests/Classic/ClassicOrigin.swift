@@ -1,4 +1,4 @@
-// The origin that the programs in Tests/ClassicPrograms load from.
+// The server of the programs in Tests/ClassicPrograms.
 
 import Foundation
 import Synchronization
@@ -77,7 +77,7 @@ struct ClassicOrigin: Sendable {
         origin.route("/count/*") { request in .ok("\(counts[String(request.path.dropFirst("/count/".count))])") }
     }
 
-    /// 1 MiB, each KiB of its own number; slowly from the start, at once from anywhere else.
+    /// 1 MiB, each KiB with its own number; sent slowly from the start, at once from any other offset.
     private static func file(_ request: HTTPTestServer.RecordedRequest) -> HTTPTestServer.Response {
         let bytes = (0..<(1 << 20)).map { UInt8(truncatingIfNeeded: $0 / 1024) }
         let range = (request.headers["Range"] ?? "bytes=0-").dropFirst("bytes=".count)

@@ -1,5 +1,5 @@
-// Programs as they were written for FoundationNetworking (Tests/ClassicPrograms), built from the same
-// source against that module, against the layer, and against the layer under that module's name.
+// Programs written for FoundationNetworking (Tests/ClassicPrograms), built from the same source against that module,
+// against the compatibility layer, and against the layer under that module's name.
 
 import Foundation
 import Testing
@@ -10,26 +10,26 @@ import URLLoadingTesting
 struct ClassicProgramTests {
     static let names = ["delegates", "handlers", "downloads", "images", "login", "stub", "requests", "order", "stores"]
 
-    @Test("with the layer in the place of the import", arguments: names)
+    @Test("A program works with the layer in place of the import", arguments: names)
     func moved(_ name: String) async throws {
         try await holds(Running.urlloadPath.replacing("/urlload", with: "/ClassicPrograms"), name)
     }
 
-    @Test("unchanged, with the shim")
+    @Test("A program works unchanged with the shim")
     func unchanged() async throws {
         let folder = try TemporaryFolder()
         let program = try await Compiled.throughShim(folder)
         for name in Self.names { try await holds(program, name) }
     }
 
-    @Test("unchanged, with an alias of the module")
+    @Test("A program works unchanged with a module alias")
     func aliased() async throws {
         let folder = try TemporaryFolder()
         let program = try await Compiled.throughAlias(folder)
         for name in Self.names { try await holds(program, name) }
     }
 
-    @Test("target by target: one loads by FoundationNetworking, the other by the layer")
+    @Test("Two targets of one program may use FoundationNetworking and the layer")
     func mixed() async throws {
         let folder = try TemporaryFolder()
         let program = try await Compiled.targetByTarget(folder)
@@ -39,8 +39,8 @@ struct ClassicProgramTests {
         #expect(result.code == 0 && result.text.hasPrefix("ok"), "\(result.text)\(result.errors)")
     }
 
-    /// What it does there is not ours to demand: the sources must build, so that they are legacy code indeed.
-    @Test("the same sources build against FoundationNetworking")
+    /// Only the build is required: it proves that the sources are valid for FoundationNetworking.
+    @Test("The same sources build against FoundationNetworking")
     func incumbent() async throws {
         let folder = try TemporaryFolder()
         let program = try await Compiled.againstIncumbent(folder)
@@ -56,7 +56,7 @@ struct ClassicProgramTests {
         }
     }
 
-    @Test("cookies that FoundationNetworking kept are imported from its file")
+    @Test("Cookies stored by FoundationNetworking are imported")
     func jar() async throws {
         let folder = try TemporaryFolder()
         let program = try await Compiled.againstIncumbent(folder)

@@ -1,5 +1,5 @@
-// The programs in Tests/ClassicPrograms by other ways than Package.swift's: what a user of the shim or
-// of `-module-alias` does, with the compiler alone, so that no build of this package sees their names.
+// Builds the programs in Tests/ClassicPrograms with the compiler alone, as a user of the shim or of `-module-alias`
+// does, so that no build of this package contains their module names.
 
 import Foundation
 import Testing
@@ -36,7 +36,7 @@ enum Compiled {
             to: folder.path + "/shimmed")
     }
 
-    /// Two targets of one program (Tests/MixedTargets): one loads by the toolchain's module, the other by the layer.
+    /// Two targets of one program (Tests/MixedTargets): one uses the toolchain's module, the other the layer.
     static func targetByTarget(_ folder: TemporaryFolder) async throws -> String {
         let library = ["-swift-version", "6", "-parse-as-library", "-emit-module", "-emit-object"]
         for (name, flags) in [("Older", []), ("Newer", layer())] {
@@ -53,7 +53,7 @@ enum Compiled {
         return try await compile(main + layer() + linking(), to: folder.path + "/mixed")
     }
 
-    /// The sources as they were before they moved: with the old import alone.
+    /// The sources before their move: with the old import only.
     private static func unchanged(in folder: TemporaryFolder) throws -> [String] {
         let programs = root + "/Tests/ClassicPrograms"
         let names = try FileManager.default.contentsOfDirectory(atPath: programs).filter { $0.hasSuffix(".swift") }
@@ -67,8 +67,8 @@ enum Compiled {
         return ["-swift-version", "5"] + names.map { "\(folder.path)/\($0)" }
     }
 
-    /// Where the modules are, with the C ones beneath them. What is linked with objects of a sanitized build is built
-    /// for the sanitizer, too.
+    /// The folder of the modules, with the C modules below. A link with objects of a sanitized build needs the
+    /// sanitizer, too.
     private static func layer() -> [String] {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: root + "/Sources")) ?? []
         let maps = names.filter { $0.hasPrefix("URLLoadingC") }.flatMap { name in

@@ -1,6 +1,5 @@
-// Command lines of curl as people write them, each run by curl and by urlload against the same origin. `U` is the
-// origin's address; what follows `##` is the reason for a difference that is meant, from the table in
-// docs/guides/command-line.md.
+// Command lines of curl, each run by curl and by urlload with the same server. `U` is the server's address; the text
+// after `##` is the reason for an intended difference, from the table in docs/guides/command-line.md.
 
 enum CurlLines {
     static let all = [requests, bodies, forms, outputs, statuses, patterns, resuming, groups].joined(

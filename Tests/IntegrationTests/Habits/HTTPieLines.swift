@@ -1,5 +1,5 @@
-// Command lines of httpie, each run by `http` and by `urlload http`. What follows `##` is the reason for a difference
-// that is meant.
+// Command lines of httpie, each run by `http` and by `urlload http`. The text after `##` is the reason for an intended
+// difference.
 
 enum HTTPieLines {
     static let all = #"""

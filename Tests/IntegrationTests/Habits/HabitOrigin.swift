@@ -1,11 +1,11 @@
-// The origin that the lines of `HabitTests` load from, and the files in the folder they are run in.
+// The server of the command lines in `HabitTests`, and the files in their folder.
 
 import Foundation
 import URLLoading
 import URLLoadingTesting
 
 enum HabitOrigin {
-    /// Printable, and no two parts of it alike.
+    /// Printable text without repetitions.
     static let content: [UInt8] = (0..<1000).map { (index: Int) -> UInt8 in
         let step: Int = index * 7 + index / 95
         return UInt8(32 + step % 95)

@@ -4,34 +4,34 @@ import Testing
 import URLLoading
 import URLLoadingTesting
 
-/// What people type by habit: each line is run by the tool it was written for and by urlload, against the same origin.
-/// The requests, the exit code, what was written and the files must be the same, unless the line names the reason.
+/// Typical command lines of curl, wget and httpie: each is run by that tool and by urlload, with the same server.
+/// Requests, exit code, output and files must be equal unless the line names the reason.
 @Suite(.timeLimit(.minutes(10)))
 struct HabitTests {
     static func has(_ tool: String) -> Bool { access("/usr/bin/\(tool)", X_OK) == 0 }
 
     @Test(.enabled(if: has("curl"), "no curl"), arguments: HabitLine.all(CurlLines.all))
-    func `a line of curl does the same`(_ line: HabitLine) async throws {
+    func `A command line of curl does the same`(_ line: HabitLine) async throws {
         try await compare(line, "/usr/bin/curl", [])
     }
 
     @Test(.enabled(if: has("wget"), "no wget"), arguments: HabitLine.all(WgetLines.all))
-    func `a line of wget does the same`(_ line: HabitLine) async throws {
+    func `A command line of wget does the same`(_ line: HabitLine) async throws {
         try await compare(line, "/usr/bin/wget", ["wget"])
     }
 
     @Test(.enabled(if: has("http"), "no httpie"), arguments: HabitLine.all(HTTPieLines.all))
-    func `a line of httpie does the same`(_ line: HabitLine) async throws {
+    func `A command line of httpie does the same`(_ line: HabitLine) async throws {
         try await compare(line, "/usr/bin/http", ["http"])
     }
 
-    @Test func `there are as many lines as were promised`() {
+    @Test func `Each tool has a sufficient number of command lines`() {
         #expect(HabitLine.all(CurlLines.all).count >= 120)
         #expect(HabitLine.all(WgetLines.all).count >= 30 && HabitLine.all(HTTPieLines.all).count >= 30)
     }
 
     @Test(.enabled(if: has("curl"), "no curl"))
-    func `every option of this machine's curl is in the table, or named with what is nearest`() async throws {
+    func `Every option of the installed curl is supported, or listed with the nearest one`() async throws {
         let options = try await Running.command("/usr/bin/curl", ["--help", "all"]).text.split(separator: "\n")
         let known =
             try await Running.urlload(["--generate", "guide"]).text + " "
@@ -61,7 +61,7 @@ struct HabitTests {
 /// One command line.
 struct HabitLine: Sendable, CustomTestStringConvertible {
     let text: String
-    /// Why it does not do the same; `nil` if it does.
+    /// The reason for a difference; `nil` if there is none.
     let reason: String?
     var testDescription: String { text }
 
@@ -72,7 +72,7 @@ struct HabitLine: Sendable, CustomTestStringConvertible {
         }
     }
 
-    /// The words, as a shell splits them; `U/` is the origin.
+    /// The arguments, split as a shell does; `U/` is the server.
     func words(_ base: String) -> [String] {
         var words: [String] = []
         var word: String?
@@ -133,7 +133,7 @@ struct HabitOutcome {
         }
     }
 
-    /// Fields that are each tool's own, unless the line is about them.
+    /// Fields that differ between tools, unless the line is about them.
     private static func request(_ request: HTTPTestServer.RecordedRequest, _ text: String) -> Request {
         var ignored: Set<String> = ["user-agent", "accept-encoding", "host", "connection", "accept", "expect"]
         if text.contains("gent") { ignored.remove("user-agent") }
@@ -146,7 +146,7 @@ struct HabitOutcome {
             body = body.replacing(boundary, with: "BOUNDARY")
             ignored.insert("content-length")
         }
-        // JSON may have blanks where httpie has none.
+        // httpie may put blanks into JSON.
         if type.contains("json") { body = body.filter { !$0.isWhitespace }; ignored.insert("content-length") }
         for field in request.headers {
             let name = field.name.description.lowercased()
@@ -156,7 +156,7 @@ struct HabitOutcome {
         return Request(line: "\(request.method) \(request.target)", fields: fields.sorted(), body: body)
     }
 
-    /// Without what is new each time.
+    /// Removes values that differ in each run.
     private static func plain(_ bytes: [UInt8]) -> String {
         String(decoding: bytes, as: UTF8.self).split(separator: "\n", omittingEmptySubsequences: false)
             .filter { !$0.hasPrefix("Date: ") && !$0.hasPrefix("#") }.joined(separator: "\n")

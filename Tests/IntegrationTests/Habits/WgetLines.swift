@@ -1,5 +1,5 @@
-// Command lines of wget, each run by wget and by `urlload wget`. What follows `##` is the reason for a difference that
-// is meant.
+// Command lines of wget, each run by wget and by `urlload wget`. The text after `##` is the reason for an intended
+// difference.
 
 enum WgetLines {
     static let all = #"""

@@ -31,7 +31,7 @@ import Testing
         return frames
     }
 
-    @Test func `every message is the same after its way over the wire, however the bytes are cut`() throws {
+    @Test func `Every message is read as it was written, however the bytes are cut`() throws {
         let bytes = try Self.stream()
         let whole = try Self.read([bytes])
         #expect(try whole.map { try AgentMessage($0) } == Self.messages)
@@ -43,7 +43,7 @@ import Testing
         }
     }
 
-    @Test func `a stream that ends within a frame gives the frames before it and says so`() throws {
+    @Test func `A stream that ends within a frame yields the frames before it and reports the cut`() throws {
         let bytes = try AgentMessage.listen.frame(id: 1).encoded()
         for count in 1..<bytes.count {
             var decoder = AgentFrameDecoder()
@@ -54,7 +54,7 @@ import Testing
         }
     }
 
-    @Test func `a length beyond 1 MiB is refused when its four bytes are there, and nothing is kept`() {
+    @Test func `A length beyond 1 MiB is refused after its four bytes, and nothing is buffered`() {
         var decoder = AgentFrameDecoder()
         decoder.receive([0xFF, 0xFF, 0xFF, 0xFF])
         for _ in 0..<2 {
@@ -66,6 +66,7 @@ import Testing
     }
 
     @Test(
+        "A frame shorter than its header, or a field longer than its frame, is malformed",
         arguments: [
             [0, 0, 0, 6, 0, 1, 0, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 8, 0, 1, 0, 0, 0, 0, 0, 9],
             [0, 0, 0, 13, 0, 1, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1],
@@ -75,7 +76,7 @@ import Testing
         #expect(error?.code == .malformedAgentFrame)
     }
 
-    @Test func `a frame with more than two descriptors is refused on both sides`() {
+    @Test func `A frame with more than two descriptors is refused by both sides`() {
         let bytes: [UInt8] = [0, 0, 0, 7, 0, 10, 3, 0, 0, 0, 0]
         let received = #expect(throws: WireViolation.self) { try Self.read([bytes]) }
         #expect(received?.code == .wrongDescriptorCount && received?.party == .remote)
@@ -85,7 +86,7 @@ import Testing
         #expect(sent?.code == .wrongDescriptorCount && sent?.party == .local)
     }
 
-    @Test func `a frame of exactly 1 MiB passes and one byte more is refused where it is made`() throws {
+    @Test func `A frame of exactly 1 MiB is accepted; one byte more is refused by the sender`() throws {
         var fields = AgentFields()
         fields.set(2, bytes: [UInt8](repeating: 1, count: AgentFrame.largest - 11 - 6))
         let bytes = try AgentFrame(kind: 6, id: 0, fields: fields).encoded()
@@ -95,7 +96,7 @@ import Testing
         #expect(throws: WireViolation.self) { try AgentFrame(kind: 6, id: 0, fields: fields).encoded() }
     }
 
-    @Test func `unknown fields are skipped, and unknown kinds are told apart`() throws {
+    @Test func `Unknown fields are skipped, and unknown kinds of messages are reported`() throws {
         var fields = AgentFields()
         fields.set(900, text: "later")
         fields.set(1, integer: 5)
@@ -104,7 +105,7 @@ import Testing
         #expect(try AgentMessage(AgentFrame(kind: 600, id: 0, fields: fields)) == .unknown(kind: 600))
     }
 
-    @Test func `a message without a field it needs, or with one out of range, is malformed`() {
+    @Test func `A message without a required field, or with a field out of range, is malformed`() {
         var short = AgentFields()
         short.set(1, bytes: [1, 2])
         var broken = AgentFields()
@@ -119,6 +120,7 @@ import Testing
     }
 
     @Test(
+        "The highest common version is used",
         arguments: [
             (1, 1, 1, 1, 1), (1, 3, 2, 4, 3), (2, 5, 1, 3, 3), (3, 4, 1, 2, nil), (1, 1, 2, 2, nil),
         ] as [(Int64, Int64, Int64, Int64, Int64?)])
@@ -129,8 +131,8 @@ import Testing
         #expect(AgentVersions.common(hello, own: ownLowest...ownHighest) == common)
     }
 
-    /// The bytes of version 1, written down: a later build must still read them.
-    @Test func `recorded bytes of version 1 are read`() throws {
+    /// Recorded bytes of version 1, which later versions must read.
+    @Test func `Recorded bytes of version 1 are read`() throws {
         let bytes: [UInt8] =
             [0, 0, 0, 43, 0, 1, 0, 0, 0, 0, 1] + [0, 1, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 1]
             + [0, 2, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 1] + [0, 3, 0, 0, 0, 2, 0x61, 0x62]
@@ -141,8 +143,8 @@ import Testing
         #expect(try AgentMessage.hello(.init(lowest: 1, highest: 1, program: "ab")).frame(id: 1).encoded() == bytes)
     }
 
-    /// Random damage to whole streams: nothing but frames and violations may come of it.
-    @Test func `damaged streams never trap`() throws {
+    /// Damages streams at random: the result must be frames and violations.
+    @Test func `Damaged streams never trap`() throws {
         let bytes = try Self.stream()
         var random = SystemRandomNumberGenerator()
         for _ in 0..<2_000 {

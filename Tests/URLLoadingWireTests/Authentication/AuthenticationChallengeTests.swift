@@ -1,7 +1,7 @@
 import Testing
 import URLLoadingWire
 
-/// RFC 9110 §11: what fields offer, in order; security 65: what they must not be able to do.
+/// RFC 9110 §11: the challenges of a field, in order, and fields that an attacker chose (security 65).
 @Suite struct AuthenticationChallengeTests {
     private func parse(_ values: String...) -> [String] {
         AuthenticationChallenge.parse(values).map { challenge in
@@ -10,7 +10,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func `one, several in a field, several fields`() {
+    @Test func `One challenge, several in a field, and several fields are read in order`() {
         #expect(parse("Basic realm=\"a b\"") == ["Basic realm=<a b>"])
         #expect(parse("Basic realm=\"a\", charset=\"UTF-8\"") == ["Basic realm=<a> charset=<UTF-8>"])
         #expect(
@@ -25,12 +25,12 @@ import URLLoadingWire
         #expect(parse("NTLM, Negotiate, , Basic realm = \"x\"") == ["NTLM", "Negotiate", "Basic realm=<x>"])
     }
 
-    @Test func `names without regard to case, values with`() {
+    @Test func `Names are compared without case, values with case`() {
         let challenge = AuthenticationChallenge.parse(["dIGEST ReAlM=\"Q\", Nonce=n"]).first
         #expect(challenge?.isOf("Digest") == true && challenge?["realm"] == "Q" && challenge?["nonce"] == "n")
     }
 
-    @Test func `what breaks the grammar is left out`() {
+    @Test func `Challenges with broken grammar are skipped`() {
         #expect(parse("", ",", "   ", "=", "\"\"") == [])
         #expect(parse("Basic realm=\"open") == [])
         #expect(parse("Basic realm=\"a\\") == [])
@@ -41,7 +41,7 @@ import URLLoadingWire
         #expect(parse("Basic realm=", "Basic realm=\"ok\"") == ["Basic realm=", "Basic realm=<ok>"])
     }
 
-    @Test func `no flood is read to its end`() {
+    @Test func `A flood of challenges is not read to its end`() {
         #expect(parse(Array(repeating: "Basic realm=a", count: 1000).joined(separator: ", ")).count == 32)
         #expect(AuthenticationChallenge.parse(Array(repeating: "Basic realm=a", count: 1000)).count == 32)
         #expect(parse("Basic " + (0..<1000).map { "p\($0)=v" }.joined(separator: ", ")) == [])
@@ -50,12 +50,12 @@ import URLLoadingWire
         #expect(parse("Basic realm=\"\(long)") == [])
     }
 
-    @Test func `every cut of a field is read without a trap`() {
+    @Test func `A field cut at any place is read without a trap`() {
         let text = "Digest realm=\"a\\\"b\", nonce=\"x\", qop=\"auth,auth-int\", Basic realm=\"c\", Negotiate YWJj=="
         for end in text.indices { _ = AuthenticationChallenge.parse([String(text[..<end])]) }
     }
 
-    @Test func basic() {
+    @Test("Basic encodes user and password (RFC 7617)") func basic() {
         // RFC 7617 §2 and §2.1.
         #expect(
             BasicAuthorization.value(user: "Aladdin", password: "open sesame") == "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==")

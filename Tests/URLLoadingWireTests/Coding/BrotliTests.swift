@@ -6,7 +6,9 @@ import Testing
     static let text = ContentDecoderTests.text
     static let whole = Coded.brotli(text)
 
-    @Test(arguments: [(0, 10), (1, 16), (5, 22), (9, 18), (11, 24)] as [(CInt, CInt)])
+    @Test(
+        "Every quality and window of the encoder is decoded",
+        arguments: [(0, 10), (1, 16), (5, 22), (9, 18), (11, 24)] as [(CInt, CInt)])
     func everyQualityAndWindow(_ quality: CInt, _ window: CInt) throws {
         let noise = ContentDecoderTests.noise(100_000)
         for content in [[], [7], Self.text, noise, noise + noise] {
@@ -16,7 +18,7 @@ import Testing
         }
     }
 
-    @Test func cutAnywhere() throws {
+    @Test("Content cut anywhere is decoded equally") func cutAnywhere() throws {
         for place in 0...Self.whole.count {
             let cut = [Array(Self.whole[..<place]), [], Array(Self.whole[place...]), []]
             #expect(try decode("br", cut: cut) == Self.text, "\(place)")
@@ -26,20 +28,20 @@ import Testing
     }
 
     /// RFC 7932 9.1, 9.2: WBITS, then ISLAST and ISLASTEMPTY.
-    @Test func nothingInside() throws {
+    @Test("Empty content is decoded") func nothingInside() throws {
         for empty: [UInt8] in [[0x06], [0x3B], Coded.brotli([])] {
             #expect(try decode("br", empty).isEmpty)
         }
         #expect(try decode("br", []).isEmpty, "no byte at all is empty content")
     }
 
-    @Test("cut (security 49)") func truncated() {
+    @Test("Truncated content is an error (security 49)") func truncated() {
         for end in 1..<Self.whole.count {
             #expect(violation { _ = try decode("br", Array(Self.whole[..<end])) } == .truncatedContent, "\(end)")
         }
     }
 
-    @Test("damage ends, and the same however it is cut (security 49)") func damaged() {
+    @Test("Damaged content is an error, however it is cut (security 49)") func damaged() {
         for place in Self.whole.indices {
             for bit in 0..<8 as Range<UInt8> {
                 var broken = Self.whole
@@ -50,7 +52,7 @@ import Testing
         }
     }
 
-    @Test func whatIsNoBrotli() {
+    @Test("Bytes that are not Brotli are an error") func whatIsNoBrotli() {
         let cases: [(String, [UInt8])] = [
             ("HTML", bytes("<html><body>not brotli at all</body></html>")),
             ("a large window, which RFC 7932 9.1 does not know", [0x11, 0x06, 0, 0]),
@@ -63,7 +65,8 @@ import Testing
         }
     }
 
-    @Test("what follows is ignored on the wire, as behind gzip, and an error within another coding") func padding()
+    @Test("Bytes after the end are ignored on the wire, as with gzip, and are an error within another coding")
+    func padding()
         throws
     {
         for tail: [UInt8] in [[0], [0, 0, 0], bytes("\n"), Self.whole] {
@@ -76,7 +79,7 @@ import Testing
         }
     }
 
-    @Test("one layer can be a bomb (security 48)") func bombs() throws {
+    @Test("A decompression bomb of one layer is stopped (security 48)") func bombs() throws {
         let harmless = Coded.brotli([UInt8](repeating: 0, count: 4 << 20))
         #expect(try decode("br", harmless, room: 1 << 16).count == 4 << 20, "below the threshold")
         let bomb = Coded.brotli([UInt8](repeating: 0, count: 64 << 20))

@@ -5,9 +5,9 @@ import URLLoadingCZstd
 
 @testable import URLLoadingWire
 
-/// Content as servers send it, by the encoders of the C libraries.
+/// Content encoded by the C libraries, as servers encode it.
 enum Coded {
-    /// `bits`: 31 gzip, 15 zlib, -15 raw.
+    /// - Parameter bits: the window bits of zlib: 31 for gzip, 15 for zlib, -15 for raw deflate.
     static func deflated(_ input: [UInt8], bits: CInt) -> [UInt8] {
         var stream = z_stream()
         deflateInit2_(
@@ -36,7 +36,7 @@ enum Coded {
         return Array(output[..<count])
     }
 
-    /// One frame. `sized`: the header tells the size of the content.
+    /// Encodes one frame. - Parameter sized: true if its header has the size of the content.
     static func zstd(
         _ input: [UInt8], level: CInt = 3, window: CInt = 0, checksum: Bool = true, sized: Bool = true
     ) -> [UInt8] {
@@ -54,14 +54,14 @@ enum Coded {
         return Array(output[..<count])
     }
 
-    /// RFC 8878 3.1.2.
+    /// A skippable frame (RFC 8878 §3.1.2).
     static func skippable(_ content: [UInt8], kind: UInt8 = 0) -> [UInt8] {
         let size = UInt32(content.count)
         return [0x50 + kind, 0x2A, 0x4D, 0x18] + (0..<4).map { UInt8(truncatingIfNeeded: size >> ($0 * 8)) } + content
     }
 }
 
-/// Takes `coding` off, with `pieces` bytes coming and `room` bytes going at a time.
+/// Decodes with `pieces` input bytes and `room` output bytes at a time.
 func decode(
     _ coding: String, _ input: [UInt8], pieces: Int = .max, room: Int = 4096, limits: ContentDecodingLimits = .init()
 ) throws -> [UInt8] {

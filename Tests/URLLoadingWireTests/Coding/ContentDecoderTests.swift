@@ -5,7 +5,7 @@ import Testing
 @Suite struct ContentDecoderTests {
     static let text = bytes(String(repeating: "hello, hello, content coding. ", count: 40))
 
-    /// Bytes that no coding makes smaller, the same every time.
+    /// Incompressible bytes, equal in every run.
     static func noise(_ count: Int) -> [UInt8] {
         var state: UInt64 = 0x9E37_79B9_7F4A_7C15
         return (0..<count).map { _ in
@@ -27,7 +27,7 @@ import Testing
         ]
     }()
 
-    @Test func everyCodingHoweverCut() throws {
+    @Test("Every coding is decoded, however the content is cut") func everyCodingHoweverCut() throws {
         for (coding, input) in Self.codings {
             #expect(try decode(coding, input) == Self.text)
             for (pieces, room) in [(1, 1), (1, 4096), (.max, 1), (3, 7), (20, 5)] {
@@ -37,14 +37,14 @@ import Testing
         }
     }
 
-    @Test("codings over each other, in any order and up to five") func stacked() throws {
+    @Test("Up to five codings over each other are decoded, in any order") func stacked() throws {
         let coders: [(String, ([UInt8]) -> [UInt8])] = [
             ("gzip", { Coded.deflated($0, bits: 31) }), ("deflate", { Coded.deflated($0, bits: 15) }),
             ("br", { Coded.brotli($0) }), ("zstd", { Coded.zstd($0) }),
         ]
         var stacks: [(names: [String], content: [UInt8])] = [([], Self.text)]
         for depth in 1...5 {
-            // All pairs and triples; above them, every coding over one of each.
+            // All pairs and triples; of more layers, each coding repeated over one of each.
             let below = depth < 4 ? stacks : stacks.suffix(4)
             stacks = below.flatMap { stack in coders.map { (stack.names + [$0.0], $0.1(stack.content)) } }
             for stack in stacks {
@@ -57,7 +57,7 @@ import Testing
         }
     }
 
-    @Test func whatIsLeftAsItIs() throws {
+    @Test("Unknown codings are left unchanged, and empty content stays empty") func whatIsLeftAsItIs() throws {
         for coding in ["", "identity", "compress", "gzip, compress", "dcb", "g zip", ","] {
             #expect(try decode(coding, [1, 2]) == [1, 2])
         }
@@ -67,8 +67,8 @@ import Testing
             try decode("deflate", [3, 0]).isEmpty && decode("deflate", [3, 0, 1, 2]).isEmpty, "two bytes are a stream")
     }
 
-    /// Security 49: damaged or cut content is an error, never a crash and never whole.
-    @Test("damaged or truncated content is an error (security 49)") func damaged() {
+    /// Damaged or truncated content is an error and never counts as complete (security 49).
+    @Test("Damaged or truncated content is an error (security 49)") func damaged() {
         for (coding, input) in [
             ("gzip", Self.codings[0].1), ("deflate", Self.codings[2].1), ("deflate", Self.codings[3].1),
         ] {
@@ -87,7 +87,7 @@ import Testing
         #expect(violation { _ = try decode("gzip", Self.codings[0].1 + [0x1F]) } == .truncatedContent)
     }
 
-    @Test("bombs (security 48)") func bombs() throws {
+    @Test("A decompression bomb is stopped (security 48)") func bombs() throws {
         let zeros = [UInt8](repeating: 0, count: 6 << 20)
         let bomb = Coded.deflated(zeros, bits: 31)
         #expect(try decode("gzip", bomb, room: 1 << 16).count == zeros.count, "a single layer is honest")
@@ -99,7 +99,7 @@ import Testing
         #expect(violation { _ = try decode("gzip", Self.codings[0].1, limits: limits) } == .contentDecodingLimit)
     }
 
-    @Test("work that comes to nothing is bounded like content (security 48)") func hiddenBombs() throws {
+    @Test("Input that expands to nothing is limited like content (security 48)") func hiddenBombs() throws {
         func wrapped(_ inner: [UInt8]) -> [UInt8] {
             Coded.deflated(Coded.deflated(Coded.deflated(inner, bits: 31), bits: 31), bits: 31)
         }

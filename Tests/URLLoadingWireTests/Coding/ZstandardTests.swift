@@ -7,10 +7,12 @@ import Testing
     static let whole = Coded.zstd(text)
     static let magic: [UInt8] = [0x28, 0xB5, 0x2F, 0xFD]
 
-    /// A frame of one raw block with `hello`, behind the rest of a header (RFC 8878 3.1.1.2).
+    /// A frame of one raw block with `hello`, after the given rest of a header (RFC 8878 §3.1.1.2).
     static func hello(_ header: [UInt8]) -> [UInt8] { magic + header + [5 << 3 | 1, 0, 0] + bytes("hello") }
 
-    @Test(arguments: [(-5, 0), (1, 10), (3, 0), (19, 23)] as [(CInt, CInt)])
+    @Test(
+        "Every level and window of the encoder is decoded",
+        arguments: [(-5, 0), (1, 10), (3, 0), (19, 23)] as [(CInt, CInt)])
     func everyLevelAndWindow(_ level: CInt, _ window: CInt) throws {
         let noise = ContentDecoderTests.noise(150_000)
         for content in [[], [7], Self.text, noise, noise + noise] {
@@ -23,7 +25,7 @@ import Testing
         }
     }
 
-    @Test func cutAnywhere() throws {
+    @Test("Content cut anywhere is decoded equally") func cutAnywhere() throws {
         let coded =
             Coded.skippable([1, 2, 3]) + Coded.zstd(Array(Self.text[..<99]))
             + Coded.zstd(Array(Self.text[99...]), sized: false)
@@ -37,7 +39,7 @@ import Testing
         #expect(try decode("zstd", cut: slow) == Self.text, "nothing comes, forty times")
     }
 
-    @Test("RFC 8878 3.1: frames one after the other, and some to skip") func frames() throws {
+    @Test("Consecutive and skippable frames are decoded (RFC 8878 §3.1)") func frames() throws {
         let a = Coded.zstd(Array(Self.text[..<700]))
         let b = Coded.zstd(Array(Self.text[700...]), checksum: false)
         let empty = Coded.zstd([])
@@ -58,7 +60,7 @@ import Testing
         #expect(try decode("zstd", []).isEmpty, "no byte at all is empty content")
     }
 
-    @Test("cut (security 49)") func truncated() {
+    @Test("Truncated content is an error (security 49)") func truncated() {
         for coded in [
             Self.whole, Coded.zstd(Self.text, checksum: false, sized: false), Coded.skippable(bytes("skipped")),
         ] {
@@ -72,7 +74,7 @@ import Testing
         }
     }
 
-    @Test("a damaged byte never gives other content, however it is cut (security 49)") func damaged() {
+    @Test("A damaged byte never yields other content, however it is cut (security 49)") func damaged() {
         for place in Self.whole.indices {
             for bit in 0..<8 as Range<UInt8> {
                 var broken = Self.whole
@@ -84,7 +86,7 @@ import Testing
         }
     }
 
-    @Test func headersAsTheyMayBe() throws {
+    @Test("Every form of the frame header is read") func headersAsTheyMayBe() throws {
         let cases: [(String, [UInt8])] = [
             ("single segment, one byte of size", [0x20, 5]), ("a window of 1 KiB", [0x00, 0x00]),
             ("a window of 8 MiB", [0x00, 13 << 3]), ("dictionary 0, which is none", [0x01, 0x58, 0]),
@@ -98,7 +100,7 @@ import Testing
         }
     }
 
-    @Test func whatIsNoZstd() {
+    @Test("Bytes that are not Zstandard, or beyond its limits, are an error") func whatIsNoZstd() {
         let block: [UInt8] = [0x20, 5]
         let cases: [(String, [UInt8])] = [
             ("HTML", bytes("<html>")), ("almost the magic", [0x28, 0xB5, 0x2F, 0xFE]),
@@ -124,12 +126,12 @@ import Testing
         }
     }
 
-    /// RFC 8878 3.1.1.2.2: 128 KiB of one byte in four bytes.
+    /// RFC 8878 §3.1.1.2.2: a block of four bytes that stands for 128 KiB of one byte.
     static func bomb(_ blocks: Int) -> [UInt8] {
         (0..<blocks).reduce(into: magic + [0, 0x58]) { $0 += [0x02 | ($1 == blocks - 1 ? 1 : 0), 0, 0x10, 0] }
     }
 
-    @Test("one layer can be a bomb (security 48)") func bombs() throws {
+    @Test("A decompression bomb of one layer is stopped (security 48)") func bombs() throws {
         #expect(try decode("zstd", Self.bomb(32), room: 1 << 16).count == 4 << 20, "below the threshold")
         #expect(violation { _ = try decode("zstd", Self.bomb(33), room: 1 << 16) } == .contentDecodingLimit)
         #expect(
@@ -142,7 +144,7 @@ import Testing
         #expect(violation { _ = try decode("zstd", Self.whole, limits: limits) } == .contentDecodingLimit)
     }
 
-    @Test("work that comes to nothing is bounded like content (security 48)") func hiddenBombs() throws {
+    @Test("Input that expands to nothing is limited like content (security 48)") func hiddenBombs() throws {
         let skips = Coded.skippable([UInt8](repeating: 0, count: 6 << 20))
         #expect(try decode("zstd", skips).isEmpty, "on the wire nothing was hidden")
         for (coding, coded) in [("zstd, br", Coded.brotli(skips)), ("zstd, zstd", Coded.zstd(skips))] {

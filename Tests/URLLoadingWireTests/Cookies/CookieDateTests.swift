@@ -4,7 +4,7 @@ import URLLoadingWire
 /// RFC 6265bis §5.1.1.
 struct CookieDateTests {
     @Test(
-        "dates as servers write them",
+        "Dates are read in the forms that servers send",
         arguments: [
             "Wed, 09 Jun 2021 10:18:14 GMT", "Wed, 09-Jun-21 10:18:14 GMT", "Wed Jun  9 10:18:14 2021",
             "9 june 2021 10:18:14",
@@ -15,7 +15,7 @@ struct CookieDateTests {
     func accepted(_ text: String) { #expect(CookieDate.parse(text.utf8) == 1_623_233_894) }
 
     @Test(
-        "what even this algorithm takes for no date",
+        "Text that is not a date is refused",
         arguments: [
             "", "Jun 2021 10:18:14", "9 2021 10:18:14", "9 Jun 10:18:14", "9 Jun 2021", "9 Jun 2021 10:18",
             "9 Jun 2021 24:00:00",
@@ -28,7 +28,7 @@ struct CookieDateTests {
     func refused(_ text: String) { #expect(CookieDate.parse(text.utf8) == nil) }
 
     @Test(
-        "two digits of a year are of this century up to 69",
+        "A year of two digits is of this century up to 69",
         arguments: [
             ("70", Int64(0)), ("99", 915_148_800), ("00", 946_684_800), ("69", 3_124_224_000), ("1970", 0),
             ("1601", -11_644_473_600),

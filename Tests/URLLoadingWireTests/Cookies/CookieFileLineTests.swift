@@ -6,7 +6,7 @@ struct CookieFileLineTests {
         domain: "example.org", includesSubdomains: true, path: "/", isSecure: true, isHTTPOnly: true, expires: 7,
         name: "a", value: "b c")
 
-    @Test("a line reads as it is written")
+    @Test("A line is read as it was written")
     func roundTrip() {
         #expect(plain.text == "#HttpOnly_.example.org\tTRUE\t/\tTRUE\t7\ta\tb c")
         #expect(
@@ -17,7 +17,7 @@ struct CookieFileLineTests {
     }
 
     @Test(
-        "what is no cookie is passed over",
+        "Lines that are not cookies are skipped",
         arguments: [
             "", "# comment", "#HttpOnly_", "a b c", "example.org\tTRUE\t/\tTRUE\t7",
             "example.org\tyes\t/\tTRUE\t7\ta\tb",
@@ -27,7 +27,7 @@ struct CookieFileLineTests {
     func refused(_ text: String) { #expect(CookieFileLine(text) == nil) }
 
     @Test(
-        "nothing in a cookie forges a line (security 28)",
+        "No field of a cookie can forge a line (security 28)",
         arguments: ["\t", "\n", "\r", "\0", "x\nexample.com\tTRUE\t/\tFALSE\t0\tevil\t1"])
     func forgery(_ text: String) {
         for change in [\CookieFileLine.name, \.value, \.path, \.domain] as [WritableKeyPath<CookieFileLine, String>] {

@@ -1,10 +1,10 @@
 import Testing
 import URLLoadingWire
 
-/// RFC 6265bis §5.1.3 and §5.1.4, and whose a name is.
+/// RFC 6265bis §5.1.3 and §5.1.4, and public suffixes.
 struct CookieScopeTests {
     @Test(
-        "5.1.3: a host is a domain or lies below it; security 22, 23",
+        "A host matches a domain that it equals or is below (§5.1.3; security 22, 23)",
         arguments: [
             ("example.org", "example.org", true), ("example.org", "www.example.org", true),
             ("example.org", "a.b.example.org", true),
@@ -16,7 +16,7 @@ struct CookieScopeTests {
         #expect(CookieScope.matches(domain: domain, host: host, hostIsAddress: false) == matches)
     }
 
-    @Test("an address lies below nothing (security 22)")
+    @Test("An IP address is below no domain (security 22)")
     func addresses() {
         #expect(CookieScope.matches(domain: "127.0.0.1", host: "127.0.0.1", hostIsAddress: true))
         #expect(!CookieScope.matches(domain: "0.0.1", host: "127.0.0.1", hostIsAddress: true))
@@ -24,7 +24,7 @@ struct CookieScopeTests {
     }
 
     @Test(
-        "5.1.4: paths",
+        "A path matches a prefix that ends at a slash (§5.1.4)",
         arguments: [
             ("/", "/", true), ("/", "/a", true), ("/a", "/a", true), ("/a", "/a/", true), ("/a", "/a/b", true),
             ("/a/", "/a/b", true),
@@ -35,7 +35,7 @@ struct CookieScopeTests {
     }
 
     @Test(
-        "5.1.4: the default path",
+        "The default path is the folder of the request (§5.1.4)",
         arguments: [
             ("/", "/"), ("/a", "/"), ("/a/", "/a"), ("/a/b", "/a"), ("/a/b/c?d/e", "/a/b"), ("?q", "/"),
             ("/a/b?c", "/a"), ("/?/x", "/"),
@@ -43,7 +43,7 @@ struct CookieScopeTests {
     func defaults(_ target: String, _ path: String) { #expect(CookieScope.defaultPath(of: target.utf8) == path) }
 
     @Test(
-        "public suffixes are recognised (security 21)",
+        "Public suffixes are recognised (security 21)",
         arguments: [
             ("com", true), ("co.uk", true), ("example.com", false), ("github.io", true), ("kawasaki.jp", true),
             ("city.kawasaki.jp", false),
@@ -52,7 +52,7 @@ struct CookieScopeTests {
     func suffixes(_ name: String, _ isPublic: Bool) { #expect(PublicSuffixes.contains(name) == isPublic) }
 
     @Test(
-        "what one owner has",
+        "The registrable domain is the public suffix and one label",
         arguments: [
             ("a.b.example.co.uk", "example.co.uk"), ("example.com", "example.com"), ("co.uk", "co.uk"),
             ("localhost", "localhost"),

@@ -4,7 +4,7 @@ import URLLoadingWire
 /// RFC 6797 §6.1.
 struct HSTSPolicyTests {
     @Test(
-        "fields that are heard",
+        "Valid Strict-Transport-Security fields are read",
         arguments: [
             ("max-age=31536000", Int64(31_536_000), false), ("MAX-AGE=\"60\" ; includeSubDomains", 60, true),
             (" includeSUBdomains;;max-age=0; preload", 0, true), ("max-age=1; x=\"a;b\\\"c\"; y", 1, false),
@@ -17,7 +17,7 @@ struct HSTSPolicyTests {
     }
 
     @Test(
-        "fields that are wrong are ignored",
+        "Invalid fields are ignored",
         arguments: [
             "", "includeSubDomains", "max-age", "max-age=", "max-age=x", "max-age=-1", "max-age=1.5", "max-age=1 2",
             "max-age=1; max-age=2",
@@ -28,7 +28,7 @@ struct HSTSPolicyTests {
     func ignored(_ text: String) { #expect(HSTSPolicy(text.utf8) == nil) }
 
     @Test(
-        "8.3: http becomes https, 80 becomes 443, another port stays",
+        "http becomes https, port 80 becomes 443, other ports stay (RFC 6797 §8.3)",
         arguments: [
             ("http://a/", "https://a/"), ("HTTP://A:80/x?y#z", "HTTPs://A:443/x?y#z"),
             ("http://a:8080", "https://a:8080"),
@@ -40,7 +40,7 @@ struct HSTSPolicyTests {
         #expect(upgraded == secure)
     }
 
-    @Test("and nothing else changes", arguments: ["https://a/", "ftp://a/", "//a/", "http:a"])
+    @Test("URLs of other schemes are not changed", arguments: ["https://a/", "ftp://a/", "//a/", "http:a"])
     func others(_ text: String) throws {
         let upgraded = try URIReference(text).securingHTTP
         #expect(upgraded == nil)

@@ -6,7 +6,7 @@ struct SetCookieTests {
     private func parse(_ text: String, now: Int64 = 1_000_000) -> SetCookie? { SetCookie(text.utf8, now: now) }
 
     @Test(
-        "5.6 steps 2 to 4: name and value",
+        "Name and value are read (§5.6 steps 2 to 4)",
         arguments: [
             ("a=b", "a", "b"), ("a = b ; Secure", "a", "b"), ("\ta\t=\tb\t", "a", "b"), ("a=", "a", ""),
             ("=b", "", "b"), ("b", "", "b"),
@@ -18,10 +18,10 @@ struct SetCookieTests {
         #expect(parse(text)?.name == name && parse(text)?.value == value)
     }
 
-    @Test("neither name nor value is no cookie", arguments: ["", "=", " = ", ";Secure", "=;Path=/", "\t"])
+    @Test("A cookie without name and value is ignored", arguments: ["", "=", " = ", ";Secure", "=;Path=/", "\t"])
     func nothing(_ text: String) { #expect(parse(text) == nil) }
 
-    @Test("5.6 step 1: a cookie with a control character anywhere is ignored (security 24)")
+    @Test("A cookie with a control character is ignored (§5.6 step 1; security 24) (security 24)")
     func controls() {
         for code in (UInt8(0)...0x1F).map(\.self) + [0x7F] where code != 0x09 {
             for text in [
@@ -34,19 +34,19 @@ struct SetCookieTests {
         #expect(parse("a=b\tc")?.value == "b\tc")
     }
 
-    @Test("5.6 step 5: name and value have at most 4096 bytes (security 25)")
+    @Test("Name and value together have at most 4096 bytes (§5.6 step 5; security 25) (security 25)")
     func sizes() {
         let value = String(repeating: "v", count: 4095)
         #expect(
             parse("n=\(value)")?.value == value && parse("nn=\(value)") == nil
                 && parse("\(value)v")?.value.count == 4096)
         #expect(parse("\(value)vv") == nil)
-        // An attribute that is too long is as if it were not there.
+        // An attribute that is too long is ignored.
         let path = "/" + String(repeating: "p", count: 1023)
         #expect(parse("a=b; Path=\(path)")?.path == path && parse("a=b; Path=/x; Path=\(path)p")?.path == "/x")
     }
 
-    @Test("5.6.1 Expires, 5.6.2 Max-Age, 5.5: at most 400 days")
+    @Test("Expires and Max-Age are read, and limited to 400 days (§5.5, §5.6.1, §5.6.2)")
     func expiry() {
         let now: Int64 = 1_600_000_000
         #expect(parse("a=b", now: now)?.expires == nil)
@@ -62,12 +62,12 @@ struct SetCookieTests {
         for nonsense in ["", "1.5", "+1", "1x", "x"] {
             #expect(parse("a=b; Max-Age=\(nonsense)", now: now)?.expires == nil, "\(nonsense)")
         }
-        // Max-Age goes first, wherever it stands; of several the last.
+        // Max-Age has precedence over Expires; the last of several counts.
         #expect(parse("a=b; Max-Age=60; Expires=Wed, 09 Sep 2020 00:00:00 GMT", now: now)?.expires == now + 60)
         #expect(parse("a=b; Max-Age=60; Max-Age=70; Max-Age=x", now: now)?.expires == now + 70)
     }
 
-    @Test("5.6.3 Domain, 5.6.4 Path: the last one, without a dot in front")
+    @Test("The last Domain and Path count; a leading dot is removed (§5.6.3, §5.6.4)")
     func scope() {
         #expect(parse("a=b")?.domain == "" && parse("a=b")?.path == nil)
         #expect(parse("a=b; Domain=.Example.ORG")?.domain == "example.org")
@@ -79,7 +79,7 @@ struct SetCookieTests {
                 && parse("a=b; Path")?.path == nil)
     }
 
-    @Test("5.6.5 to 5.6.7: flags in any case, unknown attributes ignored")
+    @Test("Flags are read without case, unknown attributes are ignored (§5.6.5 to §5.6.7)")
     func flags() {
         #expect(
             parse("a=b; secure; HTTPONLY")?.isSecure == true && parse("a=b; secure=no; httponly=x")?.isHTTPOnly == true)

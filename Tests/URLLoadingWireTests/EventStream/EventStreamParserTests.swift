@@ -65,7 +65,7 @@ import Testing
         return results[0]
     }
 
-    @Test func theExamplesOfTheSpecification() {
+    @Test("The examples of the specification are parsed") func theExamplesOfTheSpecification() {
         #expect(events("data: YHOO\ndata: +2\ndata: 10\n\n") == [ServerSentEvent(data: "YHOO\n+2\n10")])
         #expect(
             events(": test stream\n\ndata: first event\nid: 1\n\ndata:second event\nid\n\ndata:  third event\n\n") == [
@@ -81,7 +81,7 @@ import Testing
             ])
     }
 
-    @Test func fields() {
+    @Test("Fields are parsed") func fields() {
         #expect(
             events("Data: a\nDATA: a\n data: a\ndata : a\ndatax: a\ndat: a\n\n").isEmpty,
             "names have their case, and no blanks")
@@ -94,7 +94,7 @@ import Testing
         #expect(events("data: \0\u{1b}\u{20ac}\n\n") == [ServerSentEvent(data: "\0\u{1b}\u{20ac}")])
     }
 
-    @Test func ids() {
+    @Test("Event ids are kept until the next one") func ids() {
         #expect(
             events("id: 1\ndata\n\ndata\n\nid: 2\0\ndata\n\nid: \u{e4}\ndata\n\nid:\ndata\n\n").map(\.lastEventID) == [
                 "1", "1", "1", "\u{e4}", "",
@@ -108,7 +108,7 @@ import Testing
                 == .event(.init(data: "a", lastEventID: "5")))
     }
 
-    @Test func retry() {
+    @Test("Only digits are a retry time") func retry() {
         func retries(_ text: String) -> [EventStreamItem] { Self.runEveryWay(bytes(text)).items }
         #expect(
             retries("retry: 3000\nretry:0\n") == [.retry(milliseconds: 3000), .retry(milliseconds: 0)],
@@ -119,14 +119,14 @@ import Testing
         }
     }
 
-    @Test func lineEnds() {
+    @Test("CR, LF and CR LF end a line") func lineEnds() {
         let mixed = "data: a\rdata: b\r\ndata: c\n\r\n\rdata: d\r\rdata: e\n\rdata: f\r\n\n"
         #expect(Self.runEveryWay(bytes(mixed)).items == ["a\nb\nc", "d", "e", "f"].map { .event(.init(data: $0)) })
         #expect(Self.run([bytes("data: a\r\r")[...]], .init()).items.count == 1, "dispatched without waiting for an LF")
         #expect(Self.runEveryWay(bytes("data: a\r\n\r")).items.count == 1)
     }
 
-    @Test func byteOrderMark() {
+    @Test("A byte order mark at the beginning is skipped") func byteOrderMark() {
         #expect(events("\u{feff}data: a\n\n") == [ServerSentEvent(data: "a")])
         #expect(events("\u{feff}\u{feff}data: a\n\n").isEmpty, "one")
         #expect(
@@ -134,12 +134,12 @@ import Testing
         #expect(Self.runEveryWay([0xEF, 0xBB] + bytes("data: a\n\n")).items.isEmpty)
     }
 
-    @Test func whatIsNoUTF8() {
+    @Test("Invalid UTF-8 is replaced") func whatIsNoUTF8() {
         let stream = bytes("data: a") + [0xFF, 0xC3] + bytes("b\n\n")
         #expect(Self.runEveryWay(stream).items == [.event(.init(data: "a\u{fffd}\u{fffd}b"))])
     }
 
-    @Test func anIncompleteEventIsDiscarded() {
+    @Test("An incomplete event is discarded") func anIncompleteEventIsDiscarded() {
         let stream = bytes("data: a\n\nevent: x\ndata: b\n\n")
         for count in 0..<stream.count {
             let items = Self.run([stream[..<count]], .init()).items
@@ -148,7 +148,7 @@ import Testing
         #expect(Self.runEveryWay(stream).items.count == 2)
     }
 
-    @Test func limits() {
+    @Test("Lines and events have limits") func limits() {
         var limits = EventStreamLimits()
         limits.lineSize = 20
         limits.eventSize = 30
@@ -167,8 +167,8 @@ import Testing
         }
     }
 
-    /// Streams put together from the pieces that matter, cut at random: always the same answer.
-    @Test func anyCutGivesTheSame() {
+    /// Streams made of significant pieces, cut at random.
+    @Test("Any cut of a stream yields the same events") func anyCutGivesTheSame() {
         let fragments = [
             "\r", "\n", "\r\n", "data", ":", " ", "id", "event: e", "retry:1", "x", "\0", "\u{feff}", "data: y\n\n",
         ].map(bytes)

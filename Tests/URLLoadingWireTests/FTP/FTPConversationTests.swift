@@ -5,13 +5,13 @@ import Testing
 @Suite struct FTPConversationTests {
     typealias Job = FTPConversation.Job
 
-    /// Plays a conversation: what the server says after each step, and what was done.
+    /// Plays a conversation: the server's reply to each step, and the steps taken.
     struct Play {
         var conversation: FTPConversation
         var sent: [String] = []
         var acts: [String] = []
 
-        /// - Returns: why it ended before its replies did.
+        /// - Returns: the reason if the conversation ended before the replies did.
         mutating func run(_ replies: [(Int, String)], user: String = "ada", account: String? = nil) -> FTPConversation
             .Refusal?
         {
@@ -53,7 +53,7 @@ import Testing
 
     let features = (211, "Features\n EPSV\n MDTM\n REST STREAM\n SIZE\n UTF8\n MLST type*;\nEnd")
 
-    @Test("from the greeting to the end of a file, and a second one on the same connection")
+    @Test("A file is retrieved, and a second one over the same connection")
     func retrieve() throws {
         var play = try start(Job(.retrieve, FTPPath("/pub/a.txt")))
         #expect(
@@ -79,7 +79,7 @@ import Testing
     }
 
     @Test(
-        "the size that a 150 or 125 tells is known apart from that of SIZE",
+        "The size in a 150 or 125 reply is kept apart from that of SIZE",
         arguments: [
             ((150, "Opening BINARY mode data connection for a (12345 bytes)."), 12345),
             ((150, "here it is, 7 bytes"), 7),
@@ -94,14 +94,14 @@ import Testing
         let login = [(220, "hello"), (230, "in"), (500, "FEAT?"), (200, "binary"), (500, "SIZE?"), (229, "(|||2000|)")]
         #expect(play.run(login + [reply, (226, "done")]) == nil)
         #expect(play.conversation.size == nil && play.conversation.announcedSize == size)
-        // From the middle it may be the size of the rest, or of the whole.
+        // After REST it may be the size of the rest or of the whole.
         try play.conversation.begin(Job(.retrieve, FTPPath("/b"), offset: 3))
         #expect(
             play.run([(500, "SIZE?"), (229, "(|||2000|)"), (350, "from 3"), (150, "(12 bytes)"), (226, "done")]) == nil)
         #expect(play.conversation.announcedSize == nil)
     }
 
-    @Test("explicit TLS: nothing is said before it, and the data are protected")
+    @Test("With explicit TLS nothing is sent before AUTH TLS, and the data connection is protected")
     func explicit() throws {
         var play = try start(Job(.store, FTPPath("/up")), .explicit)
         #expect(
@@ -117,7 +117,7 @@ import Testing
         #expect(play.acts == ["secure", "connect 2000", "transfer"] && play.conversation.protectsData)
     }
 
-    @Test("a server that refuses TLS, or to protect the data, gets nothing")
+    @Test("A server that refuses TLS or the protection of data gets no credentials")
     func insecure() throws {
         var first = try start(Job(.retrieve, FTPPath("/a")), .explicit)
         #expect(first.run([(220, "hello"), (502, "no TLS")])?.reason == .insecure)
@@ -126,7 +126,7 @@ import Testing
         #expect(second.run([(220, "hello"), (230, "in"), (200, "ok"), (534, "no")])?.reason == .insecure)
     }
 
-    @Test("EPSV is given up for PASV, once; the address in 227 is nowhere (security 60)")
+    @Test("EPSV falls back to PASV once, and the address in 227 is ignored (security 60)")
     func passive() throws {
         var play = try start(Job(.retrieve, FTPPath("/a")))
         let begin = [(220, "hello"), (230, "in"), (500, "FEAT?"), (200, "binary"), (213, "5")]
@@ -138,7 +138,7 @@ import Testing
         #expect(play.sent == ["SIZE a", "PASV"])
     }
 
-    @Test("accounts, and logins without a password")
+    @Test("Logins with an account and without a password work")
     func logins() throws {
         var play = try start(Job(.size, FTPPath("/a")))
         #expect(
@@ -152,7 +152,7 @@ import Testing
         #expect(missing.run([(220, "x"), (331, "p"), (332, "account")])?.reason == .login)
     }
 
-    @Test("lists, by what the server knows")
+    @Test("The listing command depends on the server's features")
     func lists() throws {
         for (reply, verb) in [(features, "MLSD pub"), ((500, "FEAT?"), "LIST pub")] {
             var play = try start(Job(.list, FTPPath("/pub/")))
@@ -164,7 +164,7 @@ import Testing
         }
     }
 
-    @Test("421 at every step, and every step's no", arguments: 0..<11)
+    @Test("A 421 at any step, and a refusal of a required one, ends the conversation", arguments: 0..<11)
     func refusals(step: Int) throws {
         let whole = [
             (220, "hello"), (331, "password"), (230, "in"), features, (200, "ok"), (200, "binary"), (213, "5"),
@@ -180,7 +180,7 @@ import Testing
         #expect((refusal == nil) == optional.contains(step) || refusal?.code == 550)
     }
 
-    @Test("a transfer that the server says broke off is no success; a connection in the middle of one takes no other")
+    @Test("A transfer that the server aborts fails, and a connection in mid-transfer accepts no other")
     func aborted() throws {
         var play = try start(Job(.retrieve, FTPPath("/a")))
         let refusal = play.run([
@@ -190,7 +190,7 @@ import Testing
         #expect(throws: (any Error).self) { try play.conversation.begin(Job(.retrieve, FTPPath("/b"))) }
     }
 
-    @Test("users and passwords that would forge commands (security 61)")
+    @Test("Users and passwords with line breaks are refused (security 61)")
     func injection() throws {
         for (user, password) in [("a\r\nDELE x", "p"), ("a", "p\nSTOR y"), ("a\0", "p")] {
             var play = try start(Job(.retrieve, FTPPath("/a")))

@@ -35,7 +35,7 @@ import Testing
         return whole
     }
 
-    @Test func lines() {
+    @Test("Replies of one and of several lines are read") func lines() {
         #expect(
             read("220 ready\r\n331\r\n230 \r\n").0 == [
                 FTPReply(220, ["ready"]), FTPReply(331, [""]), FTPReply(230, [""]),
@@ -45,13 +45,13 @@ import Testing
         #expect(read(feat).0 == [FTPReply(211, ["Features:", " SIZE", " REST STREAM", "End"])])
     }
 
-    @Test("a line between may look like another reply, or like this one going on")
+    @Test("A line inside a reply may look like a reply")
     func nested() {
         let text = "123-first\r\n234 not the end\r\n123-still\r\n123more\r\n\r\n123 last\r\n"
         #expect(read(text).0 == [FTPReply(123, ["first", "234 not the end", "still", "123more", "", "last"])])
     }
 
-    @Test("a reply of many lines ends with its code and a space alone; a code without one is a line of the text")
+    @Test("A multi-line reply ends with its code and a space; the code alone is text")
     func bareCode() {
         #expect(read("220-hello\r\n220\r\n220 end\r\n").0 == [FTPReply(220, ["hello", "220", "end"])])
         #expect(read("211-\r\n211\r\n").0.isEmpty)
@@ -59,24 +59,24 @@ import Testing
     }
 
     @Test(
-        "what is no reply",
+        "Malformed replies are refused",
         arguments: [
             "HTTP/1.1 200 OK\r\n", "\r\n", "22\r\n", "22x\r\n", "220x\r\n", "099 low\r\n", "600 high\r\n",
             "SSH-2.0\r\n",
         ])
     func malformed(text: String) { #expect(read(text).1 == .malformedFTPReply) }
 
-    @Test("one endless line, and endlessly many")
+    @Test("An endless line and endless lines are refused")
     func limits() {
         #expect(Self.run([bytes("220 " + String(repeating: "x", count: 200))], limit: 100).1 == .ftpReplyTooLarge)
         #expect(
             Self.run([bytes("220-\r\n" + String(repeating: "x\r\n", count: 100))], limit: 100).1 == .ftpReplyTooLarge)
-        // The limit is one reply's, not the connection's.
+        // The limit applies to each reply, not to the connection.
         #expect(Self.run([bytes(String(repeating: "220 x\r\n", count: 100))], limit: 100).0.count == 100)
     }
 
     @Test(
-        "RFC 2428 §3: the port of 229",
+        "The port is read from a 229 reply (RFC 2428 §3)",
         arguments: [
             ("Entering Extended Passive Mode (|||6446|)", 6446), ("(!!!1!)", 1), ("x (|||65535|) y", 65535),
             ("(|||0|)", nil),
@@ -86,7 +86,7 @@ import Testing
     func extendedPorts(text: String, port: UInt16?) { #expect(FTPPort.extended(text) == port) }
 
     @Test(
-        "RFC 1123 §4.1.2.6: the port of 227, wherever the numbers are",
+        "The port is read from a 227 reply, wherever the numbers are (RFC 1123 §4.1.2.6)",
         arguments: [
             ("Entering Passive Mode (10,0,0,1,4,1).", 1025), ("=127,0,0,1,255,255", 65535), ("(10,0,0,1,4)", nil),
             ("(10,0,0,1,256,1)", nil),
@@ -96,7 +96,7 @@ import Testing
     func passivePorts(text: String, port: UInt16?) { #expect(FTPPort.passive(text) == port) }
 
     @Test(
-        "RFC 1738 §3.2.2: paths of URLs",
+        "URL paths become FTP paths and types (RFC 1738 §3.2.2)",
         arguments: [
             ("/a/b", "a/b", false, false), ("/%2Fetc/motd", "/etc/motd", false, false), ("", "", true, false),
             ("/", "", true, false),
@@ -110,7 +110,7 @@ import Testing
     }
 
     @Test(
-        "no path forges a command (security 61)",
+        "A path cannot forge a command (security 61)",
         arguments: ["/a%0d%0aDELE%20b", "/a%0Ab", "/a%00b", "/a;type=x", "/a%zz"])
     func badPaths(url: String) { #expect(throws: WireViolation.self) { _ = try FTPPath(url) } }
 }

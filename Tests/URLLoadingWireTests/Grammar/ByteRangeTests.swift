@@ -3,7 +3,7 @@ import URLLoadingWire
 
 /// RFC 9110 §14.1.2 and RFC 2397.
 struct ByteRangeTests {
-    @Test func parsing() {
+    @Test("Range fields are parsed") func parsing() {
         #expect(ByteRange.parse("bytes=0-9") == [.span(0, 9)])
         #expect(ByteRange.parse("Bytes=5-, -3 ,1-1") == [.from(5), .last(3), .span(1, 1)])
         #expect(ByteRange.parse("bytes=99999999999999999999-") == [.from(.max)])
@@ -16,7 +16,7 @@ struct ByteRangeTests {
         #expect(ByteRange.parse("bytes=" + Array(repeating: "0-0", count: 17).joined(separator: ",")) == nil)
     }
 
-    @Test func resolving() {
+    @Test("Ranges are resolved against a length") func resolving() {
         #expect(ByteRange.span(2, 5).resolved(for: 4) == 2..<4)
         #expect(ByteRange.span(4, 5).resolved(for: 4) == nil)
         #expect(ByteRange.span(0, .max).resolved(for: 4) == 0..<4)
@@ -27,7 +27,7 @@ struct ByteRangeTests {
         #expect(ByteRange.last(.max).resolved(for: 4) == 0..<4)
     }
 
-    @Test func dataURLs() {
+    @Test("data URLs are parsed (RFC 2397)") func dataURLs() {
         #expect(DataURL("data:,%4") == nil ? false : DataURL("data:,%4")?.payload == Array("%4".utf8))
         #expect(DataURL("data:,%zz%41%")?.payload == Array("%zzA%".utf8))
         #expect(DataURL("data:a/b;base64;base64,x")?.isBase64 == true)

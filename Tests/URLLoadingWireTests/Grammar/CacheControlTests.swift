@@ -2,7 +2,7 @@ import Testing
 
 @testable import URLLoadingWire
 
-/// RFC 9111 5.2, RFC 5861, RFC 8246: what Cache-Control says, and what nonsense in it comes to.
+/// RFC 9111 §5.2, RFC 5861, RFC 8246: valid and invalid Cache-Control fields.
 @Suite struct CacheControlTests {
     private func control(_ values: String...) -> CacheControl {
         var headers = Headers()
@@ -10,7 +10,7 @@ import Testing
         return CacheControl(headers)
     }
 
-    @Test("RFC 9111 5.2: names without case, blanks, several fields, unknown directives")
+    @Test("Directives are read without case, with blanks, from several fields, and unknown ones are ignored")
     func directives() {
         let some = control("Max-AGE=60 , NO-store,", "community=\"a, max-age=1\", must-revalidate")
         #expect(some.maxAge == 60 && some.flags == [.noStore, .mustRevalidate] && some.isPresent)
@@ -29,7 +29,7 @@ import Testing
     }
 
     @Test(
-        "RFC 9111 4.2.1, 1.2.2: what a number may be",
+        "Numbers are delta-seconds; invalid ones are 0 (RFC 9111 §4.2.1, §1.2.2)",
         arguments: [
             ("60", 60), ("\"60\"", 60), ("0", 0), ("00060", 60), ("4294967296", 1 << 31),
             ("99999999999999999999999", 1 << 31),
@@ -37,7 +37,7 @@ import Testing
         ])
     func maxAge(_ text: String, _ expected: Int64) { #expect(control("max-age=\(text)").maxAge == expected) }
 
-    @Test("of several the first counts; without a number it is none")
+    @Test("The first of repeated directives counts; max-age without a number is 0")
     func duplicates() {
         #expect(control("max-age=1, max-age=60").maxAge == 1)
         #expect(control("max-age=1", "max-age=60").maxAge == 1)
@@ -47,7 +47,7 @@ import Testing
         #expect(control("xmax-age=60, max-agex=60").maxAge == nil)
     }
 
-    @Test("RFC 9111 5.2.2.4: no-cache of some fields")
+    @Test("no-cache may be limited to some fields (RFC 9111 §5.2.2.4)")
     func qualified() {
         let some = control("no-cache=\"Set-Cookie, X-A\", max-age=5")
         #expect(some.noCacheFields == ["set-cookie", "x-a"] && !some.flags.contains(.noCache) && some.maxAge == 5)
@@ -55,14 +55,14 @@ import Testing
         #expect(control("no-cache=x-a").noCacheFields == ["x-a"])
     }
 
-    @Test("bytes of every kind, cut anywhere, are read without harm")
+    @Test("Bytes of every kind, cut anywhere, never trap")
     func garbage() {
         let text = "max-age=\"60\\\", no-cache=\"a,\u{FF}\",,;=,=\"\\"
         for end in text.indices { _ = control(String(text[..<end])) }
         #expect(control("\"max-age=60\"").maxAge == nil)
     }
 
-    @Test("RFC 9110 12.5.5: Vary; RFC 9111 5.1: Age; values as they are compared")
+    @Test("Vary and Age are read, and field values are normalised for comparison (RFC 9110 §12.5.5, RFC 9111 §5.1)")
     func others() {
         var headers: Headers = [.vary: "Accept, ACCEPT-language,accept", .age: "12, 13"]
         #expect(VaryField(headers) == .names(["accept", "accept-language"]))

@@ -2,11 +2,11 @@ import Testing
 
 @testable import URLLoadingWire
 
-/// RFC 6266, RFC 8187, and what servers send instead.
+/// RFC 6266, RFC 8187, and deviations that servers send.
 @Suite struct ContentDispositionTests {
     func fileName(_ text: String) -> String? { ContentDisposition(text)?.fileName }
 
-    @Test func types() {
+    @Test("Disposition types are read") func types() {
         #expect(ContentDisposition("inline")?.type == "inline" && ContentDisposition("inline")?.isAttachment == false)
         #expect(ContentDisposition("ATTACHMENT")?.type == "attachment" && ContentDisposition("x-y; a=b")?.type == "x-y")
         #expect(ContentDisposition("x-y; a=b")?.isAttachment == true, "RFC 6266 4.2")
@@ -20,14 +20,14 @@ import Testing
         for nothing in ["", " ", ";", " ; ;"] { #expect(ContentDisposition(nothing) == nil) }
     }
 
-    @Test func theExamplesOfRFC6266() {
+    @Test("The examples of RFC 6266 are read") func theExamplesOfRFC6266() {
         #expect(fileName("Attachment; filename=example.html") == "example.html")
         #expect(fileName("INLINE; FILENAME= \"an example.html\"") == "an example.html")
         #expect(fileName("attachment; filename*= UTF-8''%e2%82%ac%20rates") == "\u{20ac} rates")
         #expect(fileName("attachment; filename=\"EURO rates\"; filename*=utf-8''%e2%82%ac%20rates") == "\u{20ac} rates")
     }
 
-    @Test func bothFormsInEitherOrder() {
+    @Test("filename* has precedence over filename in either order") func bothFormsInEitherOrder() {
         #expect(fileName("attachment; filename*=UTF-8'en'b%2Ec; filename=a") == "b.c")
         #expect(fileName("attachment; filename=a; filename=b") == "a")
         #expect(fileName("attachment; filename*=UTF-8''a; filename*=UTF-8''b") == "a")
@@ -35,7 +35,7 @@ import Testing
         #expect(fileName("attachment; filename=\"\"") == "")
     }
 
-    @Test func extendedValues() {
+    @Test("Extended values are decoded (RFC 8187)") func extendedValues() {
         #expect(fileName("attachment; filename*=iso-8859-1''foo-%E4.html") == "foo-\u{e4}.html")
         #expect(fileName("attachment; filename*=UTF-8''foo-%c3%a4.html") == "foo-\u{e4}.html")
         #expect(fileName("attachment; filename*=\"UTF-8''foo-%c3%a4.html\"") == "foo-\u{e4}.html", "quoted by some")
@@ -49,7 +49,7 @@ import Testing
         }
     }
 
-    @Test func quotedStrings() {
+    @Test("Quoted strings are read") func quotedStrings() {
         #expect(fileName(#"attachment; filename="f\oo.html""#) == "foo.html")
         #expect(fileName(#"attachment; filename="\"quoting\" tested.html""#) == "\"quoting\" tested.html")
         #expect(fileName(#"attachment; filename="Here's a semicolon;.html""#) == "Here's a semicolon;.html")
@@ -61,7 +61,7 @@ import Testing
         #expect(fileName("attachment; filename=\"foo-\u{e4}.html\"") == "foo-\u{e4}.html")
     }
 
-    @Test func brokenInTheField() {
+    @Test("Broken fields of real servers are read") func brokenInTheField() {
         #expect(fileName("attachment; filename=foo bar.html") == "foo bar.html")
         #expect(fileName("attachment; filename=foo[1](2).html ; x=y") == "foo[1](2).html")
         #expect(fileName("attachment; filename = \"a\"") == "a")
@@ -79,8 +79,8 @@ import Testing
         #expect(fileName("attachment; filename=") == "")
     }
 
-    /// Nothing is made safe here, and nothing is decoded that has no meaning (RFC 6266 4.3, C.1, C.4).
-    @Test func asStated() {
+    /// The parser neither sanitises names nor decodes undefined escapes (RFC 6266 §4.3, §C.1, §C.4).
+    @Test("Names are returned as stated") func asStated() {
         for name in [
             "../../etc/passwd", "/etc/passwd", "..", "~", "foo-%41.html", "=?UTF-8?Q?foo-=C3=A4.html?=", "con.txt",
         ] {
@@ -92,7 +92,7 @@ import Testing
             "RFC 2231 continuations are not in RFC 6266")
     }
 
-    @Test func formData() {
+    @Test("form-data parameters are read") func formData() {
         let part = ContentDisposition(#"form-data; name="a\"; filename="b%22\c.txt""#)
         #expect(part?.name == #"a\"# && part?.fileName == #"b%22\c.txt"#, "WHATWG: a backslash is one")
         #expect(

@@ -4,7 +4,7 @@ import Testing
 
 /// RFC 9110 8.8.3.
 @Suite struct EntityTagTests {
-    @Test func grammar() {
+    @Test("Strong and weak entity tags are parsed") func grammar() {
         #expect(EntityTag("\"xyzzy\"")?.opaque == bytes("xyzzy") && EntityTag("\"xyzzy\"")?.isWeak == false)
         #expect(EntityTag("W/\"xyzzy\"")?.isWeak == true && EntityTag("W/\"xyzzy\"")?.opaque == bytes("xyzzy"))
         #expect(EntityTag("\"\"")?.opaque == [] && EntityTag("W/\"\"")?.opaque == [])
@@ -19,7 +19,7 @@ import Testing
     }
 
     /// The table of RFC 9110 8.8.3.2.
-    @Test func comparison() throws {
+    @Test("Tags are compared strongly and weakly") func comparison() throws {
         for (left, right, strong, weak) in [
             ("W/\"1\"", "W/\"1\"", false, true), ("W/\"1\"", "W/\"2\"", false, false),
             ("W/\"1\"", "\"1\"", false, true), ("\"1\"", "W/\"1\"", false, true), ("\"1\"", "\"1\"", true, true),
@@ -34,8 +34,8 @@ import Testing
         #expect(!(EntityTag("\"\"")?.matchesWeakly(nil) ?? true))
     }
 
-    /// Text that is equal to Unicode, or that was decoded, is not the same bytes.
-    @Test func tagsAreBytes() throws {
+    /// Texts that Unicode considers equal are different bytes.
+    @Test("Tags are compared as bytes") func tagsAreBytes() throws {
         let composed = try #require(EntityTag("\"\u{e9}\""))
         let decomposed = EntityTag("\"e\u{301}\"")
         #expect(!composed.matchesStrongly(decomposed) && composed != decomposed)
@@ -50,7 +50,7 @@ import Testing
         #expect(sent.withValueBytes(of: .ifRange) { Array($0) } == [0x22, 0xE9, 0x22], "sent as it was received")
     }
 
-    @Test func ofAMessage() {
+    @Test("A message has a tag only if it has one valid field") func ofAMessage() {
         #expect(EntityTag(in: [.etag: "\"a\""]) == EntityTag("\"a\""))
         #expect(
             EntityTag(in: [.etag: "\"a\"", .etag: "\"a\""]) == nil && EntityTag(in: [:]) == nil
@@ -58,7 +58,7 @@ import Testing
         #expect(EntityTag("W/\"a\"")?.description == "W/\"a\"")
     }
 
-    @Test func conditions() throws {
+    @Test("Conditions of If-Match and If-None-Match are parsed") func conditions() throws {
         let (a, b) = (try #require(EntityTag("\"a,b\"")), try #require(EntityTag("W/\"c\"")))
         #expect(EntityTagCondition("*") == .any)
         #expect(EntityTagCondition("\"a,b\"") == .tags([a]))

@@ -4,7 +4,7 @@ import Testing
 
 /// RFC 9651, and the fields of draft-ietf-httpbis-resumable-upload.
 @Suite struct StructuredFieldTests {
-    @Test func integers() {
+    @Test("Integers are parsed") func integers() {
         for (text, number) in [
             ("100", 100), ("0", 0), ("-0", 0), ("-42", -42), ("007", 7), ("  42  ", 42),
             ("999999999999999", 999_999_999_999_999),
@@ -21,7 +21,7 @@ import Testing
         }
     }
 
-    @Test func booleans() {
+    @Test("Booleans are parsed") func booleans() {
         #expect(
             StructuredField.boolean("?1") == true && StructuredField.boolean("?0") == false
                 && StructuredField.boolean(" ?1;x ") == true)
@@ -30,7 +30,7 @@ import Testing
         }
     }
 
-    @Test func dictionaries() {
+    @Test("Dictionaries are parsed") func dictionaries() {
         func read(_ text: String) -> [String: Int64]? { StructuredField.integers(text) }
         #expect(
             read("max-size=1234567890, max-append-size=10000000") == [
@@ -40,7 +40,7 @@ import Testing
         #expect(read(" a=1\t,\t b=-2;x=1 ,c=3 ") == ["a": 1, "b": -2, "c": 3])
         #expect(read("a=1, a=2") == ["a": 2] && read("a=1, a=x") == [:], "the last counts")
         #expect(read("*a-b_c.d*1=1") == ["*a-b_c.d*1": 1])
-        // Whatever is not asked for is left out and does not disturb.
+        // Unknown members are skipped.
         let others = [
             "1.5", "-0.125", "\"a,b=\\\\\"", "tok:en/*", "*", ":aGk=:", "::", "?0", "@-62135596800", "%\"f%c3%bcr\"",
             "(1 \"x\";a  tok)", "()", "(1);q=1.0",
@@ -61,13 +61,13 @@ import Testing
         }
     }
 
-    @Test func severalLinesAreOneDictionary() {
+    @Test("Several field lines form one dictionary") func severalLinesAreOneDictionary() {
         var headers: Headers = ["Upload-Limit": "max-size=1"]
         headers.append("Upload-Limit", "max-age=2")
         #expect(StructuredField.integers(headers["Upload-Limit"] ?? "") == ["max-size": 1, "max-age": 2])
     }
 
-    @Test func writing() {
+    @Test("Structured values are written") func writing() {
         #expect(
             StructuredField.text(true) == "?1" && StructuredField.text(false) == "?0"
                 && StructuredField.text(Int64(25)) == "25")

@@ -3,26 +3,30 @@ import Testing
 @testable import URLLoadingWire
 
 @Suite struct URIReferenceTests {
-    /// RFC 3986 5.4.1 and 5.4.2, all of them.
-    @Test(arguments: [
-        ("g:h", "g:h"), ("g", "http://a/b/c/g"), ("./g", "http://a/b/c/g"), ("g/", "http://a/b/c/g/"),
-        ("/g", "http://a/g"),
-        ("//g", "http://g"), ("?y", "http://a/b/c/d;p?y"), ("g?y", "http://a/b/c/g?y"), ("#s", "http://a/b/c/d;p?q#s"),
-        ("g#s", "http://a/b/c/g#s"), ("g?y#s", "http://a/b/c/g?y#s"), (";x", "http://a/b/c/;x"),
-        ("g;x", "http://a/b/c/g;x"),
-        ("g;x?y#s", "http://a/b/c/g;x?y#s"), ("", "http://a/b/c/d;p?q"), (".", "http://a/b/c/"),
-        ("./", "http://a/b/c/"),
-        ("..", "http://a/b/"), ("../", "http://a/b/"), ("../g", "http://a/b/g"), ("../..", "http://a/"),
-        ("../../", "http://a/"),
-        ("../../g", "http://a/g"), ("../../../g", "http://a/g"), ("../../../../g", "http://a/g"),
-        ("/./g", "http://a/g"),
-        ("/../g", "http://a/g"), ("g.", "http://a/b/c/g."), (".g", "http://a/b/c/.g"), ("g..", "http://a/b/c/g.."),
-        ("..g", "http://a/b/c/..g"), ("./../g", "http://a/b/g"), ("./g/.", "http://a/b/c/g/"),
-        ("g/./h", "http://a/b/c/g/h"),
-        ("g/../h", "http://a/b/c/h"), ("g;x=1/./y", "http://a/b/c/g;x=1/y"), ("g;x=1/../y", "http://a/b/c/y"),
-        ("g?y/./x", "http://a/b/c/g?y/./x"), ("g?y/../x", "http://a/b/c/g?y/../x"), ("g#s/./x", "http://a/b/c/g#s/./x"),
-        ("g#s/../x", "http://a/b/c/g#s/../x"), ("http:g", "http:g"),
-    ])
+    /// All examples of RFC 3986 §5.4.1 and §5.4.2.
+    @Test(
+        "References are resolved",
+        arguments: [
+            ("g:h", "g:h"), ("g", "http://a/b/c/g"), ("./g", "http://a/b/c/g"), ("g/", "http://a/b/c/g/"),
+            ("/g", "http://a/g"),
+            ("//g", "http://g"), ("?y", "http://a/b/c/d;p?y"), ("g?y", "http://a/b/c/g?y"),
+            ("#s", "http://a/b/c/d;p?q#s"),
+            ("g#s", "http://a/b/c/g#s"), ("g?y#s", "http://a/b/c/g?y#s"), (";x", "http://a/b/c/;x"),
+            ("g;x", "http://a/b/c/g;x"),
+            ("g;x?y#s", "http://a/b/c/g;x?y#s"), ("", "http://a/b/c/d;p?q"), (".", "http://a/b/c/"),
+            ("./", "http://a/b/c/"),
+            ("..", "http://a/b/"), ("../", "http://a/b/"), ("../g", "http://a/b/g"), ("../..", "http://a/"),
+            ("../../", "http://a/"),
+            ("../../g", "http://a/g"), ("../../../g", "http://a/g"), ("../../../../g", "http://a/g"),
+            ("/./g", "http://a/g"),
+            ("/../g", "http://a/g"), ("g.", "http://a/b/c/g."), (".g", "http://a/b/c/.g"), ("g..", "http://a/b/c/g.."),
+            ("..g", "http://a/b/c/..g"), ("./../g", "http://a/b/g"), ("./g/.", "http://a/b/c/g/"),
+            ("g/./h", "http://a/b/c/g/h"),
+            ("g/../h", "http://a/b/c/h"), ("g;x=1/./y", "http://a/b/c/g;x=1/y"), ("g;x=1/../y", "http://a/b/c/y"),
+            ("g?y/./x", "http://a/b/c/g?y/./x"), ("g?y/../x", "http://a/b/c/g?y/../x"),
+            ("g#s/./x", "http://a/b/c/g#s/./x"),
+            ("g#s/../x", "http://a/b/c/g#s/../x"), ("http:g", "http:g"),
+        ])
     func resolution(_ reference: String, _ expected: String) throws {
         let base = try URIReference("http://a/b/c/d;p?q")
         let resolved = try base.resolve(URIReference(reference))
@@ -30,13 +34,13 @@ import Testing
         #expect(try URIReference(expected) == resolved)
     }
 
-    @Test func corners() throws {
+    @Test("Unusual references are resolved") func corners() throws {
         #expect(try URIReference("http://a").resolve(URIReference("g")).absoluteString == "http://a/g")
         #expect(try URIReference("x:/b").resolve(URIReference("/.//g")).absoluteString == "x:/.//g")
         #expect(violation { _ = try URIReference("a/b").resolve(URIReference("g")) } == .invalidURL)
     }
 
-    @Test func parts() throws {
+    @Test("A URI is split into its parts") func parts() throws {
         let reference = try URIReference("http://u:p@[::1]:8080/a?b?c#d")
         #expect(
             reference.scheme == "http" && reference.userinfo == "u:p" && reference.host == "[::1]"
@@ -49,7 +53,7 @@ import Testing
     }
 
     @Test(
-        "security 11, 43, 57",
+        "Ambiguous and invalid URLs are refused (security 11, 43, 57)",
         arguments: [
             ("http://user:p@ss@host/", WireViolation.Code.ambiguousAuthority), ("http://a\\@b/", .ambiguousAuthority),
             ("http://a%5C@b/", .ambiguousAuthority), ("http://a%5c@b/", .ambiguousAuthority),
@@ -70,16 +74,16 @@ import Testing
         #expect(violation { _ = try URIReference(text) } == code, "\(text)")
     }
 
-    @Test("a slash in a user or a password is one, escaped")
+    @Test("An escaped slash in a user or a password is part of it")
     func slashInUserinfo() throws {
         let target = try Target("http://ann%2Fdomain:p%2fw@a/b")
         #expect(target.user == "ann/domain" && target.password == "p/w" && target.origin.host.description == "a")
         #expect(try URIReference("http://u:p%2F@a/b").removingUserinfo.absoluteString == "http://a/b")
-        // Not escaped it ends the authority: what stands before it is the host.
+        // An unescaped one ends the authority: the text before it is the host.
         #expect(violation { _ = try Target("http://ann:p/w@a/b") } == .invalidPort)
     }
 
-    @Test func repair() throws {
+    @Test("Characters that are invalid in URLs are escaped") func repair() throws {
         #expect(
             try URIReference("http://a/ü b|c\"<>^`{}[]?q=[ü]", repairing: true).absoluteString
                 == "http://a/%C3%BC%20b%7Cc%22%3C%3E%5E%60%7B%7D%5B%5D?q=%5B%C3%BC%5D")
@@ -90,7 +94,7 @@ import Testing
         }
     }
 
-    @Test func targets() throws {
+    @Test("Request targets are made in each of their forms") func targets() throws {
         let target = try Target("HTTP://u%20s:p%3Aw@EXAMPLE.com:8080?q#f")
         #expect(
             target.origin.description == "http://example.com:8080" && target.user == "u s" && target.password == "p:w")

@@ -26,7 +26,7 @@ import Testing
         ),
     ]
 
-    @Test func accepts() {
+    @Test("Valid requests are accepted") func accepts() {
         for sample in Self.accepted {
             let result = runEveryWay(HTTP1Codec(role: .server), bytes(sample.wire))
             #expect(result.lines == sample.lines)
@@ -59,14 +59,14 @@ import Testing
         ("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1 \r\na\r\n", .malformedChunkSize),
     ]
 
-    @Test("refuses (security 45)") func refuses() {
+    @Test("Invalid requests are refused (security 45)") func refuses() {
         for (wire, code) in Self.refused {
             #expect(runEveryWay(HTTP1Codec(role: .server), bytes(wire)).violation == code, "\(wire.debugDescription)")
             #expect(runEveryWay(HTTP1Codec(role: .server), bytes(wire + "tail\r\n\r\n")).violation == code)
         }
     }
 
-    @Test func endOfInput() {
+    @Test("An end of input within a request is an error") func endOfInput() {
         for sample in Self.accepted where sample.body.isEmpty {
             let wire = bytes(sample.wire)
             #expect(run(HTTP1Codec(role: .server), [], end: true).violation == nil)
@@ -77,7 +77,7 @@ import Testing
         }
     }
 
-    @Test func pipelining() throws {
+    @Test("Pipelined requests are read one by one") func pipelining() throws {
         var codec = HTTP1Codec(role: .server)
         var wire = bytes("GET /1 HTTP/1.1\r\nHost: a\r\n\r\nGET /2 HTTP/1.1\r\nHost: a\r\n\r\n")
         for path in ["/1", "/2"] {

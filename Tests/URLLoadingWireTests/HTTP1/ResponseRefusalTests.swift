@@ -2,7 +2,7 @@ import Testing
 
 @testable import URLLoadingWire
 
-/// Answers that a client refuses, each with its own code, however they are cut (security 43, 45, 47).
+/// Responses that a client refuses, each with its own code, however they are cut (security 43, 45, 47).
 @Suite struct ResponseRefusalTests {
     struct Refusal: Sendable, CustomTestStringConvertible {
         var wire: [UInt8]
@@ -52,7 +52,7 @@ import Testing
         Refusal(fields: "A(: b", .malformedFieldName), Refusal(fields: "A: b\0c", .malformedFieldValue),
         Refusal(fields: "A: b\rc", .malformedFieldValue), Refusal(fields: "A: b\r\r", .malformedFieldValue),
         Refusal(fields: "A: \u{1b}[1m", .malformedFieldValue), Refusal(fields: "A: \u{7f}", .malformedFieldValue),
-        // A cookie too: CR, LF and NUL part fields (RFC 9110 5.5).
+        // CR, LF and NUL in a cookie would split fields (RFC 9110 §5.5).
         Refusal(fields: "Set-Cookie: a=\0", .malformedFieldValue),
         Refusal(fields: "Set-Cookie: a=\u{1}\rb", .malformedFieldValue),
         Refusal(fields: "Set-Cookie: a\r\n \u{1}\0", .malformedFieldValue),
@@ -108,7 +108,7 @@ import Testing
         Refusal("HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\n\r\n", .unexpectedUpgrade),
     ]
 
-    @Test("refuses", arguments: refusals) func refuses(_ refusal: Refusal) throws {
+    @Test("Invalid responses are refused", arguments: refusals) func refuses(_ refusal: Refusal) throws {
         let codec = try client()
         #expect(runEveryWay(codec, refusal.wire).violation == refusal.code)
         #expect(runEveryWay(codec, refusal.wire + bytes("\r\n\r\ngarbage\0\u{ff}")).violation == refusal.code)
@@ -124,8 +124,8 @@ import Testing
         return limits
     }()
 
-    /// Security 47: nothing a peer sends is collected without end; each limit holds to the byte.
-    @Test("limits (security 47)") func limits() throws {
+    /// No part of a message is collected without limit; each limit is exact (security 47).
+    @Test("Parts of a message have limits (security 47)") func limits() throws {
         let codec = try client(limits: Self.small)
         let ok = "HTTP/1.1 204 OK\r\n"
         let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -152,8 +152,8 @@ import Testing
         for wire in fits { #expect(runEveryWay(codec, bytes(wire)).violation == nil) }
     }
 
-    /// Byte-by-byte delivery of a large head must not look at every byte again and again.
-    @Test func aLargeHeadInSmallPieces() throws {
+    /// Byte-by-byte delivery of a large head must not scan every byte repeatedly.
+    @Test("A large head in small pieces is scanned once") func aLargeHeadInSmallPieces() throws {
         var limits = HTTP1Limits()
         limits.headSize = 1 << 20
         var codec = try client(limits: limits)
@@ -167,7 +167,7 @@ import Testing
         #expect(events == 0 && consumed == 0)
     }
 
-    @Test func afterAViolationNothingWorks() throws {
+    @Test("After a violation the codec only fails") func afterAViolationNothingWorks() throws {
         var codec = try client()
         var consumed = 0
         let wire = bytes("SSH-2.0")

@@ -2,7 +2,7 @@ import Testing
 
 @testable import URLLoadingWire
 
-/// Answers that a client accepts: each whole, byte by byte, cut at every point, and with a tail.
+/// Responses that a client accepts: each whole, byte by byte, cut at every point, and followed by other bytes.
 @Suite struct ResponseTests {
     struct Sample: Sendable, CustomTestStringConvertible {
         var name: String
@@ -11,7 +11,7 @@ import Testing
         var lines: [String]
         var body = ""
         var reuse = HTTP1Reuse.yes
-        /// Ends by closing: a tail is body, not garbage.
+        /// Ends by closing: all further bytes are body.
         var untilClose = false
         var testDescription: String { name }
     }
@@ -110,7 +110,7 @@ import Testing
             lines: ["response HTTP/1.1 200 OK [A: |B: |!#$%&'*+-.^_`|~9: \u{ff}:|Content-Length: 0]", "end []"]),
     ]
 
-    @Test("accepts", arguments: samples) func accepts(_ sample: Sample) throws {
+    @Test("Valid responses are accepted", arguments: samples) func accepts(_ sample: Sample) throws {
         let codec = try client(sample.method)
         let result = runEveryWay(codec, bytes(sample.wire), end: sample.untilClose)
         #expect(result.lines == sample.lines)
@@ -119,8 +119,9 @@ import Testing
         #expect(result.reuse == sample.reuse)
     }
 
-    /// Security 46: what follows an answer is never an answer, and ends the connection.
-    @Test("a tail (security 46)", arguments: samples.filter { !$0.untilClose }) func tail(_ sample: Sample) throws {
+    /// Bytes after a response are never a response, and end the connection (security 46).
+    @Test("Bytes after a response end the connection (security 46)", arguments: samples.filter { !$0.untilClose })
+    func tail(_ sample: Sample) throws {
         let codec = try client(sample.method)
         for tail in ["x", "\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"] {
             let result = runEveryWay(codec, bytes(sample.wire + tail))
@@ -130,18 +131,20 @@ import Testing
         }
     }
 
-    @Test("end of input at every byte", arguments: samples) func cutShort(_ sample: Sample) throws {
+    @Test("An end of input at any byte is an error unless the response was complete", arguments: samples) func cutShort(
+        _ sample: Sample
+    ) throws {
         let codec = try client(sample.method)
         let wire = bytes(sample.wire)
         for end in wire.indices {
             let result = run(codec, [Array(wire[..<end])], end: true)
             if sample.untilClose, result.lines.count > 1 { continue }
-            // Some samples are complete before their last byte only when the rest is a tail.
+            // Some samples are complete before their last byte only if the rest is garbage.
             #expect(result.violation == .prematureEnd, "\(end): \(result)")
         }
     }
 
-    @Test("RFC 9110 7.8: HTTP/1.0 has no upgrade") func upgradeOfOldVersion() throws {
+    @Test("HTTP/1.0 has no upgrade (RFC 9110 §7.8)") func upgradeOfOldVersion() throws {
         let upgrade = try client(headers: [.connection: "Upgrade", .upgrade: "websocket"])
         let result = runEveryWay(
             upgrade, bytes("HTTP/1.0 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n"), end: true)
@@ -149,7 +152,7 @@ import Testing
     }
 
     @Test(
-        "a cookie with a control character is left out, and all of its lines with it",
+        "A cookie with a control character is dropped with all of its lines",
         arguments: [
             ("Set-Cookie: a=\u{1}\r\nA: b", "A: b"),
             ("A: b\r\nset-cookie: a=\u{1B}[1m\r\nSET-COOKIE: c=d", "A: b|SET-COOKIE: c=d"),
@@ -162,7 +165,7 @@ import Testing
         #expect(result.lines.first == "response HTTP/1.1 204 No Content [\(left)]" && result.violation == nil)
     }
 
-    @Test func upgradeAndTunnel() throws {
+    @Test("An upgrade and a tunnel end HTTP on the connection") func upgradeAndTunnel() throws {
         let tail = "\u{1}rest"
         let upgrade = try client(headers: [.connection: "Upgrade", .upgrade: "websocket"])
         let wire = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n"
@@ -176,7 +179,7 @@ import Testing
         #expect(connected.body.isEmpty && connected.violation == nil)
     }
 
-    @Test func theTailIsLeftToTheOtherProtocol() throws {
+    @Test("Bytes after a 101 belong to the other protocol") func theTailIsLeftToTheOtherProtocol() throws {
         var codec = try client(.connect)
         let wire = bytes("HTTP/1.1 200 OK\r\n\r\ntail")
         var consumed = 0
@@ -186,13 +189,13 @@ import Testing
         #expect(consumed == 0)
     }
 
-    /// Security 46: an answer without a request.
-    @Test func nobodyAsked() {
+    /// A response without a request (security 46).
+    @Test("A response without a request is refused") func nobodyAsked() {
         let result = run(HTTP1Codec(role: .client), [bytes("HTTP/1.1 200 OK\r\n\r\n")], end: false)
         #expect(result.violation == .unexpectedResponse)
     }
 
-    @Test func twoExchanges() throws {
+    @Test("A second exchange follows on the connection") func twoExchanges() throws {
         var codec = try client()
         var consumed = 0
         let wire = bytes("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")

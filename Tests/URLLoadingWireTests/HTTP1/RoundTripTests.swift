@@ -2,7 +2,7 @@ import Testing
 
 @testable import URLLoadingWire
 
-/// A client and a server talk; what goes in comes out, for many seeds. SplitMix64: the same on every run.
+/// Random exchanges between a client and a server codec for many seeds: the same in every run (SplitMix64).
 @Suite struct RoundTripTests {
     struct Random: RandomNumberGenerator {
         var state: UInt64
@@ -15,7 +15,7 @@ import Testing
         }
     }
 
-    @Test func manyExchanges() throws {
+    @Test("Random exchanges are read as they were written") func manyExchanges() throws {
         var random = Random(state: 42)
         var client = HTTP1Codec(role: .client)
         var server = HTTP1Codec(role: .server)

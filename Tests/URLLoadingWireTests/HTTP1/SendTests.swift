@@ -2,7 +2,7 @@ import Testing
 
 @testable import URLLoadingWire
 
-/// What we write, and what we refuse to write.
+/// Messages that are written, and messages that are refused.
 @Suite struct SendTests {
     func sent(
         _ method: Method = .get, _ target: String = "/", host: String = "h", _ headers: Headers = [:],
@@ -23,7 +23,7 @@ import Testing
         return String(decoding: output.dropFirst(7), as: UTF8.self)
     }
 
-    @Test func heads() throws {
+    @Test("Request heads are written") func heads() throws {
         #expect(try sent() == "GET / HTTP/1.1\r\nHost: h\r\n\r\n")
         #expect(
             try sent(.get, "/a?b", [.accept: "*/*", "X": " \u{e9}\t "], defaults: [.accept: "no", .userAgent: "u"])
@@ -35,8 +35,8 @@ import Testing
         #expect(try sent("X-Y", "*") == "X-Y * HTTP/1.1\r\nHost: h\r\n\r\n")
     }
 
-    /// Security 44: the caller's framing fields may only agree with what is sent.
-    @Test("framing fields (security 44)") func framing() throws {
+    /// The caller's framing fields must agree with the body (security 44).
+    @Test("Framing fields that contradict the body are refused (security 44)") func framing() throws {
         #expect(try sent(.put, "/", ["content-length": "5"], .length(5)).hasSuffix("h\r\nContent-Length: 5\r\n\r\n"))
         #expect(try sent(.get, "/", ["content-length": "0"]).hasSuffix("h\r\nContent-Length: 0\r\n\r\n"))
         #expect(
@@ -64,8 +64,8 @@ import Testing
         }
     }
 
-    /// Security 24, 43: no control character leaves, wherever the caller puts it.
-    @Test("control characters (security 24, 43)") func controls() {
+    /// A control character from the caller is refused in every place (security 24, 43).
+    @Test("Control characters are refused (security 24, 43)") func controls() {
         for bad in ["\r", "\n", "\0", "\r\n", "\u{7f}", "\u{1b}"] {
             #expect(violation { _ = try sent(.get, "/a\(bad)b") } == .malformedTarget)
             #expect(violation { _ = try sent(Method("GET\(bad)X")) } == .malformedMethod)
@@ -87,7 +87,7 @@ import Testing
         }
     }
 
-    @Test func bodies() throws {
+    @Test("Bodies are framed by length or in chunks") func bodies() throws {
         var codec = HTTP1Codec(role: .client)
         var output: [UInt8] = []
         try codec.sendRequest(
@@ -105,7 +105,7 @@ import Testing
         #expect(violation { try codec.sendData(count: 1, into: &output) } == .illegalState)
     }
 
-    @Test func bodyLengths() throws {
+    @Test("A body must have its declared length") func bodyLengths() throws {
         var codec = HTTP1Codec(role: .client)
         var output: [UInt8] = []
         try codec.sendRequest(
@@ -120,13 +120,13 @@ import Testing
         #expect(output.isEmpty && codec.isSendComplete)
     }
 
-    @Test func closeIsHonoured() throws {
+    @Test("A Connection: close of the caller is honoured") func closeIsHonoured() throws {
         let codec = try client(headers: [.connection: "close"])
         let result = runEveryWay(codec, bytes("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"))
         #expect(result.reuse == .never && result.violation == nil)
     }
 
-    @Test func responses() throws {
+    @Test("Responses are written") func responses() throws {
         func respond(
             to request: String, _ status: Status, _ headers: Headers = [:], _ framing: HTTP1BodyFraming = .none
         ) throws -> String {

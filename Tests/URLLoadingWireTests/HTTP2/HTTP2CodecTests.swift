@@ -2,7 +2,7 @@ import Testing
 
 @testable import URLLoadingWire
 
-/// What a server sends, however it is cut: events, refusals, and what the server is told.
+/// Frames of a server, however they are cut: events, refusals, and the frames sent in return.
 @Suite struct HTTP2CodecTests {
     /// A frame, its payload as it is.
     static func frame(_ kind: UInt8, _ flags: UInt8, _ stream: UInt32, _ payload: [UInt8] = []) -> [UInt8] {
@@ -11,7 +11,7 @@ import Testing
             + [24, 16, 8, 0].map { UInt8(stream >> $0 & 255) } + payload
     }
 
-    /// A field that goes into no table (RFC 7541 6.2.2).
+    /// A field that is not added to the table (RFC 7541 §6.2.2).
     static func field(_ name: String, _ value: String) -> [UInt8] {
         [0, UInt8(name.utf8.count)] + name.utf8 + [UInt8(value.utf8.count)] + value.utf8
     }
@@ -25,7 +25,7 @@ import Testing
         frame(0, end ? 1 : 0, stream, Array(text.utf8))
     }
 
-    /// Feeds the bytes in pieces of so many, and tells the events as lines, pieces of a body joined.
+    /// Feeds the bytes in pieces of this size; returns the events as lines, with the pieces of a body joined.
     struct Run {
         var lines: [String] = []
         var body = ""
@@ -79,7 +79,7 @@ import Testing
             }
         }
 
-        /// The code of the last frame of a kind that was sent, and its stream.
+        /// The code of the last sent frame of a kind, and its stream.
         func said(_ kind: UInt8) -> (stream: UInt8, code: UInt8)? {
             var index = 24
             var found: (UInt8, UInt8)?
@@ -120,7 +120,7 @@ import Testing
         (settings + headers(ok) + frame(0, 9, 1, [2, 0x61, 0, 0]), ["1 HTTP/2 200 []", "1 end []", "body a"]),
     ]
 
-    @Test("however they are cut", arguments: good.indices)
+    @Test("Valid frames yield the same events, however they are cut", arguments: good.indices)
     func cuts(_ index: Int) throws {
         let (wire, lines) = Self.good[index]
         for pieces in [wire.count, 1, 2, 3, 7, 10] {
@@ -143,7 +143,7 @@ import Testing
         ok + field("content-length", "-1"), field(":status", "101"), ok + field("", "a"),
     ]
 
-    @Test("a stream error, and the connection goes on (security 54)", arguments: malformed.indices)
+    @Test("A stream error leaves the connection usable (security 54)", arguments: malformed.indices)
     func refused(_ index: Int) throws {
         let wire = Self.settings + Self.headers(Self.malformed[index]) + Self.headers(Self.ok, 5, stream: 3)
         for pieces in [wire.count, 1] {
@@ -157,7 +157,7 @@ import Testing
         }
     }
 
-    @Test("heads have an end (security 50)")
+    @Test("Heads have limits (security 50)")
     func heads() throws {
         var limits = HTTP2Limits()
         limits.headSize = 500
@@ -178,7 +178,7 @@ import Testing
     }
 
     @Test(
-        "frames without use (security 51)",
+        "A flood of useless frames ends the connection (security 51)",
         arguments: [
             frame(6, 0, 0, [UInt8](repeating: 0, count: 8)), frame(4, 0, 0), frame(0, 0, 1),
             frame(2, 0, 1, [0, 0, 0, 0, 1]),
@@ -189,14 +189,14 @@ import Testing
         let wire = Self.settings + Self.headers(Self.ok) + (0..<1100).flatMap { _ in frame }
         let run = try Run(wire, pieces: wire.count)
         #expect(run.lines.last == "failed http2Flood" && run.said(7)?.code == 11, "\(run.lines)")
-        // With a byte of use now and then they are borne.
+        // Useless frames are tolerated between useful bytes.
         let useful =
             Self.settings + Self.headers(Self.ok) + (0..<1100).flatMap { $0 % 100 == 0 ? Self.data("x") : frame }
         #expect(try Run(useful, pieces: 4096).lines.first { $0.hasPrefix("failed") } == nil)
     }
 
     @Test(
-        "frames on a stream that has ended (security 51)",
+        "A flood of frames on a closed stream ends the connection (security 51)",
         arguments: [
             frame(0, 1, 1), frame(0, 0, 1, [7]), headers(ok, 5), headers(ok, 4), frame(8, 0, 1, [0, 0, 0, 1]),
             frame(2, 0, 1, [0, 0, 0, 0, 1]),
@@ -208,7 +208,7 @@ import Testing
     }
 
     @Test(
-        "what was on its way when we ended a stream is no flood, more than that is (security 51)",
+        "Frames in flight when a stream was closed are tolerated, more are not (security 51)",
         arguments: [
             (16384, 16, 100), (100, 500, 1), (1, 1600, 1),
         ])
@@ -237,7 +237,7 @@ import Testing
     }
 
     @Test(
-        "pushes, other protocols, frames too large (security 53, 56)",
+        "Pushes, other protocols and frames that are too large are refused (security 53, 56)",
         arguments: [
             (settings + frame(5, 4, 1, [0, 0, 0, 2] + ok), "http2Violation", 1),
             (Array("HTTP/1.1 400 Bad Request\r\n\r\n".utf8), "notHTTP2", 1),
@@ -259,11 +259,11 @@ import Testing
         frame(4, 0, 0, sizes.flatMap { size in [0, 4] + [24, 16, 8, 0].map { UInt8(size >> $0 & 255) } })
     }
 
-    /// Widens the window of stream 1 from 65,535 bytes to the largest there is.
+    /// Widens the window of stream 1 from 65,535 bytes to the maximum.
     static let widest = frame(8, 0, 1, [0x7F, 0xFF, 0, 0])
 
     @Test(
-        "RFC 9113 6.9.2: SETTINGS that overflow a stream's window end the connection",
+        "SETTINGS that overflow a stream's window end the connection (RFC 9113 §6.9.2)",
         arguments: [
             widest + initialWindow(65_536), widest + initialWindow(65_536, 0), widest + initialWindow(0, 0x7FFF_FFFF),
             initialWindow(100) + frame(8, 0, 1, [0, 0, 0, 1]) + initialWindow(0x7FFF_FFFF), initialWindow(0x8000_0000),
@@ -277,7 +277,7 @@ import Testing
         }
     }
 
-    @Test("RFC 9113 6.9.2: SETTINGS may take a window to its limit, and below zero")
+    @Test("SETTINGS may set a window to its limit, and below zero (RFC 9113 §6.9.2)")
     func windowsWithinTheirLimits() throws {
         for frames in [
             Self.widest + Self.initialWindow(65_535), Self.widest + Self.initialWindow(0, 65_535),
@@ -293,7 +293,7 @@ import Testing
         var output: [UInt8] = []
         [UInt8](repeating: 7, count: 100_000).withUnsafeBytes { codec.send($0, on: stream) }
         codec.takeOutput(into: &output, upTo: .max)
-        // The window is used up: 0 makes it -65,535, and the largest size leaves it below its limit.
+        // The window is used up: 0 makes it -65,535, and the maximum keeps it below its limit.
         for frames in [Self.settings + Self.initialWindow(0), Self.initialWindow(0x7FFF_FFFF)] {
             _ = frames.withUnsafeBytes { codec.receive($0) }
             codec.takeOutput(into: &output, upTo: .max)
@@ -302,7 +302,7 @@ import Testing
         #expect(!hasFailed && codec.queued(on: stream) == 100_000 - 65_535)
     }
 
-    @Test("flow control that is broken is called so, of a stream and of the connection")
+    @Test("Violations of flow control are reported for a stream and for the connection")
     func flowControl() throws {
         let large = Self.frame(0, 0, 1, [UInt8](repeating: 7, count: 16_384))
         for frames in [
@@ -318,7 +318,7 @@ import Testing
         #expect(run.lines == ["failed http2FlowControl"] && run.said(7)?.code == 3)
     }
 
-    @Test("a cookie with a control character is left out of a head and of trailers, and limits count it")
+    @Test("A cookie with a control character is dropped from heads and trailers, and limits include it")
     func cookiesWithControls() throws {
         let odd = Self.field("set-cookie", "a=\u{1}")
         let good = Self.field("set-cookie", "b=2")
@@ -335,7 +335,7 @@ import Testing
     }
 
     @Test(
-        "a cookie with CR, LF or NUL, and any other field with a control character, is refused",
+        "A cookie with CR, LF or NUL, and any other field with a control character, is refused",
         arguments: [
             ok + field("set-cookie", "a=\r"), ok + field("set-cookie", "a=\u{1}\n"), ok + field("set-cookie", "a=\0"),
             ok + field("x", "a\u{1}"), ok + field("Set-Cookie", "a=1"), ok + field("set-cookie2", "a=\u{1}"),
@@ -345,7 +345,7 @@ import Testing
         #expect(try Run(wire, pieces: wire.count).lines == ["1 violation http2MalformedMessage"])
     }
 
-    @Test func bodiesOfRequests() throws {
+    @Test("Request bodies respect flow control") func bodiesOfRequests() throws {
         let codec = try HTTP2Codec()
         let request = HTTP2Request(
             method: .post, scheme: "https", authority: Array("a".utf8), path: Array("/".utf8), framing: .chunked)
@@ -369,7 +369,7 @@ import Testing
         #expect(output.suffix(4 + 9).first != nil && output.count > 100_000)
     }
 
-    @Test func requestsThatCannotBe() throws {
+    @Test("Invalid requests are refused") func requestsThatCannotBe() throws {
         let codec = try HTTP2Codec()
         func submit(_ method: Method = .get, _ headers: Headers = [:], path: String = "/") throws -> Int32 {
             try codec.submit(
@@ -386,7 +386,7 @@ import Testing
         #expect(number == 1)
     }
 
-    @Test func fieldsOnTheWire() throws {
+    @Test("Fields are sent in lower case, without connection-specific ones") func fieldsOnTheWire() throws {
         let list = try HTTP2FieldList(
             HTTP2Request(
                 method: .post, scheme: "https", authority: Array("a:1".utf8), path: Array("/p?q".utf8),
@@ -401,7 +401,7 @@ import Testing
     }
 
     @Test(
-        "RFC 9113 8.2.3: a Cookie field goes in crumbs",
+        "A Cookie field is split into crumbs (RFC 9113 §8.2.3)",
         arguments: [
             ("a=1; b=2;c; ; d", ["cookie=a=1", "cookie=b=2;c", "cookie=", "cookie=d"]), ("a=1", ["cookie=a=1"]),
             ("a;", ["cookie=a;"]),

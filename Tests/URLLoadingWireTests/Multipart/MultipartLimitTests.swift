@@ -13,8 +13,8 @@ import Testing
         return limits
     }()
 
-    /// Each limit holds to the byte, and nothing is held beyond it.
-    @Test func limits() throws {
+    /// Each limit is exact, and the reader buffers no more than it.
+    @Test("Parts, heads and preambles have limits") func limits() throws {
         func x(_ count: Int) -> String { String(repeating: "x", count: count) }
         for (body, code) in [
             ("\(x(18))\r\n--b--", nil), ("\(x(19))\r\n--b--", .multipartPreambleTooLarge),
@@ -32,8 +32,8 @@ import Testing
         }
     }
 
-    /// However large a part, and whatever it is made of, no more is held back than a delimiter.
-    @Test func memory() throws {
+    /// The reader holds back no more than a delimiter, however large a part is.
+    @Test("No more than a delimiter is held back") func memory() throws {
         let boundary = try MultipartBoundary(contentType: "multipart/x-mixed-replace; boundary=bbbbbbbbbb")
         for unit in [
             "x", "\r", "\n", "\r\n", "\r\n--bbbbbbbbb", "\n--", "\r\n--bbbbbbbbbb" + String(repeating: " ", count: 200),
@@ -46,7 +46,7 @@ import Testing
         }
     }
 
-    @Test func endless() throws {
+    @Test("A body without an end has limits") func endless() throws {
         var limits = MultipartLimits()
         limits.partCount = .max
         let boundary = try MultipartBoundary(contentType: "multipart/x-mixed-replace; boundary=b")
@@ -55,8 +55,8 @@ import Testing
         #expect(run(MultipartReader(boundary: boundary), pieces, held: 20).violation == .tooManyParts)
     }
 
-    /// Bodies put together from the pieces that matter, cut at random: always the same answer.
-    @Test func anyCutGivesTheSame() throws {
+    /// Bodies made of significant pieces, cut at random.
+    @Test("Any cut of a body yields the same parts") func anyCutGivesTheSame() throws {
         let fragments = [
             "\r", "\n", "\r\n", "-", "--", "b", "--b", "--b--", "\r\n--b\r\n", "\n--b\n", " ", "A: b", "x", "\r\n\r\n",
             "\0",
@@ -82,7 +82,7 @@ import Testing
     }
 }
 
-/// Numbers that are the same in every run.
+/// Random numbers that are equal in every run.
 struct Numbers: RandomNumberGenerator {
     var state: UInt64
     mutating func next() -> UInt64 {

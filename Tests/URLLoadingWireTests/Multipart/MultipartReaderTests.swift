@@ -2,10 +2,10 @@ import Testing
 
 @testable import URLLoadingWire
 
-/// RFC 2046 5.1, and what cameras make of it.
+/// RFC 2046 §5.1, and the deviations of network cameras.
 @Suite struct MultipartReaderTests {
     /// The example of RFC 2046 5.1.1.
-    @Test func theExampleOfTheRFC() throws {
+    @Test("The example of RFC 2046 §5.1.1 is read") func theExampleOfTheRFC() throws {
         let body = """
             This is the preamble.  It is to be ignored, though it
             is a handy place for composition agents to include an
@@ -39,8 +39,8 @@ import Testing
         }
     }
 
-    /// The example of RFC 9110 14.6 in small.
-    @Test func byteRanges() throws {
+    /// A short form of the example in RFC 9110 §14.6.
+    @Test("byteranges are read") func byteRanges() throws {
         let body = bytes(
             "--THIS\r\nContent-Type: application/pdf\r\nContent-Range: bytes 0-2/8\r\n\r\nabc\r\n"
                 + "--THIS\r\nContent-Type: application/pdf\r\nContent-Range: bytes 6-7/8\r\n\r\n\r\n\r\n--THIS--\r\n")
@@ -49,7 +49,7 @@ import Testing
         #expect(result.fields[1] == "Content-Type: application/pdf|Content-Range: bytes 6-7/8")
     }
 
-    @Test func contents() throws {
+    @Test("Parts have their fields and their content") func contents() throws {
         for content in [
             "", "\r\n", "a\r", "\r", "a\r\n-", "a\r\n--", "--bX", "\r\n--c", "\r\r\n\r", "x--b", "\0\u{ff}\n\n",
             "\r\n\r\n--", "\n\r\n\r",
@@ -61,15 +61,15 @@ import Testing
         }
     }
 
-    /// RFC 2046 5.1.1: fields and body can both be missing, down to the empty line.
-    @Test func emptyParts() throws {
+    /// RFC 2046 §5.1.1: a part may lack fields and content.
+    @Test("Empty parts are read") func emptyParts() throws {
         #expect(try readEveryWay(bytes("--b\r\n\r\n--b\r\n\r\n\r\n--b\r\nA: b\r\n\r\n--b--")).contents == ["", "", ""])
         #expect(try readEveryWay(bytes("--b\n\n--b\n\n\n--b\nA: b\n\n--b--")).contents == ["", "", ""])
         #expect(try readEveryWay(bytes("--b--\r\n")) == readEveryWay(bytes("preamble\r\n--b--")))
         #expect(try readEveryWay(bytes("--b--")).isEnded)
     }
 
-    @Test func linesThatAreNoDelimiters() throws {
+    @Test("Lines that only resemble a delimiter are content") func linesThatAreNoDelimiters() throws {
         for line in [
             "--bc", "--b-", "--b-x", "--bb", "--b x", "--b\tx", "-b", "--", "--B", " --b", "--b\rx", "--b \r\r", "---b",
             "--b \0",
@@ -87,17 +87,18 @@ import Testing
             ])
     }
 
-    /// One multipart in another, whose boundary begins as the outer one does.
-    @Test func nested() throws {
+    /// A multipart body inside another, whose boundary begins like the outer one.
+    @Test("Nested multipart bodies are content of the outer part") func nested() throws {
         let inner = "--b2\r\n\r\nx\r\n--b2--\r\n"
         let result = try readEveryWay(bytes("--b\r\n\r\n\(inner)\r\n--b--\r\n"))
         #expect(result.contents == [inner])
         #expect(try readEveryWay(result.parts[0].content, boundary: "b2").contents == ["x"])
     }
 
-    @Test func cameras() throws {
+    @Test("The streams of network cameras are read") func cameras() throws {
         let jpeg: [UInt8] = [0xFF, 0xD8, 0x0A, 0x0D, 0x0A, 0x2D, 0x2D, 0x0D, 0xFF, 0xD9]
-        // The boundary with its dashes; no line break before the first; LF alone; mixed.
+        // The boundary parameter includes the dashes; no line break before the first delimiter; LF alone; mixed line
+        // breaks.
         for (boundary, line, end) in [
             ("--myboundary", "--myboundary", "\r\n"), ("--myboundary", "----myboundary", "\r\n"),
             ("myboundary", "--myboundary", "\n"),
@@ -122,7 +123,7 @@ import Testing
             try readEveryWay(bytes("--b\nA: 1\r\nB: 2\n\r\nx\n--b\r\n\ny\r\n--b--")).contents == ["x", "y"], "mixed")
     }
 
-    @Test func fields() throws {
+    @Test("Fields of a part are checked like those of a message") func fields() throws {
         let result = try readEveryWay(
             bytes("--b\r\nA: \u{e9}\r\nX: 1\r\n folded\r\nX:2\r\n\r\n\r\n--b\nA: 1\n\tfolded\n\n\n--b--"))
         #expect(result.fields == ["A: \u{e9}|X: 1   folded|X: 2", "A: 1   folded"])
@@ -139,7 +140,7 @@ import Testing
         }
     }
 
-    @Test func endTooEarly() throws {
+    @Test("A body that ends too early is an error") func endTooEarly() throws {
         let body = bytes("preamble\r\n--b\r\nA: b\r\n\r\nx\r\ny\r\n--b\r\n\r\nz\r\n--b--")
         for count in 0..<body.count {
             let result = try readEveryWay(Array(body[..<count]))

@@ -2,7 +2,7 @@ import Testing
 
 @testable import URLLoadingWire
 
-/// What a run of the reader gave, with the pieces of each part put together: equal however it was cut.
+/// The result of a run of the reader, with the pieces of each part joined: independent of the cuts.
 struct MultipartTranscript: Equatable, CustomStringConvertible {
     struct Part: Equatable {
         var fields: String
@@ -13,10 +13,10 @@ struct MultipartTranscript: Equatable, CustomStringConvertible {
     var parts: [Part] = []
     var isEnded = false
     var violation: WireViolation.Code?
-    /// Of `receiveEnd`.
+    /// The violation thrown by `receiveEnd`.
     var end: WireViolation.Code?
 
-    /// The content of each part, "…" after one that is not complete.
+    /// The content of each part, with "…" after an incomplete one.
     var contents: [String] { parts.map { String(decoding: $0.content, as: UTF8.self) + ($0.isComplete ? "" : "…") } }
     var fields: [String] { parts.map(\.fields) }
 
@@ -47,7 +47,7 @@ struct MultipartTranscript: Equatable, CustomStringConvertible {
     }
 }
 
-/// Feeds `pieces` as a body comes: what is not consumed stays in front, and must stay small.
+/// Feeds `pieces` as they arrive: unconsumed bytes stay in the buffer, which must stay small.
 func run(_ reader: MultipartReader, _ pieces: some Sequence<ArraySlice<UInt8>>, held: Int) -> MultipartTranscript {
     var reader = reader
     var transcript = MultipartTranscript()
@@ -81,7 +81,7 @@ private func step(
     return event != nil
 }
 
-/// Runs `body` whole, byte by byte, and cut in two and in three at every place; all must give the same.
+/// Runs `body` whole, byte by byte, and cut in two and in three at every place; all results must be equal.
 @discardableResult
 func readEveryWay(
     _ body: [UInt8], boundary: String = "b", limits: MultipartLimits = MultipartLimits(), held: Int = 16 * 1024,

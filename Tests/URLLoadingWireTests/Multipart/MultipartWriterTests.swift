@@ -11,7 +11,7 @@ import Testing
         return String(decoding: output, as: UTF8.self)
     }
 
-    @Test func aForm() throws {
+    @Test("A form is written") func aForm() throws {
         var writer = MultipartWriter(boundary: try MultipartBoundary("AaB03x"))
         #expect(writer.contentType == "multipart/form-data; boundary=AaB03x")
         var output: [UInt8] = []
@@ -37,7 +37,7 @@ import Testing
         #expect(try readEveryWay(output, boundary: "AaB03x").contents == ["Larry", "\r\n"])
     }
 
-    @Test func lengths() throws {
+    @Test("The length of a form is known unless that of a part is unknown") func lengths() throws {
         let boundary = try MultipartBoundary("b")
         #expect(try MultipartWriter.length(of: [], boundary: boundary) == 7)
         #expect(
@@ -53,7 +53,7 @@ import Testing
                 == .malformedFieldValue)
     }
 
-    @Test func escaping() throws {
+    @Test("Names and file names are escaped") func escaping() throws {
         for (name, inName, inFileName) in [
             ("a\"b", "a%22b", "a%22b"), ("a\rb", "a%0D%0Ab", "a%0Db"), ("a\nb", "a%0D%0Ab", "a%0Ab"),
             ("a\r\nb", "a%0D%0Ab", "a%0D%0Ab"),
@@ -74,8 +74,8 @@ import Testing
         }
     }
 
-    /// What would begin a field or the content.
-    @Test func injection() throws {
+    /// Names and types with characters that would begin a field or the content.
+    @Test("A name or a type cannot forge fields or content") func injection() throws {
         for type in [
             "text/plain\r\nX: y", "text/plain\nX: y", "text/plain\r", "text/plain; a=\"\r\n\"",
             "text/plain; a=\"\\\n\"", "", "text", "text/plain\0",
@@ -95,8 +95,8 @@ import Testing
                 "Content-Type: text/plain; a=\"\u{e9}\"\r\n"))
     }
 
-    /// What is written is read as that, whatever the content.
-    @Test func roundTrip() throws {
+    /// Written forms are read back with any content.
+    @Test("A written form is read back") func roundTrip() throws {
         var random = Numbers(state: 7)
         for _ in 0..<100 {
             let boundary = try MultipartBoundary(random: (0..<16).map { _ in UInt8(truncatingIfNeeded: random.next()) })
@@ -123,7 +123,7 @@ import Testing
         }
     }
 
-    @Test func boundaries() throws {
+    @Test("A boundary is read from the media type, and invalid ones are refused") func boundaries() throws {
         func received(_ type: String) -> String? { try? MultipartBoundary(contentType: type).description }
         #expect(
             received("multipart/mixed; boundary=gc0pJq0M:08jU534c0p") == "gc0pJq0M:08jU534c0p",

@@ -3,7 +3,7 @@ import Testing
 @testable import URLLoadingWire
 
 @Suite struct HeadersTests {
-    @Test func namesIgnoreCase() {
+    @Test("Field names are compared without case") func namesIgnoreCase() {
         let name: FieldName = "X-Trace"
         #expect(name == "x-tRACE" && name.hashValue == FieldName("X-TRACE").hashValue)
         #expect(name != "X-Trac" && name != "X_Trace" && FieldName("@") != "`" && FieldName("[") != "{")
@@ -12,7 +12,7 @@ import Testing
         #expect(name.isValid && !FieldName("").isValid && !FieldName("a b").isValid && !FieldName("é").isValid)
     }
 
-    @Test func orderCaseAndDuplicates() {
+    @Test("Order, case and duplicates of fields are kept") func orderCaseAndDuplicates() {
         var fields: Headers = [.accept: "a", "B": "1", "aCCept": "b"]
         #expect(fields.map(\.name.description) == ["Accept", "B", "aCCept"])
         #expect(fields[.accept] == "a, b" && fields.values(of: .accept) == ["a", "b"])
@@ -26,14 +26,14 @@ import Testing
         #expect(fields.count == 1 && !fields.isEmpty)
     }
 
-    @Test func joining() {
+    @Test("Cookie fields are joined with semicolons, Set-Cookie fields are not joined") func joining() {
         let fields: Headers = [.cookie: "a=1", .cookie: "b=2", .setCookie: "c=3, x", .setCookie: "d=4"]
         #expect(fields[.cookie] == "a=1; b=2")
         #expect(fields[.setCookie] == "c=3, x")
         #expect(fields.values(of: .setCookie) == ["c=3, x", "d=4"])
     }
 
-    @Test func equalByMeaning() {
+    @Test("Headers with the same meaning are equal") func equalByMeaning() {
         let fields: Headers = ["A": "1", "B": "2", "a": "3"]
         let same: Headers = ["b": "2", "a": "1", "A": "3"]
         #expect(fields == same && fields.hashValue == same.hashValue)
@@ -41,7 +41,7 @@ import Testing
         #expect(fields != ["A": "1", "B": "2"] && fields != ["A": "1", "B": "2", "A": "4"])
     }
 
-    @Test func secretsAreHidden() {
+    @Test("Descriptions hide secrets") func secretsAreHidden() {
         let fields: Headers = [
             .authorization: "s3cret", .proxyAuthorization: "s3cret", .cookie: "s3cret", .setCookie: "s3cret",
             .accept: "x",
@@ -54,7 +54,7 @@ import Testing
         #expect(fields.description.hasSuffix("Accept: x"))
     }
 
-    @Test func bytesThatAreNoUTF8() {
+    @Test("Values that are not UTF-8 keep their bytes") func bytesThatAreNoUTF8() {
         var fields = Headers()
         let value: [UInt8] = [0xE9, 0x20, 0x41]
         bytes("A").withUnsafeBytes { name in value.withUnsafeBytes { fields.appendRaw(name: name, value: $0) } }

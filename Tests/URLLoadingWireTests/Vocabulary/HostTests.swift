@@ -3,31 +3,33 @@ import Testing
 @testable import URLLoadingWire
 
 @Suite struct HostTests {
-    @Test(arguments: [
-        ("Example.COM", "example.com"), ("example.com.", "example.com."), ("a_b.c", "a_b.c"), ("-a-.b", "-a-.b"),
-        ("bücher.example", "xn--bcher-kva.example"), ("b%C3%BCcher.example", "xn--bcher-kva.example"),
-        ("BÜCHER.example", "xn--bcher-kva.example"), ("xn--bcher-kva.example", "xn--bcher-kva.example"),
-        ("XN--BCHER-KVA.example", "xn--bcher-kva.example"), ("bu\u{308}cher.example", "xn--bcher-kva.example"),
-        ("faß.de", "xn--fa-hia.de"), ("a\u{3002}b", "a.b"), ("ex%61mple", "example"),
-        ("r3---sn.xn--bcher-kva", "r3---sn.xn--bcher-kva"),
-        ("\u{212A}.com", "k.com"), ("%E2%84%AA.com", "k.com"),  // security 34: mapped, never kept
-        ("127.0.0.1", "127.0.0.1"), ("1.2.3.4a", "1.2.3.4a"), ("0x7g", "0x7g"), ("１.2.3.4", "1.2.3.4"),
-        ("1.2.3.4.a", "1.2.3.4.a"),
-        ("[::1]", "[::1]"), ("[0:0:0:0:0:0:0:0]", "[::]"), ("[2001:DB8:0:0:1:0:0:1]", "[2001:db8::1:0:0:1]"),
-        ("[1:0:2:0:0:3:0:0]", "[1:0:2::3:0:0]"), ("[1:2:3:4:5:6:7::]", "[1:2:3:4:5:6:7:0]"),
-        ("[::ffff:1.2.3.4]", "[::ffff:1.2.3.4]"),
-        ("[::FFFF:102:304]", "[::ffff:1.2.3.4]"), ("[fe80::1%25eth0]", "[fe80::1%25eth0]"),
-        ("[1::2:3.4.5.6]", "[1::2:304:506]"),
-    ])
+    @Test(
+        "Hosts are brought to normal form",
+        arguments: [
+            ("Example.COM", "example.com"), ("example.com.", "example.com."), ("a_b.c", "a_b.c"), ("-a-.b", "-a-.b"),
+            ("bücher.example", "xn--bcher-kva.example"), ("b%C3%BCcher.example", "xn--bcher-kva.example"),
+            ("BÜCHER.example", "xn--bcher-kva.example"), ("xn--bcher-kva.example", "xn--bcher-kva.example"),
+            ("XN--BCHER-KVA.example", "xn--bcher-kva.example"), ("bu\u{308}cher.example", "xn--bcher-kva.example"),
+            ("faß.de", "xn--fa-hia.de"), ("a\u{3002}b", "a.b"), ("ex%61mple", "example"),
+            ("r3---sn.xn--bcher-kva", "r3---sn.xn--bcher-kva"),
+            ("\u{212A}.com", "k.com"), ("%E2%84%AA.com", "k.com"),  // security 34: mapped, never kept
+            ("127.0.0.1", "127.0.0.1"), ("1.2.3.4a", "1.2.3.4a"), ("0x7g", "0x7g"), ("１.2.3.4", "1.2.3.4"),
+            ("1.2.3.4.a", "1.2.3.4.a"),
+            ("[::1]", "[::1]"), ("[0:0:0:0:0:0:0:0]", "[::]"), ("[2001:DB8:0:0:1:0:0:1]", "[2001:db8::1:0:0:1]"),
+            ("[1:0:2:0:0:3:0:0]", "[1:0:2::3:0:0]"), ("[1:2:3:4:5:6:7::]", "[1:2:3:4:5:6:7:0]"),
+            ("[::ffff:1.2.3.4]", "[::ffff:1.2.3.4]"),
+            ("[::FFFF:102:304]", "[::ffff:1.2.3.4]"), ("[fe80::1%25eth0]", "[fe80::1%25eth0]"),
+            ("[1::2:3.4.5.6]", "[1::2:304:506]"),
+        ])
     func normalForm(_ text: String, _ normal: String) throws {
         let host = try Origin.Host(text)
         #expect(host.description == normal)
         #expect(try Origin.Host(normal) == host)
     }
 
-    /// Security 32, 34, 57: nothing that another reader could take for another host.
+    /// Security 32, 34, 57: hosts that another parser could read as a different host.
     @Test(
-        "security 57",
+        "Ambiguous hosts are refused (security 57)",
         arguments: [
             "", ".", "..", "a..b", ".a", "a b", "a%20b", "a%2Fb", "a%2fb", "a/b", "a%00b", "a\0b", "good\0.evil", "a@b",
             "a%40b",
@@ -48,7 +50,7 @@ import Testing
         #expect(violation { _ = try Origin.Host(text) } == .invalidHost, "\(text)")
     }
 
-    @Test func lengths() throws {
+    @Test("Labels and names have maximum lengths") func lengths() throws {
         let label = String(repeating: "a", count: 63)
         let longest = [label, label, label, String(repeating: "a", count: 61)].joined(separator: ".")
         #expect(try Origin.Host(longest + ".").dnsName == longest)
@@ -56,7 +58,7 @@ import Testing
         #expect(violation { _ = try Origin.Host(label + "a") } == .invalidHost)
     }
 
-    @Test func forms() throws {
+    @Test("A host has a kind, an authority and a DNS name") func forms() throws {
         let zoned = try Origin.Host("[fe80::1%25eth%30]")
         #expect(zoned.kind == .ipv6([0xFE, 0x80] + [UInt8](repeating: 0, count: 13) + [1], zone: "eth0"))
         #expect(zoned.authority == "[fe80::1]" && zoned.dnsName == nil && zoned.isAddress)
@@ -65,7 +67,7 @@ import Testing
         #expect(try Origin.Host("1.2.3.4").kind == .ipv4([1, 2, 3, 4]))
     }
 
-    @Test func origins() throws {
+    @Test("Origins are compared by scheme, host and port") func origins() throws {
         let host = try Origin.Host("A.b")
         #expect(try Origin(scheme: "HTTPS", host: host) == Origin(scheme: "https", host: host, port: 443))
         #expect(try Origin(scheme: "http", host: host, port: 8080).description == "http://a.b:8080")

@@ -3,14 +3,14 @@ import Testing
 @testable import URLLoadingWire
 
 @Suite struct ValuesTests {
-    @Test func methods() {
+    @Test("Methods are case-sensitive; known ones may be safe and idempotent") func methods() {
         #expect(Method.get.isSafe && Method.get.isIdempotent && Method.put.isIdempotent && !Method.put.isSafe)
         #expect(
             !Method.post.isIdempotent && !Method.patch.isIdempotent && !Method("get").isSafe && Method("get") != .get)
         #expect(Method("M-SEARCH").isValid && !Method("").isValid && !Method("A B").isValid)
     }
 
-    @Test func statuses() {
+    @Test("Statuses have three digits") func statuses() {
         #expect(Status(99) == nil && Status(1000) == nil && Status(999)?.kind == .serverError)
         #expect(
             [100, 200, 300, 400, 500].compactMap { Status($0)?.kind } == [
@@ -22,7 +22,7 @@ import Testing
                 && HTTPVersion.http2.description == "HTTP/2")
     }
 
-    @Test func mediaTypes() {
+    @Test("Media types are parsed") func mediaTypes() {
         let type = MediaType("Text/HTML ; Charset=\"UTF-8\"; x=\"a\\\"b\" ;; y=1;")
         #expect(type?.essence == "text/html" && type?.charset == "utf-8" && type?["X"] == "a\"b" && type?["z"] == nil)
         #expect(type?.description == "text/html; charset=UTF-8; x=\"a\\\"b\"; y=1")
@@ -34,7 +34,7 @@ import Testing
     }
 
     @Test(
-        "a media type leaves out the parameters that are not in the grammar",
+        "Invalid parameters of a received media type are dropped",
         arguments: [
             ("text/html; charset", "text/html"), ("text/html; a=; b=1", "text/html; b=1"),
             ("text/html; a=\"", "text/html; a=\"\""),
@@ -51,7 +51,7 @@ import Testing
     }
 
     @Test(
-        "a media type to be sent is in the grammar, or refused",
+        "A media type to be sent must be valid",
         arguments: [
             "text/html; a", "text/html; a=", "text/html; a=\"", "text/html; a=\"\n\"", "text/html; a=b\r\nX: y",
             "text/html; a=b c",
@@ -62,7 +62,7 @@ import Testing
             MediaType(strict: "Text/Plain ;; charset=\"utf-8\" ; x=1") == MediaType("text/plain; charset=utf-8; x=1"))
     }
 
-    @Test func dates() {
+    @Test("HTTP dates are parsed in all three forms") func dates() {
         let now = HTTPDate(secondsSince1970: 1_767_225_600)  // 2026-01-01
         for text in ["Sun, 06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994"]
             .flatMap({ [$0, $0.lowercased(), $0.uppercased()] })
@@ -82,7 +82,7 @@ import Testing
         }
     }
 
-    @Test func datesBackAndForth() {
+    @Test("HTTP dates are written as they are parsed") func datesBackAndForth() {
         var seconds: Int64 = -62_167_219_200  // 0000-01-01
         while seconds < 253_402_300_799 {
             let date = HTTPDate(secondsSince1970: seconds)
@@ -93,12 +93,12 @@ import Testing
         #expect(HTTPDate(secondsSince1970: .min).description == "Sat, 01 Jan 0000 00:00:00 GMT")
     }
 
-    @Test func violationsHaveNoSecrets() {
+    @Test("Descriptions of violations contain no secrets") func violationsHaveNoSecrets() {
         let violation = WireViolation(.remote, .bareLineFeed, at: 3, section: "RFC 9112 2.2")
         #expect(violation.description == "remote: bareLineFeed at byte 3 (RFC 9112 2.2)")
     }
 
-    @Test func byteSetsAreWhatTheySay() {
+    @Test("Byte sets contain their bytes") func byteSetsAreWhatTheySay() {
         let letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
         let digits = "0123456789"
         let unreserved = letters + digits + "-._~"

@@ -4,7 +4,7 @@ import Testing
 
 /// RFC 7692 §7.
 @Suite struct MessageDeflateTests {
-    @Test("§7.2.3: the examples of the specification")
+    @Test("The examples of the specification are read (§7.2.3)")
     func examples() {
         let agreed = MessageDeflate()
         let once: [UInt8] = [0xF2, 0x48, 0xCD, 0xC9, 0xC9, 0x07, 0x00]
@@ -12,10 +12,10 @@ import Testing
         #expect(WebSocketTranscript.runEveryWay([0xC1, 0x07] + once, deflate: agreed).items == [hello])
         let fragments: [UInt8] = [0x41, 0x03, 0xF2, 0x48, 0xCD, 0x80, 0x04, 0xC9, 0xC9, 0x07, 0x00]
         #expect(WebSocketTranscript.runEveryWay(fragments, deflate: agreed).items == [hello])
-        // §7.2.3.2: the second refers to the first.
+        // §7.2.3.2: the second message refers to the first.
         let again: [UInt8] = [0xC1, 0x07] + once + [0xC1, 0x05, 0xF2, 0x00, 0x11, 0x00, 0x00]
         #expect(WebSocketTranscript.runEveryWay(again, deflate: agreed).items == [hello, hello])
-        // §7.2.3.3: no compression, §7.2.3.4: a last block, §7.2.3.5: two blocks.
+        // §7.2.3.3: no compression; §7.2.3.4: a final block; §7.2.3.5: two blocks.
         for block: [UInt8] in [
             [0x00, 0x05, 0x00, 0xFA, 0xFF, 0x48, 0x65, 0x6C, 0x6C, 0x6F, 0x00],
             [0xF3, 0x48, 0xCD, 0xC9, 0xC9, 0x07, 0x00, 0x00],
@@ -27,7 +27,7 @@ import Testing
         #expect(WebSocketTranscript.runEveryWay([0xC1, 0x01, 0x00], deflate: agreed).items == [.message(.text, [])])
     }
 
-    @Test("what is not compressed may stand beside what is")
+    @Test("Compressed and uncompressed messages may alternate")
     func mixed() {
         let stream = frame(1, "plain") + [0xC1, 0x07, 0xF2, 0x48, 0xCD, 0xC9, 0xC9, 0x07, 0x00] + frame(2, [1])
         #expect(
@@ -36,7 +36,7 @@ import Testing
             ])
     }
 
-    @Test("§6.1: RSV1 on a continuation, and content that is no deflate")
+    @Test("RSV1 on a continuation frame, and invalid deflate data, are refused (§6.1)")
     func refused() {
         let agreed = MessageDeflate()
         let continued = frame(1, [0xF2], isFinal: false, reserved: 4) + frame(0, [0x48], reserved: 4)
@@ -46,26 +46,26 @@ import Testing
                 == .contentDecodingFailed)
     }
 
-    @Test("§7.2.2: a message that ends within a block is refused", arguments: [false, true])
+    @Test("A message that ends within a block is refused (§7.2.2)", arguments: [false, true])
     func truncated(_ forgets: Bool) throws {
         var agreed = MessageDeflate()
         agreed.serverForgets = forgets
         let deflater = try #require(MessageDeflater(windowBits: 15, forgets: true))
         let text = (0..<400).map { UInt8(truncatingIfNeeded: $0 * $0) }
         let payload = try text.withUnsafeBytes { try deflater.deflate($0) }
-        // The last byte is no more than the header of the empty block that the receiver puts back.
+        // The last byte is only the header of the empty block that the receiver adds.
         for count in 1..<payload.count - 1 {
             let run = WebSocketTranscript.run([frame(2, Array(payload[..<count]), reserved: 4)], deflate: agreed)
             #expect(run.items.isEmpty && run.violation == .contentDecodingFailed, "\(count) of \(payload.count) bytes")
         }
-        // A block without compression says how many bytes it has.
+        // An uncompressed block states its length.
         let stored: [UInt8] = [0x00, 0x05, 0x00, 0xFA, 0xFF, 0x48, 0x65, 0x6C]
         #expect(
             WebSocketTranscript.run([frame(1, stored, reserved: 4)], deflate: agreed).violation
                 == .contentDecodingFailed)
     }
 
-    @Test("§7.2.3: a last block without an empty one behind it, and no block at all, are whole; so is what follows")
+    @Test("A final block, and a message without a block, are complete; the next message is read (§7.2.3)")
     func wholeWithoutABlock() {
         let last: [UInt8] = [0xF3, 0x48, 0xCD, 0xC9, 0xC9, 0x07, 0x00]
         let hello = WebSocketTranscript.Item.message(.text, Array("Hello".utf8))
@@ -76,7 +76,7 @@ import Testing
             ])
     }
 
-    @Test("a bomb ends at the limit")
+    @Test("A decompression bomb ends at the limit")
     func bomb() throws {
         let deflater = try #require(MessageDeflater(windowBits: 15, forgets: true))
         let payload = try [UInt8](repeating: 0, count: 8 << 20).withUnsafeBytes { try deflater.deflate($0) }
@@ -87,7 +87,7 @@ import Testing
     }
 
     @Test(
-        "there and back: with and without a window between messages, of every size", arguments: [false, true], 9...15)
+        "Messages of every size are read back, with and without context takeover", arguments: [false, true], 9...15)
     func roundTrip(forgets: Bool, bits: Int) throws {
         var agreed = MessageDeflate()
         (agreed.serverWindowBits, agreed.serverForgets) = (bits, forgets)
@@ -103,14 +103,14 @@ import Testing
         #expect(WebSocketTranscript.run([stream], deflate: agreed).items == expected)
     }
 
-    @Test("zlib has no raw window of 8 bits to compress with")
+    @Test("zlib cannot compress with a raw window of 8 bits")
     func smallestWindow() {
         #expect(MessageDeflater(windowBits: 8, forgets: false) == nil)
         #expect(MessageInflater(windowBits: 8, forgets: false) != nil)
     }
 
     @Test(
-        "§7.1: answers to our offer",
+        "Responses to the offer are accepted or refused (§7.1)",
         arguments: [
             ("permessage-deflate", true), ("Permessage-Deflate", true),
             ("permessage-deflate; server_no_context_takeover", true),
@@ -128,7 +128,7 @@ import Testing
         #expect((MessageDeflate.accepted(value, forgets: false) != nil) == isRight)
     }
 
-    @Test("§7.1.1: who asked the server to forget accepts no other answer")
+    @Test("A client that required no context takeover refuses other responses (§7.1.1)")
     func forgetting() {
         #expect(MessageDeflate.accepted("permessage-deflate", forgets: true) == nil)
         let agreed = MessageDeflate.accepted("permessage-deflate; server_no_context_takeover", forgets: true)

@@ -6,7 +6,7 @@ import Testing
 @Suite struct WebSocketCodecTests {
     typealias Run = WebSocketTranscript
 
-    @Test("§5.7: the examples of the specification")
+    @Test("The examples of the specification are read (§5.7)")
     func examples() {
         #expect(
             Run.runEveryWay([0x81, 0x05, 0x48, 0x65, 0x6C, 0x6C, 0x6F]).items == [.message(.text, Array("Hello".utf8))])
@@ -25,7 +25,7 @@ import Testing
             ])
     }
 
-    @Test("§5.2: every border of the three forms of length", arguments: [0, 1, 125, 126, 127, 65_535, 65_536])
+    @Test("Lengths at the limits of the three forms are read (§5.2)", arguments: [0, 1, 125, 126, 127, 65_535, 65_536])
     func lengths(count: Int) {
         let payload = (0..<count).map { UInt8(truncatingIfNeeded: $0) }
         #expect(Run.runEveryWay(frame(2, payload)).items == [.message(.binary, payload)])
@@ -33,7 +33,7 @@ import Testing
             Run.runEveryWay(frame(2, payload, mask: [1, 2, 3, 4]), role: .server).items == [.message(.binary, payload)])
     }
 
-    @Test("§5.4: control frames between fragments; empty fragments; empty messages")
+    @Test("Control frames between fragments, empty fragments and empty messages are read (§5.4)")
     func fragments() {
         let stream =
             frame(1, "Hel", isFinal: false) + frame(9, "x") + frame(0, "", isFinal: false) + frame(10, "y")
@@ -43,7 +43,7 @@ import Testing
     }
 
     @Test(
-        "§5: what no endpoint may send",
+        "Frames that no endpoint may send are refused (§5)",
         arguments: [
             ("RSV1 without an extension", frame(1, [65], reserved: 4)), ("RSV2", frame(1, [65], reserved: 2)),
             ("RSV3", frame(1, [65], reserved: 1)), ("opcode 3", frame(3, [65])), ("opcode 7", frame(7)),
@@ -69,12 +69,12 @@ import Testing
         #expect(!run.items.contains { if case .close = $0 { true } else { false } })
     }
 
-    @Test("§5.1: a client that does not mask")
+    @Test("A server refuses unmasked frames (§5.1)")
     func unmaskedClient() {
         #expect(Run.runEveryWay(frame(1, "x"), role: .server).violation == .malformedFrame)
     }
 
-    @Test("a huge length is no allocation: the frame's head is taken, and its content awaited")
+    @Test("A huge length allocates nothing: the head is consumed, and the content awaited")
     func hugeLength() {
         let run = Run.run([[0x82, 127, 0x7F, 255, 255, 255, 255, 255, 255, 255, 1, 2]], limit: .max)
         #expect(run == Run())
@@ -84,7 +84,7 @@ import Testing
     }
 
     @Test(
-        "§8.1: text that is no UTF-8, also across fragments and split at every byte",
+        "Text that is not UTF-8 is refused, also across fragments and split at every byte (§8.1)",
         arguments: [
             [0xC0, 0x80], [0xC1, 0xBF], [0xE0, 0x80, 0x80], [0xE0, 0x9F, 0xBF], [0xED, 0xA0, 0x80], [0xED, 0xBF, 0xBF],
             [0xF0, 0x80, 0x80, 0x80],
@@ -102,7 +102,7 @@ import Testing
         #expect(Run.runEveryWay(frame(2, text)).items == [.message(.binary, text)])
     }
 
-    @Test("§8.1: any text survives, its characters split at every byte")
+    @Test("Valid text is read, with characters split at every byte (§8.1)")
     func goodText() {
         let text = Array("aé€😀\u{7FF}\u{800}\u{FFFF}\u{10000}\u{10FFFF}\u{D7FF}\u{E000} and some more of it".utf8)
         for cut in text.indices {
@@ -111,14 +111,14 @@ import Testing
         }
     }
 
-    @Test("§8.1: bad text is refused where it is bad, not at the end of the message")
+    @Test("Invalid text is refused at once, not at the end of the message (§8.1)")
     func failsFast() {
         #expect(
             Run.run([Array(frame(1, [0x41, 0xFF] + Array(repeating: 0x41, count: 50))[..<4])]).violation == .invalidText
         )
     }
 
-    @Test("§5.5.1: closes, with and without words; nothing counts behind one")
+    @Test("Close frames with and without a reason are read, and later frames are ignored (§5.5.1)")
     func closes() {
         #expect(Run.runEveryWay(frame(8)).items == [.close(nil)])
         #expect(Run.runEveryWay(frame(8, [3, 232])).items == [.close(WebSocketClose(.normal))])
@@ -134,7 +134,7 @@ import Testing
         #expect(Run.runEveryWay(frame(8, [3, 232, 0xFF])).violation == .invalidText)
     }
 
-    @Test("§10.4: a message beyond the limit, in one frame or many; empty fragments without an end")
+    @Test("A message beyond the limit is refused, in one frame or many; so are endless empty fragments (§10.4)")
     func limits() {
         #expect(Run.runEveryWay(frame(2, Array(repeating: 1, count: 101)), limit: 100).violation == .messageTooLarge)
         let many = frame(2, [1], isFinal: false) + Array(repeating: frame(0, [1], isFinal: false), count: 100).joined()
@@ -143,12 +143,12 @@ import Testing
             Run.run([
                 frame(1, "x", isFinal: false) + Array(repeating: frame(0, "", isFinal: false), count: 1_001).joined()
             ]).violation == .webSocketFlood)
-        // A connection that says nothing but ping for a year.
+        // A connection that only sends pings for a year.
         #expect(Run.run([Array(Array(repeating: frame(9), count: 5_000).joined())]).items.count == 5_000)
     }
 
     @Test(
-        "§10.4: a frame that announces more than the limit is refused before its bytes come",
+        "A frame that announces more than the limit is refused before its content arrives (§10.4)",
         arguments: [
             ([], 101), ([], UInt64(Int64.max)), ([2, 1, 1], 100), ([2, 1, 1, 0, 1, 1], 99),
         ] as [([UInt8], UInt64)])
@@ -163,7 +163,7 @@ import Testing
         #expect(Run.runEveryWay(before + [opcode, UInt8(100 - before.count / 3)], limit: 100).violation == nil)
     }
 
-    @Test("bytes of every kind never trap, and fail for good")
+    @Test("Bytes of every kind never trap, and an error is final")
     func noise() {
         var generator = SplitMix(state: 6455)
         for _ in 0..<3_000 {

@@ -4,7 +4,7 @@ import Testing
 
 /// RFC 6455 §4.1. Security 70.
 @Suite struct WebSocketHandshakeTests {
-    /// Of the one key in use here: RFC 6455 §1.3.
+    /// The accept value for the only key used here (RFC 6455 §1.3).
     let sha1: ([UInt8]) -> [UInt8] = { input in
         String(decoding: input, as: UTF8.self) == "dGhlIHNhbXBsZSBub25jZQ==258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
             ? [
@@ -22,7 +22,7 @@ import Testing
         return headers
     }
 
-    @Test("§1.3: the example of the specification")
+    @Test("The example of the specification is accepted (§1.3)")
     func example() throws {
         let handshake = try WebSocketHandshake(random: random, protocols: ["chat", "superchat"])
         let fields = handshake.fields(isHTTP2: false)
@@ -36,14 +36,15 @@ import Testing
     }
 
     @Test(
-        "answers in another spelling", arguments: [("WebSocket", "keep-alive, upgrade"), ("WEBSOCKET", "UPGRADE ,x")])
+        "Responses with other spellings are accepted",
+        arguments: [("WebSocket", "keep-alive, upgrade"), ("WEBSOCKET", "UPGRADE ,x")])
     func spellings(upgrade: String, connection: String) throws {
         let headers = answer { ($0[.upgrade], $0[.connection]) = (upgrade, connection) }
         _ = try WebSocketHandshake(random: random).agreement(headers, isHTTP2: false, sha1: sha1)
     }
 
     @Test(
-        "answers that do not fit",
+        "Invalid responses are refused",
         arguments: [
             ("Upgrade", nil), ("Upgrade", "h2c"), ("Upgrade", "websocket, h2c"), ("Connection", nil),
             ("Connection", "keep-alive"),
@@ -59,7 +60,7 @@ import Testing
                 == .malformedWebSocketHandshake)
     }
 
-    @Test("an accept, a protocol or an upgrade that is there twice")
+    @Test("A repeated accept, protocol or upgrade field is refused")
     func twice() throws {
         let handshake = try WebSocketHandshake(random: random, protocols: ["a", "b"])
         for name: FieldName in [.secWebSocketAccept, .upgrade] {
@@ -74,7 +75,7 @@ import Testing
                 == .malformedWebSocketHandshake)
     }
 
-    @Test("RFC 8441 §5: over HTTP/2 there is no key, no upgrade and no accept")
+    @Test("Over HTTP/2 there is no key, no upgrade and no accept (RFC 8441 §5)")
     func http2() throws {
         let handshake = try WebSocketHandshake(random: random, offersDeflate: true)
         let fields = handshake.fields(isHTTP2: true)
@@ -86,7 +87,7 @@ import Testing
     }
 
     @Test(
-        "subprotocols that could forge a field, or are there twice",
+        "Subprotocols that could forge a field, and duplicates, are refused",
         arguments: [["a b"], ["a\r\nX: y"], [""], ["a,b"], ["a", "a"]])
     func badProtocols(names: [String]) {
         #expect(throws: WireViolation.self) { _ = try WebSocketHandshake(random: random, protocols: names) }

@@ -13,7 +13,7 @@ import Testing
     }
 
     @Test(
-        "§5.1, §5.3: a client masks, by the key it was given, and a server reads it",
+        "A client masks with the given key, and a server reads it (§5.1, §5.3)",
         arguments: [0, 1, 7, 8, 9, 125, 126, 70_000])
     func masks(count: Int) throws {
         let payload = (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 31) }
@@ -28,7 +28,7 @@ import Testing
         #expect(plain == frame(2, payload))
     }
 
-    @Test("§5.4: pieces of a message, with a ping between")
+    @Test("A message in pieces may have a ping between them (§5.4)")
     func pieces() throws {
         let bytes = try sent(.server) { codec, output in
             try Array("Hel".utf8).withUnsafeBytes { try codec.send(.text, $0, isLast: false, mask: 0, into: &output) }
@@ -38,7 +38,7 @@ import Testing
         #expect(bytes == frame(1, "Hel", isFinal: false) + frame(9, [1]) + frame(0, "lo"))
     }
 
-    @Test("§5.5.1: one close frame, and nothing behind it")
+    @Test("One close frame is sent, and nothing after it (§5.5.1)")
     func close() throws {
         let bytes = sent(.server) { codec, output in
             codec.sendClose(WebSocketClose(.normal, reason: "bye"), mask: 0, into: &output)
@@ -52,7 +52,7 @@ import Testing
         #expect(sent(.server) { $0.sendClose(WebSocketClose(.abnormal), mask: 0, into: &$1) } == frame(8))
     }
 
-    @Test("a reason is cut between characters; a control frame beyond 125 bytes is refused")
+    @Test("A reason is cut between characters; a control frame beyond 125 bytes is refused")
     func longReasons() {
         let close = WebSocketClose(.normal, reason: String(repeating: "é", count: 100))
         #expect(close.reason.utf8.count == 122)

@@ -2,7 +2,7 @@ import Testing
 
 @testable import URLLoadingWire
 
-/// What a stream of frames is to its receiver, read in any pieces.
+/// The result of reading a stream of frames, independent of the cuts.
 struct WebSocketTranscript: Equatable {
     enum Item: Equatable {
         case message(WebSocketCodec.Kind, [UInt8])
@@ -49,7 +49,7 @@ struct WebSocketTranscript: Equatable {
                     input.removeFirst(consumed)
                     if event == nil { break }
                 }
-                // Nothing but a head or a control frame is kept.
+                // Only a head or a control frame is buffered.
                 #expect(input.count <= WebSocketFrame.mostHeadBytes + WebSocketFrame.mostControlBytes)
             }
         } catch {
@@ -58,7 +58,7 @@ struct WebSocketTranscript: Equatable {
         return transcript
     }
 
-    /// Whole, byte by byte, and cut in two everywhere.
+    /// Reads the bytes whole, byte by byte, and cut in two at every place.
     static func runEveryWay(
         _ stream: [UInt8], role: WebSocketCodec.Role = .client, deflate: MessageDeflate? = nil, limit: Int = 1 << 20,
         sourceLocation: SourceLocation = #_sourceLocation
@@ -76,7 +76,7 @@ struct WebSocketTranscript: Equatable {
     }
 }
 
-/// A frame with anything in it, right or wrong.
+/// Makes a frame from any values, valid or not.
 func frame(
     _ opcode: UInt8, _ payload: [UInt8] = [], isFinal: Bool = true, reserved: UInt8 = 0, mask: [UInt8]? = nil,
     lengthForm: Int? = nil
