@@ -71,7 +71,7 @@ import Testing
             [0, 0, 0, 6, 0, 1, 0, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 8, 0, 1, 0, 0, 0, 0, 0, 9],
             [0, 0, 0, 13, 0, 1, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1],
         ] as [[UInt8]])
-    func `a frame shorter than its header, or a field longer than its frame, is malformed`(_ bytes: [UInt8]) {
+    func aFrameShorterThanItsHeaderOrAFieldLongerThanItsFrameIsMalfor(_ bytes: [UInt8]) {
         let error = #expect(throws: WireViolation.self) { try Self.read([bytes]) }
         #expect(error?.code == .malformedAgentFrame)
     }
@@ -124,7 +124,7 @@ import Testing
         arguments: [
             (1, 1, 1, 1, 1), (1, 3, 2, 4, 3), (2, 5, 1, 3, 3), (3, 4, 1, 2, nil), (1, 1, 2, 2, nil),
         ] as [(Int64, Int64, Int64, Int64, Int64?)])
-    func `the highest version in common is spoken`(
+    func theHighestCommonVersionIsUsed(
         _ lowest: Int64, _ highest: Int64, _ ownLowest: Int64, _ ownHighest: Int64, _ common: Int64?
     ) {
         let hello = AgentMessage.Hello(lowest: lowest, highest: highest, program: "")
