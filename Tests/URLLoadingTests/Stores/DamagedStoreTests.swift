@@ -1,6 +1,7 @@
 import FoundationEssentials
 import Testing
 import URLLoadingIO
+import URLLoadingTesting
 
 @testable import URLLoading
 
@@ -60,14 +61,16 @@ import URLLoadingIO
             try withFilled(folder, flushes: flushes) {
                 let files = filesUnder(folder).filter { $0.value > 0 && !$0.key.hasSuffix("-shm") }
                 let bodies = files.keys.filter { $0.hasPrefix("bodies/") }.sorted()
+                var random = SeededGenerator(seed: flushes ? 1 : 2)
                 for round in 0..<24 {
                     let name =
                         round < 12 ? "cache.sqlite" : round < 18 ? "cache.sqlite-wal" : bodies[round % bodies.count]
                     guard let size = files[name] else { continue }
+                    let place = Int.random(in: 0..<size, using: &random)
                     try copy(folder) { copy in
                         let file = copy.appending(path: name)
                         var bytes = [UInt8](try Data(contentsOf: file))
-                        let offset = round == 0 ? 0 : round == 12 ? 24 : Int.random(in: 0..<size)
+                        let offset = round == 0 ? 0 : round == 12 ? 24 : place
                         bytes[offset] ^= 1 << UInt8(round % 8)
                         try Data(bytes).write(to: file)
                         try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: file.plainPath)
