@@ -90,7 +90,7 @@ struct TaskTests {
 
                 let waiting = session.dataTask(from: origin.url("/stall"))
                 waiting.resume()
-                while origin.counts.stalled == 0 { try await Task.sleep(for: .milliseconds(1)) }
+                try await origin.wait { $0.stalled > 0 }
                 waiting.cancel()
                 await expectFailure(.cancelled) { try await waiting.response }
 
