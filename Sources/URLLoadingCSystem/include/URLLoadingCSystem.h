@@ -150,7 +150,7 @@ int csys_peer_credentials(int descriptor, csys_peer *peer);
 /// Sends bytes, and at most CSYS_MOST_DESCRIPTORS open files with the first of them. `csys_send` otherwise.
 enum { CSYS_MOST_DESCRIPTORS = 2 };
 ssize_t csys_send_descriptors(int descriptor, const void *bytes, size_t count, const int *files, int file_count);
-/// Receives bytes and the open files that came with them, not inherited by child processes. -EMSGSIZE if there were more
+/// Receives bytes and the open files sent with them, not inherited by child processes. -EMSGSIZE if there were more
 /// files than CSYS_MOST_DESCRIPTORS: all are closed. `csys_receive` otherwise.
 ssize_t csys_receive_descriptors(int descriptor, void *bytes, size_t count, int *files, int *file_count);
 /// Sends one datagram to a local socket: the protocol of service managers (sd_notify(3)). Returns 0 or -errno.
