@@ -3,7 +3,7 @@
     python3 terminal.py [--at-once] KEYS PROGRAM ARGUMENT...
 
 KEYS are typed when the terminal stops echoing, or at once; backslash escapes as in Python. Prints three lines: the
-content as a Python literal; whether the terminal echoes at the end; the exit code of the program, negative for a signal.
+content as a Python literal; whether the terminal echoes at the end; the program's exit code, negative for a signal.
 """
 import os
 import pty
