@@ -60,7 +60,7 @@ struct DownloadRows {
     // MARK: Suspended
 
     @Test(
-        "a download suspended while its server closed the connection continues over another one (issue 4.7)",
+        "a download suspended while its server closed the connection continues over another one",
         arguments: ["\"one\"", "W/\"weak\"", "\"other\""], [false, true])
     func leftWhileSuspended(etag: String, becomes: Bool) async throws {
         let clock = ManualClock()
