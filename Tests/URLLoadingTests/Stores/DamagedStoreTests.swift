@@ -35,7 +35,7 @@ import URLLoadingTesting
             #expect(bytes == storedBytes(name, size), "\(what): \(name)")
             count += 1
         }
-        // It goes on being one.
+        // The storage continues to work.
         #expect(storage.store("new", 100) && storage.isRight("new", 100))
         storage.flush()
         // Damage that is found while it is written may cost it, once.
@@ -104,7 +104,7 @@ import URLLoadingTesting
         }
     }
 
-    @Test func `a damaged database is set aside, and what can be read of it taken over`() throws {
+    @Test func `a damaged database is set aside, and its readable part is copied`() throws {
         try withStoreFolder { folder in
             withFilled(folder, flushes: true) {}
             let file = folder.appending(path: "cache.sqlite")
@@ -141,7 +141,7 @@ import URLLoadingTesting
     }
 
     @Test(
-        "a database whose tables or indexes are gone, or are not ours, is made good",
+        "a database with missing or foreign tables or indexes is repaired",
         arguments: [
             ["DROP TABLE entry"], ["DROP TABLE body"], ["DROP TABLE state"], ["DELETE FROM state"],
             ["DROP INDEX entry_used"], ["DROP INDEX entry_hash"],
@@ -177,7 +177,7 @@ import URLLoadingTesting
             #expect(
                 storage.isRight("new", 100) && storage.problem == nil,
                 "\(change): \(storage.problem?.description ?? "")")
-            // What is stored counts, so that something goes when it is too much.
+            // The sizes of stored responses are recounted, so that the capacity is kept.
             #expect(storage.usage > 0)
         }
     }

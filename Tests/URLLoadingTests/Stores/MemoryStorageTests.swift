@@ -4,13 +4,13 @@ import URLLoadingWire
 
 @testable import URLLoading
 
-/// What is kept in memory, for how long, and that it is never more than it may be (checklist 90).
+/// The content of memory, its lifetime, and its limit (checklist 90).
 @Suite struct MemoryStorageTests {
     private func cost(_ name: String, _ count: Int) -> Int {
         StoredResponse.of(name, headers: ["X-Name": name]).headSize + count
     }
 
-    @Test func `bytes are counted to the last, and what was used last stays`() {
+    @Test func `usage is counted exactly, and recently used responses stay`() {
         let one = cost("a", 1_000)
         let storage = MemoryStorage(capacity: 3 * one)
         for name in ["a", "b", "c"] { #expect(storage.store(name, 1_000)) }
@@ -110,7 +110,7 @@ import URLLoadingWire
         #expect(storage.usage == stored.headSize + 10)
     }
 
-    @Test func `a hit hands out what is stored, and copies nothing`() throws {
+    @Test func `a hit returns the stored bytes without a copy`() throws {
         let storage = MemoryStorage(capacity: 1 << 20)
         storage.store("h", 5_000)
         let stored = try #require(storage.variants(CacheKey(text: "https://a.test/h")).first)

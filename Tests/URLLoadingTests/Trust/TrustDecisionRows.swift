@@ -99,7 +99,7 @@ struct TrustDecisionRows {
                 )
             }
         }
-        // It is a root of ours itself.
+        // The certificate is itself a trusted root.
         guard isSelfSigned else { return }
         try await withTrust(options, server: { tls, _, _ in tls.allowsWeakKeys = true }) { rig in
             var configuration = rig.strict
