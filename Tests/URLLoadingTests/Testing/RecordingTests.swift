@@ -308,7 +308,7 @@ struct RecordingTests {
         #expect(
             texts[0].contains("X-Plain: plain") && texts[0].contains("Set-Cookie: (removed)")
                 && texts[0].contains("<https://h/>, <//h>"))
-        // A request whose recording was removed is not made again.
+        // Secrets that were removed from the recorded URL are not compared with those of the request.
         let session = Self.session(ReplayHandler(try Recording(text: texts[0])))
         var components = try Recording(text: texts[0]).exchanges[0].url.absoluteString
         components.replace("//", with: "//other@")
