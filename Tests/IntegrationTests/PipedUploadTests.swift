@@ -41,7 +41,7 @@ struct PipedUploadTests {
         try await withHTTP2TestServer { server in
             server.route("/") { request in .ok(.bytes(request.body)) }
             let running = try Self.piped("--http2-prior-knowledge -T -", server.url("/"), in: folder)
-            while server.counts.accepted == 0 { try await Task.sleep(for: .microseconds(200)) }
+            try await server.wait { $0.accepted > 0 }
             Self.go(folder)
             let result = try await running.wait()
             #expect(result.code == 0 && result.text == "onetwo", "\(result.errors)")

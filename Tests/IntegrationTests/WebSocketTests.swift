@@ -64,11 +64,10 @@ struct WebSocketTests {
 
             let left = session.webSocketTask(try Servers.url("WEBSOCKETS", "/leave"))
             left.resume()
-            do { _ = try await left.receive() } catch let error as LoadError {
-                #expect(
-                    error.reason == .webSocketClosed && error.webSocketClose?.reason == "as said"
-                        && error.webSocketClose?.code.rawValue == 4000)
-            }
+            let error = await #expect(throws: LoadError.self) { try await left.receive() }
+            #expect(
+                error?.reason == .webSocketClosed && error?.webSocketClose?.reason == "as said"
+                    && error?.webSocketClose?.code.rawValue == 4000)
         }
     }
 
@@ -124,16 +123,13 @@ struct WebSocketTests {
         try await withSession(configuration) { session in
             let refused = session.webSocketTask(try Servers.url("HYPERCORN_H2C", "/closed"))
             refused.resume()
-            do { _ = try await refused.opened } catch let error as LoadError {
-                #expect(
-                    error.reason == .webSocketRefused && error.webSocketRefusal?.http?.status == .forbidden, "\(error)")
-            }
+            let refusal = await #expect(throws: LoadError.self) { try await refused.opened }
+            #expect(refusal?.reason == .webSocketRefused && refusal?.webSocketRefusal?.http?.status == .forbidden)
             let left = session.webSocketTask(try Servers.url("HYPERCORN_H2C", "/"))
             left.resume()
             try await left.send(.text("leave"))
-            do { _ = try await left.receive() } catch let error as LoadError {
-                #expect(error.webSocketClose?.code.rawValue == 4000, "\(error)")
-            }
+            let ending = await #expect(throws: LoadError.self) { try await left.receive() }
+            #expect(ending?.webSocketClose?.code.rawValue == 4000)
         }
     }
 }

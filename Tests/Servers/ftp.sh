@@ -1,8 +1,8 @@
-# FTP servers for script/servers: vsftpd, with anonymous users, without TLS, with explicit and with implicit TLS (its data
-# connections must resume the TLS session of the control connection); pyftpdlib, for the user ada with the password
-# secret, without TLS, and with explicit TLS over IPv6. A server that is not installed is left out.
+# FTP servers for script/servers: vsftpd, with anonymous users, without TLS, with explicit and with implicit TLS (its
+# data connections must resume the TLS session of the control connection); pyftpdlib, for the user ada with the
+# password secret, without TLS, and with explicit TLS over IPv6. A server that is not installed is left out.
 
-# How many ports are free is not known before; these are held for a moment, as those of the others are.
+# The ports are reserved for a moment, as for the other servers, to find free ones.
 choose_ftp_ports() {
     # shellcheck disable=SC2207
     ftp_ports=($(python3 -c '
@@ -51,8 +51,8 @@ launch_vsftpd() { # number of its port, name, further settings
             seccomp_sandbox=NO connect_from_port_20=NO "secure_chroot_dir=$d/ftp-empty" xferlog_enable=YES \
             "vsftpd_log_file=$d/vsftpd-$2.log" xferlog_std_format=NO run_as_launching_user=YES ftp_username=nobody \
             anonymous_enable=YES no_anon_password=YES "anon_root=$d/ftp" local_enable=NO write_enable=YES \
-            anon_upload_enable=YES anon_other_write_enable=YES anon_umask=022 anon_max_rate=50000000 "rsa_cert_file=$d/ftp-server.pem" \
-            require_ssl_reuse=YES ssl_ciphers=HIGH
+            anon_upload_enable=YES anon_other_write_enable=YES anon_umask=022 anon_max_rate=50000000 \
+            "rsa_cert_file=$d/ftp-server.pem" require_ssl_reuse=YES ssl_ciphers=HIGH
         if (($# > 2)); then printf '%s\n' "${@:3}"; fi
     } >"$d/vsftpd-$2.conf"
     : >"$d/vsftpd-$2.out"

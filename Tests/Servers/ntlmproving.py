@@ -1,9 +1,9 @@
-"""What the server and the proxy with NTLM have in common: proofs are checked by pyspnego, and open a connection.
+"""The common part of the NTLM server and proxy: pyspnego verifies the messages, which authenticate a connection.
 
     python3 … PORT PACKAGES USERS [CERTIFICATE KEY]
 
-PACKAGES is the directory that pyspnego is in, USERS a file of lines DOMAIN:USER:PASSWORD. With a certificate it is spoken
-to over TLS, and each proof is bound to that.
+PACKAGES is the directory of pyspnego, USERS a file with lines DOMAIN:USER:PASSWORD. With a certificate the server uses
+TLS, and requires channel binding.
 """
 import base64
 import http.server

@@ -70,7 +70,8 @@ class Handler(socketserver.StreamRequestHandler):
             write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(text), text))
         elif path == "/deflate":
             packed = zlib.compress(b"deflated " * 1000)
-            write(b"HTTP/1.1 200 OK\r\nContent-Encoding: deflate\r\nContent-Length: %d\r\n\r\n%s" % (len(packed), packed))
+            head = b"HTTP/1.1 200 OK\r\nContent-Encoding: deflate\r\nContent-Length: %d\r\n\r\n" % len(packed)
+            write(head + packed)
         elif path == "/badgzip":
             write(b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 10\r\n\r\nnot gzip!!")
         elif path == "/short":

@@ -1,9 +1,9 @@
-"""Runs a program in a terminal of its own and tells what is on its screen when the program has ended.
+"""Runs a program in a new terminal and prints the content of the screen when the program has ended.
 
 screen.py COLUMNS AFTER KEYS PROGRAM ARGUMENT...
 
-AFTER seconds after the start KEYS are typed (escapes as in Python; may be empty). Written are: the longest line that was
-ever drawn, the exit code, and the rows of the screen without the empty ones at its end.
+KEYS are typed AFTER seconds after the start (escapes as in Python; may be empty). Prints the longest line that was ever
+drawn, the exit code, and the rows of the screen without empty ones at the end.
 """
 import os
 import pty

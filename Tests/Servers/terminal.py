@@ -1,9 +1,9 @@
-"""Runs a program on a terminal of its own, types, and tells what the terminal showed.
+"""Runs a program on a new terminal, types keys, and prints the content of the terminal.
 
     python3 terminal.py [--at-once] KEYS PROGRAM ARGUMENT...
 
-KEYS are typed when the terminal stops echoing, or at once; backslash escapes as in Python. Prints three lines: what was shown, as a
-Python literal; whether the terminal echoes at the end; how the program ended, negative for a signal.
+KEYS are typed when the terminal stops echoing, or at once; backslash escapes as in Python. Prints three lines: the
+content as a Python literal; whether the terminal echoes at the end; the program's exit code, negative for a signal.
 """
 import os
 import pty

@@ -40,13 +40,14 @@ def accept(token):
     context, source = ctypes.c_void_p(), ctypes.c_void_p()
     said, answer, name = buffer(token), Buffer(), Buffer()
     status = gss.gss_accept_sec_context(
-        ctypes.byref(minor), ctypes.byref(context), None, ctypes.byref(said), ctypes.byref(bindings), ctypes.byref(source),
-        None, ctypes.byref(answer), ctypes.byref(flags), None, None)
+        ctypes.byref(minor), ctypes.byref(context), None, ctypes.byref(said), ctypes.byref(bindings),
+        ctypes.byref(source), None, ctypes.byref(answer), ctypes.byref(flags), None, None)
     if status != 0:
         return None
     gss.gss_display_name(ctypes.byref(minor), source, ctypes.byref(name), None)
+    user = ctypes.string_at(name.value, name.length).decode()
     # GSS_C_CHANNEL_BOUND_FLAG
-    return ctypes.string_at(name.value, name.length).decode(), ctypes.string_at(answer.value, answer.length), flags.value & 2048
+    return user, ctypes.string_at(answer.value, answer.length), flags.value & 2048
 
 
 class Handler(http.server.BaseHTTPRequestHandler):

@@ -1,9 +1,10 @@
-"""Servers of WebSockets, each by another library; all say back what they are told.
+"""WebSocket servers of several libraries; all echo messages.
 
     websocket.py MODULES websockets PORT        and /leave, /count, /ping; subprotocol chat.v2; compression
     websocket.py MODULES wsproto PORT           compression
     websocket.py MODULES hypercorn PORT PORT CERTIFICATE KEY
-                                                over TLS, HTTP/2 (RFC 8441) and HTTP/1.1; then in the clear; GET gives "here"
+                                                over TLS, HTTP/2 (RFC 8441) and HTTP/1.1; then without TLS;
+                                                GET returns "here"
 """
 import asyncio
 import socket

@@ -1,7 +1,7 @@
-# Real servers of WebSockets, for script/servers, by libraries of Python: websockets, wsproto, and hypercorn, which speaks
-# HTTP/2 as well (RFC 8441). Left out where these are not installed.
+# WebSocket servers for script/servers, of Python libraries: websockets, wsproto, and hypercorn, which supports HTTP/2
+# as well (RFC 8441). Left out if these are not installed.
 
-# How many ports are free is not known before; these are held for a moment, as those of the others are.
+# The ports are reserved for a moment, as for the other servers, to find free ones.
 launch_websockets() {
     local d=$servers_directory modules=$servers_package/.build/test-packages/modules port
     websocket_ports=()

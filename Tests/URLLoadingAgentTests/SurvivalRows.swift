@@ -27,7 +27,7 @@ import URLLoadingWire
 
     @Test(
         "A download outlives its program and is delivered to the next one with its identifier (checklist 5, 137, 142)",
-        .disabled("delivery to the next program can take minutes: issue 21")
+        .disabled("delivery to the next program can take minutes")
     )
     func programGone() async throws {
         try await Self.with(stallsAfter: 300_000) { rig, origin in

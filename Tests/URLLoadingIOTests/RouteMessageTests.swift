@@ -114,7 +114,7 @@ struct RouteMessageTests {
 
     @Test("invalid messages end the parser without a trap")
     func garbage() {
-        var random = SystemRandomNumberGenerator()
+        var random = SeededGenerator(seed: 1)
         let parts = [
             RouteBytes.link(2, "eth0"), RouteBytes.address(2, Self.six), RouteBytes.defaultRoute(through: [2, 3]),
             RouteBytes.failure(1),
@@ -122,11 +122,12 @@ struct RouteMessageTests {
         for round in 0..<20_000 {
             var bytes =
                 round % 4 == 0
-                ? (0..<Int.random(in: 0...80)).map { _ in UInt8.random(in: 0...255, using: &random) }
-                : (parts.randomElement() ?? []) + (parts.randomElement() ?? [])
-            for _ in 0..<Int.random(in: 1...4) where !bytes.isEmpty {
-                bytes[Int.random(in: 0..<bytes.count)] =
-                    [0, 1, 4, 0x7F, 0x80, 0xFF, .random(in: 0...255)].randomElement() ?? 0
+                ? (0..<Int.random(in: 0...80, using: &random)).map { _ in UInt8.random(in: 0...255, using: &random) }
+                : (parts.randomElement(using: &random) ?? []) + (parts.randomElement(using: &random) ?? [])
+            for _ in 0..<Int.random(in: 1...4, using: &random) where !bytes.isEmpty {
+                let values: [UInt8] = [0, 1, 4, 0x7F, 0x80, 0xFF, .random(in: 0...255, using: &random)]
+                let place = Int.random(in: 0..<bytes.count, using: &random)
+                bytes[place] = values.randomElement(using: &random) ?? 0
             }
             // Each message takes at least the size of its header.
             #expect(messages(bytes).count <= bytes.count / 16 + 1)

@@ -145,29 +145,29 @@ typedef struct {
     int32_t process;
     uint32_t user;
 } csys_peer;
-/// Who connected, or who listens: as the kernel noted it then. Returns 0 or -errno.
+/// Reads the credentials of the peer, as recorded when it connected or listened. Returns 0 or -errno.
 int csys_peer_credentials(int descriptor, csys_peer *peer);
 /// Sends bytes, and at most CSYS_MOST_DESCRIPTORS open files with the first of them. `csys_send` otherwise.
 enum { CSYS_MOST_DESCRIPTORS = 2 };
 ssize_t csys_send_descriptors(int descriptor, const void *bytes, size_t count, const int *files, int file_count);
-/// Receives bytes and the open files that came with them, not inherited by child processes. -EMSGSIZE if there were more
+/// Receives bytes and the open files sent with them, not inherited by child processes. -EMSGSIZE if there were more
 /// files than CSYS_MOST_DESCRIPTORS: all are closed. `csys_receive` otherwise.
 ssize_t csys_receive_descriptors(int descriptor, void *bytes, size_t count, int *files, int *file_count);
-/// Sends one datagram to a local socket, as service managers want to be told (sd_notify(3)). Returns 0 or -errno.
+/// Sends one datagram to a local socket: the protocol of service managers (sd_notify(3)). Returns 0 or -errno.
 int csys_send_datagram(const struct sockaddr *address, socklen_t length, const char *text);
-/// A descriptor of ours that another process gave us: not inherited, and non-blocking. Returns 0 or -errno.
+/// Makes a descriptor from another process non-blocking and not inherited. Returns 0 or -errno.
 int csys_adopt(int descriptor);
-/// Opens what a path leads to without access to its content (O_PATH). Returns a descriptor, or -errno.
+/// Opens a path as a reference, without access to its content (O_PATH). Returns a descriptor, or -errno.
 int csys_path_open(const char *path);
 /// Closes all descriptors from `first` on.
 void csys_close_from(int first);
 
-/// What starts a program. Descriptors are given to it in the order of `files`, from 0 on; no other is.
+/// A program to start. It inherits `files` as its descriptors, from 0 on, and no others.
 typedef struct {
     const char *path;
     char *const *arguments;
     char *const *environment;
-    /// Where it runs; null for the folder of this process.
+    /// The working folder; null for that of this process.
     const char *folder;
     const int *files;
     int file_count;
@@ -178,10 +178,10 @@ typedef struct {
 int csys_program_start(const csys_program *program);
 /// Waits for the end of a child. Returns its exit code, 128 and the signal that ended it, or -errno.
 int csys_program_wait(int process);
-/// Whether a process exists and is ours to signal.
+/// Returns whether a process exists and may be signalled by this one.
 _Bool csys_process_exists(int process);
 
-/// Nanoseconds since the system was started, the time it slept included.
+/// Nanoseconds since the start of the system, including the time of its sleep.
 int64_t csys_boot_time(void);
 /// Nanoseconds since 1970.
 int64_t csys_wall_time(void);

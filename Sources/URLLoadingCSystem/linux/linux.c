@@ -466,7 +466,8 @@ int csys_path_look(const char *path, csys_path_info *info) {
 }
 _Bool csys_file_is_same(const char *path, int descriptor) {
     struct stat named, open;
-    return lstat(path, &named) == 0 && fstat(descriptor, &open) == 0 && named.st_dev == open.st_dev && named.st_ino == open.st_ino;
+    return lstat(path, &named) == 0 && fstat(descriptor, &open) == 0 && named.st_dev == open.st_dev
+        && named.st_ino == open.st_ino;
 }
 
 int csys_random(void *bytes, size_t count) {

@@ -10,7 +10,8 @@ int csys_paths_open(_Bool hears_changes, uint32_t *port) {
     if (descriptor < 0) return -errno;
     struct sockaddr_nl address = {.nl_family = AF_NETLINK};
     if (hears_changes) {
-        address.nl_groups = RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR | RTMGRP_IPV4_ROUTE | RTMGRP_IPV6_ROUTE;
+        address.nl_groups =
+            RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR | RTMGRP_IPV4_ROUTE | RTMGRP_IPV6_ROUTE;
     }
     socklen_t length = sizeof address;
     if (bind(descriptor, (struct sockaddr *)&address, sizeof address) < 0
@@ -49,7 +50,8 @@ int csys_paths_ask(int descriptor, int kind, uint32_t sequence) {
     struct sockaddr_nl kernel = {.nl_family = AF_NETLINK};
     ssize_t sent;
     do {
-        sent = sendto(descriptor, &question, question.head.nlmsg_len, MSG_NOSIGNAL, (struct sockaddr *)&kernel, sizeof kernel);
+        sent = sendto(
+            descriptor, &question, question.head.nlmsg_len, MSG_NOSIGNAL, (struct sockaddr *)&kernel, sizeof kernel);
     } while (sent < 0 && errno == EINTR);
     return sent < 0 ? -errno : 0;
 }

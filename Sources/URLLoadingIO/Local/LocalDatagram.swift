@@ -1,7 +1,7 @@
 import URLLoadingCSystem
 
 package enum LocalDatagram {
-    /// Sends one datagram to a local socket; nothing is known of its arrival.
+    /// Sends one datagram to a local socket. Its arrival is not confirmed.
     package static func send(_ text: String, to address: SocketAddress) {
         _ = address.withSystemAddress { csys_send_datagram($0, $1, text) }
     }

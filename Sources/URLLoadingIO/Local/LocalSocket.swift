@@ -1,17 +1,17 @@
-// Connections between processes of one machine: they say who is at the other end, and carry open files.
+// Connections between processes of one machine, with the identity of the peer and the transfer of open files (unix(7)).
 
 import Glibc
 import Synchronization
 import URLLoadingCSystem
 
-/// Who is at the other end of a local socket, as the kernel noted it when the connection was made.
+/// The process at the other end of a local socket, as recorded by the kernel when the connection was made.
 package struct LocalPeer: Sendable, Equatable {
     package let process: Int32
     package let user: UInt32
 
     package init(process: Int32, user: UInt32) { (self.process, self.user) = (process, user) }
 
-    /// The user this process runs as.
+    /// The effective user of this process.
     package static var ownUser: UInt32 { geteuid() }
 }
 
@@ -34,12 +34,12 @@ package final class LocalSocket: Sendable {
     deinit { close() }
 
     /// Connects to a path.
-    /// - Throws: `ENOENT` or `ECONNREFUSED` if nothing listens there, `EAGAIN` if too many are waiting.
+    /// - Throws: `ENOENT` or `ECONNREFUSED` if no process listens there, `EAGAIN` if its backlog is full.
     package static func connect(to path: String) throws(IOFailure) -> LocalSocket {
         let address = try SocketAddress.unix(path)
         let descriptor = csys_socket(AF_UNIX)
         guard descriptor >= 0 else { throw IOFailure(.system(-descriptor), .connect) }
-        // A local socket is connected at once or not at all.
+        // A local socket connects at once or fails.
         let outcome = address.withSystemAddress { csys_connect(descriptor, $0, $1) } ?? -EINVAL
         guard outcome >= 0 else {
             _ = csys_close(descriptor)
@@ -48,7 +48,7 @@ package final class LocalSocket: Sendable {
         return try LocalSocket(descriptor: descriptor)
     }
 
-    /// Ends the connection; a task that waits for it is woken and fails.
+    /// Ends the connection; a waiting task is woken and fails.
     package func close() {
         guard !isClosed.exchange(true, ordering: .acquiringAndReleasing) else { return }
         slot.wake()
@@ -56,11 +56,11 @@ package final class LocalSocket: Sendable {
         Poller.shared.returnSlot(slot)
     }
 
-    /// Ends both directions: the peer gets the end of input at once, and a task that waits here fails. The descriptor
-    /// stays until the last reference is gone.
+    /// Ends both directions: the peer gets the end of input at once, and a waiting task fails. The descriptor stays
+    /// open until the last reference is released.
     package func shutDown() { _ = shutdown(descriptor, Int32(SHUT_RDWR)) }
 
-    /// - Throws: the system's error; the connection is of no use then.
+    /// - Throws: the system's error; the connection cannot be used then.
     package func peer() throws(IOFailure) -> LocalPeer {
         var peer = csys_peer()
         let outcome = csys_peer_credentials(descriptor, &peer)
@@ -68,9 +68,9 @@ package final class LocalSocket: Sendable {
         return LocalPeer(process: peer.process, user: peer.user)
     }
 
-    /// Waits for bytes, and the open files that come with them.
+    /// Waits for bytes, and receives the open files that were sent with them.
     /// - Returns: the bytes; empty at the end of input.
-    /// - Throws: `EMSGSIZE` if more than two files came at once.
+    /// - Throws: `EMSGSIZE` if more than two files were sent at once.
     package func receive(atMost limit: Int, _ token: StopToken) async throws(IOFailure) -> (
         bytes: [UInt8], files: [PassedFile]
     ) {
@@ -91,7 +91,7 @@ package final class LocalSocket: Sendable {
         }
     }
 
-    /// Sends all of the bytes, and open files with the first of them.
+    /// Sends all bytes, and the open files with the first of them.
     package func send(_ bytes: [UInt8], files: [PassedFile] = [], _ token: StopToken) async throws(IOFailure) {
         token.attach(slot)
         defer { token.detach(slot) }
@@ -120,13 +120,13 @@ package final class LocalSocket: Sendable {
     }
 }
 
-/// Where local sockets are accepted.
+/// A listening local socket.
 package final class LocalListener: Sendable {
     private let descriptor: Int32
     private let slot: PollSlot
     private let isClosed = Atomic<Bool>(false)
 
-    /// Takes over a descriptor that listens: of a service manager, or of the process that started this one.
+    /// Takes over a listening descriptor, from a service manager or from the parent process.
     package init(adopting descriptor: Int32) throws(IOFailure) {
         self.descriptor = descriptor
         slot = Poller.shared.borrowSlot()
@@ -140,12 +140,12 @@ package final class LocalListener: Sendable {
         }
     }
 
-    /// Listens at a path where nothing is; only this user may connect.
+    /// Listens at a path that does not exist yet; only this user may connect.
     package convenience init(path: String, backlog: Int32 = 128) throws(IOFailure) {
         try self.init(adopting: try Self.descriptor(listeningAt: path, backlog: backlog).release())
     }
 
-    /// A socket that listens, not accepted from here: for a process that is started with it.
+    /// Returns a listening socket for a process that is started with it; this process does not accept from it.
     package static func descriptor(listeningAt path: String, backlog: Int32 = 128) throws(IOFailure) -> PassedFile {
         let address = try SocketAddress.unix(path)
         let descriptor = csys_socket(AF_UNIX)
@@ -167,7 +167,7 @@ package final class LocalListener: Sendable {
         Poller.shared.returnSlot(slot)
     }
 
-    /// A connection that waits already; `nil` if none does.
+    /// Returns a pending connection; `nil` without one.
     package func acceptNow() throws(IOFailure) -> LocalSocket? {
         guard !isClosed.load(ordering: .acquiring) else { throw IOFailure(.system(EBADF), .accept) }
         while true {

@@ -2,14 +2,14 @@ import Glibc
 import Synchronization
 import URLLoadingCSystem
 
-/// An open file that goes from one process to another. Closed with the last reference.
+/// An open file that one process sends to another. Closed with the last reference.
 package final class PassedFile: Sendable {
     package let descriptor: Int32
     private let isReleased = Atomic<Bool>(false)
 
     package init(_ descriptor: Int32) { self.descriptor = descriptor }
 
-    /// Opens a file or a folder for what it is, without access to its content.
+    /// Opens a file or a folder as a reference, without access to its content (O_PATH).
     package init(naming path: String) throws(IOFailure) {
         let opened = csys_path_open(path)
         guard opened >= 0 else { throw IOFailure(.system(-opened), .open) }
@@ -25,20 +25,20 @@ package final class PassedFile: Sendable {
 
     deinit { if !isReleased.load(ordering: .acquiring) { _ = csys_close(descriptor) } }
 
-    /// The descriptor is the caller's from now on.
+    /// Returns the descriptor, which the caller then owns.
     func release() -> Int32 {
         isReleased.store(true, ordering: .releasing)
         return descriptor
     }
 
-    /// Which file it is; `nil` if the system does not say.
+    /// The identity of the file; `nil` if the system does not report it.
     package var place: FilePlace? {
         var info = stat()
         return fstat(descriptor, &info) == 0 ? FilePlace(info) : nil
     }
 }
 
-/// Which file or folder a path leads to: the same in every mount namespace.
+/// The identity of a file or folder: device and inode, equal in every mount namespace.
 package struct FilePlace: Sendable, Hashable, Codable {
     package let device: UInt64
     package let inode: UInt64
@@ -47,14 +47,14 @@ package struct FilePlace: Sendable, Hashable, Codable {
 
     init(_ info: stat) { self.init(device: UInt64(info.st_dev), inode: UInt64(info.st_ino)) }
 
-    /// Follows links; `nil` if there is nothing, or it may not be looked at.
+    /// Follows symbolic links; `nil` if the file does not exist or is not accessible.
     package init?(_ path: String) {
         var info = stat()
         guard stat(path, &info) == 0 else { return nil }
         self.init(info)
     }
 
-    /// The same for what bears the name itself, and no link to it.
+    /// Does not follow a symbolic link; `nil` if the file does not exist or is not accessible.
     package init?(itself path: String) {
         var info = stat()
         guard lstat(path, &info) == 0 else { return nil }

@@ -3,14 +3,14 @@ import URLLoadingCSystem
 
 /// A program to start in a process of its own.
 package struct Program: Sendable {
-    /// The first is the name or path of the executable; a name is looked for in PATH.
+    /// The first is the name or path of the executable; a name is searched for in PATH.
     package var arguments: [String]
     package var environment: [String: String]
-    /// Where it runs; `nil` for the folder of this process.
+    /// The working folder; `nil` for that of this process.
     package var folder: String?
-    /// What it has open from descriptor 0 on; `nil` is `/dev/null`. It inherits nothing else.
+    /// The open files, from descriptor 0 on; `nil` is `/dev/null`. No other descriptor is inherited.
     package var files: [PassedFile?]
-    /// A session of its own: it gets no signals of this process's terminal (setsid(2)).
+    /// True for a session of its own, without the signals of this process's terminal (setsid(2)).
     package var leadsSession: Bool
 
     package init(
@@ -24,8 +24,8 @@ package struct Program: Sendable {
         self.leadsSession = leadsSession
     }
 
-    /// Starts it as a child. The caller waits for its end, or it stays behind as an entry of the process table.
-    /// - Returns: its process identifier.
+    /// Starts the program as a child. The caller must wait for its end; otherwise it remains in the process table.
+    /// - Returns: the process identifier.
     /// - Throws: the system's error, such as `ENOENT`.
     package func start() throws(IOFailure) -> Int32 {
         let nothing = open("/dev/null", O_RDWR | O_CLOEXEC)
@@ -71,7 +71,7 @@ package struct Program: Sendable {
     private static func withTexts<R>(
         _ texts: [String], _ use: (UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>) -> R
     ) -> R {
-        // The pointer is good for the call.
+        // The C strings are valid until the call returns.
         var list = texts.map { strdup($0) } + [nil]
         defer { for text in list { free(text) } }
         return use(&list)

@@ -1,9 +1,9 @@
 import Glibc
 import URLLoadingCSystem
 
-/// What programs that this process starts are given, and what becomes of them.
+/// The environment, the user and the children of this process.
 package enum ProgramEnvironment {
-    /// All variables of this process. Not while another thread writes: getenv(3).
+    /// All variables of this process. Must not be called while another thread changes them (getenv(3)).
     package static var all: [String: String] {
         var variables: [String: String] = [:]
         var next = environ
@@ -17,7 +17,7 @@ package enum ProgramEnvironment {
         return variables
     }
 
-    /// The name of the user this process runs as; `nil` if the system has none.
+    /// The name of this process's user; `nil` if the system has none.
     package static var userName: String? {
         var entry = passwd()
         var found: UnsafeMutablePointer<passwd>?
@@ -29,26 +29,26 @@ package enum ProgramEnvironment {
         return String(cString: name)
     }
 
-    /// Waits for the end of a child: its exit code, or 128 and the signal that ended it. Blocks.
+    /// Waits for the end of a child; returns its exit code, or 128 plus the signal that ended it. Blocks.
     package static func wait(for process: Int32) -> Int32 { csys_program_wait(process) }
 
-    /// Whether a process is there and may be signalled by this one.
+    /// Returns whether a process exists and may be signalled by this one.
     package static func exists(_ process: Int32) -> Bool { csys_process_exists(process) }
 }
 
 package enum FileKind {
-    /// Whether a path leads to a local socket.
+    /// Returns whether a path leads to a local socket.
     package static func isSocket(_ path: String) -> Bool {
         var info = stat()
         return stat(path, &info) == 0 && info.st_mode & S_IFMT == S_IFSOCK
     }
 }
 
-/// Times that are written down: they go on while the system sleeps, or are the calendar's.
+/// Clocks for times that are stored: the calendar's, and one that includes the time of system sleep.
 package enum SystemTime {
     /// Nanoseconds since 1970.
     package static var wall: Int64 { csys_wall_time() }
-    /// Nanoseconds since the system was started, the time it slept included (CLOCK_BOOTTIME).
+    /// Nanoseconds since the start of the system, including the time of its sleep (CLOCK_BOOTTIME).
     package static var boot: Int64 { csys_boot_time() }
 }
 
@@ -58,7 +58,7 @@ extension ProgramEnvironment {
 }
 
 extension FileReader {
-    /// All of a small file, whatever size the system states. Blocks.
+    /// Returns the content of a small file, whatever size the system reports. Blocks.
     package static func text(_ path: String) throws(IOFailure) -> String {
         let reader = try FileReader(path: path)
         var bytes: [UInt8] = []

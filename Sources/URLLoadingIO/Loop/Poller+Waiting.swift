@@ -5,8 +5,8 @@ extension Poller {
     ///
     /// For waits that are not on the path of every load: the closures cost a frame.
     /// - Parameters:
-    ///   - check: called at first, and after every wake of the slot. If it returns `nil`, it has registered the slot with
-    ///     what will wake it; under the same lock as the check, so that no wake is lost.
+    ///   - check: called at first, and after every wake of the slot. If it returns `nil`, it has registered the slot
+    ///     with what will wake it; under the same lock as the check, so that no wake is lost.
     ///   - forget: undoes the registration, before the slot is lent to another wait.
     package func wait<Value>(
         until token: StopToken, check: (PollSlot) -> Value?, forget: (PollSlot) -> Void = { _ in }

@@ -17,7 +17,7 @@ package final class Database {
     /// Statements are prepared once. Their texts are literals in the sources, so there are few.
     private var statements: [StaticText: DatabaseStatement] = [:]
 
-    /// What a commit promises.
+    /// The durability of commits.
     package enum Durability: Sendable {
         /// Several processes may open the file; a loss of power may cost the last commits.
         case shared

@@ -1,8 +1,8 @@
 /// The tagged fields of one frame, or of a record inside a field.
 ///
-/// A field is a tag (u16), a length (u32) and so many bytes; numbers are big-endian. The order of fields with different
-/// tags means nothing. A reader takes the tags it knows and skips the others, so that a newer peer can add fields. Of
-/// several fields with one tag the first counts, unless the reader asks for all.
+/// A field is a tag (u16), a length (u32) and that many bytes; numbers are big-endian. The order of fields with
+/// different tags has no meaning. A reader skips unknown tags, so that a newer peer can add fields. The first of
+/// several fields with one tag counts, unless the reader asks for all.
 package struct AgentFields: Sendable, Equatable {
     private struct Field: Sendable, Equatable {
         let tag: UInt16
@@ -12,7 +12,7 @@ package struct AgentFields: Sendable, Equatable {
 
     package init() {}
 
-    /// How many bytes ``append(to:)`` adds.
+    /// The number of bytes that ``append(to:)`` adds.
     package var size: Int { fields.reduce(0) { $0 + 6 + $1.bytes.count } }
 
     package mutating func set(_ tag: UInt16, bytes: [UInt8]) { fields.append(Field(tag: tag, bytes: bytes)) }
@@ -22,21 +22,21 @@ package struct AgentFields: Sendable, Equatable {
         set(tag, bytes: (0..<8).map { UInt8(truncatingIfNeeded: bits >> UInt64(56 - 8 * $0)) })
     }
 
-    /// The bytes of the first field with this tag; `nil` without one.
+    /// Returns the bytes of the first field with this tag; `nil` without one.
     package func bytes(_ tag: UInt16) -> [UInt8]? { fields.first { $0.tag == tag }?.bytes }
-    /// The bytes of all fields with this tag, in their order.
+    /// Returns the bytes of all fields with this tag, in order.
     package func all(_ tag: UInt16) -> [[UInt8]] { fields.compactMap { $0.tag == tag ? $0.bytes : nil } }
 
-    /// The text of a field; `nil` without one.
-    /// - Throws: ``WireViolation/Code/malformedAgentMessage`` if the bytes are no UTF-8.
+    /// Returns the text of a field; `nil` without one.
+    /// - Throws: ``WireViolation/Code/malformedAgentMessage`` if the bytes are not UTF-8.
     package func text(_ tag: UInt16) throws(WireViolation) -> String? {
         guard let bytes = bytes(tag) else { return nil }
         guard let text = String(validating: bytes, as: UTF8.self) else { throw .remote(.malformedAgentMessage, "") }
         return text
     }
 
-    /// The number of a field; `nil` without one.
-    /// - Throws: ``WireViolation/Code/malformedAgentMessage`` if the field has not eight bytes.
+    /// Returns the number in a field; `nil` without one.
+    /// - Throws: ``WireViolation/Code/malformedAgentMessage`` if the field does not have eight bytes.
     package func integer(_ tag: UInt16) throws(WireViolation) -> Int64? {
         guard let bytes = bytes(tag) else { return nil }
         guard bytes.count == 8 else { throw .remote(.malformedAgentMessage, "") }
@@ -45,7 +45,7 @@ package struct AgentFields: Sendable, Equatable {
 
     // MARK: Bytes
 
-    /// Appends all fields as they are sent.
+    /// Appends all fields in wire format.
     package func append(to output: inout [UInt8]) {
         output.reserveCapacity(output.count + size)
         for field in fields {
@@ -56,7 +56,7 @@ package struct AgentFields: Sendable, Equatable {
     }
 
     /// Reads fields that fill all of `bytes`.
-    /// - Throws: ``WireViolation/Code/malformedAgentFrame`` if a field is longer than what is left.
+    /// - Throws: ``WireViolation/Code/malformedAgentFrame`` if a field is longer than the remaining bytes.
     package init(_ bytes: ArraySlice<UInt8>) throws(WireViolation) {
         var rest = bytes
         while !rest.isEmpty {
@@ -82,6 +82,6 @@ extension [UInt8] {
 }
 
 extension ArraySlice<UInt8> {
-    /// The number that the first `count` bytes are; there must be so many.
+    /// Returns the first `count` bytes as a big-endian number. The collection must have that many.
     func bigEndian(_ count: Int) -> UInt64 { prefix(count).reduce(0) { $0 << 8 | UInt64($1) } }
 }

@@ -1,19 +1,19 @@
-/// One frame of the conversation between a program and the background agent (docs/guides/background.md).
+/// One frame of the protocol between a program and the background agent (docs/guides/background.md).
 ///
-/// A frame is a length (u32, of what follows it), a kind (u16), the number of descriptors that come with it (u8), an id
-/// (u32) and ``AgentFields``. Numbers are big-endian. An answer has the id of its request; id 0 belongs to messages
-/// that answer nothing.
+/// A frame is a length (u32, of the rest of the frame), a kind (u16), the number of descriptors sent with it (u8), an
+/// id (u32) and ``AgentFields``. Numbers are big-endian. A response has the id of its request; messages without a
+/// request have the id 0.
 package struct AgentFrame: Sendable, Equatable {
     package let kind: UInt16
     package let id: UInt32
-    /// How many file descriptors come with the frame, at most ``mostDescriptors``.
+    /// The number of file descriptors sent with the frame, at most ``mostDescriptors``.
     package let descriptorCount: Int
     package let fields: AgentFields
 
-    /// Bytes of a whole frame, its length field included.
+    /// The maximum size of a frame in bytes, including its length field.
     package static let largest = 1 << 20
     package static let mostDescriptors = 2
-    /// What follows the length in a frame without fields.
+    /// The size of a frame without fields, not including the length field.
     private static let smallest = 7
 
     package init(kind: UInt16, id: UInt32, descriptorCount: Int = 0, fields: AgentFields) {
@@ -23,7 +23,7 @@ package struct AgentFrame: Sendable, Equatable {
         self.fields = fields
     }
 
-    /// The frame as it is sent.
+    /// Returns the frame in wire format.
     /// - Throws: ``WireViolation/Code/agentFrameTooLarge``, ``WireViolation/Code/wrongDescriptorCount``, of the local
     ///   party.
     package func encoded() throws(WireViolation) -> [UInt8] {
@@ -40,7 +40,7 @@ package struct AgentFrame: Sendable, Equatable {
         return bytes
     }
 
-    /// Reads what follows the length.
+    /// Reads a frame without its length field.
     fileprivate init(_ bytes: ArraySlice<UInt8>) throws(WireViolation) {
         kind = UInt16(truncatingIfNeeded: bytes.bigEndian(2))
         descriptorCount = Int(bytes.dropFirst(2).bigEndian(1))
@@ -49,7 +49,7 @@ package struct AgentFrame: Sendable, Equatable {
         fields = try AgentFields(bytes.dropFirst(Self.smallest))
     }
 
-    /// The length of what follows a length field.
+    /// Reads a length field, and checks it.
     fileprivate static func length(_ bytes: ArraySlice<UInt8>) throws(WireViolation) -> Int {
         let length = Int(bytes.bigEndian(4))
         guard length >= smallest else { throw .remote(.malformedAgentFrame, "") }
@@ -58,7 +58,7 @@ package struct AgentFrame: Sendable, Equatable {
     }
 }
 
-/// Cuts received bytes into frames. Holds at most one frame and what was received behind it.
+/// Splits received bytes into frames. Buffers at most one frame and the bytes received after it.
 package struct AgentFrameDecoder: Sendable {
     private var buffer: [UInt8] = []
     private var start = 0
@@ -75,8 +75,8 @@ package struct AgentFrameDecoder: Sendable {
         buffer += bytes
     }
 
-    /// The next whole frame; `nil` until more bytes are received.
-    /// - Throws: ``WireViolation``, and the same at each later call: the conversation is over.
+    /// Returns the next complete frame; `nil` until more bytes arrive.
+    /// - Throws: ``WireViolation``, again at each later call: the connection cannot be used any more.
     package mutating func next() throws(WireViolation) -> AgentFrame? {
         if let violation { throw violation }
         do throws(WireViolation) { return try nextFrame() } catch {
@@ -96,6 +96,6 @@ package struct AgentFrameDecoder: Sendable {
         return try AgentFrame(rest.dropFirst(4).prefix(length))
     }
 
-    /// Whether the bytes ended in the middle of a frame.
+    /// True if the bytes ended within a frame.
     package var isInFrame: Bool { violation == nil && start < buffer.count }
 }

@@ -1,4 +1,4 @@
-// Kinds and tags as they are sent. Numbers are never given a second meaning.
+// Kinds and tags of the wire format. A number never gets a second meaning.
 
 private enum Kind {
     static let hello: UInt16 = 1
@@ -22,10 +22,10 @@ private enum Kind {
 }
 
 extension AgentMessage {
-    /// The frame of this message.
+    /// Returns the message as a frame.
     /// - Parameters:
-    ///   - id: that of the request it is or answers; 0 for neither.
-    ///   - descriptorCount: how many descriptors are sent with it.
+    ///   - id: the id of the request, or of the request that is answered; 0 for neither.
+    ///   - descriptorCount: the number of descriptors sent with the frame.
     package func frame(id: UInt32, descriptorCount: Int = 0) -> AgentFrame {
         var fields = AgentFields()
         let kind = write(to: &fields)
@@ -105,7 +105,7 @@ extension AgentMessage {
         }
     }
 
-    /// Reads the message of a frame. A kind that this build does not know is ``unknown(kind:)``.
+    /// Reads the message of a frame. An unknown kind becomes ``unknown(kind:)``.
     /// - Throws: ``WireViolation/Code/malformedAgentMessage``.
     package init(_ frame: AgentFrame) throws(WireViolation) {
         let fields = frame.fields

@@ -1,26 +1,26 @@
-/// What a program and the background agent say to each other.
+/// A message between a program and the background agent.
 ///
-/// A program connects, sends ``hello(_:)`` and is answered with ``welcome(_:)``; then ``attach(_:)`` makes it the one
-/// live session of an identifier. Requests are answered in any order, by id. Orders, settings and records travel as
-/// bytes that the floors above encode by name.
+/// A program connects and sends ``hello(_:)``, which the agent answers with ``welcome(_:)``; then ``attach(_:)`` makes
+/// it the only live session of an identifier. Requests are answered in any order, by id. Orders, settings and records
+/// are bytes that the layers above encode.
 package enum AgentMessage: Sendable, Equatable {
-    // From the program.
+    // Messages of the program.
     case hello(Hello)
     case attach(Attachment)
     case detach
     case submit(Submission)
-    /// Asks for the transfers of the identifier whose number is greater.
+    /// Requests the transfers of the identifier with a greater number.
     case list(after: Int64)
     case command(Command)
-    /// Asks for missed events, in order, and for later ones.
+    /// Requests missed events, in order, and then later ones.
     case listen
-    /// The handler of an event has returned: the agent forgets it.
+    /// The handler of an event has returned, so the agent removes the event.
     case acknowledge(sequence: Int64)
     case status
     /// A newer program asks the agent to stop at synchronised offsets and to exit.
     case handOver
 
-    // From the agent.
+    // Messages of the agent.
     case welcome(Welcome)
     case done
     case refused(Refusal)
@@ -31,7 +31,7 @@ package enum AgentMessage: Sendable, Equatable {
     case finishedEvents
     case report(text: String)
 
-    /// A message of a later version: answered with a refusal if it is a request, ignored otherwise.
+    /// A message of a later version: a request is answered with a refusal, any other is ignored.
     case unknown(kind: UInt16)
 }
 
@@ -48,12 +48,12 @@ extension AgentMessage {
     }
 
     package struct Welcome: Sendable, Equatable {
-        /// The version both speak from now on.
+        /// The version that both use from now on.
         package var version: Int64
         package var process: Int64
-        /// What transfers survive: a name of the floors above.
+        /// The events that transfers survive, as text of the layers above.
         package var survival: String
-        /// How the agent was started, for people.
+        /// The way in which the agent was started, as text for users.
         package var manner: String
 
         package init(version: Int64, process: Int64, survival: String, manner: String) {
@@ -72,7 +72,7 @@ extension AgentMessage {
     }
 
     package struct Submission: Sendable, Equatable {
-        /// Chosen by the program and never used again: a submission that is repeated is accepted once.
+        /// Chosen by the program and never reused, so that a repeated submission is accepted once.
         package var transfer: String
         package var order: [UInt8]
         package var secrets: [UInt8]
@@ -97,7 +97,7 @@ extension AgentMessage {
         /// A stable name, such as `identifierInUse`.
         package var code: String
         package var detail: String
-        /// The process that has what was asked for; 0 without one.
+        /// The process that holds the requested identifier; 0 without one.
         package var process: Int64
 
         package init(code: String, detail: String, process: Int64 = 0) {
@@ -107,7 +107,7 @@ extension AgentMessage {
 
     package struct Page: Sendable, Equatable {
         package var records: [[UInt8]]
-        /// What ``AgentMessage/list(after:)`` goes on with; `nil` at the end.
+        /// The argument for the next ``AgentMessage/list(after:)``; `nil` at the end.
         package var next: Int64?
 
         package init(records: [[UInt8]], next: Int64?) { (self.records, self.next) = (records, next) }
@@ -120,7 +120,7 @@ extension AgentMessage {
         package init(sequence: Int64, record: [UInt8]) { (self.sequence, self.record) = (sequence, record) }
     }
 
-    /// Bytes of a running transfer; -1 where a length is unknown.
+    /// The byte counts of a running transfer; -1 for an unknown length.
     package struct Progress: Sendable, Equatable {
         package var transfer: String
         package var received: Int64
@@ -138,12 +138,12 @@ extension AgentMessage {
     }
 }
 
-/// Versions of the protocol that this build speaks.
+/// The supported versions of the protocol.
 package enum AgentVersions {
     package static let lowest: Int64 = 1
     package static let highest: Int64 = 1
 
-    /// The highest version that both speak; `nil` without one.
+    /// The highest common version; `nil` without one.
     package static func common(_ hello: AgentMessage.Hello, own: ClosedRange<Int64> = lowest...highest) -> Int64? {
         let version = min(hello.highest, own.upperBound)
         return version >= max(hello.lowest, own.lowerBound) ? version : nil

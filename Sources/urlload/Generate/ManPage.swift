@@ -46,7 +46,7 @@ enum ManPage {
         page +=
             ".SH FILES\n.TP\n.I ~/.config/urlload/config\n"
             + "Options, one a line, read by every run whose first option is not\n.BR \\-q .\n"
-        page += ".TP\n.I .FILE.urlload\nWhat is needed to go on with FILE.\n"
+        page += ".TP\n.I .FILE.urlload\nThe resume data of FILE.\n"
         page += ".SH ENVIRONMENT\n.TP\n.BR http_proxy \", \" https_proxy \", \" all_proxy \", \" no_proxy\nProxies.\n"
         page += ".TP\n.B NO_COLOR\nNo colours.\n.TP\n.B NETRC\nThe file of\n.BR \\-n .\n"
         page += ".SH \"EXIT STATUS\"\n"

@@ -1,7 +1,7 @@
 #ifndef URLLOADING_TEST_HOME_H
 #define URLLOADING_TEST_HOME_H
 
-/* The folder in which the tests of this process keep what programs keep in a user's home; NULL if none could be made. */
+/* The folder that replaces the user's home for the files of this process; NULL if it could not be created. */
 const char *urlloading_test_home(void);
 
 #endif

@@ -251,7 +251,7 @@ import URLLoadingWire
             .init(requestTime: Self.now, responseTime: Self.now))
     }
 
-    @Test("RFC 9111 3: what may be stored")
+    @Test("a response is storable by method, status and directives (RFC 9111 §3)")
     func storable() throws {
         expect(that: kept([:]) != nil && kept([:])?.isMemoryOnly == true)
         expect(that: kept([.etag: "\"a\""])?.isMemoryOnly == false)

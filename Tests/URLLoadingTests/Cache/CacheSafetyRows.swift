@@ -103,7 +103,9 @@ struct CacheSafetyRows {
         }
     }
 
-    @Test("RFC 9111 5.2.2.5: a 304 and a HEAD that forbid to store end what is stored", arguments: [Method.get, .head])
+    @Test(
+        "a 304 or HEAD response with no-store removes the stored response (RFC 9111 §5.2.2.5)",
+        arguments: [Method.get, .head])
     func forbidden(_ method: Method) async throws {
         try await withCacheRig { rig in
             let date = rig.clock.date(-1_000_000)

@@ -7,7 +7,7 @@ import URLLoadingWire
 struct FixedDateTests {
     private func short(_ text: String) -> Int64? { Array(text.utf8).withUnsafeBytes { FixedDate.seconds($0) } }
 
-    @Test func everyDayOfFourHundredYears() {
+    @Test("dates of four hundred years are computed correctly") func everyDayOfFourHundredYears() {
         for day in 0..<146_097 as Range<Int64> {
             let date = HTTPDate(secondsSince1970: day * 86_400 + day % 86_400)
             guard let seconds = short(date.description) else {

@@ -4,7 +4,7 @@ import URLLoading
 import URLLoadingIO
 import URLLoadingTesting
 
-/// Checklist 27 and 162, issue 4.10: a load waits for a network that it may use.
+/// Checklist 27 and 162: a load waits for a network that it may use.
 @Suite(.timeLimit(.minutes(4)))
 struct ConnectivityRows {
     /// A session that waits for connectivity, in a network of the test; its name resolves to an unreachable address

@@ -3,7 +3,7 @@ import Testing
 import URLLoading
 import URLLoadingTesting
 
-/// Issue 4.7: the priority of a load determines the order of waiters for connections.
+/// The priority of a load determines the order of waiters for connections.
 @Suite(.timeLimit(.minutes(4)))
 struct PriorityRows {
     enum Kind: CaseIterable { case verb, task, handler }

@@ -5,10 +5,10 @@ import URLLoadingIO
 import URLLoadingTesting
 import URLLoadingWire
 
-/// Kept connections: used again, given up, and what happens when the peer gave them up first.
+/// Idle connections: their reuse, their end, and a peer that has closed one first.
 @Suite(.timeLimit(.minutes(4)))
 struct ReuseRows {
-    @Test("a connection is kept, whatever framed the body")
+    @Test("a connection is kept after a body of any framing")
     func keepAlive() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/bytes") { _ in .ok("x") }
@@ -32,7 +32,7 @@ struct ReuseRows {
         }
     }
 
-    @Test("a connection is not kept against either side's wish")
+    @Test("a connection that either side wants to close is not kept")
     func close() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("x") }
@@ -89,7 +89,7 @@ struct ReuseRows {
     }
 
     @Test(
-        "a connection that the peer closed between two exchanges is noticed, without a retry",
+        "a connection that the peer closed between two exchanges is noticed without a retry",
         arguments: [HTTPTestServer.Fault.Effect.close, .reset, .cut])
     func closedBetween(_ effect: HTTPTestServer.Fault.Effect) async throws {
         try await withHTTPTestServer { origin in
@@ -97,7 +97,7 @@ struct ReuseRows {
             origin.inject(.init(.idle, effect))
             try await withSession(.ephemeral) { session in
                 for number in 1...3 {
-                    // POST would not be sent again: that it arrives shows that nothing was tried before.
+                    // A POST is not retried, so its arrival shows that no attempt preceded it.
                     try await session.expect(Request(url: origin.url(), method: .post), "\(number)")
                     try await origin.wait { $0.open == 0 }
                     try await pollerHasLooked()
@@ -107,7 +107,7 @@ struct ReuseRows {
         }
     }
 
-    /// The origin reads the second request of a connection and leaves.
+    /// The server reads the second request of a connection and closes.
     private func withStaleOrigin(_ use: nonisolated(nonsending) (HTTPTestServer, Session) async throws -> Void)
         async throws
     {
@@ -121,7 +121,7 @@ struct ReuseRows {
     }
 
     @Test(
-        "an idempotent request that met a stale connection is sent once more, on a new one",
+        "an idempotent request that met a stale connection is retried once, on a new one",
         arguments: [Method.get, .head, .put, .delete, .options])
     func retried(_ method: Method) async throws {
         try await withStaleOrigin { origin, session in
@@ -142,7 +142,7 @@ struct ReuseRows {
     }
 
     @Test(
-        "a request that is not idempotent is not sent again on a stale connection",
+        "a request that is not idempotent is not retried on a stale connection",
         arguments: [Method.post, .patch, "LOCK"])
     func notRetried(_ method: Method) async throws {
         try await withStaleOrigin { origin, session in
@@ -154,7 +154,7 @@ struct ReuseRows {
         }
     }
 
-    @Test("a stale connection causes one retry, not on a new connection and not after a byte of a response")
+    @Test("a stale connection causes one retry, none on a new connection and none after a byte of a response")
     func onlyOnce() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("x") }
@@ -180,12 +180,12 @@ struct ReuseRows {
     }
 
     @Test(
-        "an early answer to a large upload is delivered, and the upload given up",
+        "an early response to a large upload is delivered, and the upload aborted",
         arguments: [HTTPTestServer.Response.Script.Ending.close, .reset, .stall])
     func earlyAnswer(_ ending: HTTPTestServer.Response.Script.Ending) async throws {
         try await withHTTPTestServer { origin in
             let answer: HTTPTestServer.Response.Piece = "HTTP/1.1 413 Content Too Large\r\nContent-Length: 3\r\n\r\nbig"
-            // Time for the answer to arrive before the reset that overtakes what was not sent yet.
+            // Time for the response to arrive before the reset, which discards bytes that are not sent yet.
             origin.route("/", readsBody: false) { _ in
                 .raw([answer, .pause(.milliseconds(ending == .reset ? 20 : 0))], then: ending)
             }
@@ -199,7 +199,7 @@ struct ReuseRows {
                         for: Request(url: origin.url(), method: .post, body: body))
                     #expect(response.http?.status == .contentTooLarge)
                     #expect(data == Data("big".utf8))
-                    // Half a request stands in its way: nothing else may be sent there.
+                    // Half a request was sent on the connection, so no other may follow.
                     #expect(session.connectionsDescription == "empty")
                 }
             }
@@ -208,7 +208,7 @@ struct ReuseRows {
         }
     }
 
-    @Test("a body left unread closes its connection, unless the rest is here already")
+    @Test("an unread body closes its connection, unless the rest has arrived already")
     func unread() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/large") { _ in .ok(.repeated(count: 8 << 20)) }
@@ -230,7 +230,7 @@ struct ReuseRows {
         }
     }
 
-    @Test("Expect: 100-continue is answered and the body follows")
+    @Test("a body follows the 100 that its Expect field asks for")
     func expectContinue() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { .ok("\($0.bodyCount)") }

@@ -7,7 +7,7 @@ import URLLoadingIO
 import URLLoadingTesting
 import URLLoadingWire
 
-/// Security 83: wherever a peer stops, the load ends within its limit, and its socket with it.
+/// Security 83: wherever a peer stalls, the load ends within its limit, and its socket is closed.
 @Suite(.timeLimit(.minutes(4)))
 struct StallRows {
     struct Stall: Sendable, CustomTestStringConvertible {
@@ -74,8 +74,8 @@ struct StallRows {
         }
     }
 
-    /// On a busy machine a short limit may pass before the peer has come to where it stops: then it
-    /// gets more time, and must have come there in the end.
+    /// On a busy machine a short limit may pass before the peer has reached the point of its stall; then it gets more
+    /// time, and must reach that point in the end.
     private func patiently(
         _ phase: LoadError.Phase, _ load: nonisolated(nonsending) (Duration) async throws -> LoadError?
     ) async throws -> LoadError? {
@@ -89,7 +89,9 @@ struct StallRows {
         return error
     }
 
-    @Test("a stall in the handshake (security 83)", arguments: [HTTPTestServer.Fault.Point.accept, .handshake])
+    @Test(
+        "a peer that stalls in the handshake ends the load (security 83)",
+        arguments: [HTTPTestServer.Fault.Point.accept, .handshake])
     func handshake(_ point: HTTPTestServer.Fault.Point) async throws {
         try await withSecureOrigin { origin, configuration in
             origin.inject(.init(point, .stall))
@@ -104,7 +106,7 @@ struct StallRows {
         }
     }
 
-    @Test("a peer that reads no body (security 83)")
+    @Test("a peer that does not read the body ends the load (security 83)")
     func sending() async throws {
         let large = Data(count: 32 << 20)
         let endless = RequestBody.stream { AsyncStream<[UInt8]>(unfolding: { [UInt8](repeating: 1, count: 100_000) }) }
@@ -121,15 +123,15 @@ struct StallRows {
                     }
                 }
             }
-            // What the kernel still holds of the body comes before the news that we have left.
+            // The bytes of the body in the kernel's buffers arrive before the end of the connection.
             origin.releaseStalls()
             try await origin.wait { $0.open == 0 }
         }
     }
 
-    @Test("a host that takes no connection (security 83)")
+    @Test("a host that accepts no connection ends the load (security 83)")
     func connecting() async throws {
-        // A full queue of one connection: later ones get no answer from the kernel.
+        // A full backlog of one connection: the kernel does not answer later ones.
         let listener = try SocketListener(.ipv4((127, 0, 0, 1), port: 0), backlog: 0)
         let filler = try await SocketTransport.connect(to: listener.address, StopToken())
         defer {
@@ -143,7 +145,7 @@ struct StallRows {
         }
     }
 
-    /// What waits for its peer in a phase ends there by either limit.
+    /// A wait for the peer, in each phase, is ended by either limit.
     private func bothTimeouts(
         _ phase: LoadError.Phase, _ change: (inout Configuration) -> Void,
         of load: @escaping @Sendable (Session) async throws -> (Data, Response)
@@ -164,7 +166,7 @@ struct StallRows {
         }
     }
 
-    @Test("a resolver that does not answer (security 83)")
+    @Test("a resolver without an answer ends the load (security 83)")
     func resolving() async throws {
         let gate = BlockingGate()
         defer { gate.open() }
@@ -198,7 +200,7 @@ struct StallRows {
         }
     }
 
-    @Test("the idle clock does not run while the caller takes its time")
+    @Test("the idle clock does not run while the caller processes the body")
     func slowConsumer() async throws {
         let clock = ManualClock()
         var configuration = Configuration.ephemeral
@@ -227,7 +229,7 @@ final class BlockingGate: Sendable {
     func wait() { while !isOpen.load(ordering: .acquiring) { usleep(500) } }
 }
 
-/// The caller's own code is no way around a limit, as long as it listens to its cancellation.
+/// The caller's code cannot exceed a limit as long as it responds to its cancellation.
 @Suite(.timeLimit(.minutes(4)))
 struct CallersCodeRows {
     private func endsInTime(
@@ -254,7 +256,7 @@ struct CallersCodeRows {
     private func silent(_ origin: HTTPTestServer) -> Request {
         let (stream, continuation) = AsyncStream<[UInt8]>.makeStream()
         continuation.yield([1])
-        // The continuation lives as long as the closure, and never ends the stream.
+        // The continuation lives as long as the closure, and never finishes the stream.
         return Request(
             url: origin.url(), method: .post,
             body: .stream {
@@ -262,17 +264,17 @@ struct CallersCodeRows {
             })
     }
 
-    @Test("the resource timeout ends a load whose body's sequence is silent (checklist 22)")
+    @Test("the resource timeout ends a load whose body sequence produces nothing (checklist 22)")
     func silentSequence() async throws {
         try await endsInTime(.resourceTimeout, { $0.resourceTimeout = .milliseconds(50) }, silent)
     }
 
-    @Test("invalidation ends a load whose body's sequence is silent (checklist 14)")
+    @Test("invalidation ends a load whose body sequence produces nothing (checklist 14)")
     func invalidatedSequence() async throws {
         try await endsInTime(.cancelled, { _ in }, silent) { $0.invalidateAndCancel() }
     }
 
-    @Test("the resource timeout ends a load whose decision takes its time (checklist 22)")
+    @Test("the resource timeout ends a load whose decision takes too long (checklist 22)")
     func slowDecision() async throws {
         var decisions = Decisions()
         decisions.redirect = Decision { _ in
@@ -283,7 +285,7 @@ struct CallersCodeRows {
             .resourceTimeout, { $0.resourceTimeout = .milliseconds(50) }, { Request(url: $0.url()) }, decisions)
     }
 
-    @Test("a redirect that must not be followed can still be taken as it is")
+    @Test("a redirect that must not be followed can be taken as the response")
     func deliverRefused() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/file") { _ in .redirect("file:///etc/hostname") }

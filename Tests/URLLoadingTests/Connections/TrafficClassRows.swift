@@ -6,23 +6,23 @@ import URLLoading
 import URLLoadingIO
 import URLLoadingTesting
 
-/// How connections are marked: as the one who accepts them sees it, and as the system knows it of our own end.
+/// The marks of connections, as received by the peer and as set on this side's socket.
 @Suite(.timeLimit(.minutes(4)))
 struct TrafficClassRows {
-    /// Accepts connections, keeps what the first packet of each was marked with, and answers every request.
+    /// Accepts connections, records the mark of the first packet of each, and answers every request.
     final class Listener: Sendable {
         let descriptor: Int32, url: URL
         private let seen = Lock<[Int]>([])
         private static let threads = BlockingThreads(limit: 256)
 
-        /// The code point of each connection, in the order of their coming.
+        /// The code points of the connections, in the order of acceptance.
         var marks: [Int] { seen.withLock { $0 } }
 
         init?(isSixth: Bool) {
             let family = isSixth ? AF_INET6 : AF_INET
             let descriptor = socket(family, Int32(SOCK_STREAM.rawValue), 0)
             var one: Int32 = 1
-            // TCP_SAVE_SYN: the first packet of each connection is kept for who asks.
+            // TCP_SAVE_SYN: the kernel keeps the first packet of each connection for inspection.
             setsockopt(descriptor, Int32(IPPROTO_TCP), 27, &one, socklen_t(MemoryLayout<Int32>.size))
             guard (isSixth ? Self.bindSixth(descriptor) : Self.bindFourth(descriptor)) == 0, listen(descriptor, 16) == 0
             else {
@@ -94,7 +94,7 @@ struct TrafficClassRows {
         }
     }
 
-    /// What the system says of our end of a connection: the code point, and the priority of its packets.
+    /// The mark of this side's socket: the code point, and the priority of its packets.
     static func ownMark(_ metrics: LoadMetrics) -> (codePoint: Int, priority: Int)? {
         guard let last = metrics.transactions.last, let port = last.localPort, let peer = last.remotePort else {
             return nil
@@ -141,7 +141,7 @@ struct TrafficClassRows {
     ]
 
     @Test(
-        "the first packet is marked already; classes share no connection, loads of one class do",
+        "the first packet is marked; loads of one class share a connection, those of different classes do not",
         arguments: [false, true])
     func marked(_ isSixth: Bool) async throws {
         guard let listener = Listener(isSixth: isSixth) else { return }
@@ -163,7 +163,7 @@ struct TrafficClassRows {
         session.invalidateAndCancel()
     }
 
-    @Test("a session's class is that of its loads and streams, unless they have their own", arguments: [false, true])
+    @Test("loads and streams have the session's class unless they have their own", arguments: [false, true])
     func configured(_ isSixth: Bool) async throws {
         guard let listener = Listener(isSixth: isSixth), let host = listener.url.host(), let port = listener.url.port
         else { return }
@@ -180,7 +180,7 @@ struct TrafficClassRows {
         let stream = session.streamTask(host: host, port: port)
         stream.resume()
         try await stream.write(Data("x".utf8))
-        // A stream hears nothing of who accepts it.
+        // A stream is not notified of the acceptance by its peer.
         while listener.marks.count < 4 { try await Task.sleep(for: .microseconds(200)) }
         #expect(listener.marks == [1, 46, 0, 1])
         stream.cancel()

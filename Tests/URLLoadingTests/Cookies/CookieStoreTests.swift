@@ -245,9 +245,10 @@ struct CookieStoreTests {
         let folder = Folder()
         defer { withExtendedLifetime(folder) {} }
         var store = CookieStore(directory: folder.url("s"))
+        var random = SeededGenerator(seed: 1)
         for step in 0..<1_000 {
-            let name = "n\(Int.random(in: 0..<30))"
-            switch Int.random(in: 0..<12) {
+            let name = "n\(Int.random(in: 0..<30, using: &random))"
+            switch Int.random(in: 0..<12, using: &random) {
             case 0: store.remove(try cookie(name))
             case 1: await store.reload()
             case 2 where step % 10 == 0: store.removeAll(since: Date.now - 0.001)
@@ -257,7 +258,9 @@ struct CookieStoreTests {
                 store = CookieStore(directory: folder.url("s"))
                 let found = store.all.map { "\($0.name)=\($0.value)" }.sorted()
                 #expect(found == known, "\(step)")
-            default: store.set(try cookie(name, "\(step)", days: Bool.random() ? 1 : nil))
+            default:
+                let isPersistent = Bool.random(using: &random)
+                store.set(try cookie(name, "\(step)", days: isPersistent ? 1 : nil))
             }
         }
     }

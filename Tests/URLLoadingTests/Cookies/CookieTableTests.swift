@@ -1,5 +1,6 @@
 import FoundationEssentials
 import Testing
+import URLLoadingTesting
 import URLLoadingWire
 
 @testable import URLLoading
@@ -165,15 +166,15 @@ struct CookieTableTests {
 
     @Test("any order of sets and removals keeps the count, the order and the limits")
     func random() throws {
-        var generator = SystemRandomNumberGenerator()
+        var generator = SeededGenerator(seed: 1)
         var table = CookieTable(CookieStore.Limits(perDomain: 6, total: 20))
         for step in 0..<3_000 {
-            let host =
-                "http://\(["a", "b", "c"].randomElement(using: &generator) ?? "a").d\(Int.random(in: 0..<8)).example/"
+            let label = ["a", "b", "c"].randomElement(using: &generator) ?? "a"
+            let host = "http://\(label).d\(Int.random(in: 0..<8, using: &generator)).example/"
             let path = ["/", "/x", "/x/y"].randomElement(using: &generator) ?? "/"
-            try set(
-                &table, "n\(Int.random(in: 0..<5))=\(step); Path=\(path); Max-Age=\(Int.random(in: 0..<40))",
-                from: host, at: Double(step))
+            let name = "n\(Int.random(in: 0..<5, using: &generator))"
+            let life = Int.random(in: 0..<40, using: &generator)
+            try set(&table, "\(name)=\(step); Path=\(path); Max-Age=\(life)", from: host, at: Double(step))
             if step % 7 == 0, let cookie = table.all.randomElement(using: &generator) { _ = table.remove(cookie) }
             #expect(table.count == table.all.count && table.count <= 20)
             #expect(Set(table.all.map(\.key)).count == table.count)

@@ -60,7 +60,7 @@ struct DownloadRows {
     // MARK: Suspended
 
     @Test(
-        "a download suspended while its server closed the connection continues over another one (issue 4.7)",
+        "a download suspended while its server closed the connection continues over another one",
         arguments: ["\"one\"", "W/\"weak\"", "\"other\""], [false, true])
     func leftWhileSuspended(etag: String, becomes: Bool) async throws {
         let clock = ManualClock()
@@ -203,7 +203,8 @@ struct DownloadRows {
                 try await origin.wait { $0.accepted == ending + 1 && $0.stalled == 1 }
                 while task?.snapshot.received == 0 { try await Task.sleep(for: .microseconds(200)) }
                 switch ending {
-                // Without a validator there is no token (checklist 134). The download fails as cancelled (checklist 56).
+                // Without a validator there is no token (checklist 134). The download fails as cancelled (checklist
+                // 56).
                 case 0:
                     #expect(await task?.cancelProducingResumeToken() == nil)
                     await expectFailure(.cancelled) { try await task?.value }

@@ -8,12 +8,12 @@ import URLLoadingWire
 
 @testable import URLLoading
 
-/// What may not happen to a file that a token names, nor to one that was delivered (checklist 131-135, security 76-79).
+/// Files that tokens name, and delivered files, must not be damaged (checklist 131-135, security 76-79).
 @Suite(.timeLimit(.minutes(4)))
 struct TokenRows {
     static let content = DownloadRows.content
 
-    /// An origin whose pauses end when the test says so.
+    /// A server whose pauses end when the test says so.
     static func timed() -> (ManualClock, HTTPTestServer.Configuration) {
         let clock = ManualClock()
         var setting = HTTPTestServer.Configuration()
@@ -21,7 +21,7 @@ struct TokenRows {
         return (clock, setting)
     }
 
-    @Test("a token used after its download is complete leaves the delivered file alone")
+    @Test("a token used after its download is complete does not change the delivered file")
     func tokenTwice() async throws {
         try await DownloadRows.with(stallsAfter: 700_000) { folder, session, origin in
             let token = try await DownloadRows.cut(session, origin)
@@ -29,7 +29,7 @@ struct TokenRows {
             let place = folder.url("whole")
             try await session.download(resuming: token, to: place)
             #expect(contents(place) == Self.content)
-            // Whatever it throws, the file stays.
+            // Whatever error is thrown, the file stays.
             origin.route("/file") { request in
                 guard let range = request.headers[.range], let first = Int(range.dropFirst(6).dropLast()) else {
                     return .ok("x")
@@ -47,7 +47,7 @@ struct TokenRows {
         }
     }
 
-    @Test("an early token used after completion leaves the delivered file alone")
+    @Test("an early token used after completion does not change the delivered file")
     func earlyTokenAfter() async throws {
         let (clock, setting) = Self.timed()
         try await DownloadRows.with(setting) { folder, session, origin in
@@ -78,7 +78,7 @@ struct TokenRows {
         }
     }
 
-    @Test("a temporary file goes although a token of it was stored")
+    @Test("a temporary file is removed although a token of it was stored")
     func keptForEver() async throws {
         let (clock, setting) = Self.timed()
         try await DownloadRows.with(setting) { folder, session, origin in
@@ -105,7 +105,7 @@ struct TokenRows {
         }
     }
 
-    @Test("a token from outside makes no bytes of another file leave")
+    @Test("a forged token cannot read bytes of another file")
     func foreignContent() async throws {
         let folder = Folder()
         let secret = folder.url("secret")
@@ -123,7 +123,7 @@ struct TokenRows {
     }
 
     @Test(
-        "a rest whose body is shorter or longer than its Content-Range is no success",
+        "a range response that is shorter or longer than its Content-Range is an error",
         arguments: ["short", "chunked", "long"])
     func shortRest(_ how: String) async throws {
         try await DownloadRows.with(stallsAfter: 700_000) { folder, session, origin in
@@ -181,7 +181,7 @@ struct TokenRows {
         }
     }
 
-    @Test("a download of a range is not resumed as one of the whole", arguments: [true, false])
+    @Test("a download of a range is not resumed as one of the whole content", arguments: [true, false])
     func ownRange(_ hidden: Bool) async throws {
         try await DownloadRows.with { folder, session, origin in
             let cuts = Atomic<Int>(0)
@@ -218,7 +218,7 @@ struct TokenRows {
         }
     }
 
-    /// Tries at the first word of the end whether the file can be gone on with.
+    /// Resumes in the first event after the failure.
     private final class Heir: LoadObserver {
         let couldClaim = Lock<Bool?>(nil)
 
@@ -248,12 +248,12 @@ struct TokenRows {
         }
     }
 
-    @Test("the same token in two downloads at once")
+    @Test("one token may be used in two downloads at once")
     func twoAtOnce() async throws {
         try await DownloadRows.with(stallsAfter: 700_000) { folder, session, origin in
             let token = try ResumeToken(try await DownloadRows.cut(session, origin).data)
             let n = Atomic<Int>(0)
-            // The first begins anew and slowly, the second goes on.
+            // The first download begins anew and slowly, the second resumes.
             origin.route("/file") { request in
                 if n.add(1, ordering: .relaxed).oldValue == 0 { return DownloadRows.answer(request, "\"one\"") }
                 return .ok(.chunks([.bytes([1, 2, 3]), .pause(.milliseconds(300))]), headers: [.etag: "\"two\""])
@@ -263,7 +263,7 @@ struct TokenRows {
                 resuming: try ResumeToken(token.data), options: DownloadOptions(destination: folder.url("b")))
             let first = session.downloadTask(resuming: token, options: DownloadOptions(destination: place))
             first.resume()
-            // Its request is the first of the two.
+            // The first download's request is the first of the two.
             while n.load(ordering: .relaxed) == 0 { try await Task.sleep(for: .microseconds(200)) }
             second.resume()
             do { _ = try await first.value } catch {}
@@ -273,7 +273,7 @@ struct TokenRows {
         }
     }
 
-    @Test("a rest of 2^63-1 bytes does not trap")
+    @Test("a range of 2^63-1 bytes does not trap")
     func overflow() async throws {
         try await DownloadRows.with(stallsAfter: 700_000) { folder, session, origin in
             let token = try await DownloadRows.cut(session, origin)

@@ -14,7 +14,7 @@ struct CacheGuideTests {
         }
     }
 
-    @Test func memory() async throws {
+    @Test("the example of a cache in memory") func memory() async throws {
         try await origin { origin, url in
             var configuration = Configuration.ephemeral
             configuration.cache = ResponseCache(memoryCapacity: 16 << 20)
@@ -33,7 +33,7 @@ struct CacheGuideTests {
         return configuration
     }
 
-    @Test func directory() async throws {
+    @Test("the example of a cache in a directory") func directory() async throws {
         #expect(Self.crawler.storageDirectory?.path() == "/var/lib/crawler")
         let folder = FileManager.default.temporaryDirectory.appending(path: "kept-\(UInt64.random(in: 0 ... .max))")
         defer { try? FileManager.default.removeItem(at: folder) }
@@ -50,7 +50,7 @@ struct CacheGuideTests {
         }
     }
 
-    @Test func policies() async throws {
+    @Test("the example of cache policies") func policies() async throws {
         try await origin { origin, url in
             let session = Session(.ephemeral)
             try await offline(session, url)
@@ -67,7 +67,7 @@ struct CacheGuideTests {
         #expect(again == data)
     }
 
-    @Test func decision() async throws {
+    @Test("the example of a storing decision") func decision() async throws {
         try await origin { origin, url in
             var decisions = Decisions()
             decisions.cache = Decision { entry in
@@ -90,7 +90,7 @@ struct CacheGuideTests {
         }
     }
 
-    @Test func sharing() async throws {
+    @Test("the example of a shared cache") func sharing() async throws {
         try await origin { origin, url in
             var configuration = Configuration.ephemeral
             configuration.coalescesIdenticalRequests = true
@@ -104,7 +104,7 @@ struct CacheGuideTests {
         }
     }
 
-    @Test func source() async throws {
+    @Test("the example of a response's source") func source() async throws {
         try await origin { _, url in
             let session = Session(.ephemeral)
             _ = try await session.data(from: url)

@@ -7,7 +7,7 @@ import URLLoadingTesting
 
 @Suite(.timeLimit(.minutes(4)))
 struct CookiesGuideTests {
-    @Test func whose() {
+    @Test("the example of cookie settings") func whose() {
         let folder = Folder().url("state")
         var configuration = Configuration.default
         configuration.cookies.storage = .store(CookieStore())
@@ -16,7 +16,7 @@ struct CookiesGuideTests {
         #expect(Session(configuration).cookies == nil)
     }
 
-    @Test func looking() async throws {
+    @Test("the example of reading cookies") func looking() async throws {
         let url = try url("https://example.org/")
         let anHourAgo = Date.now - 3600
         let store = CookieStore()
@@ -30,7 +30,7 @@ struct CookiesGuideTests {
         #expect(store.cookies(for: url).isEmpty)
     }
 
-    @Test func loggingOut() async throws {
+    @Test("the example of a logout") func loggingOut() async throws {
         let store = CookieStore()
         if let cookie = Cookie(name: "sid", value: "1", domain: "example.org") { store.set(cookie) }
         var configuration = Configuration.ephemeral
@@ -43,7 +43,7 @@ struct CookiesGuideTests {
         #expect(store.all.isEmpty)
     }
 
-    @Test func policy() async throws {
+    @Test("the example of cookie policies") func policy() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { .ok($0.headers[.cookie] ?? "none", headers: ["Set-Cookie": "a=1"]) }
             let (url, page) = (origin.url(), try url("https://example.org/page"))
@@ -68,7 +68,7 @@ struct CookiesGuideTests {
         }
     }
 
-    @Test func files() throws {
+    @Test("the example of cookie files") func files() throws {
         let folder = Folder()
         let file = folder.url("cookies.txt")
         let store = CookieStore()
@@ -80,7 +80,7 @@ struct CookiesGuideTests {
         try FileManager.default.removeItem(at: file)
     }
 
-    @Test func strictTransport() throws {
+    @Test("the example of HSTS") func strictTransport() throws {
         var configuration = Configuration.ephemeral
         configuration.hsts.storage = .store(HSTSStore())
         let session = Session(configuration)

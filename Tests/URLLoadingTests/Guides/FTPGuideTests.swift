@@ -39,7 +39,7 @@ struct FTPGuideTests {
         }
     }
 
-    @Test("who asks")
+    @Test("the example of ftp credentials")
     func login() async throws {
         var setting = FTPTestServer.Configuration()
         setting.users = ["ada": "secret"]

@@ -7,7 +7,7 @@ import URLLoadingTesting
 
 @Suite(.timeLimit(.minutes(4)))
 struct HTTP2GuideTests {
-    @Test func choosing() async throws {
+    @Test("the example of selecting HTTP/2") func choosing() async throws {
         var configuration = Configuration.ephemeral
         configuration.httpVersions = .automatic
         configuration.httpVersions = .http1Only

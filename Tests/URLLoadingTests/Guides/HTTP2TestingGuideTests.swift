@@ -46,7 +46,7 @@ struct HTTP2TestingGuideTests {
         }
     }
 
-    @Test("misbehaviours with names")
+    @Test("the example of named faults")
     func faults() async throws {
         for fault in HTTP2Fault.oddities {
             try await withHTTP2TestServer { server in

@@ -77,7 +77,7 @@ struct NetworksGuideTests {
         throw CancellationError()
     }
 
-    @Test("what a load is for")
+    @Test("the example of traffic classes")
     func trafficClass() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("hello") }

@@ -81,7 +81,7 @@ struct TestingGuideTests {
         try await tries.value
     }
 
-    @Test("what a load went through")
+    @Test("the example of recorded events")
     func events() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/hello") { _ in .ok("Hello, you") }

@@ -9,7 +9,7 @@ struct TrustGuideTests {
     struct Vault: Sendable { func passphrase() async throws -> String { "sesame" } }
     struct User: Sendable { func accepts(_ trust: ServerTrust) async -> Bool { !trust.certificates.isEmpty } }
 
-    @Test func settingsAndErrors() async throws {
+    @Test("the example of TLS settings and errors") func settingsAndErrors() async throws {
         try await withTrust(.init(validity: .past)) { rig in
             let company = String(decoding: rig.authority.pem, as: UTF8.self)
             let text = "sha256//" + (try rig.leaf).publicKeySHA256.base64EncodedString()
@@ -33,7 +33,7 @@ struct TrustGuideTests {
         }
     }
 
-    @Test func decisions() async throws {
+    @Test("the example of a trust decision") func decisions() async throws {
         try await withTrust { rig in
             let user = User()
             var decisions = Decisions()
@@ -46,7 +46,7 @@ struct TrustGuideTests {
         }
     }
 
-    @Test func identities() async throws {
+    @Test("the example of a client identity") func identities() async throws {
         try await withTrust(server: { tls, authority, _ in tls.clientRootsPEM = authority.pem }) { rig in
             let vault = Vault()
             let me = try rig.authority.issue(.init(names: [], commonName: "ada", isForServers: false))

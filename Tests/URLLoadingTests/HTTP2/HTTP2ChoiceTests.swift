@@ -41,7 +41,9 @@ struct HTTP2ChoiceTests {
         }
     }
 
-    @Test func loadsWaitForTheFirstHandshake() async throws {
+    @Test("loads wait for the first handshake, and share its connection") func loadsWaitForTheFirstHandshake()
+        async throws
+    {
         try await withSecureHTTP2 { server, configuration in
             server.route("/") { _ in .ok("two") }
             try await withSession(configuration) { session in
@@ -54,7 +56,8 @@ struct HTTP2ChoiceTests {
         }
     }
 
-    @Test func http1ServersGetAsManyConnectionsAsBefore() async throws {
+    @Test("a server of HTTP/1.1 gets as many connections as the limit allows")
+    func http1ServersGetAsManyConnectionsAsBefore() async throws {
         try await withSecureOrigin { origin, configuration in
             origin.route("/") { _ in .ok("one") }
             try await withSession(configuration) { session in
@@ -96,7 +99,7 @@ struct HTTP2ChoiceTests {
         }
     }
 
-    @Test func http1OnlyDoesNotOfferMore() async throws {
+    @Test("with HTTP/1.1 only, no other protocol is offered") func http1OnlyDoesNotOfferMore() async throws {
         try await withSecureHTTP2(protocols: ["h2", "http/1.1"]) { server, configuration in
             var configuration = configuration
             configuration.httpVersions = .http1Only
@@ -259,7 +262,7 @@ struct HTTP2ChoiceTests {
         }
     }
 
-    @Test func eventsAndMetrics() async throws {
+    @Test("events and metrics name the protocol and the connection") func eventsAndMetrics() async throws {
         let recorder = EventRecorder()
         try await withHTTP2(.init(), { $0.observers = [recorder] }) { server, session in
             server.route("/") { _ in .ok(.bytes(bytes(70_000)), headers: ["X-A": "1"]).after(.init(.earlyHints)) }
@@ -280,7 +283,9 @@ struct HTTP2ChoiceTests {
         }
     }
 
-    @Test func failureOfTheFirstIsNotThatOfTheOthers() async throws {
+    @Test("a failed first connection attempt fails only its own load") func failureOfTheFirstIsNotThatOfTheOthers()
+        async throws
+    {
         try await withSecureHTTP2 { server, configuration in
             server.route("/") { _ in .ok("two") }
             server.script(onConnection: 1) { peer in peer.abort() }
@@ -294,7 +299,8 @@ struct HTTP2ChoiceTests {
         }
     }
 
-    @Test func cancellingTheFirstLeavesTheOthers() async throws {
+    @Test("cancelling the load that connects does not cancel the waiting loads")
+    func cancellingTheFirstLeavesTheOthers() async throws {
         try await withSecureHTTP2 { server, configuration in
             server.route("/") { _ in .ok("two") }
             try await withSession(configuration) { session in

@@ -63,7 +63,7 @@ struct HTTP2EndingTests {
         }
     }
 
-    @Test func theSessionEndsWithItsConnections() async throws {
+    @Test("a session ends with its connections") func theSessionEndsWithItsConnections() async throws {
         try await withHTTP2TestServer { server in
             server.route("/") { _ in .ok("ok") }
             let session = Session(.http2)
@@ -77,7 +77,7 @@ struct HTTP2EndingTests {
         }
     }
 
-    @Test func invalidatingCancelsStreams() async throws {
+    @Test("invalidating a session cancels its streams") func invalidatingCancelsStreams() async throws {
         try await withHTTP2TestServer { server in
             server.script { peer in
                 try await peer.start()
@@ -151,7 +151,7 @@ struct HTTP2EndingTests {
         }
     }
 
-    @Test func idleConnectionsAreClosed() async throws {
+    @Test("idle connections are closed after their timeout") func idleConnectionsAreClosed() async throws {
         let clock = ManualClock()
         try await withHTTP2(.init(), { $0.use(clock) }) { server, session in
             server.route("/") { _ in .ok("ok") }
@@ -187,7 +187,9 @@ struct HTTP2EndingTests {
         }
     }
 
-    @Test func suspendedTasksHoldUpNobody() async throws {
+    @Test("a suspended task does not block the other streams of its connection") func suspendedTasksHoldUpNobody()
+        async throws
+    {
         try await withHTTP2 { server, session in
             let body = bytes(2_000_000)
             server.route("/") { _ in .ok(.bytes(body)) }

@@ -25,7 +25,7 @@ struct HTTP2FaultTests {
                         let code = try await server.wait(for: .goAway, onConnection: 1).frame.errorCode
                         #expect(code.map { codes.contains($0) } == true, "\(String(describing: code))")
                     }
-                // Which reset goes out depends on what nghttp2 looks at first.
+                // The reset that is sent depends on the order of nghttp2's checks.
                 case (.streamFails, .failure(let error)): #expect(error.reason != .idleTimeout, "\(error)")
                 default: Issue.record("\(fault): \(fault.outcome) but \(outcome)")
                 }

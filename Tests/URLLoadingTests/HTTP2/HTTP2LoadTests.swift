@@ -7,7 +7,7 @@ import URLLoadingWire
 
 @Suite(.timeLimit(.minutes(4)))
 struct HTTP2LoadTests {
-    @Test func getAndReuse() async throws {
+    @Test("a connection is reused for consecutive loads") func getAndReuse() async throws {
         try await withHTTP2 { server, session in
             server.route("/hello") { request in .ok("Hello, \(request.method)") }
             for _ in 0..<3 {
@@ -20,7 +20,7 @@ struct HTTP2LoadTests {
         }
     }
 
-    @Test func manyLoadsShareOneConnection() async throws {
+    @Test("many loads share one connection") func manyLoadsShareOneConnection() async throws {
         try await withHTTP2 { server, session in
             server.route("/n/*") { request in .ok(.bytes(Array(request.target.utf8))) }
             try await withThrowingTaskGroup(of: Void.self) { group in
@@ -29,12 +29,12 @@ struct HTTP2LoadTests {
                 }
                 try await group.waitForAll()
             }
-            // 100 at a time is what the server allows; more connections are made when they are taken.
+            // The server allows 100 streams at a time; when they are in use, more connections are made.
             #expect(server.counts.accepted <= 6 && server.counts.requests == 300)
         }
     }
 
-    @Test(arguments: [0, 1, 1000, 65_535, 65_536, 300_000, 5_000_000])
+    @Test("bodies of any size arrive complete", arguments: [0, 1, 1000, 65_535, 65_536, 300_000, 5_000_000])
     func bodies(_ count: Int) async throws {
         try await withHTTP2 { server, session in
             let body = bytes(count)
@@ -48,7 +48,7 @@ struct HTTP2LoadTests {
         }
     }
 
-    @Test func streamedBodyWithTrailers() async throws {
+    @Test("a streamed body is followed by trailers") func streamedBodyWithTrailers() async throws {
         try await withHTTP2 { server, session in
             server.route("/echo") { request in .ok("\(request.bodyCount) \(request.trailers["sum"] ?? "-")") }
             let pieces = (0..<50).map { [UInt8](repeating: UInt8($0), count: 3000) }
@@ -62,7 +62,7 @@ struct HTTP2LoadTests {
         }
     }
 
-    @Test func fileBody() async throws {
+    @Test("a file is sent as the body") func fileBody() async throws {
         let path = FileManager.default.temporaryDirectory.appendingPathComponent("h2-\(UInt64.random(in: 0 ... .max))")
         try Data(bytes(700_000)).write(to: path)
         defer { try? FileManager.default.removeItem(at: path) }
@@ -72,7 +72,9 @@ struct HTTP2LoadTests {
         }
     }
 
-    @Test func responseTrailersAndScopedBody() async throws {
+    @Test("a response has trailers, and its body can be read in a scope") func responseTrailersAndScopedBody()
+        async throws
+    {
         try await withHTTP2 { server, session in
             server.route("/t") { _ in .ok(.chunks(["a", "b"], trailers: ["sum": "2"])) }
             let (text, trailers) = try await session.load(Request(url: server.url("/t"))) { _, body in
@@ -84,7 +86,9 @@ struct HTTP2LoadTests {
         }
     }
 
-    @Test func leavingABodyKeepsTheConnection() async throws {
+    @Test("an unread body resets its stream and keeps the connection") func leavingABodyKeepsTheConnection()
+        async throws
+    {
         try await withHTTP2 { server, session in
             let large = bytes(3_000_000)
             server.route("/large") { _ in .ok(.bytes(large)) }
@@ -102,7 +106,7 @@ struct HTTP2LoadTests {
         }
     }
 
-    @Test func oneSlowReaderHoldsUpNobody() async throws {
+    @Test("a slow reader does not block the other streams") func oneSlowReaderHoldsUpNobody() async throws {
         try await withHTTP2 { server, session in
             let megabyte = bytes(1 << 20)
             server.route("/m") { _ in .ok(.bytes(megabyte)) }
@@ -134,7 +138,7 @@ struct HTTP2LoadTests {
         }
     }
 
-    @Test func expectContinue() async throws {
+    @Test("a body waits for a 100") func expectContinue() async throws {
         try await withHTTP2 { server, session in
             server.script { peer in
                 try await peer.start()
@@ -150,7 +154,7 @@ struct HTTP2LoadTests {
         }
     }
 
-    @Test func refusalBeforeTheBody() async throws {
+    @Test("a refusal before the body saves it") func refusalBeforeTheBody() async throws {
         try await withHTTP2 { server, session in
             server.script { peer in
                 try await peer.start()
@@ -164,7 +168,7 @@ struct HTTP2LoadTests {
         }
     }
 
-    @Test func answerBesideTheRequest() async throws {
+    @Test("a response may begin before the request has ended") func answerBesideTheRequest() async throws {
         try await withHTTP2 { server, session in
             server.script { peer in
                 try await peer.start()
@@ -179,7 +183,7 @@ struct HTTP2LoadTests {
         }
     }
 
-    @Test func timeoutOfAStreamLeavesTheOthers() async throws {
+    @Test("the timeout of a stream does not affect the others") func timeoutOfAStreamLeavesTheOthers() async throws {
         let clock = ManualClock()
         try await withHTTP2(
             .init(),

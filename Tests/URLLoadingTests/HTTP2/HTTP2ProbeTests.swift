@@ -15,7 +15,7 @@ struct HTTP2ProbeTests {
         func add() { value.add(1, ordering: .releasing) }
     }
 
-    /// Moves the time in small steps, so that what is asked can be answered, until `isOver`.
+    /// Advances the clock in small steps, so that probes can be answered, until `isOver`.
     private func advance(_ clock: ManualClock, until isOver: () -> Bool) async throws {
         while !isOver() {
             clock.advance(by: .milliseconds(500))
@@ -94,7 +94,7 @@ struct HTTP2ProbeTests {
             }
             async let late: Void = session.expect(server.url("/"), "ok")
             for count in 1...5 {
-                // Time goes on when the last answer was heard: how long that takes here is not what counts.
+                // The clock advances after the last answer was received: the real time that this takes does not count.
                 while said.count < count { try await Task.sleep(for: .microseconds(200)) }
                 try await clock.untilWaiting()
                 clock.advance(by: .seconds(15))
@@ -137,7 +137,7 @@ struct HTTP2ProbeTests {
             var configuration = Configuration.http2
             configuration.use(clock)
             configuration.idleTimeout = nil
-            // SETTINGS are waited for where PINGs are sent; of those none comes in between.
+            // With a ping interval the server's SETTINGS are waited for; at this interval no PING is sent meanwhile.
             configuration.http2PingInterval = .seconds(24 * 3600)
             try await withSession(configuration) { session in
                 let isOver = Atomic<Bool>(false)

@@ -26,7 +26,9 @@ import URLLoadingWire
         return waiter
     }
 
-    @Test func theFirstConnectsAndTheOthersShare() throws {
+    @Test("the first load connects, and the others share its connection") func theFirstConnectsAndTheOthersShare()
+        throws
+    {
         var state = State(perHost: 6)
         guard case .connect = lease(&state) else { throw Unexpectedly("no connect") }
         let waiting = try (0..<3).map { _ in try waiter(lease(&state)) }
@@ -37,7 +39,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func http1IsRemembered() throws {
+    @Test("an origin of HTTP/1.1 is remembered") func http1IsRemembered() throws {
         var state = State(perHost: 6)
         guard case .connect = lease(&state) else { throw Unexpectedly("no connect") }
         let other = try waiter(lease(&state))
@@ -50,7 +52,7 @@ import URLLoadingWire
         guard case .use = lease(&state) else { throw Unexpectedly("no use") }
     }
 
-    @Test func aFailureIsNotShared() throws {
+    @Test("a failed connection attempt is not shared") func aFailureIsNotShared() throws {
         var state = State(perHost: 6)
         _ = lease(&state)
         let waiting = try (0..<3).map { _ in try waiter(lease(&state)) }
@@ -62,7 +64,9 @@ import URLLoadingWire
         #expect(state.isEmpty)
     }
 
-    @Test func afterAFailureAsManyConnectAsMay() throws {
+    @Test("after a failed attempt as many waiters connect as the limit allows") func afterAFailureAsManyConnectAsMay()
+        throws
+    {
         var state = State(perHost: 2)
         _ = lease(&state)
         let waiting = try (0..<5).map { _ in try waiter(lease(&state)) }
@@ -78,7 +82,7 @@ import URLLoadingWire
         guard case .use = lease(&state, next[0]) else { throw Unexpectedly("no use") }
     }
 
-    @Test func whatGoesMakesPlace() throws {
+    @Test("a stream that ends makes room for a waiter") func whatGoesMakesPlace() throws {
         var state = State(perHost: 1)
         _ = lease(&state)
         let token = Token()
@@ -91,7 +95,8 @@ import URLLoadingWire
         #expect(state.connected(Token(), route).count == 2)
     }
 
-    @Test func moreRoomCallsAsManyAndWhoFindsNoneIsFirstAgain() throws {
+    @Test("free slots wake as many waiters; a waiter that finds none is the first again")
+    func moreRoomCallsAsManyAndWhoFindsNoneIsFirstAgain() throws {
         var state = State(perHost: 1)
         _ = lease(&state)
         let token = Token()
@@ -103,7 +108,8 @@ import URLLoadingWire
         #expect(state.next(route).first === again)
     }
 
-    @Test func nobodyWaitsWhereHTTP1IsRequired() throws {
+    @Test("no load waits for a shared connection if HTTP/1.1 is required") func nobodyWaitsWhereHTTP1IsRequired() throws
+    {
         var state = State(perHost: 1)
         _ = lease(&state)
         _ = state.connected(Token(), route)
@@ -114,7 +120,9 @@ import URLLoadingWire
         }
     }
 
-    @Test func whoWantsAFreshOneConnectsIfHeMay() throws {
+    @Test("a load that needs a new connection makes one if the limit allows") func whoWantsAFreshOneConnectsIfHeMay()
+        throws
+    {
         var state = State(perHost: 2)
         _ = lease(&state)
         let old = Token()
@@ -136,7 +144,8 @@ import URLLoadingWire
         guard case .use(let given) = fresh(&full), given === old else { throw Unexpectedly("not the old one") }
     }
 
-    @Test func whoIsCancelledLeavesTheConnectingToTheNext() throws {
+    @Test("a cancelled load passes the connection attempt to the next waiter")
+    func whoIsCancelledLeavesTheConnectingToTheNext() throws {
         var state = State(perHost: 6)
         _ = lease(&state)
         let waiting = try (0..<3).map { _ in try waiter(lease(&state)) }
@@ -149,7 +158,7 @@ import URLLoadingWire
         #expect(state.connected(Token(), route).isEmpty)
     }
 
-    @Test func theUrgentFirst() throws {
+    @Test("the most urgent waiter is served first") func theUrgentFirst() throws {
         var state = State(perHost: 1)
         _ = lease(&state)
         let token = Token()
@@ -159,7 +168,9 @@ import URLLoadingWire
         #expect(order.map { next in waiting.firstIndex { $0 === next } } == [2, 0, 3, 1])
     }
 
-    @Test func fullConnectionsGetCompanyUpToTheLimit() throws {
+    @Test("full connections are joined by further ones up to the limit") func fullConnectionsGetCompanyUpToTheLimit()
+        throws
+    {
         var state = State(perHost: 2)
         for _ in 0..<2 {
             guard case .connect = lease(&state, enter: { _ in false }) else { throw Unexpectedly("no connect") }

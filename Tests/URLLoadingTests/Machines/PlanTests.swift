@@ -21,7 +21,7 @@ import URLLoadingWire
     }
     private struct Unfollowed: Error {}
 
-    /// RFC 9110 15.4, with what every client does to POST.
+    /// RFC 9110 §15.4, including the usual change of POST to GET.
     static let methods: [(Int, Method, Method)] = [
         (301, .get, .get), (301, .head, .head), (301, .post, .get), (301, .put, .put), (301, .delete, .delete),
         (301, .patch, .patch),
@@ -89,7 +89,7 @@ import URLLoadingWire
     }
 
     @Test(
-        "credentials go only where scheme, host and port are the same",
+        "credentials are sent only to the same scheme, host and port",
         arguments: [
             ("http://a.example/x", true), ("http://A.example:80/x", true), ("https://a.example/x", false),
             ("http://a.example:81/x", false),

@@ -1,7 +1,7 @@
 import Testing
 import URLLoading
 
-/// The registries of RFC 6890, block by block: first and last address of each, and what lies beside it.
+/// The registries of RFC 6890, block by block: the first and last address of each, and the addresses beside it.
 @Suite struct AddressKindTests {
     typealias Flag = any KeyPath<ResolvedAddress, Bool> & Sendable
     static let flags: [(String, Flag)] = [
@@ -87,7 +87,7 @@ import URLLoading
     }
 
     @Test(
-        "what is no address gives none",
+        "text that is not an address yields none",
         arguments: [
             "", "example.org", "1.2.3", "0x7f.1", "127.1", "256.1.1.1", "01.2.3.4", "[::1]", "::1%25lo", "::1%lo",
             "1::2::3", ":", "::1]",

@@ -8,7 +8,7 @@ import URLLoadingTesting
 /// The policy against requests into private networks: called for every address, and no refused address is connected to.
 @Suite(.timeLimit(.minutes(4)))
 struct AddressPolicyTests {
-    /// Remembers what was asked.
+    /// Records the addresses that it was asked about.
     final class Asked: Sendable {
         private let all = Lock<[ResolvedAddress]>([])
         func note(_ address: ResolvedAddress) { all.withLock { $0.append(address) } }
@@ -55,7 +55,7 @@ struct AddressPolicyTests {
         #expect(error.map { "\($0)" } == "addressRefused (connecting, intern.example): intern.example")
     }
 
-    @Test("what is refused is left out, what is left is connected to")
+    @Test("refused addresses are skipped, and the others are connected to")
     func someRefused() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("hello") }

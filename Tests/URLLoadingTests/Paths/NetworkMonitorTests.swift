@@ -59,7 +59,7 @@ struct NetworkMonitorTests {
             [RouteBytes.link(3, "wlan0", flags: 0x1), RouteBytes.link(4, "wwan0")], [],
             [RouteBytes.defaultRoute(through: [3], metric: 1), RouteBytes.defaultRoute(through: [4], metric: 2)]
         ),
-        // A tunnel is carried by what comes behind it.
+        // A tunnel uses the link below it.
         (
             "satisfied wwan0(cellular, 4) tun0(other, 4) expensive",
             [RouteBytes.link(3, "wwan0"), RouteBytes.link(9, "tun0", hardware: 65534)], [],
@@ -76,7 +76,7 @@ struct NetworkMonitorTests {
         ),
     ]
 
-    @Test("what the kernel knows, in a line", arguments: pictures)
+    @Test("the description of a network is one line", arguments: pictures)
     func picture(_ line: String, _ links: [[UInt8]], _ addresses: [[UInt8]], _ routes: [[UInt8]]) {
         let kernel = ScriptedPaths(
             ScriptedPaths.Tables(links: Self.loopback + links, addresses: addresses, routes: routes))

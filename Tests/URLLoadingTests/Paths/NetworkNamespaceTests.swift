@@ -18,7 +18,7 @@ enum Namespaces {
 
 @Suite(.timeLimit(.minutes(4)))
 struct NetworkNamespaceTests {
-    /// Each test of `NetworkNamespaceChild` has a namespace of its own.
+    /// Each test of `NetworkNamespaceChild` has its own namespace.
     @Test(
         "links of a namespace go down and up; loads wait for them, and are retried (checklist 162)",
         .enabled(if: Namespaces.areAllowed && !Namespaces.isInside, Namespaces.areMissing),
@@ -60,7 +60,7 @@ struct NetworkNamespaceChild {
         for command in commands { #expect(Namespaces.run("ip \(command)"), "\(command)") }
     }
 
-    @Test func upAndDown() async throws {
+    @Test("links that go up and down are noticed") func upAndDown() async throws {
         let monitor = NetworkMonitor.shared
         #expect("\(monitor.current)" == "unsatisfied")
         var paths = monitor.paths.makeAsyncIterator()
@@ -115,7 +115,7 @@ struct NetworkNamespaceChild {
 
     private static let up = ["addr add 10.9.0.1/24 dev v0", "link set v0 up", "link set v1 up"]
 
-    /// An origin that a link of the namespace leads to, and a session that tells what happens.
+    /// A server behind a link of the namespace, and a session that records events.
     private func withOrigin(
         _ change: (inout Configuration) -> Void,
         _ use: (HTTPTestServer, Session, EventRecorder, URL) async throws -> Void
@@ -137,7 +137,7 @@ struct NetworkNamespaceChild {
         }
     }
 
-    @Test func connectivity() async throws {
+    @Test("a load waits for connectivity") func connectivity() async throws {
         try await withOrigin({ $0.waitsForConnectivity = true }) { origin, session, recorder, target in
             for round in 1...3 {
                 let monitor = NetworkMonitor.shared
@@ -161,7 +161,7 @@ struct NetworkNamespaceChild {
         print("namespace proved: connectivity")
     }
 
-    @Test func retries() async throws {
+    @Test("a load is retried when the network changes") func retries() async throws {
         var policy = RetryPolicy()
         // No load waits that long: the network lets the load continue.
         policy.backoff = .constant(.seconds(3600))

@@ -7,9 +7,9 @@ import URLLoadingWire
 
 @testable import URLLoading
 
-/// Loads through proxies: what each party gets to see, and how ways fail.
+/// Loads through proxies: the data that each party sees, and the failures of routes.
 @Suite struct ProxyRows {
-    /// No name is resolved: the resolver of these sessions records names, and returns no address.
+    /// These sessions resolve no names: their resolver records names and returns no address.
     static func client(_ policy: ProxyPolicy, _ base: Configuration = .ephemeral) -> (Configuration, RecordingResolver)
     {
         let resolver = RecordingResolver(.failure(IOFailure(.hostNotFound("looked up here"), .resolve)))
@@ -23,7 +23,7 @@ import URLLoadingWire
 
     // MARK: HTTP
 
-    @Test func `plain http is asked for by its whole URL (checklist 24, security 5)`() async throws {
+    @Test func `plain http requests have the whole URL (checklist 24, security 5)`() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/a") { _ in .ok("here") }
             try await withTestProxy(.init(.http, user: "u", password: "pw")) { proxy in
@@ -38,10 +38,10 @@ import URLLoadingWire
                 #expect(
                     asked.headers[.host] == "origin.test:\(origin.port)" && asked.headers["Proxy-Connection"] == nil)
                 #expect(asked.headers[.proxyAuthorization] == "Basic " + Data("u:pw".utf8).base64EncodedString())
-                // The proxy of the test takes them away as it should; what it got is above.
+                // The test proxy removes these fields as it should; the recorded ones are above.
                 #expect(origin.requests.first?.headers["X-Own"] == "ORIGIN")
                 #expect(resolver.asked.isEmpty)
-                // Kept, and told apart from others.
+                // Kept connections are told apart by their routes.
                 try await session.expect(request, "here")
                 #expect(proxy.connections == 1 && proxy.requests.count == 2)
                 #expect(
@@ -51,7 +51,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func `one connection to a proxy forwards for every origin`() async throws {
+    @Test func `one connection to a proxy carries requests to every origin`() async throws {
         try await withHTTPTestServer { first in
             try await withHTTPTestServer { second in
                 for origin in [first, second] { origin.route("/") { _ in .ok("here") } }
@@ -67,7 +67,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func `a proxy on a Unix socket`() async throws {
+    @Test func `a proxy may listen on a Unix socket`() async throws {
         let path = AddressRows.socketPath()
         defer { try? FileManager.default.removeItem(atPath: path) }
         var server = HTTPTestServer.Configuration()
@@ -97,7 +97,9 @@ import URLLoadingWire
         #expect(error?.proxyFailure != nil)
     }
 
-    @Test func `nothing leaks through CONNECT in either direction (security 5, 6)`() async throws {
+    @Test func `no fields of the origin reach the proxy through CONNECT, and none the reverse (security 5, 6)`()
+        async throws
+    {
         try await withSecureOrigin(.init(names: ["origin.test"]), name: "origin.test") { origin, base in
             origin.route("/") { _ in .ok("secret") }
             try await withTestProxy(.init(.http, user: "u", password: "pw")) { proxy in
@@ -113,7 +115,7 @@ import URLLoadingWire
                 for _ in 0..<2 { try await session.expect(request, "secret") }
                 let asked = try #require(proxy.requests.first)
                 #expect(proxy.requests.count == 1)
-                // Once it is open a tunnel is the socket itself: no layer and no copy.
+                // An open tunnel is the socket itself, without a layer and without copies.
                 #expect(
                     made.withLock { $0 } == [
                         "tcp(127.0.0.1:\(proxy.port))", "tls1.3(origin.test) over tcp(127.0.0.1:\(proxy.port))",
@@ -133,9 +135,8 @@ import URLLoadingWire
         }
     }
 
-    /// A field of the caller's goes to the proxy that gets the request, or that is asked for a tunnel, and nowhere
-    /// else.
-    @Test func `a Proxy-Authorization of the caller's (security 5)`() async throws {
+    /// The caller's field is sent to the proxy that forwards the request or opens the tunnel, and to no other server.
+    @Test func `a Proxy-Authorization field of the caller is for the proxy only (security 5)`() async throws {
         try await withSecureOrigin(.init(names: ["origin.test"]), name: "origin.test") { secure, base in
             try await withHTTPTestServer { plain in
                 for origin in [plain, secure] { origin.route("/") { _ in .ok("here") } }
@@ -150,7 +151,7 @@ import URLLoadingWire
                         #expect(proxy.requests.last?.headers.count { $0.name == .proxyAuthorization } == 1)
                     }
                     #expect(secure.requests.first?.headers[.proxyAuthorization] == nil)
-                    // Without a proxy it goes nowhere.
+                    // Without a proxy the field is not sent.
                     var direct = base
                     direct.proxyPolicy = .none
                     var request = Request(url: plain.url())
@@ -162,7 +163,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func bodiesBothWays() async throws {
+    @Test("bodies pass in both directions") func bodiesBothWays() async throws {
         let content = Data((0..<300_000).map { UInt8(truncatingIfNeeded: $0 &* 7) })
         try await withHTTPTestServer { origin in
             origin.route("/") { request in .ok(.bytes(request.body)) }
@@ -179,7 +180,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func `a 407 to a request is a response, one to CONNECT an error that has it`() async throws {
+    @Test func `a 407 to a request is a response, a 407 to CONNECT is an error with that response`() async throws {
         try await withTestProxy(.init(.http, user: "u", password: "pw")) { proxy in
             let session = Session(Self.client(.fixed([try proxy.address(user: "u", password: "WR0NG")])).0)
             let (body, response) = try await session.data(from: try url("http://origin.test/"))
@@ -197,7 +198,7 @@ import URLLoadingWire
     }
 
     @Test(arguments: [301, 302, 400, 403, 404, 500, 502, 503])
-    func `a proxy does not answer in the name of an https origin (security 42)`(status: Int) async throws {
+    func `a proxy cannot answer in place of an https origin (security 42)`(status: Int) async throws {
         try await withTestProxy(.init(.http, fault: .refuse(status))) { proxy in
             let session = Session(Self.client(.fixed([try proxy.address()])).0)
             let error = await failure(.proxyRefused, .remote, .connecting) {
@@ -283,7 +284,8 @@ import URLLoadingWire
 
     // MARK: SOCKS
 
-    @Test(arguments: [Proxy.Kind.socks5, .socks4a]) func `SOCKS, and names are its to look up (security 63)`(
+    @Test(arguments: [Proxy.Kind.socks5, .socks4a])
+    func `a SOCKS proxy resolves the names of its destinations (security 63)`(
         kind: Proxy.Kind
     ) async throws {
         try await withSecureOrigin(.init(names: ["origin.test"]), name: "origin.test") { secure, base in
@@ -300,7 +302,7 @@ import URLLoadingWire
                         proxy.requests.map(\.target) == [
                             "plain.test:\(plain.port)", "127.0.0.1:\(plain.port)", "origin.test:\(secure.port)",
                         ])
-                    // To the origin it is a request like any other.
+                    // To the origin it is an ordinary request.
                     #expect(
                         plain.requests.first?.target == "/"
                             && plain.requests.first?.headers[.host] == "plain.test:\(plain.port)")
@@ -309,8 +311,9 @@ import URLLoadingWire
         }
     }
 
-    @Test(arguments: ["socks5", "socks4"]) func `SOCKS with names that this side resolves`(scheme: String) async throws
-    {
+    @Test(arguments: ["socks5", "socks4"]) func `names are resolved locally for the schemes socks4 and socks5`(
+        scheme: String
+    ) async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("here") }
             try await withTestProxy(.init(.socks)) { proxy in
@@ -322,7 +325,7 @@ import URLLoadingWire
                 #expect(proxy.requests.last?.target == "127.0.0.1:\(origin.port)")
                 configuration.addressPolicy = AddressPolicy { $0.host != "origin.test" }
                 await expectFailure(.addressRefused) { try await Session(configuration).data(from: target) }
-                // What is not found is the origin and not the proxy.
+                // The host that is not found is the origin's, not the proxy's.
                 let error = await failure(.hostNotFound) {
                     try await Session(Self.client(configuration.proxyPolicy).0).data(from: target)
                 }
@@ -332,7 +335,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func userAndPasswordOfSOCKS() async throws {
+    @Test("user and password are sent to a SOCKS proxy") func userAndPasswordOfSOCKS() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("here") }
             try await withTestProxy(.init(.socks, user: "u", password: "pw")) { proxy in
@@ -356,7 +359,9 @@ import URLLoadingWire
         }
     }
 
-    @Test(arguments: 1...9) func everyRefusalOfSOCKS(code: Int) async throws {
+    @Test("every refusal of a SOCKS proxy has its error", arguments: 1...9) func everyRefusalOfSOCKS(code: Int)
+        async throws
+    {
         try await withTestProxy(.init(.socks, fault: .refuse(code))) { proxy in
             let session = Session(Self.client(.fixed([try proxy.address()])).0)
             let error = await failure(.proxyRefused, .remote, .connecting) {
@@ -369,7 +374,7 @@ import URLLoadingWire
 
     // MARK: Chains
 
-    @Test func `a chain: each hop through the one before`() async throws {
+    @Test func `in a chain each proxy is reached through the previous one`() async throws {
         try await withSecureOrigin(.init(names: ["origin.test", "localhost"]), name: "origin.test") { secure, base in
             try await withHTTPTestServer { plain in
                 for origin in [plain, secure] { origin.route("/") { _ in .ok("here") } }
@@ -396,7 +401,7 @@ import URLLoadingWire
                                 third.requests.map(\.target) == [
                                     "origin.test:\(secure.port)", "http://plain.test:\(plain.port)/",
                                 ])
-                            // Each gets its own credentials and no other's.
+                            // Each proxy gets its own credentials only.
                             #expect(
                                 first.requests.allSatisfy {
                                     $0.headers[.proxyAuthorization] == "Basic " + Data("a:1".utf8).base64EncodedString()
@@ -413,7 +418,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func `an error says which hop failed`() async throws {
+    @Test func `an error names the failing proxy`() async throws {
         let closed = try Proxy(.http, host: "127.0.0.1", port: try closedPort())
         let nowhere = try Proxy(.socks5, host: "no.such.proxy", port: 1)
         let (configuration, resolver) = Self.client(.custom { url in url.path() == "/1" ? [[nowhere]] : [[closed]] })
@@ -460,7 +465,7 @@ import URLLoadingWire
 
     // MARK: The pool
 
-    @Test func `routes and credentials do not mix (security 17)`() async throws {
+    @Test func `routes and credentials of proxies are kept apart (security 17)`() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("here") }
             try await withTestProxy { one in
@@ -479,7 +484,7 @@ import URLLoadingWire
                         }
                         #expect(one.connections == 4 && other.connections == 2, "round \(round)")
                     }
-                    // Fields of the caller's are credentials too.
+                    // Fields of the caller are credentials, too.
                     next.withLock { $0 = [[ways[1].proxies[0]]] }
                     for (field, connections) in [("x", 5), ("y", 6), ("x", 6)] {
                         var request = Request(url: origin.url())
@@ -531,7 +536,7 @@ import URLLoadingWire
                     try await Session(Self.client(.custom { _ in [[dead]] }).0).data(from: origin.url())
                 }
             }
-            // A refusal is an answer.
+            // A refusal is an answer, so no other route is tried.
             try await withTestProxy(.init(.http, fault: .refuse(403))) { proxy in
                 let strict = try proxy.address()
                 await expectFailure(.proxyRefused) {
@@ -572,7 +577,7 @@ import URLLoadingWire
         await expectEmpty(session)
     }
 
-    @Test func `a session's proxies take the place of the environment's, and have exceptions (checklist 24)`()
+    @Test func `a session's proxies replace those of the environment, and have exceptions (checklist 24)`()
         async throws
     {
         let environment = ProxyEnvironment { $0 == "http_proxy" ? "env.test:1" : nil }
@@ -598,7 +603,8 @@ import URLLoadingWire
 
     // MARK: Faults
 
-    @Test(arguments: [TestProxy.Configuration.Kind.http, .socks]) func garbage(kind: TestProxy.Configuration.Kind)
+    @Test("a proxy that sends garbage is an error", arguments: [TestProxy.Configuration.Kind.http, .socks])
+    func garbage(kind: TestProxy.Configuration.Kind)
         async throws
     {
         try await withTestProxy(.init(kind, fault: .garbage)) { proxy in
@@ -611,7 +617,9 @@ import URLLoadingWire
         }
     }
 
-    @Test(arguments: TestProxy.Point.allCases) func anEarlyEnd(point: TestProxy.Point) async throws {
+    @Test("a proxy that closes early is an error", arguments: TestProxy.Point.allCases) func anEarlyEnd(
+        point: TestProxy.Point
+    ) async throws {
         for (kind, proxies) in [(TestProxy.Configuration.Kind.http, [Proxy.Kind.http]), (.socks, [.socks5, .socks4a])] {
             let origin = try SocketListener(.ipv4((127, 0, 0, 1), port: 0))
             defer { origin.close() }
@@ -632,7 +640,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func `the proxy's head has a limit (security 42)`() async throws {
+    @Test func `the head of a proxy's response has a limit (security 42)`() async throws {
         let endless = Array("HTTP/1.1 200 OK\r\nX: ".utf8) + [UInt8](repeating: 0x61, count: 200_000)
         try await withTestProxy(.init(.http, fault: .answer(endless))) { proxy in
             let session = Session(Self.client(.fixed([try proxy.address()])).0)
@@ -642,11 +650,16 @@ import URLLoadingWire
         }
     }
 
-    /// Interim answers, fields that frame nothing, an old version: all of them are a yes.
-    @Test(arguments: [
-        "HTTP/1.0 200 OK\r\n\r\n",
-        "HTTP/1.1 103 Early\r\nA: b\r\n\r\nHTTP/1.1 299 \r\nContent-Length: 99\r\nTransfer-Encoding: chunked\r\n\r\n",
-    ])
+    /// Interim responses, framing fields and an old version are accepted with a 2xx.
+    @Test(
+        "a tunnel is open after any 2xx",
+        arguments: [
+            "HTTP/1.0 200 OK\r\n\r\n",
+            """
+            HTTP/1.1 103 Early\r\nA: b\r\n\r\n\
+            HTTP/1.1 299 \r\nContent-Length: 99\r\nTransfer-Encoding: chunked\r\n\r\n
+            """,
+        ])
     func waysToSayYes(yes: String) async throws {
         let transport = ScriptedTransport([
             .takeUntil("\r\n\r\n"), .give(yes), .takeUntil("\r\n\r\n"),
@@ -658,8 +671,8 @@ import URLLoadingWire
         try await Session(configuration).expect(try url("https://origin.test/"), "ok")
     }
 
-    /// Bytes behind the yes are the origin's, or pretend to be: TLS judges them.
-    @Test func `bytes behind the yes are not lost and not believed (security 41)`() async throws {
+    /// Bytes after the 2xx may come from the origin or from an attacker; TLS verifies them.
+    @Test func `bytes after the response to CONNECT are neither lost nor trusted (security 41)`() async throws {
         try await withSecureOrigin(.init(names: ["origin.test"]), name: "origin.test") { origin, base in
             for kind in [TestProxy.Configuration.Kind.http, .socks] {
                 try await withTestProxy(
@@ -699,7 +712,9 @@ import URLLoadingWire
 
     // MARK: The end at every step
 
-    @Test(arguments: TestProxy.Point.allCases, Ending.allCases)
+    @Test(
+        "a stall of the proxy at any point is ended by every kind of end", arguments: TestProxy.Point.allCases,
+        Ending.allCases)
     func everyStall(point: TestProxy.Point, ending: Ending) async throws {
         for (kind, proxies) in [(TestProxy.Configuration.Kind.http, [Proxy.Kind.http]), (.socks, [.socks5, .socks4a])] {
             guard kind == .socks || point != .authentication else { continue }
@@ -722,8 +737,10 @@ import URLLoadingWire
         }
     }
 
-    /// Every wait of a tunnel through three hops, on a script.
-    @Test(arguments: 1...11, Ending.allCases) func everyWaitOfATunnel(block: Int, ending: Ending) async throws {
+    /// Every wait of a tunnel through three proxies, with a script.
+    @Test("every wait of a tunnel can be ended", arguments: 1...11, Ending.allCases) func everyWaitOfATunnel(
+        block: Int, ending: Ending
+    ) async throws {
         let steps: [ScriptedTransport.Step] = [
             .block, .take(10), .block, .takeUntil("\r\n\r\n"), .block, .give("HTTP/1.1 200 O"), .block,
             .give("K\r\n\r\n"),
@@ -749,8 +766,8 @@ import URLLoadingWire
         #expect(transport.isClosed)
     }
 
-    /// Cancelled at any moment: no connection is left, to the proxy or through it.
-    @Test func manyCancelledAtRandom() async throws {
+    /// Cancels loads at random moments: no connection to or through the proxy remains.
+    @Test("loads cancelled at random leave no connection") func manyCancelledAtRandom() async throws {
         try await withSecureOrigin(.init(names: ["origin.test", "localhost"]), name: "origin.test") { origin, base in
             origin.route("/") { _ in .ok(.bytes([UInt8](repeating: 7, count: 100_000))) }
             try await withTestProxy(.init(.socks, user: "u", password: "pw")) { first in
@@ -778,7 +795,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func metrics() async throws {
+    @Test("metrics contain the proxy's connection") func metrics() async throws {
         try await withSecureOrigin(.init(names: ["origin.test"]), name: "origin.test") { origin, base in
             origin.route("/") { _ in .ok("here") }
             try await withTestProxy { proxy in

@@ -35,7 +35,7 @@ import URLLoadingWire
         #expect(error?.description.contains("secret") == false)
     }
 
-    @Test func credentials() throws {
+    @Test("credentials of a proxy are parsed") func credentials() throws {
         let proxy = try Proxy("http://u%40x:p%2Fw@proxy:1")
         #expect(proxy.user == "u@x" && proxy.password == "p/w")
         #expect(proxy.authorizationField == "Basic " + Data("u@x:p/w".utf8).base64EncodedString())
@@ -48,7 +48,7 @@ import URLLoadingWire
     }
 
     /// Whatever way it is printed.
-    @Test func secretsArePrintedNowhere() throws {
+    @Test("descriptions contain no secrets") func secretsArePrintedNowhere() throws {
         let proxy = try Proxy(.http, host: "proxy", port: 1, user: "USER", password: "S3CRET")
         let chain: ProxyChain = [proxy]
         var dumped = ""
@@ -143,7 +143,7 @@ import URLLoadingWire
     }
 
     /// A proxy that was meant to be used is not passed by because it is misspelt.
-    @Test func badVariables() throws {
+    @Test("invalid environment variables are errors") func badVariables() throws {
         for variables in [["http_proxy": "ftp://u:S3CRET@p"], ["all_proxy": "http://"]] {
             let error = #expect(throws: LoadError.self) { try way(variables, "http://a.test/") }
             #expect(error?.reason == .badProxy && error?.detail?.contains("_proxy:") == true)
@@ -155,7 +155,7 @@ import URLLoadingWire
 
     // MARK: The desktop
 
-    @Test func answersOfTheDesktop() throws {
+    @Test("the answers of the desktop's settings are parsed") func answersOfTheDesktop() throws {
         let ways = try DesktopProxies.chains(from: [
             "http://p:3128", "socks5://s:1080", "socks://t:1", "socks4://u:1", "direct://", "pac+http://w/x.pac",
         ])
@@ -167,7 +167,7 @@ import URLLoadingWire
         #expect(throws: LoadError.self) { try DesktopProxies.chains(from: ["wpad://"]) }
     }
 
-    @Test func headsEndNoEarlierThan() {
+    @Test("a head ends at its empty line and not earlier") func headsEndNoEarlierThan() {
         for (text, missing) in [
             ("HTTP", 4), ("HTTP\r", 3), ("HTTP\r\n", 2), ("HTTP\r\n\r", 1), ("\r\r", 3), ("\n", 4), ("a\r\n\r\na", 4),
         ] {

@@ -6,7 +6,7 @@ import URLLoadingIO
 import URLLoadingTesting
 import URLLoadingWire
 
-/// Checklist E: redirects, and who decides about them.
+/// Redirects, and the decisions about them.
 @Suite(.timeLimit(.minutes(4)))
 struct RedirectRows {
     private func deciding(_ decide: @escaping @Sendable (Redirect) async throws -> RedirectDecision) -> Decisions {
@@ -41,7 +41,7 @@ struct RedirectRows {
         }
     }
 
-    @Test("the proposed request is followed, or another sent in its place, as it is (checklist 58, 59)")
+    @Test("the proposed request is followed, or another one is sent unchanged (checklist 58, 59)")
     func followOrInstead() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/from") { _ in .redirect("/to") }
@@ -51,7 +51,7 @@ struct RedirectRows {
                 url: origin.url("/else"), method: .put, headers: [.authorization: "mine"], body: .data(Data("12".utf8)))
             try await withSession(.ephemeral, decisions: deciding { _ in .follow }) { session in
                 try await session.expect(origin.url("/from"), "proposed")
-                // A load's own decision goes before its session's.
+                // A load's own decision takes precedence over its session's.
                 let (data, _) = try await session.data(
                     for: Request(url: origin.url("/from")), decisions: deciding { _ in .instead(instead) })
                 #expect(data == Data("PUT mine 2".utf8))
@@ -60,7 +60,7 @@ struct RedirectRows {
         }
     }
 
-    @Test("a redirect that is not followed is the result, with its body (checklist 60)")
+    @Test("a redirect that is not followed is the response, with its body (checklist 60)")
     func deliver() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/from") { _ in .status(.found, headers: [.location: "/to"], body: .bytes(Array("moved".utf8)))
@@ -75,7 +75,7 @@ struct RedirectRows {
         }
     }
 
-    @Test("each hop makes its own connection, secured anew (checklist 61)")
+    @Test("each hop has its own connection, which is verified again (checklist 61)")
     func hopsBeginAnew() async throws {
         try await withSecureOrigin { secure, configuration in
             secure.route("/") { .ok("\($0.tls != nil) \($0.connection)") }
@@ -115,7 +115,7 @@ struct RedirectRows {
         }
     }
 
-    @Test("a loop ends, also one of a request to itself (checklist 62)")
+    @Test("a redirect loop ends, also one of a request to itself (checklist 62)")
     func loop() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .redirect("") }
@@ -126,7 +126,7 @@ struct RedirectRows {
         }
     }
 
-    @Test("a decision may end the load, by its answer or by throwing (checklist 63)")
+    @Test("a decision may end the load, by its result or by an error (checklist 63)")
     func cancel() async throws {
         struct Refused: Error {}
         try await withHTTPTestServer { origin in
@@ -186,12 +186,12 @@ struct RedirectRows {
                 }
                 try await session.expect(request, code == 303 ? "GET  -" : "PUT c x/y")
             }
-            // The small rest of each redirect was here: one connection served all.
+            // The short rest of each redirect had arrived: one connection served all requests.
             #expect(origin.counts.accepted == 1)
         }
     }
 
-    @Test("a 3xx status without a redirect is the result", arguments: [300, 304, 305, 306, 302])
+    @Test("a 3xx status that is not a redirect is the response", arguments: [300, 304, 305, 306, 302])
     func notARedirect(_ code: Int) async throws {
         let status = try #require(Status(code))
         try await withHTTPTestServer { origin in

@@ -5,10 +5,10 @@ import URLLoadingIO
 import URLLoadingTesting
 import URLLoadingWire
 
-/// Security 1 to 3, 9, 58, 59: what must not travel with a redirect.
+/// Security 1 to 3, 9, 58, 59: data that must not follow a redirect.
 @Suite(.timeLimit(.minutes(4)))
 struct RedirectSecurityRows {
-    /// Three, of which an origin gets two: the last is for proxies alone (security 5).
+    /// Three credentials, of which an origin gets two: the last is for proxies only (security 5).
     static let secrets: Headers = [
         .authorization: "Bearer secret", .cookie: "a=secret", .proxyAuthorization: "Basic secret",
     ]
@@ -18,7 +18,8 @@ struct RedirectSecurityRows {
     }
 
     @Test(
-        "credentials do not go to another host (security 1)", arguments: [301, 302, 303, 307, 308], [Method.get, .post])
+        "credentials are not sent to another host (security 1)", arguments: [301, 302, 303, 307, 308],
+        [Method.get, .post])
     func otherHost(_ code: Int, _ method: Method) async throws {
         let status = try #require(Status(code))
         try await withHTTPTestServer { second in
@@ -35,7 +36,7 @@ struct RedirectSecurityRows {
         }
     }
 
-    @Test("credentials among the session's headers do not either (security 1)")
+    @Test("credentials among the session's headers are not sent to another host (security 1)")
     func configuredCredentials() async throws {
         try await withHTTPTestServer { second in
             second.route("/") { _ in .ok("") }
@@ -47,7 +48,7 @@ struct RedirectSecurityRows {
                 configuration.headers["X-Harmless"] = "1"
                 try await withSession(configuration) { session in
                     _ = try await session.data(from: first.url())
-                    // Once there by the caller's own wish, they are sent as always.
+                    // A request of the caller to that host gets them as usual.
                     _ = try await session.data(from: second.url())
                 }
                 #expect(first.requests.first.map(Self.secrets)?.count == 2)
@@ -58,7 +59,7 @@ struct RedirectSecurityRows {
     }
 
     @Test(
-        "a field dropped at one hop stays dropped at later hops, also back at the first origin (security 2)",
+        "a field removed at one hop stays removed at later hops, also back at the first origin (security 2)",
         arguments: [false, true])
     func laterHops(_ areConfigured: Bool) async throws {
         try await withHTTPTestServer { second in
@@ -101,7 +102,7 @@ struct RedirectSecurityRows {
         }
     }
 
-    @Test("the same origin in another spelling keeps what it was given (security 3)")
+    @Test("the same origin in another spelling keeps the credentials (security 3)")
     func sameOrigin() async throws {
         var setup = HTTPTestServer.Configuration()
         setup.name = "a.example"
@@ -117,7 +118,7 @@ struct RedirectSecurityRows {
         }
     }
 
-    @Test("a Host field the caller chose does not go to another server")
+    @Test("a Host field of the caller is not sent to another server")
     func hostField() async throws {
         try await withHTTPTestServer { second in
             second.route("/") { _ in .ok("") }
@@ -133,7 +134,7 @@ struct RedirectSecurityRows {
         }
     }
 
-    @Test("a Referer loses userinfo and fragment, and does not leave https (security 9)")
+    @Test("Referer has neither userinfo nor fragment, and is not sent from https to http (security 9)")
     func referer() async throws {
         let referer: Headers = [.referer: "https://user:secret@a.example/p?q#secret"]
         try await withSecureOrigin { secure, configuration in
@@ -156,7 +157,7 @@ struct RedirectSecurityRows {
     }
 
     @Test(
-        "a redirect leads to http and https and nowhere else (security 58)",
+        "a redirect leads to http and https only (security 58)",
         arguments: [
             "file:///etc/passwd", "FILE:///etc/passwd", "data:text/plain,x", "ftp://127.0.0.1/x", "javascript:alert(1)",
             "gopher://127.0.0.1:70/_x", "ws://127.0.0.1/", "about:blank", "mailto:a@b", "dict://127.0.0.1/x",
@@ -197,7 +198,7 @@ struct RedirectSecurityRows {
     }
 
     @Test(
-        "a body goes to another host only with the method that needs it (security 59)",
+        "a body is sent to another host only with the method that requires it (security 59)",
         arguments: [301, 302, 303, 307, 308])
     func body(_ code: Int) async throws {
         let status = try #require(Status(code))

@@ -5,10 +5,10 @@ import URLLoadingIO
 import URLLoadingTesting
 import URLLoadingWire
 
-/// Checklist B, C and O: what a request asks for, what a response says.
+/// The content of requests and responses.
 @Suite(.timeLimit(.minutes(4)))
 struct RequestRows {
-    @Test("method, headers, body and policy of a request are what is sent (checklist 30)")
+    @Test("method, headers, body and policy of a request are sent (checklist 30)")
     func requestIsSent() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/*") {
@@ -36,7 +36,7 @@ struct RequestRows {
         }
     }
 
-    @Test("a body stream is sent as it comes, chunked or with its length (checklist 30)")
+    @Test("a body stream is sent as it is produced, in chunks or with its length (checklist 30)")
     func bodyStream() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") {
@@ -63,7 +63,7 @@ struct RequestRows {
         }
     }
 
-    @Test("a body stream that lies or fails ends the load as the caller's fault (checklist 30)")
+    @Test("a body stream that fails or has another length is an error of the local party (checklist 30)")
     func badBodyStream() async throws {
         struct Broken: Error {}
         try await withHTTPTestServer { origin in
@@ -95,7 +95,7 @@ struct RequestRows {
         }
     }
 
-    @Test("the timeout of a request goes before the session's (checklist 30)")
+    @Test("a request's timeout takes precedence over the session's (checklist 30)")
     func timeouts() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/", faults: [.init(.requestHead, .stall)]) { _ in .ok("") }
@@ -154,7 +154,7 @@ struct RequestRows {
         }
     }
 
-    @Test("a response tells media type, length, text encoding, status and fields (checklist 42)")
+    @Test("a response has media type, length, text encoding, status and fields (checklist 42)")
     func response() async throws {
         try await withHTTPTestServer { origin in
             let headers: Headers = [.contentType: "Text/Plain; charset=\"ISO-8859-1\"", "X-Twice": "1", "X-Twice": "2"]
@@ -178,7 +178,7 @@ struct RequestRows {
         }
     }
 
-    @Test("the pieces of a body come in order, and together are the body (checklist 54)")
+    @Test("the pieces of a body arrive in order, and form the body (checklist 54)")
     func pieces() async throws {
         try await withHTTPTestServer { origin in
             let parts = (0..<40).map { [UInt8](repeating: UInt8($0), count: 1 + $0 * 997) }
@@ -200,7 +200,7 @@ struct RequestRows {
         }
     }
 
-    @Test("http and https load through the same call (checklist 119)")
+    @Test("http and https are loaded by the same call (checklist 119)")
     func schemes() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("clear") }

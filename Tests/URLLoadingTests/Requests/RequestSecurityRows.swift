@@ -6,7 +6,7 @@ import URLLoadingIO
 import URLLoadingTesting
 import URLLoadingWire
 
-/// Security 11, 24, 43, 44, 57: what a caller cannot make us send.
+/// Security 11, 24, 43, 44, 57: bytes that a caller cannot make the library send.
 @Suite(.timeLimit(.minutes(4)))
 struct RequestSecurityRows {
     struct Refused: Sendable, CustomTestStringConvertible {
@@ -33,7 +33,7 @@ struct RequestSecurityRows {
                     let sent = request
                     await expectFailure(refused.reason, .local, nil, refused.name) { try await session.data(for: sent) }
                     #expect(origin.counts.requests == before)
-                    // Nothing of it is left behind on the connection.
+                    // The connection remains clean.
                     try await session.expect(origin.url(), "x")
                 }
             }
@@ -63,7 +63,7 @@ struct RequestSecurityRows {
             Refused("host with blank", .malformedHost) { $0.headers[.host] = "a b" },
         ]
 
-    @Test("CR, LF, NUL and other controls are in no field, no method, no host (security 43, 24)", arguments: forgeries)
+    @Test("control characters are refused in fields, methods and hosts (security 43, 24)", arguments: forgeries)
     func forged(_ refused: Refused) async throws { try await check(refused) }
 
     static let framings: [Refused] = [
@@ -87,10 +87,10 @@ struct RequestSecurityRows {
         Refused("length removed on the way", .forbiddenField) { $0.headers[.connection] = "close, Content-Length" },
     ]
 
-    @Test("a caller cannot frame a message twice (security 44)", arguments: framings)
+    @Test("framing fields of the caller that contradict the body are refused (security 44)", arguments: framings)
     func framed(_ refused: Refused) async throws { try await check(refused) }
 
-    @Test("framing that agrees is sent once (security 44)")
+    @Test("framing fields of the caller that agree with the body are sent once (security 44)")
     func agreeing() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") {
@@ -124,8 +124,8 @@ struct RequestSecurityRows {
         "http://user%00@127.0.0.1/",
     ]
 
-    /// What `URL` refuses to be never gets to us; what it lets pass is refused, or was repaired to
-    /// something that all read as the host that is meant.
+    /// `URL` refuses some of these texts. The others are refused here, or were repaired to a form that every parser
+    /// reads as the intended host.
     @Test(
         "an ambiguous URL is refused without any request (security 57, 11)", arguments: badURLs)
     func ambiguous(_ text: String) async throws {
@@ -149,7 +149,7 @@ struct RequestSecurityRows {
         #expect(dialled.withLock { $0 }.allSatisfy { isRepaired && $0 == "127.0.0.1" }, "\(text) as \(url)")
     }
 
-    @Test("no part of a password is looked up (security 11)")
+    @Test("no part of a password is looked up as a host (security 11)")
     func password() async throws {
         let resolver = RecordingResolver(.failure(IOFailure(.hostNotFound("any"), .resolve)))
         var configuration = Configuration.ephemeral
@@ -167,7 +167,7 @@ struct RequestSecurityRows {
         #expect(!resolver.asked.contains { $0.contains("ss") || $0.contains("@") })
     }
 
-    @Test("a legal URL is sent as it is, without userinfo and fragment (security 43)")
+    @Test("a valid URL is sent unchanged, without userinfo and fragment (security 43)")
     func legal() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/*") { .ok("\($0.target) \($0.headers[.host] ?? "-")") }

@@ -8,7 +8,7 @@ import URLLoadingTesting
 /// Schemes that need no network, through the same API.
 @Suite(.timeLimit(.minutes(4)))
 struct SchemeRows {
-    /// A directory of its own for each test.
+    /// A temporary folder.
     final class Folder: Sendable {
         let path: String
         init() throws {
@@ -22,7 +22,7 @@ struct SchemeRows {
         }
     }
 
-    @Test("a file loads like anything else: verb, scope, task (checklist 119)")
+    @Test("a file is loaded by functions, scopes and tasks (checklist 119)")
     func file() async throws {
         let folder = try Folder()
         let bytes = Data((0..<1_000_000).map { UInt8(truncatingIfNeeded: $0 &* 31) })
@@ -49,7 +49,7 @@ struct SchemeRows {
     }
 
     @Test(
-        "a range of a file (RFC 9110 §14) (checklist 119)",
+        "a Range field selects bytes of a file (RFC 9110 §14; checklist 119) (checklist 119)",
         arguments: [
             ("bytes=0-4", "01234"), ("bytes=5-", "56789"), ("bytes=-3", "789"), ("bytes=8-99", "89"),
             ("bytes=0-0,2-3", "0123456789"),
@@ -67,7 +67,7 @@ struct SchemeRows {
         await expectFailure(.rangeNotSatisfiable) { try await session.data(for: request) }
     }
 
-    @Test("what is no file, or not ours, is an error that says so")
+    @Test("a path that is not a readable file is an error with its reason")
     func refusals() async throws {
         let folder = try Folder()
         let session = Session()
@@ -94,7 +94,7 @@ struct SchemeRows {
         await expectFailure(.badRequest, .local) { try await session.data(for: post) }
     }
 
-    @Test("a directory is listed by choice, names escaped")
+    @Test("a directory is listed if configured, with names escaped")
     func directory() async throws {
         let folder = try Folder()
         for name in ["b", "a b", "line\nbreak"] { _ = try folder.write(name, Data()) }
@@ -133,7 +133,7 @@ struct SchemeRows {
     }
 
     @Test(
-        "data URLs (RFC 2397) (checklist 119)",
+        "data URLs are decoded (RFC 2397; checklist 119) (checklist 119)",
         arguments: [
             ("data:,hello", "hello", "text/plain", "us-ascii"), ("data:,a%20b", "a b", "text/plain", "us-ascii"),
             ("data:text/html;charset=utf-8,%3Cp%3E", "<p>", "text/html", "utf-8"),
@@ -154,7 +154,7 @@ struct SchemeRows {
         try await expect({ try await task.value.count }, body.utf8.count)
     }
 
-    @Test("data URLs that are none")
+    @Test("invalid data URLs are refused")
     func noData() async throws {
         let session = Session()
         await expectFailure(.badURL) { try await session.data(from: URL(string: "data:text/plain")!) }
@@ -163,7 +163,7 @@ struct SchemeRows {
     }
 
     @Test(
-        "no server redirects to file or data, whatever a decision says (security 58)",
+        "a server cannot redirect to file or data, whatever a decision returns (security 58)",
         arguments: ["file:///etc/hosts", "data:,x"])
     func redirects(_ target: String) async throws {
         try await withHTTPTestServer { origin in

@@ -6,10 +6,10 @@ import URLLoadingIO
 import URLLoadingTesting
 import URLLoadingWire
 
-/// Checklist 162, issue 4.10: another try, as a policy says.
+/// Retries by a policy (checklist 162).
 @Suite(.timeLimit(.minutes(4)))
 struct RetryRows {
-    /// A session whose time the test moves, with a policy that waits seven seconds.
+    /// A session whose clock the test advances, with a policy that waits seven seconds.
     struct Rig {
         let clock = ManualClock()
         let recorder = EventRecorder()
@@ -26,13 +26,13 @@ struct RetryRows {
             configuration.use(clock)
             configuration.observers = [recorder]
             configuration.retryPolicy = policy
-            // The machine's own may change while the test runs.
+            // The networks of this machine may change during the test.
             configuration.networkMonitor = SwitchedNetwork(isUp: true).monitor
             configure(&configuration)
             session = Session(configuration)
         }
 
-        /// Waits for the wait before a try, then for its end.
+        /// Waits until the delay before a retry has begun, and then until it is over.
         func passWaits(_ count: Int, from first: Int = 1, of length: Duration = .seconds(7)) async throws {
             for number in first..<first + count {
                 try await recorder.wait(for: .retrying, count: number)
@@ -50,7 +50,8 @@ struct RetryRows {
         }
     }
 
-    /// Answers each request with the next status, the last one for ever; the body says which it was.
+    /// Answers each request with the next status, and repeats the last one; the body contains the number of the
+    /// request.
     static func serve(_ origin: HTTPTestServer, _ statuses: [Status], fields: Headers = Headers()) {
         origin.route("/*") { [weak origin] _ in
             let number = origin?.requests.count ?? 0
@@ -78,13 +79,13 @@ struct RetryRows {
                     "try 2 in 7.0 s after 503 Service Unavailable", "try 3 in 7.0 s after 429 Too Many Requests",
                 ])
             #expect(rig.story == ["retrying responded received metrics completed, 200, 1 bytes"])
-            // What was answered in full before is no reason for another connection.
+            // A response that was read completely does not require another connection.
             #expect(origin.counts.accepted == 1)
             await expectEmpty(rig.session)
         }
     }
 
-    @Test("after the last try the caller has its response", arguments: [1, 2, 3])
+    @Test("after the last attempt the caller gets the response", arguments: [1, 2, 3])
     func lastResponse(_ attempts: Int) async throws {
         try await withHTTPTestServer { origin in
             Self.serve(origin, [.badGateway])
@@ -103,7 +104,7 @@ struct RetryRows {
         (.init(.requestHead, .stall), .idleTimeout),
     ]
 
-    @Test("failures before the response", arguments: losses, [Verb.data, .value])
+    @Test("failures before the response are retried", arguments: losses, [Verb.data, .value])
     func failures(_ failure: (fault: HTTPTestServer.Fault, reason: LoadError.Reason), _ verb: Verb) async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("hello") }
@@ -122,7 +123,7 @@ struct RetryRows {
             #expect(rig.retries.count == 2)
             for retry in rig.retries {
                 guard case .failed(let error) = retry.cause else { throw Unexpectedly("\(retry)") }
-                // What the system says of a peer that has gone depends on who was faster.
+                // The system's error for a closed connection depends on the order of events.
                 if failure.reason == .idleTimeout {
                     #expect(error.reason == .idleTimeout)
                 } else {
@@ -133,7 +134,7 @@ struct RetryRows {
         }
     }
 
-    @Test("refusals and look-ups; after the last try the caller has its error")
+    @Test("refused connections and failed lookups are retried, and the last error is thrown")
     func lastError() async throws {
         let port = try closedPort()
         let refused = Rig()
@@ -150,7 +151,7 @@ struct RetryRows {
         #expect(resolver.asked == 3)
     }
 
-    @Test("without a policy, with that of one try, and for what is final: one")
+    @Test("without a policy, with a policy of one attempt, and for a final failure there is one attempt")
     func never() async throws {
         try await withHTTPTestServer { origin in
             Self.serve(origin, [.serviceUnavailable])
@@ -166,7 +167,7 @@ struct RetryRows {
             request = Request(url: origin.url(), method: .post, body: .data(Data([1])))
             _ = try await rig.session.data(for: request)
             #expect(origin.requests.count == 3)
-            // Its own policy goes before the session's.
+            // The request's policy takes precedence over the session's.
             var policy = RetryPolicy(maximumAttempts: 2)
             policy.statuses = [.serviceUnavailable]
             policy.retriesNonIdempotent = true
@@ -178,7 +179,7 @@ struct RetryRows {
     }
 
     @Test(
-        "a load forgiven its peer's silence has its resource timeout still, and can be cancelled",
+        "a load whose idle timeout was revoked still has its resource timeout, and can be cancelled",
         arguments: [false, true])
     func forgiven(_ isCancelled: Bool) async throws {
         try await withHTTPTestServer { origin in
@@ -214,7 +215,7 @@ struct RetryRows {
         }
     }
 
-    @Test("Retry-After is waited; what asks for too much is delivered")
+    @Test("Retry-After is waited for, unless it exceeds the limit: then the response is delivered")
     func retryAfter() async throws {
         try await withHTTPTestServer { origin in
             Self.serve(origin, [.serviceUnavailable, .ok], fields: [.retryAfter: "30"])
@@ -235,7 +236,7 @@ struct RetryRows {
         }
     }
 
-    @Test("the resource timeout spans all tries, the idle timeout no wait between them")
+    @Test("the resource timeout covers all attempts, and the idle timeout does not run between them")
     func timeouts() async throws {
         try await withHTTPTestServer { origin in
             Self.serve(origin, [.serviceUnavailable])
@@ -255,7 +256,7 @@ struct RetryRows {
         }
     }
 
-    @Test("a wait is ended as any other", arguments: [Ending.task, .invalidation], Verb.allCases)
+    @Test("a delay between attempts can be cancelled", arguments: [Ending.task, .invalidation], Verb.allCases)
     func endings(_ ending: Ending, _ verb: Verb) async throws {
         try await withHTTPTestServer { origin in
             for hearsPaths in [false, true] {
@@ -275,7 +276,7 @@ struct RetryRows {
         }
     }
 
-    @Test("a suspended load makes no try", arguments: [false, true])
+    @Test("a suspended load makes no attempt", arguments: [false, true])
     func suspension(_ hearsPaths: Bool) async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("hello") }
@@ -296,7 +297,7 @@ struct RetryRows {
         }
     }
 
-    @Test("a network that comes, or is exchanged, ends the wait after an error; one that goes does not")
+    @Test("a network that appears or changes ends the delay after an error; one that disappears does not")
     func pathChange() async throws {
         let resolver = ScriptedResolver { $0 < 3 ? ScriptedResolver.failure : ScriptedResolver.here }
         try await withHTTPTestServer { origin in
@@ -354,7 +355,7 @@ struct RetryRows {
         }
     }
 
-    @Test("a body is made anew for each try, and the decision learns why")
+    @Test("a body is opened anew for each attempt, and the decision gets the reason")
     func bodies() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/*") { [weak origin] request in
@@ -386,7 +387,7 @@ struct RetryRows {
                 request.url = other.url()
                 _ = try await rig.session.data(for: request, decisions: decisions)
                 #expect(causes.withLock { $0 } == [.first, .first, .retry])
-                // A body that cannot be made again ends the load with the reason of that.
+                // A body that cannot be opened again ends the load with its own error.
                 decisions.bodyProvider = Decision { demand in
                     guard demand.cause == .first else { throw Unexpectedly("once only") }
                     return .data(Data())
@@ -407,7 +408,7 @@ struct RetryRows {
         }
     }
 
-    @Test("each request of a chain of redirects has its own count")
+    @Test("each request of a redirect chain has its own number of attempts")
     func redirects() async throws {
         try await withHTTPTestServer { origin in
             let counts = Lock<[String: Int]>([:])
@@ -425,7 +426,7 @@ struct RetryRows {
         }
     }
 
-    @Test("what a handler asks the network for is tried again, but for the peer's silence")
+    @Test("requests that a handler forwards are retried, except after an idle timeout")
     func handlers() async throws {
         try await withHTTPTestServer { origin in
             Self.serve(origin, [.serviceUnavailable, .ok])
@@ -443,7 +444,7 @@ struct RetryRows {
     }
 
     @Test(
-        "whatever happens before responses, with tries enough every load succeeds or is cancelled",
+        "with any faults before responses and enough attempts every load succeeds or is cancelled",
         arguments: 0..<3 as Range<UInt64>)
     func anyFault(_ seed: UInt64) async throws {
         let points: [HTTPTestServer.Fault.Point] = [
@@ -482,7 +483,7 @@ struct RetryRows {
         }
     }
 
-    @Test("statistics count tries")
+    @Test("statistics count attempts")
     func statistics() async throws {
         try await withHTTPTestServer { origin in
             Self.serve(origin, [.serviceUnavailable, .badGateway, .ok])

@@ -7,8 +7,8 @@ import URLLoadingWire
 
 @testable import URLLoading
 
-/// Security 81: no description, no reflection and no error shows a password or a token. What ends up in logs is seldom
-/// the thing itself: it is what holds it.
+/// Security 81: no description, reflection or error contains a password or a token. Logs mostly contain not the secret
+/// value itself but a value that holds it.
 @Suite(.timeLimit(.minutes(4))) struct SecretRows {
     private static let secret = "s3cret"
 
@@ -54,7 +54,7 @@ import URLLoadingWire
                 proposedCredential: Credential(user: "ada", password: Self.secret)), "challenge")
     }
 
-    @Test func `requests whose URL has a password`() throws {
+    @Test func `requests with a password in the URL do not show it`() throws {
         let request = Request(url: try url("http://ada:\(Self.secret)@a.test/"))
         check(request, "request")
         check(LoadError(.connectionLost, phase: .waiting, party: .remote, url: request.url), "error")
@@ -68,7 +68,7 @@ import URLLoadingWire
                 failureResponse: response), "challenge")
     }
 
-    @Test func `a session, and errors of its loads`() async throws {
+    @Test func `a session and the errors of its loads show no secrets`() async throws {
         let session = Session(try configuration())
         check(session.configuration, "configuration of a session")
         #expect(!"\(session)".contains(Self.secret) && !session.connectionsDescription.contains(Self.secret))
@@ -148,7 +148,7 @@ import URLLoadingWire
         await expectEmpty(session)
     }
 
-    @Test("metrics, logs, observers and the pieces of a trace")
+    @Test("metrics, logs, observers and traces contain no secrets")
     func observers() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/*") { request in

@@ -4,7 +4,7 @@ import URLLoading
 import URLLoadingTesting
 import URLLoadingWire
 
-/// Checklist A and Q: what a session is, how long it lives, who may call it.
+/// Sessions: their lifetime and their concurrent use.
 @Suite(.timeLimit(.minutes(4)))
 struct SessionRows {
     @Test("a shared session serves basic requests and cannot be invalidated (checklist 6)")
@@ -19,7 +19,7 @@ struct SessionRows {
         }
     }
 
-    @Test("a session is out of reach of later changes to its configuration (checklist 9)")
+    @Test("later changes of a configuration do not affect its session (checklist 9)")
     func configurationIsAValue() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/*") { .ok("\($0.headers["X-Kind"] ?? "none") \($0.headers[.userAgent] ?? "none")") }
@@ -38,7 +38,7 @@ struct SessionRows {
         }
     }
 
-    @Test("without decisions, data comes by await (checklist 11)")
+    @Test("without decisions, data is returned by await (checklist 11)")
     func dataByAwait() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok(.chunks(["a", "b", "c"])) }
@@ -50,7 +50,7 @@ struct SessionRows {
         }
     }
 
-    @Test("invalidateAndCancel ends every load, sending, waiting for a turn or receiving (checklist 14)")
+    @Test("invalidateAndCancel ends every load: sending, waiting for a connection, or receiving (checklist 14)")
     func invalidateAndCancel() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/stall", faults: [.init(.requestHead, .stall)]) { _ in .ok("") }
@@ -74,7 +74,7 @@ struct SessionRows {
         }
     }
 
-    @Test("finishTasksAndInvalidate lets loads finish and takes no new ones (checklist 15)")
+    @Test("finishTasksAndInvalidate lets loads finish and accepts no new ones (checklist 15)")
     func finishTasks() async throws {
         try await withHTTPTestServer { origin in
             let latch = Latch()
@@ -102,7 +102,7 @@ struct SessionRows {
         }
     }
 
-    @Test("a session may be called by many tasks at once (checklist 168)")
+    @Test("a session may be used by many tasks at once (checklist 168)")
     func manyCallers() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/*") { .ok($0.path) }
@@ -173,7 +173,7 @@ struct SessionRows {
         }
     }
 
-    @Test("a dropped session lets a load that is going on finish")
+    @Test("a dropped session lets a running load finish")
     func droppedWhileLoading() async throws {
         try await withHTTPTestServer { origin in
             let latch = Latch()

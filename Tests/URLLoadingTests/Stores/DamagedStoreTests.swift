@@ -1,6 +1,7 @@
 import FoundationEssentials
 import Testing
 import URLLoadingIO
+import URLLoadingTesting
 
 @testable import URLLoading
 
@@ -34,7 +35,7 @@ import URLLoadingIO
             #expect(bytes == storedBytes(name, size), "\(what): \(name)")
             count += 1
         }
-        // It goes on being one.
+        // The storage continues to work.
         #expect(storage.store("new", 100) && storage.isRight("new", 100))
         storage.flush()
         // Damage that is found while it is written may cost it, once.
@@ -60,14 +61,16 @@ import URLLoadingIO
             try withFilled(folder, flushes: flushes) {
                 let files = filesUnder(folder).filter { $0.value > 0 && !$0.key.hasSuffix("-shm") }
                 let bodies = files.keys.filter { $0.hasPrefix("bodies/") }.sorted()
+                var random = SeededGenerator(seed: flushes ? 1 : 2)
                 for round in 0..<24 {
                     let name =
                         round < 12 ? "cache.sqlite" : round < 18 ? "cache.sqlite-wal" : bodies[round % bodies.count]
                     guard let size = files[name] else { continue }
+                    let place = Int.random(in: 0..<size, using: &random)
                     try copy(folder) { copy in
                         let file = copy.appending(path: name)
                         var bytes = [UInt8](try Data(contentsOf: file))
-                        let offset = round == 0 ? 0 : round == 12 ? 24 : Int.random(in: 0..<size)
+                        let offset = round == 0 ? 0 : round == 12 ? 24 : place
                         bytes[offset] ^= 1 << UInt8(round % 8)
                         try Data(bytes).write(to: file)
                         try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: file.plainPath)
@@ -101,7 +104,7 @@ import URLLoadingIO
         }
     }
 
-    @Test func `a damaged database is set aside, and what can be read of it taken over`() throws {
+    @Test func `a damaged database is set aside, and its readable part is copied`() throws {
         try withStoreFolder { folder in
             withFilled(folder, flushes: true) {}
             let file = folder.appending(path: "cache.sqlite")
@@ -138,7 +141,7 @@ import URLLoadingIO
     }
 
     @Test(
-        "a database whose tables or indexes are gone, or are not ours, is made good",
+        "a database with missing or foreign tables or indexes is repaired",
         arguments: [
             ["DROP TABLE entry"], ["DROP TABLE body"], ["DROP TABLE state"], ["DELETE FROM state"],
             ["DROP INDEX entry_used"], ["DROP INDEX entry_hash"],
@@ -174,7 +177,7 @@ import URLLoadingIO
             #expect(
                 storage.isRight("new", 100) && storage.problem == nil,
                 "\(change): \(storage.problem?.description ?? "")")
-            // What is stored counts, so that something goes when it is too much.
+            // The sizes of stored responses are recounted, so that the capacity is kept.
             #expect(storage.usage > 0)
         }
     }

@@ -4,11 +4,11 @@ import URLLoadingWire
 
 @testable import URLLoading
 
-/// What lies in a row, and what of it another version reads.
+/// The content of a row, and compatibility between versions.
 @Suite struct DiskHeadTests {
     private func read(_ bytes: [UInt8]) -> StoredResponse? { bytes.withUnsafeBytes { DiskHead($0) }?.response }
 
-    /// With a checksum of its own.
+    /// With its own checksum.
     private func summed(_ content: [UInt8]) -> [UInt8] {
         var writer = ByteWriter()
         writer.put(content.withUnsafeBytes { BlockSums.sum($0) })
@@ -28,7 +28,7 @@ import URLLoadingWire
         #expect(found?.headers == stored.headers)
     }
 
-    @Test("a head that an earlier version wrote says nothing of addresses, and is read; one of a later version is not")
+    @Test("a head of an earlier version is read without addresses; one of a later version is not read")
     func formats() {
         let bytes = DiskHead(.of("a", headers: ["X": "y"]), file: nil, sums: []).bytes
         // Without the count of addresses.
@@ -43,7 +43,7 @@ import URLLoadingWire
         #expect(read(summed(content)) != nil)
     }
 
-    @Test("the source of what two answers made is that of both, up to a number of addresses")
+    @Test("a response made of two answers has the sources of both, up to a number of addresses")
     func united() {
         let addresses = (0..<12).map { SocketAddress.ipv4((192, 0, 2, UInt8($0)), port: 80) }
         var source = AnswerSource.one(addresses[0])

@@ -16,7 +16,7 @@ import URLLoadingWire
 
     private static let sizes = [0, 1, 1_000, 16 << 10, (16 << 10) + 1, 64 << 10, (64 << 10) + 1, 1_000_000]
 
-    @Test func `what is stored is found at once, and after a restart`() {
+    @Test func `a stored response is found at once, and after a restart`() {
         withStoreFolder { folder in
             let first = make(folder)
             #expect(first.variants(CacheKey(text: "https://a.test/none")).isEmpty)
@@ -154,7 +154,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func `the capacity is kept, and what was used stays`() {
+    @Test func `the capacity is kept, and recently used responses stay`() {
         withStoreFolder { folder in
             let capacity: Int64 = 4 << 20
             let storage = make(folder, capacity: capacity)

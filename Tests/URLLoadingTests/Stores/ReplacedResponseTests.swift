@@ -6,7 +6,7 @@ import URLLoadingWire
 
 @testable import URLLoading
 
-/// What a response on its way to the disk has replaced is gone, whatever becomes of the response itself.
+/// A response that is being stored removes the ones it replaces at once, whether its own storing succeeds or not.
 @Suite struct ReplacedResponseTests {
     private func storage(_ folder: URL) -> DiskStorage {
         DiskStorage(
@@ -44,7 +44,7 @@ import URLLoadingWire
         }
     }
 
-    @Test("what is stored behind such a removal stays")
+    @Test("a response stored after such a removal stays")
     func storedBehind() {
         withStoreFolder { folder in
             let storage = storage(folder)
@@ -108,7 +108,7 @@ import URLLoadingWire
         }
     }
 
-    @Test("what has replaced a removed response stays", arguments: [10, 100_000], Removal.allCases)
+    @Test("the replacement of a removed response stays", arguments: [10, 100_000], Removal.allCases)
     func replacing(_ count: Int, _ removal: Removal) throws {
         try withStoreFolder { folder in
             let storage = storage(folder)
@@ -129,7 +129,7 @@ import URLLoadingWire
         }
     }
 
-    @Test("a head that was renewed after a moment goes with what came since, at once")
+    @Test("a head that was renewed after a moment is removed with the responses since that moment")
     func renewed() throws {
         try withStoreFolder { folder in
             let storage = storage(folder)
@@ -147,7 +147,7 @@ import URLLoadingWire
 }
 
 extension Atomic<Int> {
-    /// Adds one, and returns when all others that are to add one have done so: they go on at the same moment.
+    /// Adds one, and waits until all others have added one, so that they continue at the same time.
     fileprivate func wait(until count: Int) {
         add(1, ordering: .acquiringAndReleasing)
         while load(ordering: .acquiring) < count {}

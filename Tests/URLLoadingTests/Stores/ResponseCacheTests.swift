@@ -16,7 +16,7 @@ import URLLoadingWire
             response: Response(url: request.url, http: HTTPHead(status: .ok, headers: headers)), data: Data(text.utf8))
     }
 
-    @Test func `what was stored is looked up and removed by request, its userInfo with it`() throws {
+    @Test func `a stored response is found and removed by its request, with its userInfo`() throws {
         try withStoreFolder { folder in
             for cache in [ResponseCache(), ResponseCache(directory: folder)] {
                 let page = try request("page#part")
@@ -36,7 +36,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func `variants are told apart`() throws {
+    @Test func `variants are stored separately`() throws {
         let cache = ResponseCache()
         let german = try request("v", ["Accept-Language": "de"])
         let english = try request("v", ["Accept-Language": "en"])
@@ -51,7 +51,7 @@ import URLLoadingWire
         #expect(!cache.store(entry(german, "any", ["Vary": "*"]), for: any))
     }
 
-    @Test func `what no cache keeps is refused`() throws {
+    @Test func `responses that no cache may store are refused`() throws {
         let cache = ResponseCache()
         let file = Request(url: URL(filePath: "/etc/hostname"))
         let post = try request("p", method: .post)
@@ -132,7 +132,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func `a directory that cannot be had means memory only, and is told once`() throws {
+    @Test func `an unusable directory leads to a cache in memory only, and is reported once`() throws {
         try withStoreFolder { folder in
             try FileManager.default.createDirectory(
                 at: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])

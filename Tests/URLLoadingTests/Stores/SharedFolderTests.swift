@@ -43,7 +43,7 @@ struct SharedFolderTests {
         }
     }
 
-    @Test("RFC 9111 4.4: an invalidation removes what another process stored a moment ago")
+    @Test("an invalidation removes a response that another process has just stored (RFC 9111 §4.4)")
     func invalidated() async throws {
         try await withFolder { folder in
             let a = disk(folder)
@@ -63,7 +63,7 @@ struct SharedFolderTests {
         }
     }
 
-    @Test("what is used stays: of copies in memory too, and what was noted of use is not noted twice")
+    @Test("used responses stay, also if used from memory, and a use is recorded once")
     func use() async throws {
         await withFolder { folder in
             for storage in [tiers(folder, capacity: 2 << 20), disk(folder, capacity: 2 << 20)] as [any CacheStorage] {
@@ -88,7 +88,7 @@ struct SharedFolderTests {
         }
     }
 
-    @Test("what is only in memory is found when it is whole, and its forerunner stays until then")
+    @Test("a response that is only in memory is found when it is complete, and its predecessor until then")
     func onlyInMemory() async throws {
         await withFolder { folder in
             let storage = tiers(folder)
@@ -121,7 +121,7 @@ struct SharedFolderTests {
         }
     }
 
-    @Test("what cannot be removed is not served")
+    @Test("a response that cannot be removed is not served")
     func unremovable() async throws {
         try await withFolder { folder in
             let b = disk(folder)
@@ -136,7 +136,7 @@ struct SharedFolderTests {
         }
     }
 
-    @Test("a busy database: what another process holds up is removed later, hidden meanwhile, and stored not at all")
+    @Test("while another process holds the database, removals are delayed and hidden, and nothing is stored")
     func busy() async throws {
         try await withFolder { folder in
             let a = disk(folder)

@@ -30,7 +30,8 @@ struct StorageDirectoryTests {
         return configuration
     }
 
-    @Test("what a session keeps in its directory is there for the next one, and in no other place (checklist 2)")
+    @Test(
+        "the state of a session's directory is available to the next session, and to no other directory (checklist 2)")
     func kept() async throws {
         try await withFolder { folder in
             try await withHTTPTestServer { origin in
@@ -71,7 +72,7 @@ struct StorageDirectoryTests {
         }
     }
 
-    @Test("sessions of one directory share the stores; what was set explicitly, or is ephemeral, is not there")
+    @Test("sessions of one directory share its stores; explicit or ephemeral ones are not stored there")
     func shared() async throws {
         await withFolder { folder in
             let one = Session(configuration(folder))

@@ -1,5 +1,6 @@
 import FoundationEssentials
 import URLLoadingIO
+import URLLoadingTesting
 import URLLoadingWire
 
 @testable import URLLoading
@@ -36,7 +37,7 @@ func storedBytes(_ name: String, _ count: Int) -> [UInt8] {
 }
 
 private let randomBlock: [UInt8] = {
-    var generator = SystemRandomNumberGenerator()
+    var generator = SeededGenerator(seed: 1)
     return (0..<131_072).flatMap { _ in withUnsafeBytes(of: generator.next()) { Array($0) } }
 }()
 

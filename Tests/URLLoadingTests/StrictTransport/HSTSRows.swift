@@ -98,7 +98,7 @@ struct HSTSRows {
         }
     }
 
-    @Test("8.4, 12.1: no decision makes a known server trusted")
+    @Test("a decision cannot accept a known HSTS host with an invalid certificate (RFC 6797 §8.4, §12.1)")
     func noRecourse() async throws {
         try await withTrust { rig in
             let store = HSTSStore()

@@ -50,7 +50,7 @@ struct HSTSStoreTests {
         }
     }
 
-    @Test("what a subdomain says is its own affair (security 30)")
+    @Test("the policy of a subdomain does not affect its parent (security 30)")
     func subdomains() throws {
         let store = HSTSStore()
         try note(store, "max-age=1000; includeSubDomains", from: "https://a.org")
@@ -65,7 +65,7 @@ struct HSTSStoreTests {
                 && (store.all.first?.expires ?? .distantPast) > Date.now + 1_000_000_000)
     }
 
-    @Test("what has ended is as if it were not there")
+    @Test("an expired host is ignored")
     func ending() throws {
         var table = HSTSTable()
         let now = Date.now

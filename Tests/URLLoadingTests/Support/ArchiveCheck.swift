@@ -68,7 +68,7 @@ struct ArchiveCheck {
         case count
         /// From 0.
         case duration
-        /// From 0, or -1 for what does not apply.
+        /// At least 0, or -1 for a phase that does not apply.
         case optionalDuration
         case text, date, flag, list, object
 

@@ -2,9 +2,9 @@ import Foundation
 import Testing
 import URLLoadingTestChildren
 
-/// What starts programs for the tests, and that nothing else does.
+/// The start of child processes by the tests, and that no other code of the tests starts any.
 @Suite(.timeLimit(.minutes(4))) struct ChildProcessTests {
-    @Test func `a program has its files, its folder and its words, and its code is told`() async throws {
+    @Test func `a program gets its files, folder and arguments, and its exit code is returned`() async throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("child-\(UUID())")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }

@@ -1,5 +1,5 @@
-// Just enough of RFC 1951 and 1952 to write what a server might send: stored blocks, and one fixed
-// Huffman block whose only matches are runs, which is what bombs are made of.
+// Enough of RFC 1951 and 1952 to write test data: stored blocks, and one fixed Huffman block whose only matches are
+// runs, as in decompression bombs.
 
 import Glibc
 
@@ -17,7 +17,7 @@ enum Compressed {
         return [0x78, 0x01] + stored(bytes) + (b << 16 | a).bigEndianBytes
     }
 
-    /// A gzip member that repeats whatever has the period: 1 for zeros, 13 for what zeros become.
+    /// A gzip member that repeats data of this period: 1 for zeros, 13 for the compressed form of zeros.
     static func gzip(_ bytes: [UInt8], period: Int) -> [UInt8] { member(runs(bytes, period), of: bytes) }
 
     private static func member(_ deflated: [UInt8], of bytes: [UInt8]) -> [UInt8] {

@@ -136,7 +136,7 @@ func closedPort() throws -> UInt16 {
     return UInt16(bigEndian: address.sin_port)
 }
 
-/// What is loaded must be this. (See above: `#expect(try await …)` loses its errors.)
+/// Expects the loaded body. (As above: `#expect(try await …)` loses its errors.)
 nonisolated(nonsending) func expect<R: Equatable>(
     _ load: nonisolated(nonsending) () async throws -> R, _ expected: R,
     sourceLocation: SourceLocation = #_sourceLocation

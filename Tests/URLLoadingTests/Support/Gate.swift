@@ -18,7 +18,7 @@ final class Gate: Sendable {
         var stale: Set<String> = []
         var nonce = "n0"
         var counts: [String: Set<String>] = [:]
-        /// Fields that came, and what was wrong with them.
+        /// The received fields, and the errors in them.
         var seen: [String] = []
         var faults: [String] = []
         var token = "t1"
@@ -79,7 +79,7 @@ final class Gate: Sendable {
         case .basic: return "Basic realm=\"\(realm)\""
         case .bearer: return "Bearer realm=\"\(realm)\"" + (isStale ? ", error=\"invalid_token\"" : "")
         case .digest(let algorithm, let qop):
-            // One of its own for each challenge.
+            // A nonce for each challenge.
             let nonce = state.withLock { state in
                 let nonce = "\(state.nonce).\(state.nonces.count)"
                 state.nonces.insert(nonce)

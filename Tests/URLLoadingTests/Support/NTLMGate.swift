@@ -10,7 +10,7 @@ final class NTLMGate: Sendable {
     struct State: Sendable {
         var opened: [Int: String] = [:]
         var asked: Set<Int> = []
-        /// `1 -`, `1 negotiate`, `2 authenticate ada`: the connection, and what was said on it.
+        /// `1 -`, `1 negotiate`, `2 authenticate ada`: the connection and the message received on it.
         var seen: [String] = []
         var forgets = false
     }

@@ -18,7 +18,7 @@ final class SwitchedNetwork: Sendable {
     func goUp() { kernel.change(telling: [Self.link]) { $0.links[1] = Self.link } }
     func goDown() { kernel.change(telling: [Self.cable]) { $0.links[1] = Self.cable } }
 
-    /// Another link takes its place: the first letters of the name say of what kind.
+    /// Replaces the link: the first letters of the name determine its kind.
     func exchange(for name: String) {
         let other = RouteBytes.link(3, name)
         kernel.change(telling: [other, Self.cable]) {

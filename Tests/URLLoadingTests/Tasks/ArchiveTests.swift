@@ -4,7 +4,7 @@ import URLLoading
 import URLLoadingIO
 import URLLoadingTesting
 
-/// HTTP Archives: what the format asks for, whatever the loads went through.
+/// HTTP Archives comply with the format for every kind of load.
 @Suite(.timeLimit(.minutes(4)))
 struct ArchiveTests {
     private func check(_ archive: HTTPArchive, sourceLocation: SourceLocation = #_sourceLocation) -> [AnyJSON] {
@@ -22,7 +22,7 @@ struct ArchiveTests {
         #expect(check(HTTPArchive()).isEmpty)
     }
 
-    @Test("the check finds what is wrong")
+    @Test("the check finds violations of the format")
     func wrong() {
         #expect(ArchiveCheck(Data("[]".utf8)).problems == [" is no object"])
         let entry =

@@ -142,7 +142,9 @@ struct MetricsTests {
         }
     }
 
-    @Test("TLS, a look-up, and what was agreed on", arguments: [Configuration.TLS.Version.tls12, .tls13])
+    @Test(
+        "metrics contain the lookup, the TLS handshake and the negotiated parameters",
+        arguments: [Configuration.TLS.Version.tls12, .tls13])
     func secure(_ version: Configuration.TLS.Version) async throws {
         try await withSecureOrigin(.init(names: ["localhost.test"]), name: "localhost.test") { origin, configuration in
             origin.route("/") { _ in .ok("hello") }
@@ -191,7 +193,7 @@ struct MetricsTests {
         }
     }
 
-    @Test("what fails says how far it came")
+    @Test("the metrics of a failed load end with the stage that failed")
     func failures() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/half") { _ in .ok(.declared(10, bytes: Array("hello".utf8))) }

@@ -5,7 +5,7 @@ import URLLoading
 import URLLoadingIO
 import URLLoadingTesting
 
-/// What stands on the one emission point: log, statistics, traces. And lines and bytes of a body.
+/// Observers of events: log, statistics, traces. And lines and bytes of a body.
 @Suite(.timeLimit(.minutes(4)))
 struct ObserverTests {
     final class Box<T: Sendable>: Sendable {
@@ -53,7 +53,7 @@ struct ObserverTests {
         }
     }
 
-    @Test("a trace goes on in the request, and each load is a span (W3C Trace Context §3.2)")
+    @Test("a trace continues in the request, and each load is a span (W3C Trace Context §3.2)")
     func trace() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { request in .ok(request.headers["traceparent"] ?? "none") }

@@ -20,7 +20,7 @@ struct StreamEndingTests {
         static let all = allCases.flatMap { wait in wait.strikes.map { (wait, $0) } }
     }
 
-    /// By what a stream ends; `caller` ends the call alone, where a call can go without the stream.
+    /// The end of a stream; `caller` ends only the call, if the call can end without the stream.
     enum Strike: CaseIterable, Sendable {
         case caller, cancel, invalidation, idle, resource
 
@@ -33,10 +33,10 @@ struct StreamEndingTests {
         }
     }
 
-    @Test(arguments: Wait.all)
+    @Test("every wait of a stream can be ended", arguments: Wait.all)
     func everyWait(_ wait: Wait, _ strike: Strike) async throws { try await Self.end(wait, strike, isSecure: false) }
 
-    @Test(arguments: [Wait.reading, .writing], Strike.allCases)
+    @Test("every wait of a stream over TLS can be ended", arguments: [Wait.reading, .writing], Strike.allCases)
     func everyWaitOverTLS(_ wait: Wait, _ strike: Strike) async throws {
         try await Self.end(wait, strike, isSecure: true)
     }
@@ -116,7 +116,7 @@ struct StreamEndingTests {
         full.close()
     }
 
-    @Test(arguments: [false, true])
+    @Test("both directions end while a reader waits for the stream", arguments: [false, true])
     func bothDirectionsAreDoneWhileAReaderWaitsForTheStream(isSecure: Bool) async throws {
         let rig = try StreamRig()
         let (task, peer) = try await rig.connected(secure: isSecure)
@@ -134,7 +134,7 @@ struct StreamEndingTests {
 
     // MARK: Calls with a time of their own
 
-    @Test(arguments: [false, true])
+    @Test("a read that times out loses no bytes", arguments: [false, true])
     func aReadThatTookTooLongLosesNothing(isSecure: Bool) async throws {
         let rig = try StreamRig()
         let (task, peer) = try await rig.connected(secure: isSecure)
@@ -154,7 +154,7 @@ struct StreamEndingTests {
         await rig.finish()
     }
 
-    @Test func oneTimerIsSetForManyReads() async throws {
+    @Test("many reads use one timer") func oneTimerIsSetForManyReads() async throws {
         let rig = try StreamRig()
         let (task, peer) = try await rig.connected()
         let before = rig.clock.time.scheduled
@@ -165,7 +165,7 @@ struct StreamEndingTests {
             try await expect({ try await reading.value }, "x")
             rig.clock.advance(by: .milliseconds(1))
         }
-        // The stream's idle timer may begin meanwhile; what must not be is one per read.
+        // The stream's idle timer may begin meanwhile; the reads must not have timers.
         #expect(rig.clock.time.scheduled <= before + 3)
         // And the last deadline holds nevertheless.
         async let late = failure(.streamCallTimeout) { try await task.read(timeout: .seconds(60)) }
@@ -179,7 +179,7 @@ struct StreamEndingTests {
         await rig.finish()
     }
 
-    @Test func aCallMayEndBeforeThereIsAConnection() async throws {
+    @Test("a call may end before the connection is made") func aCallMayEndBeforeThereIsAConnection() async throws {
         let rig = try StreamRig()
         let task = rig.task()
         let timers = rig.clock.time.scheduled
@@ -196,7 +196,7 @@ struct StreamEndingTests {
         await rig.finish()
     }
 
-    @Test(arguments: [false, true], [false, true])
+    @Test("a write that is cancelled in progress is the last one", arguments: [false, true], [false, true])
     func aWriteGivenUpOnItsWayIsTheLast(isSecure: Bool, isCancelled: Bool) async throws {
         let rig = try StreamRig()
         let (task, peer) = try await rig.connected(secure: isSecure)
@@ -220,7 +220,9 @@ struct StreamEndingTests {
 
     // MARK: The idle clock
 
-    @Test func bytesInEitherDirectionKeepAStreamAlive() async throws {
+    @Test("bytes in either direction keep a stream from idling") func bytesInEitherDirectionKeepAStreamAlive()
+        async throws
+    {
         let rig = try StreamRig { $0.idleTimeout = .seconds(10) }
         let (task, peer) = try await rig.connected()
         let reading = Task { try await task.text() }
@@ -241,7 +243,7 @@ struct StreamEndingTests {
         await rig.finish()
     }
 
-    @Test func theIdleTimeoutEndsBothSides() async throws {
+    @Test("the idle timeout ends both directions") func theIdleTimeoutEndsBothSides() async throws {
         let rig = try StreamRig { $0.idleTimeout = .seconds(10) }
         let (task, peer) = try await rig.connected()
         async let reading = failure(.idleTimeout) { try await task.read() }
@@ -257,7 +259,7 @@ struct StreamEndingTests {
 
     // MARK: Sessions
 
-    @Test func aSessionThatFinishesWaitsForItsStreams() async throws {
+    @Test("a session that finishes waits for its streams") func aSessionThatFinishesWaitsForItsStreams() async throws {
         let rig = try StreamRig()
         let (task, peer) = try await rig.connected()
         let early = rig.task()
@@ -275,7 +277,7 @@ struct StreamEndingTests {
         await rig.finish()
     }
 
-    @Test func aStreamThatNobodyHoldsIsClosed() async throws {
+    @Test("a stream without references is closed") func aStreamThatNobodyHoldsIsClosed() async throws {
         let rig = try StreamRig()
         func readOne() async throws -> StreamPeer {
             func input() async throws -> (StreamInput, StreamPeer) {
@@ -298,7 +300,9 @@ struct StreamEndingTests {
 
     // MARK: Failures
 
-    @Test(arguments: [("", 80), ("a b", 80), ("host", 0), ("host", 65536), ("host", -1), ("::1%", 80), ("1.2.3", 80)])
+    @Test(
+        "an invalid host or port is refused",
+        arguments: [("", 80), ("a b", 80), ("host", 0), ("host", 65536), ("host", -1), ("::1%", 80), ("1.2.3", 80)])
     func whatIsNoHostWithAPortIsRefused(host: String, port: Int) async throws {
         let task = Session().streamTask(host: host, port: port)
         await expectFailure(.badURL, .local, .preparing) { try await task.read() }
@@ -307,7 +311,7 @@ struct StreamEndingTests {
         #expect(await task.ended()?.reason == .badURL)
     }
 
-    @Test func aPortWithoutAListenerRefuses() async throws {
+    @Test("a port without a listener refuses the connection") func aPortWithoutAListenerRefuses() async throws {
         let task = Session(.ephemeral).streamTask(host: "127.0.0.1", port: Int(try closedPort()))
         task.resume()
         await expectFailure(.connectionRefused, .remote, .connecting) { try await task.read() }
@@ -315,7 +319,7 @@ struct StreamEndingTests {
         #expect(await task.ended()?.reason == .connectionRefused)
     }
 
-    @Test func aResetEndsBothDirections() async throws {
+    @Test("a reset ends both directions") func aResetEndsBothDirections() async throws {
         let rig = try StreamRig()
         let (task, peer) = try await rig.connected()
         async let reading = failure(.connectionLost, .remote, .receiving) { try await task.read() }
@@ -327,7 +331,8 @@ struct StreamEndingTests {
         await rig.finish()
     }
 
-    @Test func whatThePeerSaidBeforeItStoppedListeningIsHeard() async throws {
+    @Test("bytes that the peer sent before it stopped reading are received")
+    func whatThePeerSaidBeforeItStoppedListeningIsHeard() async throws {
         let rig = try StreamRig()
         let (task, peer) = try await rig.connected()
         try await task.write("never read")

@@ -6,7 +6,7 @@ import URLLoadingIO
 
 /// Alone in a process, like `LeakTests`, and for the same reason.
 @Suite struct StreamLeakTests {
-    @Test func nothingIsLeftBehind() async throws {
+    @Test("an ended stream leaves no objects") func nothingIsLeftBehind() async throws {
         await #expect(processExitsWith: .success) {
             try await StreamLeakTests.streams()
             let (slots, sockets) = (Poller.shared.slotsInUse, openSockets())
@@ -35,7 +35,7 @@ import URLLoadingIO
 /// Readers, writers, a close and the end of the stream, whichever comes first.
 @Suite(.timeLimit(.minutes(4)))
 struct StreamStressTests {
-    @Test(arguments: [false, true])
+    @Test("concurrent ends of a stream leave no objects", arguments: [false, true])
     func endsThatMeet(isSecure: Bool) async throws { try await Self.strikeRandomly(60, isSecure: isSecure) }
 
     static func strikeRandomly(_ count: Int, isSecure: Bool) async throws {

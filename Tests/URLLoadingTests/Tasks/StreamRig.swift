@@ -4,7 +4,7 @@ import URLLoading
 import URLLoadingIO
 import URLLoadingTesting
 
-/// A listening socket, a session whose names all lead to it, and what both need for TLS.
+/// A listening socket, a session whose names all resolve to it, and the TLS settings of both.
 final class StreamRig: Sendable {
     let listener: SocketListener
     let session: Session
@@ -55,7 +55,7 @@ final class StreamRig: Sendable {
         let task = task(secure: secure)
         task.resume()
         let peer = try await accept(secure: secure)
-        // The peer may be through with the handshake before we are.
+        // The peer may complete the handshake earlier than this side.
         while case .running = task.snapshot.state, secure != task.isSecure { await pause() }
         return (task, peer)
     }
@@ -116,7 +116,7 @@ final class StreamPeer: Sendable {
 
     func text(_ count: Int = .max) async throws -> String { String(decoding: try await receive(count), as: UTF8.self) }
 
-    /// Sends back what comes, to its end.
+    /// Echoes the input to its end.
     func echo() async throws {
         while case let bytes = try await receive(atOnce: true), !bytes.isEmpty { try await send(bytes) }
         finish()

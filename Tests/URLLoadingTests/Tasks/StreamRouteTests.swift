@@ -4,7 +4,7 @@ import URLLoading
 import URLLoadingIO
 import URLLoadingTesting
 
-/// A stream hears when the system would reach its peer by another way.
+/// A stream is notified when the system would use another route to its peer.
 @Suite(.timeLimit(.minutes(4)))
 struct StreamRouteTests {
     private static let own = SocketAddress.ipv4((127, 0, 0, 1), port: 0),
@@ -29,7 +29,7 @@ struct StreamRouteTests {
         return (rig, task, peer)
     }
 
-    @Test("another way to the peer is told once, and again when it was gone meanwhile")
+    @Test("another route to the peer is reported once, and again after it was gone")
     func told() async throws {
         let networks = ScriptedPaths()
         let found = Lock(0)
@@ -92,7 +92,7 @@ struct StreamRouteTests {
         await rig.finish()
     }
 
-    @Test("the kernel knows by which address it would reach a peer")
+    @Test("the kernel tells the local address that it would use for a peer")
     func kernel() throws {
         let kernel = SystemPaths()
         #expect(kernel.localAddress(towards: Self.own)?.withPort(0) == Self.own)

@@ -4,7 +4,7 @@ import URLLoading
 import URLLoadingIO
 import URLLoadingTesting
 
-/// What the checklist says of stream tasks.
+/// Checklist 39: stream tasks.
 @Suite(.timeLimit(.minutes(4)))
 struct StreamRows {
     @Test("a stream task is a raw TCP connection for reading and writing, by methods and by sequences (checklist 39)")
@@ -29,7 +29,7 @@ struct StreamRows {
         await rig.finish()
     }
 
-    @Test("it may be secure from the beginning, or become so (checklist 39)")
+    @Test("a stream may use TLS from the beginning, or start it later (checklist 39)")
     func secure() async throws {
         let rig = try StreamRig()
         for fromTheBeginning in [true, false] {
@@ -48,7 +48,7 @@ struct StreamRows {
         await rig.finish()
     }
 
-    @Test("streams take no connection from loads (checklist 39)")
+    @Test("streams take no connection slots from loads (checklist 39)")
     func limits() async throws {
         let rig = try StreamRig { $0.maximumConnectionsPerHost = 1 }
         var streams: [(StreamTask, StreamPeer)] = []

@@ -15,7 +15,7 @@ struct StreamSecurityTests {
         try await task.startSecureConnection()
     }
 
-    @Test func inMidStream() async throws {
+    @Test("TLS starts in mid-stream") func inMidStream() async throws {
         let rig = try StreamRig()
         let (task, plain) = try await rig.connected()
         async let secured = {
@@ -40,7 +40,7 @@ struct StreamSecurityTests {
     }
 
     /// CVE-2011-0411: words in the clear that would be read as if TLS had protected them.
-    @Test func injectedBytesEndTheStream() async throws {
+    @Test("bytes injected before the handshake end the stream") func injectedBytesEndTheStream() async throws {
         let rig = try StreamRig()
         let (task, peer) = try await rig.connected()
         try await peer.send(Self.ready + "250 injected\r\n")
@@ -58,7 +58,7 @@ struct StreamSecurityTests {
     }
 
     /// Received, and left over by a read that wanted more.
-    @Test func bytesLeftOverEndTheStreamToo() async throws {
+    @Test("bytes left unread before the handshake end the stream") func bytesLeftOverEndTheStreamToo() async throws {
         let rig = try StreamRig()
         let (task, peer) = try await rig.connected()
         try await peer.send("220 re")
@@ -74,7 +74,7 @@ struct StreamSecurityTests {
     }
 
     /// Between the look and the handshake, or meant to be the handshake.
-    @Test func textInTheHandshakeIsNoTLS() async throws {
+    @Test("plain text in place of the handshake is an error") func textInTheHandshakeIsNoTLS() async throws {
         let rig = try StreamRig()
         let (task, peer) = try await rig.connected()
         async let starting = failure(.notTLS, .remote, .securing) { try await task.startSecureConnection() }
@@ -86,7 +86,9 @@ struct StreamSecurityTests {
         await rig.finish()
     }
 
-    @Test func aPeerThatLeavesInsteadIsLost() async throws {
+    @Test("a peer that closes instead of the handshake is a lost connection") func aPeerThatLeavesInsteadIsLost()
+        async throws
+    {
         let rig = try StreamRig()
         let (task, peer) = try await rig.connected()
         peer.close()
@@ -96,7 +98,7 @@ struct StreamSecurityTests {
         await rig.finish()
     }
 
-    @Test func aHalfClosedStreamIsNotSecured() async throws {
+    @Test("a half-closed stream cannot start TLS") func aHalfClosedStreamIsNotSecured() async throws {
         let rig = try StreamRig()
         let (task, peer) = try await rig.connected()
         try await task.closeWrite()
@@ -106,7 +108,7 @@ struct StreamSecurityTests {
         await rig.finish()
     }
 
-    @Test(arguments: [false, true])
+    @Test("the certificate must match the host", arguments: [false, true])
     func theCertificateMustNameTheHost(fromTheBeginning: Bool) async throws {
         let rig = try StreamRig()
         let task = rig.session.streamTask(
@@ -124,7 +126,8 @@ struct StreamSecurityTests {
         await rig.finish()
     }
 
-    @Test func anAddressTheSessionRefusesIsNotConnectedTo() async throws {
+    @Test("an address that the session's policy refuses is not connected to")
+    func anAddressTheSessionRefusesIsNotConnectedTo() async throws {
         let rig = try StreamRig { $0.addressPolicy = .publicOnly }
         let task = rig.task()
         task.resume()
@@ -133,7 +136,7 @@ struct StreamSecurityTests {
         await rig.finish()
     }
 
-    @Test func anEndThatNobodyAnnouncedIsACut() async throws {
+    @Test("an end without close_notify is a truncation") func anEndThatNobodyAnnouncedIsACut() async throws {
         let rig = try StreamRig(server: { $0.omitsCloseNotify = true })
         let (task, peer) = try await rig.connected(secure: true)
         try await peer.send("all of it?")

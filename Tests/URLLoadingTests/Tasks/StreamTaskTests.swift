@@ -10,7 +10,7 @@ import URLLoadingWire
 struct StreamTaskTests {
     // MARK: Bytes
 
-    @Test(arguments: [false, true])
+    @Test("written bytes are echoed", arguments: [false, true])
     func whatIsWrittenComesBack(isSecure: Bool) async throws {
         let rig = try StreamRig()
         let (task, peer) = try await rig.connected(secure: isSecure)
@@ -32,7 +32,7 @@ struct StreamTaskTests {
         await rig.finish()
     }
 
-    @Test(arguments: [false, true])
+    @Test("a read has a minimum and a maximum", arguments: [false, true])
     func aReadHasALeastAndAMost(isSecure: Bool) async throws {
         let rig = try StreamRig()
         let (task, peer) = try await rig.connected(secure: isSecure)
@@ -43,7 +43,7 @@ struct StreamTaskTests {
         try await peer.send("defghij")
         try await expect({ try await four.value }, "abcd")
         try await expect({ try await task.text(atLeast: 2, atMost: 0) }, "ef")
-        // Only what is here, but that at once.
+        // Returns only the available bytes, and at once.
         try await expect({ try await task.text(atLeast: 0, atMost: 3) }, "ghi")
         peer.finish()
         let (last, isEnd) = try await task.read(atLeast: 5, atMost: 10)
@@ -54,7 +54,7 @@ struct StreamTaskTests {
         await rig.finish()
     }
 
-    @Test(arguments: [false, true])
+    @Test("a stream is used by its two sequences", arguments: [false, true])
     func theWholePairOfSequences(isSecure: Bool) async throws {
         let rig = try StreamRig()
         let (task, peer) = try await rig.connected(secure: isSecure)
@@ -74,7 +74,7 @@ struct StreamTaskTests {
         await rig.finish()
     }
 
-    @Test(arguments: [false, true])
+    @Test("both directions work at the same time", arguments: [false, true])
     func bothDirectionsAtOnce(isSecure: Bool) async throws {
         let rig = try StreamRig()
         let (task, peer) = try await rig.connected(secure: isSecure)
@@ -100,7 +100,7 @@ struct StreamTaskTests {
         await rig.finish()
     }
 
-    @Test func nothingIsReadThatNobodyAskedFor() async throws {
+    @Test("nothing is read before a read is requested") func nothingIsReadThatNobodyAskedFor() async throws {
         let rig = try StreamRig()
         let (task, peer) = try await rig.connected()
         try await peer.send("abcdef")
@@ -113,7 +113,7 @@ struct StreamTaskTests {
 
     // MARK: One reader, one writer
 
-    @Test func aSecondReaderOrWriterIsToldSo() async throws {
+    @Test("a second concurrent reader or writer gets an error") func aSecondReaderOrWriterIsToldSo() async throws {
         let rig = try StreamRig()
         let (task, peer) = try await rig.connected()
         let first = Task { try await task.text() }
@@ -138,7 +138,7 @@ struct StreamTaskTests {
 
     // MARK: Half closes
 
-    @Test(arguments: [false, true])
+    @Test("this side closes its direction", arguments: [false, true])
     func ourHalfIsClosed(isSecure: Bool) async throws {
         let rig = try StreamRig()
         let (task, peer) = try await rig.connected(secure: isSecure)
@@ -155,7 +155,7 @@ struct StreamTaskTests {
         await rig.finish()
     }
 
-    @Test(arguments: [false, true])
+    @Test("the peer closes its direction", arguments: [false, true])
     func theirHalfIsClosed(isSecure: Bool) async throws {
         let rig = try StreamRig()
         let (task, peer) = try await rig.connected(secure: isSecure)
@@ -171,7 +171,7 @@ struct StreamTaskTests {
         await rig.finish()
     }
 
-    @Test(arguments: [false, true])
+    @Test("reading is closed while a reader waits", arguments: [false, true])
     func readingIsClosedUnderAReader(isSecure: Bool) async throws {
         let rig = try StreamRig()
         let (task, peer) = try await rig.connected(secure: isSecure)
@@ -190,7 +190,7 @@ struct StreamTaskTests {
 
     // MARK: Suspension
 
-    @Test func aSuspendedStreamMovesNothing() async throws {
+    @Test("a suspended stream moves no bytes") func aSuspendedStreamMovesNothing() async throws {
         let rig = try StreamRig { configuration in configuration.idleTimeout = .seconds(10) }
         let task = rig.task()
         let early = Task { try await task.text() }
@@ -221,7 +221,7 @@ struct StreamTaskTests {
     // MARK: Scripts
 
     /// TLS is not spoken with a script, also where it would begin in mid-stream.
-    @Test func aScriptStandsInForAPeer() async throws {
+    @Test("a script may take the place of a peer") func aScriptStandsInForAPeer() async throws {
         let peer = ScriptedPeer([
             .expect("STARTTLS\r\n"), .give("220 ready\r\n"), .expect("secret"), .give("ok"), .end,
         ])
@@ -243,7 +243,7 @@ struct StreamTaskTests {
 
     // MARK: Adoption
 
-    @Test func aConnectionInUseIsTakenOver() async throws {
+    @Test("a connection in use is taken over") func aConnectionInUseIsTakenOver() async throws {
         let rig = try StreamRig()
         let socket = try await SocketTransport.connect(to: rig.listener.address, StopToken())
         let peer = try await rig.accept()

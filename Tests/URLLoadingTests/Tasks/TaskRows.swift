@@ -5,7 +5,7 @@ import URLLoading
 import URLLoadingIO
 import URLLoadingTesting
 
-/// What the checklist says of sessions and their tasks, on the async surface.
+/// Sessions and their tasks in the async API.
 @Suite(.timeLimit(.minutes(4)))
 struct TaskRows {
     @Test("a session's kind is fixed by the configuration it was made with (checklist 1, 9)")
@@ -18,7 +18,7 @@ struct TaskRows {
         )
     }
 
-    @Test("a body is delivered piece by piece as it arrives, or whole at the end (checklist 7, 36)")
+    @Test("a body is delivered piece by piece as it arrives, or complete at the end (checklist 7, 36)")
     func incrementally() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok(.chunks(["one"])) }
@@ -30,7 +30,7 @@ struct TaskRows {
             task.resume()
             let body = try await task.body
             var iterator = body.makeAsyncIterator()
-            // The second piece has not been sent when the first is here.
+            // The second piece is sent after the first was received.
             try await expect({ try await iterator.next().map { String(decoding: [UInt8]($0), as: UTF8.self) } }, "one")
             #expect(task.snapshot.received == 3)
             origin.releaseStalls()
@@ -39,7 +39,7 @@ struct TaskRows {
         }
     }
 
-    @Test("many sessions, each with many tasks, side by side (checklist 8)")
+    @Test("many sessions with many tasks each run side by side (checklist 8)")
     func many() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/*") { .ok($0.path) }
@@ -55,7 +55,7 @@ struct TaskRows {
         }
     }
 
-    @Test("a session has ended when its last task has had its last event, once (checklist 15, 16)")
+    @Test("a session has ended after the last event of its last task, once (checklist 15, 16)")
     func ended() async throws {
         final class Last: LoadObserver {
             let completed = Atomic<Int>(0)
@@ -87,14 +87,14 @@ struct TaskRows {
                 task.resume()
                 return task
             }
-            // A handle holds its session; nothing else does here.
+            // Only the handle retains the session here.
             try await expect({ try await orphan().value.count }, 6)
             let left = try await withSession { session in
                 let task = session.dataTask(from: origin.url())
                 task.resume()
                 return task
             }
-            // The scope has waited for it.
+            // The scope has waited for the session.
             guard case .completed(nil) = left.snapshot.state else {
                 Issue.record("\(left)")
                 return
@@ -103,7 +103,7 @@ struct TaskRows {
         }
     }
 
-    @Test("a handle shows its progress without observers, up and down (checklist 35)")
+    @Test("a handle reports upload and download progress without observers (checklist 35)")
     func progress() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { .ok(.bytes($0.body)) }
@@ -133,7 +133,7 @@ struct TaskRows {
         }
     }
 
-    @Test("the bytes read belong to the reader (checklist 43)")
+    @Test("received bytes belong to their reader (checklist 43)")
     func notRetained() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok(.repeated(count: 10_000_000)) }

@@ -152,7 +152,7 @@ import URLLoadingTesting
     }
 }
 
-/// Threads of the system, not tasks: what synchronous callers come from.
+/// Threads of the system, as synchronous callers have, and not tasks.
 enum Threads {
     private final class Work: Sendable {
         let run: @Sendable (Int) -> Void

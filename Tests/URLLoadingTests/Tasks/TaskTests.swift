@@ -3,7 +3,7 @@ import Testing
 import URLLoading
 import URLLoadingTesting
 
-/// Handles: what they give, when they wait, how they end.
+/// Handles of loads: their values, waits and ends.
 @Suite(.timeLimit(.minutes(4)))
 struct TaskTests {
     @Test("a task gives response, value and events in the legal order (checklist 34, 36, 47)")
@@ -90,7 +90,7 @@ struct TaskTests {
 
                 let waiting = session.dataTask(from: origin.url("/stall"))
                 waiting.resume()
-                while origin.counts.stalled == 0 { try await Task.sleep(for: .milliseconds(1)) }
+                try await origin.wait { $0.stalled > 0 }
                 waiting.cancel()
                 await expectFailure(.cancelled) { try await waiting.response }
 
@@ -127,7 +127,7 @@ struct TaskTests {
         }
     }
 
-    @Test("a suspended task moves no byte, and goes on where it was (checklist 34)")
+    @Test("a suspended task moves no byte, and continues where it was (checklist 34)")
     func suspended() async throws {
         let clock = ManualClock()
         var server = HTTPTestServer.Configuration()
@@ -168,7 +168,7 @@ struct TaskTests {
                 last.resume()
                 try await expect({ try await last.value.count }, size)
                 for task in unread { _ = try await task.response }
-                // What the session holds of them is what it was allowed to read ahead.
+                // The session holds of each body no more than it may read ahead.
                 #expect(unread.allSatisfy { $0.snapshot.received <= 64 * 1024 })
                 for task in unread { try await expect({ try await task.value.count }, size) }
                 #expect(

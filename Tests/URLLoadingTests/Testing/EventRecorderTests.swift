@@ -38,7 +38,7 @@ struct EventRecorderTests {
         }
     }
 
-    @Test("one can wait for what happens")
+    @Test("a test can wait for an event")
     func waiting() async throws {
         try await Self.withRecorder { recorder, session, origin in
             let tasks = (0..<3).map { _ in session.dataTask(from: origin.url("/stalls")) }
@@ -58,7 +58,7 @@ struct EventRecorderTests {
         }
     }
 
-    @Test("a task is followed without an observer; what is out of order is seen")
+    @Test("a task's events are recorded without an observer, and a wrong order is detected")
     func following() async throws {
         let recorder = EventRecorder()
         try await withHTTPTestServer { origin in

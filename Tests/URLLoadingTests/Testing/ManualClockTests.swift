@@ -48,7 +48,7 @@ struct ManualClockTests {
         }
     }
 
-    @Test("what is heard in between begins the time anew")
+    @Test("received bytes restart the idle time")
     func activity() async throws {
         let clock = ManualClock()
         var setting = HTTPTestServer.Configuration()
@@ -90,7 +90,7 @@ struct ManualClockTests {
         }
     }
 
-    @Test("of several loads those end whose time has come")
+    @Test("of several loads those whose time has come end")
     func several() async throws {
         final class Ended: LoadObserver {
             let order = Lock<[String]>([])
@@ -171,7 +171,7 @@ struct ManualClockTests {
 
     /// Seen with a handler: the load waits for it, in a task of its own the handler waits for the peer,
     /// was woken, and has not run yet.
-    @Test("a load that waits for work of its own, which was woken, is not idle either")
+    @Test("a load that waits for a handler which was just woken is not idle")
     func wokenWithinAHandler() async throws {
         let time = LoopClock(ManualClock().time)
         let registry = LoadRegistry(time) {}
@@ -181,13 +181,13 @@ struct ManualClockTests {
         let inner = Poller.shared.borrowSlot()
         load.attach(outer)
         load.attach(inner)
-        // Slots are used again, and may hear a late word for who had them before.
+        // Slots are reused, and may be woken by a late event of their previous user.
         let waiting = Task { while load.stopReason == nil { await Poller.shared.park(outer, until: load) } }
         while !outer.hasWaiter { try await Task.sleep(for: .microseconds(200)) }
         load.beginIdle()
         registry.look(now: ManualTime.beginning + 2_000_000_000)
         #expect(load.stopReason == nil)
-        // And one whose peer is silent is.
+        // A load whose peer is silent is idle.
         let idle = Task { while load.stopReason == nil { await Poller.shared.park(inner, .read, load) } }
         while !inner.hasWaiter { try await Task.sleep(for: .microseconds(200)) }
         registry.look(now: ManualTime.beginning + 4_000_000_000)
@@ -238,8 +238,8 @@ struct ManualClockTests {
         await #expect(throws: CancellationError.self) { try await waiter.value }
     }
 
-    /// What `untilSleeping` sees at this moment; `nil` if a task sleeps. Without a suspension: what shares the actor
-    /// cannot run before it returns.
+    /// The value that `untilSleeping` sees now; `nil` if a task sleeps. Without a suspension, so that other work of the
+    /// actor cannot run before it returns.
     @MainActor private func seen(_ clock: ManualClock) async throws -> String? {
         do { try await clock.untilSleeping(timeout: .zero) } catch let error as WaitTimedOut { return error.seen }
         return nil

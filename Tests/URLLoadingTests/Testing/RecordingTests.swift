@@ -16,7 +16,7 @@ struct RecordingTests {
         return Session(configuration)
     }
 
-    /// Records what is done with an origin; the origin is gone when this returns.
+    /// Records loads from a server, which is stopped when this returns.
     static func record(
         _ recorder: RecordingHandler = RecordingHandler(), _ prepare: (HTTPTestServer) -> Void,
         _ use: (Session, HTTPTestServer) async throws -> Void
@@ -27,7 +27,7 @@ struct RecordingTests {
             try await use(session, origin)
             await expectEmpty(session)
             let recording = try await recorder.finished()
-            // By way of its text: what is replayed is what was written.
+            // Through its text, so that the replayed recording is the one that was written.
             let read = try Recording(text: recording.description)
             #expect(read == recording, "\(recording)")
             return read
@@ -107,7 +107,7 @@ struct RecordingTests {
 
     // MARK: Tokens
 
-    /// What `refresh` was told, in order: the status of the refusal, or nil for the first token.
+    /// The arguments of `refresh` in order: the status of the refusal, or nil for the first token.
     final class Refusals: Sendable {
         private let state = Lock<[Status?]>([])
         var all: [Status?] { state.withLock { $0 } }
@@ -125,7 +125,7 @@ struct RecordingTests {
         }
     }
 
-    /// An origin whose pages want the token of the last `POST /token`, and whose first token has run out.
+    /// A server whose pages require the token of the last `POST /token`, and whose first token has expired.
     static func serveTokens(_ origin: HTTPTestServer) {
         let issued = Issued()
         origin.route("/token") { _ in .ok("t\(issued.next())") }
@@ -266,7 +266,7 @@ struct RecordingTests {
         await expectEmpty(session)
     }
 
-    @Test("a session without tokens gets a recorded refusal as it is")
+    @Test("a session without tokens replays a recorded refusal unchanged")
     func refusalWithoutTokens() async throws {
         let (recording, _) = try await recordAndReplay { session, base in
             try await session.expect(base.appending(path: "page/1"), "page /page/1 ")
@@ -308,14 +308,14 @@ struct RecordingTests {
         #expect(
             texts[0].contains("X-Plain: plain") && texts[0].contains("Set-Cookie: (removed)")
                 && texts[0].contains("<https://h/>, <//h>"))
-        // What was removed is not asked for again.
+        // Secrets that were removed from the recorded URL are not compared with those of the request.
         let session = Self.session(ReplayHandler(try Recording(text: texts[0])))
         var components = try Recording(text: texts[0]).exchanges[0].url.absoluteString
         components.replace("//", with: "//other@")
         try await session.expect(url(components), "x")
     }
 
-    @Test("requests are told apart by their bodies; those of sequences are recorded as they are sent")
+    @Test("requests are matched by their bodies; bodies of sequences are recorded as they are sent")
     func bodies() async throws {
         @Sendable func request(_ url: URL, _ text: String, streamed: Bool = false) -> Request {
             var request = Request(url: url, method: .post)
@@ -358,7 +358,7 @@ struct RecordingTests {
         #expect(session.connectionsDescription == "empty")
     }
 
-    @Test("what is too long is cut in the recording, not on its way")
+    @Test("a body beyond the limit is truncated in the recording only")
     func cut() async throws {
         let recording = try await Self.record(RecordingHandler(bodyLimit: 100_000)) { origin in
             origin.route("/") { _ in .ok(.bytes(Self.binary)) }
@@ -403,7 +403,7 @@ struct RecordingTests {
         guard case .failed(let failed, .seconds(60)) = recording.exchanges[1].ending else { throw CancellationError() }
         #expect(failed.reason == .idleTimeout && failed.party == .remote)
 
-        // Replayed with its time, on a clock of its own.
+        // Replayed with its timing, on a separate clock.
         let other = ManualClock()
         let session = Self.session(ReplayHandler(recording, timing: .asRecorded), clock: other)
         let first = session.dataTask(from: recording.exchanges[0].url)
@@ -444,7 +444,7 @@ struct RecordingTests {
         #expect(replay.unused.isEmpty)
     }
 
-    @Test("what was not recorded fails, or is forwarded; a file is read and written")
+    @Test("a request that was not recorded fails or is forwarded; recordings are stored in files")
     func forwarding() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { request in .ok("live \(String(decoding: request.body, as: UTF8.self))") }
@@ -479,7 +479,7 @@ struct RecordingTests {
         #expect(throws: (any Error).self) { try Recording(contentsOf: URL(filePath: "/nonexistent")) }
     }
 
-    @Test("handlers of other schemes are recorded with what they state")
+    @Test("handlers of other schemes are recorded with their properties")
     func otherSchemes() async throws {
         let stub = HandlerTests.Stub { request, _ in
             guard request.url.path() == "/path" else {

@@ -4,7 +4,7 @@ import URLLoading
 
 @testable import URLLoadingTesting
 
-/// The file: what is written is read again, and what is damaged is refused, with its line.
+/// The file format: written recordings are read back, and damaged ones are refused with the line number.
 struct RecordingTextTests {
     static let everything: Recording = {
         let failure = Recording.Failure(reason: .idleTimeout, phase: .receiving, party: .remote, detail: "two\nlines ")
@@ -36,7 +36,7 @@ struct RecordingTextTests {
         ])
     }()
 
-    @Test("what is written is read again, and written as it was")
+    @Test("a written recording is read back, and written equally")
     func roundTrip() throws {
         let text = Self.everything.description
         let read = try Recording(text: text)
@@ -48,7 +48,7 @@ struct RecordingTextTests {
         #expect(try Recording(text: "urlloading recording 1\n").exchanges.isEmpty)
     }
 
-    @Test("the text is what the guide says")
+    @Test("the text has the form that the guide shows")
     func text() throws {
         let text = """
             urlloading recording 1
@@ -131,7 +131,7 @@ struct RecordingTextTests {
     }
 
     @Test(
-        "what is wrong is said in words",
+        "an error in a file is described in words",
         arguments: [
             ("", "line 1: the file ends within a line"),
             ("urlloading recording 3\n", "line 1: not \"urlloading recording 1\", or 2"),

@@ -28,7 +28,7 @@ struct ScriptedPeerTests {
         await expectEmpty(session)
     }
 
-    @Test("a step that holds, then a lost connection; a released one goes on")
+    @Test("a script stops at a hold until it is released, then continues or loses the connection")
     func holding() async throws {
         for ending in [ScriptedPeer.Step.lose, .give("ngth: 0\r\n\r\n")] {
             let peer = ScriptedPeer([.takeUntil("\r\n\r\n"), .give("HTTP/1.1 200 OK\r\nContent-Le"), .hold, ending])
@@ -57,7 +57,7 @@ struct ScriptedPeerTests {
         await expectEmpty(session)
     }
 
-    @Test("what was not expected is told, and what was not asked for")
+    @Test("unexpected bytes, and bytes expected in vain, are reported")
     func complaints() async throws {
         let peer = ScriptedPeer([.expect("POST")], [.end], [.end])
         let session = Self.session(peer)

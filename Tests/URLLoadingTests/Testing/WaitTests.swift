@@ -3,7 +3,7 @@ import Testing
 import URLLoading
 import URLLoadingTesting
 
-/// Waits of the product end at their limit, and say what they saw.
+/// Waits of the test library end at their limit, and report the actual state.
 @Suite(.timeLimit(.minutes(4)))
 struct WaitTests {
     /// The error of a wait; its words name this file and hold the given ones.
@@ -39,7 +39,7 @@ struct WaitTests {
         }
     }
 
-    @Test("an HTTP/2 server's waits show its counts and frames, and a script says what came instead")
+    @Test("the error of an HTTP/2 server's wait shows its counts and frames, and that of a script the received frame")
     func http2() async throws {
         try await withHTTP2TestServer { server in
             server.script { peer in
@@ -64,7 +64,7 @@ struct WaitTests {
         }
     }
 
-    @Test("an ftp server's wait shows its counts and the verbs of its commands, without a password")
+    @Test("the error of an ftp server's wait shows its counts and commands, without a password")
     func ftp() async throws {
         try await withFTPTestServer { server in
             server.put("a.txt", Data("hello".utf8))
@@ -98,7 +98,7 @@ struct WaitTests {
         }
     }
 
-    @Test("a script's wait shows the connections made, and what went wrong on them")
+    @Test("the error of a scripted peer's wait shows its connections and their errors")
     func scriptedPeer() async throws {
         let peer = ScriptedPeer([.takeUntil("\r\n\r\n"), .hold, .end])
         await expectTimeOut("a hold of connection 1", "0 connections made", "1 connections not made") {

@@ -3,7 +3,7 @@ import Testing
 import URLLoading
 import URLLoadingTesting
 
-/// Security 35, 38, 40 and what `SecureRows` does not have: each kind of bad certificate is refused for what it is.
+/// Security 35, 38, 40, beside `SecureRows`: each kind of invalid certificate is refused with its reason.
 @Suite(.timeLimit(.minutes(4)))
 struct CertificateZooRows {
     private func expect(
@@ -107,10 +107,10 @@ struct CertificateZooRows {
             configuration.tls.trustRoots = .file(path)
             let session = Session(configuration)
             await expectFailure(.certificateUntrusted) { try await session.data(from: rig.origin.url()) }
-            // Of another size: what changes within one tick of the clock keeps its time.
+            // Of another size, because a change within one tick of the clock keeps the time.
             try Data(rig.authority.pem + other.pem).write(to: path)
             try await session.expect(rig.origin.url(), "full")
-            // What rests was trusted by roots that are no more.
+            // The idle connection was trusted by roots that have been replaced.
             configuration.tls.trustRoots = .pem(String(decoding: other.pem, as: UTF8.self))
             session.reloadTLS(configuration.tls)
             await expectFailure(.certificateUntrusted) { try await session.data(from: rig.origin.url()) }
@@ -119,7 +119,7 @@ struct CertificateZooRows {
         }
     }
 
-    @Test("what is no certificate is none, and what is in one moves no cursor")
+    @Test("data that is not a certificate is refused, and texts in a certificate contain no control characters")
     func facts() throws {
         let authority = try TestCertificateAuthority(commonName: "Evil\u{1B}[2J\nroot")
         let certificate = try #require(Certificate(pem: authority.pem))

@@ -46,7 +46,7 @@ struct IdentityRows {
     }
 
     @Test(
-        "an identity that the server does not take is refused, and says so",
+        "a server's refusal of a client certificate is an error of its own",
         arguments: [Configuration.TLS.Version.tls12, .tls13])
     func refused(_ version: Configuration.TLS.Version) async throws {
         try await asking(version) { rig in

@@ -50,7 +50,7 @@ struct PinRows {
         }
     }
 
-    @Test("what is shown beside the chain matches no pin (security 37)")
+    @Test("a certificate outside the verified chain matches no pin (security 37)")
     func decoys() async throws {
         let decoy = try TestCertificateAuthority(commonName: "Pinned")
         let pin = TLS.Pin.publicKey(sha256: try #require(Certificate(pem: decoy.pem)).publicKeySHA256)
@@ -89,7 +89,7 @@ struct PinRows {
         }
     }
 
-    @Test("pins hold on resumed sessions, and what was kept serves no other pins (security 20)")
+    @Test("pins apply to resumed sessions, and a session kept under other pins is not resumed (security 20)")
     func resumed() async throws {
         try await withTrust { rig in
             var configuration = try pinned(rig.trusting, "*", [.publicKey(sha256: try rig.leaf.publicKeySHA256)])
@@ -108,7 +108,7 @@ struct PinRows {
         }
     }
 
-    @Test("what names no host is refused, not passed over")
+    @Test("a pattern that names no host is refused")
     func patterns() throws {
         for text in ["", "*.", "a b", "http://a", "*.*.example", "a/b", "*.127.0.0.1"] {
             #expect(throws: LoadError.self, "\(text)") { try TLS.Pins(text, []) }

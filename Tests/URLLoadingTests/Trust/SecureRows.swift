@@ -6,7 +6,7 @@ import URLLoadingIO
 import URLLoadingTesting
 import URLLoadingWire
 
-/// Security 31 to 36, 39, 87 through the whole stack: a load of an https URL is all that the caller sees.
+/// Security 31 to 36, 39, 87 through the whole library, by loads of https URLs.
 @Suite(.timeLimit(.minutes(4)))
 struct SecureRows {
     struct Certificate: Sendable, CustomTestStringConvertible {
@@ -156,13 +156,13 @@ struct SecureRows {
                 } else {
                     try await session.expect(origin.url("/close"), "some of it")
                 }
-                // What has a length needs no notice.
+                // A body with a length needs no close_notify.
                 try await session.expect(origin.url("/length"), "all of it")
             }
         }
     }
 
-    @Test("in the clear, too, a length or a last chunk must be there (security 39)")
+    @Test("over http, too, a length or a last chunk is required (security 39)")
     func truncatedInTheClear() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/close") { _ in .ok(.untilClose(["all we know of"])) }
@@ -182,7 +182,7 @@ struct SecureRows {
         }
     }
 
-    @Test("sessions are resumed, and kept connections reused, without a second handshake")
+    @Test("TLS sessions are resumed, and idle connections reused without a handshake")
     func resumption() async throws {
         try await withSecureOrigin { origin, configuration in
             origin.route("/close") { .ok("\($0.tls?.isResumed ?? false)", headers: [.connection: "close"]) }
@@ -193,12 +193,12 @@ struct SecureRows {
                 try await session.expect(origin.url("/keep"), "3")
                 try await session.expect(origin.url("/keep"), "3")
             }
-            // Another session's settings are its own.
+            // Another session has other settings.
             try await withSession(configuration) { try await $0.expect(origin.url("/close"), "false") }
         }
     }
 
-    @Test("a resumed connection sends nothing before its handshake is done (security 87)")
+    @Test("a resumed connection sends no request before its handshake is complete (security 87)")
     func noEarlyData() async throws {
         try await withSecureOrigin { origin, configuration in
             origin.route("/") { .ok("\($0.tls?.isResumed ?? false)", headers: [.connection: "close"]) }

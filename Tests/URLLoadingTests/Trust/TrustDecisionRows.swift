@@ -99,7 +99,7 @@ struct TrustDecisionRows {
                 )
             }
         }
-        // It is a root of ours itself.
+        // The certificate is itself a trusted root.
         guard isSelfSigned else { return }
         try await withTrust(options, server: { tls, _, _ in tls.allowsWeakKeys = true }) { rig in
             var configuration = rig.strict
@@ -212,7 +212,7 @@ struct TrustDecisionRows {
             isOver.open()
             session.invalidateAndCancel()
             await session.invalidated()
-            while rig.origin.counts.open > 0 { try await Task.sleep(for: .microseconds(200)) }
+            try await rig.origin.wait { $0.open == 0 }
             #expect(rig.origin.counts.requests == 0)
         }
     }

@@ -7,15 +7,15 @@ import URLLoadingWire
 
 @testable import URLLoading
 
-/// Uploads that go on where they were cut: draft-ietf-httpbis-resumable-upload-12.
+/// Resumable uploads: draft-ietf-httpbis-resumable-upload-12.
 @Suite(.timeLimit(.minutes(4)))
 struct ResumableUploadRows {
-    /// Bytes that tell where they belong.
+    /// Bytes that identify their offset.
     static func content(_ count: Int) -> Data {
         Data((0..<count).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) })
     }
 
-    /// Without waiting between attempts.
+    /// No delay between attempts.
     static let eager: UploadOptions = {
         var options = UploadOptions()
         options.initialDelay = .zero
@@ -26,7 +26,7 @@ struct ResumableUploadRows {
         Request(url: origin.url("/files"), method: .post, headers: headers)
     }
 
-    /// A server, an origin, a session.
+    /// An upload server, its HTTP server, and a session.
     static func rig(
         _ setting: ResumableUploadServer.Configuration = .init(), _ configuration: Configuration = .ephemeral,
         _ use: nonisolated(nonsending) (ResumableUploadServer, HTTPTestServer, Session) async throws -> Void
@@ -38,7 +38,7 @@ struct ResumableUploadRows {
         }
     }
 
-    /// The server has all, each byte of it was taken once, and nothing was sent from before an offset.
+    /// The server has all bytes, each accepted once, and none was sent from before an offset.
     static func expectWhole(
         _ server: ResumableUploadServer, _ content: Data, sourceLocation: SourceLocation = #_sourceLocation
     ) {
@@ -83,7 +83,9 @@ struct ResumableUploadRows {
 
     // MARK: Whole
 
-    @Test("draft 10.1: one request carries all of it, and the offer to resume", arguments: [0, 1, 100_000])
+    @Test(
+        "one request carries the whole upload and announces that it can be resumed (draft §10.1)",
+        arguments: [0, 1, 100_000])
     func whole(size: Int) async throws {
         let content = Self.content(size)
         try await Self.rig { server, origin, session in
@@ -102,7 +104,7 @@ struct ResumableUploadRows {
     }
 
     @Test(
-        "a server without support gets a plain upload; so does one of another version, or elsewhere", arguments: 0..<4)
+        "a server without support, with another version or on another origin gets a plain upload", arguments: 0..<4)
     func plain(kind: Int) async throws {
         let content = Self.content(50_000)
         var setting = ResumableUploadServer.Configuration()
@@ -117,7 +119,7 @@ struct ResumableUploadRows {
             }
             #expect(String(decoding: data, as: UTF8.self) == "50000 bytes")
             #expect(events.tokens.isEmpty)
-            // Cut, it cannot be resumed, and says so in the words of any load.
+            // A plain upload that is cut cannot be resumed; its error is that of any load.
             origin.route("/cut", faults: [.init(.requestBody(after: 1), .reset)]) { _ in .ok("") }
             let request = Request(url: origin.url("/cut"), method: .post)
             let error = await failure(.connectionLost) {
@@ -151,9 +153,9 @@ struct ResumableUploadRows {
             #expect(server.requests == ["POST /files", "HEAD \(path)", "PATCH \(path)"])
             #expect(events.tokens.map(\.url) == [origin.url(path)])
             #expect(events.words.filter { $0 == "interrupted" || $0.hasPrefix("resumed") }.count == 2)
-            // A question without content leaves its connection to what follows.
+            // A request without content leaves the connection usable.
             #expect(Set(origin.requests.suffix(2).map(\.connection)).count == 1)
-            // Who asks stays the same; what is sent has another type now.
+            // The identity of the client stays the same; the type of the body differs.
             for sent in origin.requests.suffix(2) {
                 #expect(sent.headers[.authorization] == "Bearer x" && sent.headers["X-Tenant"] == "north")
                 #expect(sent.headers[.contentType] == (sent.method == .patch ? "application/partial-upload" : nil))
@@ -180,7 +182,7 @@ struct ResumableUploadRows {
         }
     }
 
-    @Test("attempts without progress are counted; the error has the token, and the upload goes on with it")
+    @Test("attempts without progress are counted; the error has the token, and the upload can be resumed with it")
     func attempts() async throws {
         let content = Self.content(100_000)
         try await Self.rig { server, origin, session in
@@ -189,7 +191,7 @@ struct ResumableUploadRows {
             var options = Self.eager
             options.maximumAttempts = 3
             let request = Self.request(origin)
-            // HEAD may be sent once more by itself if its connection had been kept; these are new ones.
+            // HEAD may be retried on a stale connection; these connections are new.
             let error = await failure(.connectionLost) {
                 try await session.uploadResumably(request, from: .data(content), options: options)
             }
@@ -201,7 +203,7 @@ struct ResumableUploadRows {
         }
     }
 
-    @Test("a part that is lost before any of it is taken counts once, and the loss is the error")
+    @Test("a part that is lost before any byte is accepted counts once, and the loss is the error")
     func lostParts() async throws {
         let content = Self.content(100_000)
         try await Self.rig { server, origin, session in
@@ -218,7 +220,7 @@ struct ResumableUploadRows {
         }
     }
 
-    @Test("the wait between attempts doubles, is the clock's, and what the server asks for if that is more")
+    @Test("the delay between attempts doubles, is measured by the clock, and is at least what the server asks for")
     func waits() async throws {
         let clock = ManualClock()
         var configuration = Configuration.ephemeral
@@ -253,7 +255,7 @@ struct ResumableUploadRows {
                 && options.delay(1, wish: .max, share: 1) == 60_000_000_000)
     }
 
-    @Test("cancelling ends the wait, and so does the end of the session", arguments: [false, true])
+    @Test("cancelling the task or the session ends the delay", arguments: [false, true])
     func cancelledWhileWaiting(bySession: Bool) async throws {
         let server = ResumableUploadServer()
         try await withHTTPTestServer { origin in
@@ -276,7 +278,7 @@ struct ResumableUploadRows {
 
     // MARK: Across sessions
 
-    @Test("cancelled, it goes on in another session from the text of its token")
+    @Test("a cancelled upload is resumed in another session from the text of its token")
     func anotherSession() async throws {
         let content = Self.content(150_000)
         let file = try TemporaryFile(content)
@@ -312,7 +314,7 @@ struct ResumableUploadRows {
     }
 
     @Test(
-        "an upload that was complete is recognised; the answer is given once more if the server can",
+        "a complete upload is recognised, and its response repeated if the server supports it",
         arguments: [false, true])
     func lostAnswer(repeats: Bool) async throws {
         var setting = ResumableUploadServer.Configuration()
@@ -331,11 +333,11 @@ struct ResumableUploadRows {
 
     // MARK: What does not fit
 
-    @Test("another offset than ours is taken if it can be, and refused if it cannot")
+    @Test("an offset other than expected is used if possible, and refused otherwise")
     func offsets() async throws {
         let content = Self.content(100_000)
         try await Self.rig { server, origin, session in
-            // The offset that HEAD tells is outdated when PATCH comes.
+            // The offset in the response to HEAD is outdated when PATCH arrives.
             server.inject(.init(.received(40_000), .reset))
             server.inject(.init(.appending, status: .conflict, ["Upload-Offset": "40000", "Upload-Complete": "?0"]))
             let request = Self.request(origin)
@@ -364,7 +366,7 @@ struct ResumableUploadRows {
         }
     }
 
-    @Test("a file that changed is refused before anything is sent; a copy that kept its time is the same")
+    @Test("a changed file is refused before any byte is sent; a copy with the same time is accepted")
     func changedFile() async throws {
         let content = Self.content(200_000)
         let file = try TemporaryFile(content)
@@ -391,7 +393,7 @@ struct ResumableUploadRows {
         }
     }
 
-    @Test("a file that changes while it is sent is not put together from two")
+    @Test("a file that changes during the upload is not sent as a mixture")
     func changingFile() async throws {
         let content = Self.content(200_000)
         let file = try TemporaryFile(content)
@@ -407,7 +409,7 @@ struct ResumableUploadRows {
         }
     }
 
-    @Test("tokens that are damaged, cut, or of another request or origin are refused")
+    @Test("damaged and truncated tokens, and those of another request or origin, are refused")
     func tokens() async throws {
         let identity = UploadIdentity(length: 5, modified: 7, digest: "010203", path: "/tmp/ä b\n")
         let request = Request(url: try url("http://example.org/files"), method: .post)
@@ -438,7 +440,7 @@ struct ResumableUploadRows {
             }
             await expectFailure(.uploadTokenMismatch) { try await session.cancelUpload(token, of: foreign) }
         }
-        // Right by its own account, but it would lead credentials elsewhere.
+        // The checksum is correct, but the URL would send credentials to another server.
         let strange = UploadToken(
             url: try url("http://evil.example/u/1"), identity: identity, target: UploadToken.target(of: request))
         await expectFailure(.uploadTokenMismatch) {
@@ -451,7 +453,7 @@ struct ResumableUploadRows {
         await session.invalidated()
     }
 
-    @Test("a server that forgets the upload ends it for good")
+    @Test("a server that has lost the upload ends it")
     func forgotten() async throws {
         try await Self.rig { server, origin, session in
             server.inject(.init(.received(500), .reset))
@@ -466,7 +468,7 @@ struct ResumableUploadRows {
         }
     }
 
-    @Test("a failure of the server's own is tried again; an answer to the whole is not", arguments: [503, 500, 429])
+    @Test("a server error is retried; a response to the complete upload is not", arguments: [503, 500, 429])
     func failures(status: Int) async throws {
         let content = Self.content(10_000)
         let code = try #require(Status(status))
@@ -493,7 +495,7 @@ struct ResumableUploadRows {
     // MARK: Parts and limits
 
     @Test(
-        "in parts: as large as the caller wants and the server takes",
+        "parts are at most as large as the caller and the server allow",
         arguments: [
             (40_000, nil), (1_000_000, 25_000), (nil, 25_000), (30_000, 25_000), (100_000, nil),
         ] as [(Int64?, Int64?)])
@@ -519,7 +521,7 @@ struct ResumableUploadRows {
         }
     }
 
-    @Test("parts are no smaller than the server wants; one that takes none that fit is refused")
+    @Test("parts have the server's minimum size; a server that accepts no possible size is refused")
     func smallestParts() async throws {
         let content = Self.content(100_000)
         var setting = ResumableUploadServer.Configuration()
@@ -545,9 +547,9 @@ struct ResumableUploadRows {
                 && UploadLimits("max size") == nil)
     }
 
-    @Test("what exceeds max-size is given up, and the server told")
+    @Test("an upload beyond max-size is aborted, and cancelled on the server")
     func tooLarge() async throws {
-        // The limit is told with the 104, after the server has begun to take it.
+        // The limit arrives with the 104, after the server has begun to accept bytes.
         var setting = ResumableUploadServer.Configuration()
         setting.maximumSize = 1000
         try await Self.rig(setting) { server, origin, session in
@@ -576,7 +578,7 @@ struct ResumableUploadRows {
         }
     }
 
-    @Test("a server that takes the first part for the whole is noticed")
+    @Test("a server that treats the first part as the whole is detected")
     func notSupported() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/files") { _ in .ok("") }
@@ -594,7 +596,7 @@ struct ResumableUploadRows {
 
     // MARK: Who may see it
 
-    @Test("the upload resource may move within its origin and nowhere else", arguments: [307, 308, 301, 302, 303])
+    @Test("the upload URL may change within its origin only", arguments: [307, 308, 301, 302, 303])
     func redirects(status: Int) async throws {
         let content = Self.content(10_000)
         let code = try #require(Status(status))
@@ -624,7 +626,7 @@ struct ResumableUploadRows {
         }
     }
 
-    @Test("an upload is cancelled with DELETE, and forgotten; twice is no error")
+    @Test("an upload is cancelled with DELETE and its token removed; a repeated call is no error")
     func cancel() async throws {
         try await Self.rig { server, origin, session in
             server.inject(.init(.received(500), .reset))
@@ -640,7 +642,7 @@ struct ResumableUploadRows {
         }
     }
 
-    @Test("what the closure throws ends the upload, and the token is not lost")
+    @Test("an error of the closure ends the upload, and the token is kept")
     func closureThrows() async throws {
         struct Full: Error {}
         try await Self.rig { server, origin, session in
@@ -654,7 +656,7 @@ struct ResumableUploadRows {
         }
     }
 
-    @Test("104 that tell the offset are heard; more of them than a session takes cost a question, not the upload")
+    @Test("offsets in 104 responses are used; more of them than the session's limit cost a request, not the upload")
     func progress() async throws {
         var setting = ResumableUploadServer.Configuration()
         setting.progressStep = 10_000
@@ -675,7 +677,7 @@ struct ResumableUploadRows {
     }
 }
 
-/// What was heard of an upload.
+/// The events of an upload.
 private final class Notes: Sendable {
     private let events = Lock<[UploadEvent]>([])
     func add(_ event: UploadEvent) { events.withLock { $0.append(event) } }

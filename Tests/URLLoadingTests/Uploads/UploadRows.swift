@@ -8,7 +8,7 @@ import URLLoadingWire
 
 @testable import URLLoading
 
-/// Checklist 52, 121-127: what a request sends after its head.
+/// Checklist 52, 121 to 127: bodies of requests.
 @Suite(.timeLimit(.minutes(4)))
 struct UploadRows {
     private static func post(_ url: URL, _ body: RequestBody, _ headers: Headers = Headers()) -> Request {
@@ -17,7 +17,8 @@ struct UploadRows {
 
     // MARK: What is sent
 
-    @Test("length and type are computed unless the caller says; a length or chunks, never both (checklist 121-124)")
+    @Test(
+        "length and type are computed unless the caller sets them; a length or chunks, never both (checklist 121-124)")
     func framing() async throws {
         let file = try TemporaryFile(Data("0123456789".utf8), name: "ten.txt")
         try await withHTTPTestServer { origin in
@@ -53,7 +54,7 @@ struct UploadRows {
     }
 
     @Test(
-        "a large file goes out as it is, in the clear and over TLS, from any offset (checklist 127)",
+        "a large file is sent unchanged, over http and https, from any offset (checklist 127)",
         arguments: [false, true])
     func files(isSecure: Bool) async throws {
         let size = 3 << 20
@@ -75,7 +76,7 @@ struct UploadRows {
                     _ = try await task.value
                     let expected = range.map { content[Int($0.lowerBound)..<Int($0.upperBound)] } ?? content
                     #expect(origin.requests.last.map { Data($0.body) == expected } == true)
-                    // The totals ascend to the length (checklist 52).
+                    // The byte counts ascend to the length (checklist 52).
                     var order = LoadEventOrder()
                     var sent: Int64 = 0
                     for await event in events {
@@ -112,7 +113,7 @@ struct UploadRows {
         }
     }
 
-    @Test("a file that becomes shorter while it is sent ends the load, not with other bytes")
+    @Test("a file that becomes shorter while it is sent ends the load")
     func shrinking() async throws {
         let file = try TemporaryFile(Data(count: 64 << 20))
         try await withHTTPTestServer { origin in
@@ -140,7 +141,7 @@ struct UploadRows {
                     _ = try await session.data(for: Self.post(origin.url(), body))
                     #expect(origin.requests.last?.trailers["Checksum"] == (length == nil ? "9" : nil))
                 }
-                // Fields that frame the message come too late there.
+                // It is too late there for fields that frame the message.
                 let body = RequestBody.stream(trailers: { [.contentLength: "9"] }) { Pieces(["ab"]) }
                 await expectFailure(.forbiddenField) { try await session.data(for: Self.post(origin.url(), body)) }
             }
@@ -149,7 +150,7 @@ struct UploadRows {
 
     // MARK: Again
 
-    @Test("a demanded body is asked for at the first send and at every other (checklist 125)")
+    @Test("a provided body is requested for the first sending and for every other (checklist 125)")
     func demanded() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .redirect("/next", status: .temporaryRedirect) }
@@ -166,7 +167,7 @@ struct UploadRows {
                 #expect(String(decoding: data, as: UTF8.self) == "body2")
                 #expect(seen.all == ["first /", "redirect /next"])
                 #expect(origin.requests.map { String(decoding: $0.body, as: UTF8.self) } == ["body1", "body2"])
-                // What it answers must be a body.
+                // The provider must return a body.
                 decisions.bodyProvider = Decision { _ in .provided }
                 await expectFailure(.badRequest) { try await session.data(for: request, decisions: decisions) }
                 decisions.bodyProvider = Decision { _ in throw CancellationError() }
@@ -189,7 +190,7 @@ struct UploadRows {
         return (peer, configuration, clock)
     }
 
-    @Test("the body follows the 100, and not before (RFC 9110 §10.1.1)")
+    @Test("the body follows the 100 (RFC 9110 §10.1.1)")
     func goAhead() async throws {
         let (peer, configuration, _) = Self.scripted([
             .takeUntil("\r\n\r\n"), .hold, .give("HTTP/1.1 100 Continue\r\n\r\n"), .expect("hello"),
@@ -205,7 +206,7 @@ struct UploadRows {
         #expect(peer.failures == [])
     }
 
-    @Test("a server that says nothing gets the body after a while")
+    @Test("without a 100 the body is sent after a timeout")
     func silence() async throws {
         let (peer, configuration, clock) = Self.scripted([
             .takeUntil("\r\n\r\n"), .expect("hello"), .give("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"),
@@ -223,7 +224,7 @@ struct UploadRows {
         #expect(peer.failures == [])
     }
 
-    @Test("a refusal spares the body, and the connection; 417 sends the request again without asking")
+    @Test("a refusal saves the body, and the connection; after a 417 the request is repeated without Expect")
     func refusal() async throws {
         let (peer, configuration, _) = Self.scripted([
             .takeUntil("\r\n\r\n"), .give("HTTP/1.1 401 Unauthorized\r\nContent-Length: 2\r\n\r\nno"),
@@ -232,7 +233,7 @@ struct UploadRows {
             let (data, response) = try await session.data(
                 for: Self.post(URL(string: "http://h.example/")!, .data(Data(count: 100_000)), Self.expecting))
             #expect(data == Data("no".utf8) && response.http?.status == .unauthorized)
-            // The server may still expect the body: nothing else may be sent there.
+            // The server may still expect the body, so no other request may be sent on this connection.
             #expect(session.connectionsDescription == "empty")
         }
         #expect(peer.failures == [])
@@ -266,13 +267,13 @@ struct UploadRows {
                 ask.yield(Array("a".utf8))
                 for try await chunk in body {
                     answers += String(decoding: [UInt8](chunk), as: UTF8.self)
-                    // The second question follows from the first answer.
+                    // The second message follows from the first response.
                     if answers == "A" { ask.yield(Array("b".utf8)) } else { ask.finish() }
                 }
                 return answers
             }
             #expect(answers == "AB")
-            // Both have ended: the connection serves the next.
+            // Both directions have ended: the connection serves the next request.
             try await session.expect(URL(string: "http://h.example/next")!, "next")
         }
         #expect(peer.failures == [])
@@ -306,7 +307,7 @@ struct UploadRows {
         #expect(try #require(begun) < #require(sent) && #require(sent) <= #require(whole), "\(transaction)")
     }
 
-    @Test("an answer that ends first ends the sending")
+    @Test("a response that ends before the request ends the sending")
     func early() async throws {
         let (peer, configuration, _) = Self.scripted([
             .takeUntil("\r\n\r\n"), .give("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nstop!"),
@@ -323,14 +324,14 @@ struct UploadRows {
     }
 }
 
-/// What closures of a test have seen, in order.
+/// The values that closures of a test have received, in order.
 final class Collected<Element: Sendable>: Sendable {
     private let elements = Lock([Element]())
     var all: [Element] { elements.withLock { $0 } }
     func append(_ element: Element) { elements.withLock { $0.append(element) } }
 }
 
-/// A file of a test, removed with its last reference.
+/// A temporary file, removed with its last reference.
 final class TemporaryFile: Sendable {
     let path: String
     var url: URL { URL(filePath: path) }

@@ -444,7 +444,7 @@ struct WebSocketHTTP2Tests {
             await withTaskGroup(of: Void.self) { group in
                 for worker in 0..<8 {
                     group.addTask {
-                        var random = SystemRandomNumberGenerator()
+                        var random = SeededGenerator(seed: UInt64(worker))
                         for round in 0..<25 {
                             let socket = session.webSocketTask(server.url("/"))
                             socket.resume()

@@ -42,7 +42,8 @@ final class HTTP2Stream: @unchecked Sendable {
     }
 }
 
-/// What has arrived for a stream and was not taken. Bounded by the stream's window and by the limits on heads.
+/// The received frames of a stream that its task has not taken yet. Bounded by the stream's window and by the limits on
+/// heads.
 struct HTTP2Inbox {
     var informational: [HTTP1ResponseHead] = []
     var head: HTTP1ResponseHead?

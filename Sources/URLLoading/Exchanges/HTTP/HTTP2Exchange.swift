@@ -161,7 +161,7 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
         }
     }
 
-    /// Takes what was received. Returns false if nothing of the response was.
+    /// Takes the received frames of the stream. Returns whether any of them belongs to the response.
     func takeNews(readsBody: Bool = false) -> Bool {
         let inbox = connection.take(stream, used: used, readsBody: readsBody)
         used = 0

@@ -18,7 +18,7 @@ struct HTTP2FrameTests {
             payload: [UInt8](repeating: 7, count: 20_000)),
     ]
 
-    @Test("what was written is read, whole, byte by byte and split everywhere", arguments: frames)
+    @Test("written frames are read whole, byte by byte and split everywhere", arguments: frames)
     func reading(_ frame: HTTP2Frame) {
         let bytes = frame.bytes
         var whole = HTTP2FrameReader()

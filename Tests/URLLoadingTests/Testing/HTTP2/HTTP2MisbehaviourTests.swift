@@ -4,7 +4,7 @@ import URLLoadingTesting
 
 @Suite(.timeLimit(.minutes(5)))
 struct HTTP2MisbehaviourTests {
-    @Test("each has a name of its own")
+    @Test("each fault has a distinct name")
     func names() {
         let names = HTTP2Fault.all.map(\.name)
         #expect(Set(names).count == names.count && names.count > 120)
@@ -27,7 +27,7 @@ struct HTTP2MisbehaviourTests {
                 let answer = try await client?.answer()
                 #expect(answer?.text == "ok" && answer?.status == "200")
             } else {
-                // The script has all it waits for; what it sends need not be frames.
+                // The script has received all it waits for; its own bytes need not be frames.
                 try await server.wait { $0.frames >= 3 || $0.scriptsEnded == 1 }
             }
             client?.close()

@@ -125,7 +125,7 @@ struct HTTP2PeerTests {
         }
     }
 
-    @Test("what a script expects in vain is complained of")
+    @Test("a frame that a script expects in vain is reported")
     func complaints() async throws {
         struct Oops: Error {}
         try await withHTTP2TestServer { server in
@@ -156,7 +156,7 @@ struct HTTP2PeerTests {
         }
     }
 
-    @Test("while it sends, it takes what comes; a deaf one does not")
+    @Test("a script receives frames while it sends, unless it is deaf")
     func deafness() async throws {
         try await withHTTP2TestServer { server in
             server.script { peer in

@@ -5,7 +5,7 @@ import URLLoadingTesting
 
 @Suite(.timeLimit(.minutes(4)))
 struct HTTP2TestServerTests {
-    @Test("routes: status, fields, body, what was recorded")
+    @Test("routes return status, fields and body, and record requests")
     func routes() async throws {
         try await withHTTP2TestServer { server in
             server.route("/hello") { request in .ok("Hello, \(request.headers[.host] ?? "")", headers: ["X-A": "b"]) }
@@ -156,7 +156,7 @@ struct HTTP2TestServerTests {
         ),
     ]
 
-    @Test("what a client must not do ends the connection and is complained of", arguments: 0..<14)
+    @Test("a violation by the client ends the connection and is reported", arguments: 0..<14)
     func crime(_ index: Int) async throws {
         let (name, frames, code) = Self.crimes[index]
         try await withHTTP2TestServer { server in
@@ -251,7 +251,7 @@ struct HTTP2TestServerTests {
         }
     }
 
-    @Test("who speaks no HTTP/2 is complained of")
+    @Test("a client that does not speak HTTP/2 is reported")
     func preface() async throws {
         try await withHTTP2TestServer { server in
             let client = try await RawHTTP2Client(server)
@@ -277,7 +277,7 @@ struct HTTP2TestServerTests {
         }
     }
 
-    @Test("stopping ends what waits: handlers, windows, pauses")
+    @Test("stopping the server ends its waits: handlers, windows, pauses")
     func stopping() async throws {
         try await withHTTP2TestServer { server in
             server.route("/deaf") { _ in
@@ -295,7 +295,7 @@ struct HTTP2TestServerTests {
         }
     }
 
-    @Test("a client that leaves ends what waits")
+    @Test("a client that closes ends the waits of its connection")
     func leaving() async throws {
         try await withHTTP2TestServer { server in
             server.route("/pause") { _ in .ok(.chunks([.pause(.seconds(600))])) }
