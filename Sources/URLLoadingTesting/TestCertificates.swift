@@ -64,7 +64,9 @@ public struct TestCertificateAuthority: Sendable {
 
     /// The status of a certificate.
     public enum Status: Sendable, Hashable {
+        /// Good.
         case good
+        /// Revoked.
         case revoked
         /// Good, but expired yesterday.
         case outdated
@@ -124,6 +126,7 @@ public struct TestCertificateOptions: Sendable {
 
     /// A kind of key.
     public enum Key: Sendable, Hashable {
+        /// An elliptic curve, P-256.
         case ec256
         /// RSA with this number of bits; clients reject fewer than 2048.
         case rsa(Int)

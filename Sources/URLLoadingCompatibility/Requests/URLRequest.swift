@@ -12,7 +12,9 @@ import URLLoadingIO
 /// request.httpBody = json
 /// ```
 public struct URLRequest: Equatable, Hashable, Sendable {
+    /// The uses of the cache.
     public typealias CachePolicy = NSURLRequest.CachePolicy
+    /// The purposes of traffic.
     public typealias NetworkServiceType = NSURLRequest.NetworkServiceType
 
     /// A single reference, so that copying a request costs one reference count.
@@ -64,7 +66,7 @@ public struct URLRequest: Equatable, Hashable, Sendable {
     }
 
     /// The purpose of the traffic: the packets of the connection are marked accordingly, so that networks can
-    /// prioritize them. ``NetworkServiceType/default`` uses the setting of the session's configuration.
+    /// prioritize them. `.default` uses the setting of the session's configuration.
     public var networkServiceType: NetworkServiceType {
         get { storage.serviceType }
         set { mutable.serviceType = newValue }

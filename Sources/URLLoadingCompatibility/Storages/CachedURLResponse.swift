@@ -48,9 +48,13 @@ open class CachedURLResponse: NSObject, NSSecureCoding, NSCopying, @unchecked Se
             storagePolicy: policy.core)
     }
 
+    /// The stored response.
     open var response: URLResponse { answered }
+    /// The stored body.
     open var data: Data { body }
+    /// Values of the program, stored with the response as a property list.
     open var userInfo: [AnyHashable: Any]? { information }
+    /// Where the response may be stored.
     open var storagePolicy: URLCache.StoragePolicy { policy }
 
     // MARK: Copying, comparing, archiving

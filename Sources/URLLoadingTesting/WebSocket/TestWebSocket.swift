@@ -19,7 +19,7 @@ public final class TestWebSocket: @unchecked Sendable {
     public private(set) var pongs: [[UInt8]] = []
     /// Whether received pings are answered.
     public var answersPings = true
-    /// The client's close frame; ``WebSocketClose/Code/noStatus`` if it had no status.
+    /// The client's close frame; ``/URLLoading/WebSocketClose/Code/noStatus`` if it had no status.
     public private(set) var receivedClose: WebSocketClose?
 
     private let way: any WebSocketWay

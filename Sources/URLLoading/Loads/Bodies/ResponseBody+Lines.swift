@@ -27,6 +27,7 @@ extension ResponseBody {
             Iterator(chunks: body.makeAsyncIterator(), splitter: LineSplitter(limit: limit))
         }
 
+        /// The iterator of the sequence.
         public struct Iterator: AsyncIteratorProtocol {
             var chunks: ResponseBody.Iterator
             var splitter: LineSplitter
@@ -54,6 +55,7 @@ extension ResponseBody {
 
         public func makeAsyncIterator() -> Iterator { Iterator(chunks: body.makeAsyncIterator()) }
 
+        /// The iterator of the sequence.
         public struct Iterator: AsyncIteratorProtocol {
             var chunks: ResponseBody.Iterator
             private var chunk: Chunk?

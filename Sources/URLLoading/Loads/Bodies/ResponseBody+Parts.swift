@@ -54,6 +54,7 @@ extension ResponseBody {
             return Iterator(reader: PartReader(source, response, boundary, isReplacing: isReplacing))
         }
 
+        /// The iterator of the sequence.
         public struct Iterator: AsyncIteratorProtocol {
             let reader: PartReader?
 

@@ -25,6 +25,7 @@ extension ResponseBody {
             Iterator(reader: body.source.claim() ? EventReader(body.source) : nil)
         }
 
+        /// The iterator of the sequence.
         public struct Iterator: AsyncIteratorProtocol {
             var reader: EventReader?
 

@@ -21,6 +21,7 @@ public struct Credential: Sendable, Hashable, CustomStringConvertible, CustomDeb
     public let password: String
     /// The bearer token; `nil` for a user with a password.
     public let token: String?
+    /// How long stores keep the credential.
     public let persistence: Persistence
 
     /// - Parameters:

@@ -61,6 +61,7 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
         Iterator(stream: EventStream(session, request, decisions, reconnection))
     }
 
+    /// The iterator of the sequence.
     public struct Iterator: AsyncIteratorProtocol {
         var stream: EventStream
 

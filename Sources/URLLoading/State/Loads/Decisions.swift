@@ -76,6 +76,7 @@ public struct Decisions: Sendable {
     /// ```
     public var bodyProvider: Decision<BodyProviderContext, RequestBody>?
 
+    /// Creates decisions that are all taken by default.
     public init() {}
 }
 
@@ -110,6 +111,7 @@ public struct BodyProviderContext: Sendable {
     }
     /// The request that needs the body.
     public let request: Request
+    /// The reason for which a body is needed.
     public let cause: Cause
 }
 

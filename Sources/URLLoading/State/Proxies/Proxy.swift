@@ -27,9 +27,11 @@ public struct Proxy: Sendable, Hashable, CustomStringConvertible, CustomDebugStr
         case socks5
     }
 
+    /// The protocol that the proxy speaks.
     public let kind: Kind
     /// The host of the proxy, in normal form.
     public let host: Origin.Host
+    /// The port of the proxy.
     public let port: UInt16
     /// The path of the proxy's Unix socket; `nil` if it listens on host and port.
     public let socketPath: String?

@@ -39,6 +39,7 @@ public struct ProxyBypass: Sendable, Hashable, ExpressibleByArrayLiteral, Custom
 
     public init(arrayLiteral entries: String...) { self.init(entries) }
 
+    /// Creates rules from entries as in `no_proxy`; entries that are invalid are ignored.
     public init(_ entries: [String]) {
         rules = entries.compactMap(Self.rule)
         description = entries.joined(separator: ",")
