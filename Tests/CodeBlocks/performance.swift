@@ -1,0 +1,1 @@
+private func crawl(_ session: Session) async {}
