@@ -20,6 +20,7 @@ public struct URLRequest: Equatable, Hashable, Sendable {
     /// A single reference, so that copying a request costs one reference count.
     private var storage: Storage
 
+    /// Creates a GET request.
     /// - Parameters:
     ///   - url: the URL; a relative URL is resolved, so ``url`` is the absolute URL.
     ///   - timeoutInterval: see ``timeoutInterval``; 60 leaves it to the session.

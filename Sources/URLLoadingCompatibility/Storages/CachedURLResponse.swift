@@ -22,6 +22,7 @@ open class CachedURLResponse: NSObject, NSSecureCoding, NSCopying, @unchecked Se
         (answered, body, information, policy, entry) = (response, data, nil, .allowed, nil)
     }
 
+    /// Creates an entry to store.
     /// - Parameters:
     ///   - data: the whole body, content-decoded.
     ///   - userInfo: returned with the stored response. Values that are no property list (strings as keys; strings,

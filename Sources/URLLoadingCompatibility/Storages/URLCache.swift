@@ -41,6 +41,7 @@ open class URLCache: NSObject, @unchecked Sendable {
 
     final let core: ResponseCache
 
+    /// Creates a cache with a folder named by a path.
     /// - Parameters:
     ///   - memoryCapacity: the memory capacity in bytes.
     ///   - diskCapacity: the disk capacity in bytes; with 0 no file is used.

@@ -104,6 +104,7 @@ open class URLCredentialStorage: NSObject, @unchecked Sendable {
         remove(credential, for: space, options: nil)
     }
 
+    /// Removes a credential.
     /// - Parameter options: without effect, because nothing is synchronized with other machines.
     open func remove(_ credential: URLCredential, for space: URLProtectionSpace, options: [String: AnyObject]? = [:]) {
         guard let stored = credential.stored else { return }

@@ -40,6 +40,7 @@ public final class LoadStatistics: LoadObserver {
     private let state = Lock(Snapshot())
     private let bounds: [Duration]
 
+    /// Creates statistics without loads.
     /// - Parameter bounds: the upper bounds of the histogram of durations, ascending.
     public init(
         bounds: [Duration] = [.milliseconds(10), .milliseconds(100), .seconds(1), .seconds(10), .seconds(60)]

@@ -80,6 +80,7 @@ public final class LoadTracer: LoadObserver {
     private let isSampled: @Sendable (LoadIdentity) -> Bool
     private let finish: @Sendable (Span) -> Void
 
+    /// Creates a tracer that passes its spans to a closure.
     /// - Parameters:
     ///   - isSampled: decides whether a trace that begins with a load is recorded; all are by default. With a parent,
     ///     the parent's flag applies.

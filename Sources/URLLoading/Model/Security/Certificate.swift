@@ -45,6 +45,7 @@ public struct Certificate: Sendable, Hashable, CustomStringConvertible {
         public var description: String { algorithm.contains(" ") ? algorithm : "\(algorithm) \(bits)" }
     }
 
+    /// Reads a certificate.
     /// - Parameter der: exactly one certificate in DER; `nil` for other data.
     public init?(der: some Collection<UInt8>) {
         guard let facts = CertificateFacts(der: Array(der)) else { return nil }

@@ -24,6 +24,7 @@ public struct Credential: Sendable, Hashable, CustomStringConvertible, CustomDeb
     /// How long stores keep the credential.
     public let persistence: Persistence
 
+    /// Creates a credential of a user and a password.
     /// - Parameters:
     ///   - user: for ``Challenge/Method/basic`` it must contain no colon (RFC 7617 §2) and no control characters.
     public init(user: String, password: String, persistence: Persistence = .session) {

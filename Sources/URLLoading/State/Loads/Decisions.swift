@@ -18,6 +18,7 @@ public struct Decision<Question: Sendable, Answer: Sendable>: Sendable {
     /// Identifies the decision: a connection that it has approved is not used by loads with another decision.
     let identity = DecisionIdentity.next()
 
+    /// Creates a decision.
     /// - Parameters:
     ///   - deadline: the time limit of the closure, more than zero; `nil` for none but the load's own. The time does
     ///     not count as the peer's silence.

@@ -45,6 +45,7 @@ public struct Proxy: Sendable, Hashable, CustomStringConvertible, CustomDebugStr
     /// A Proxy-Authorization value set by the caller, used instead of user and password.
     var authorization: String?
 
+    /// Creates a proxy on a host and a port.
     /// - Parameters:
     ///   - host: a name or an address; IPv6 in brackets.
     ///   - port: by default 443 for ``Kind/https`` and 1080 for the others.

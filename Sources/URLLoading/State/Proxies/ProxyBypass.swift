@@ -31,6 +31,7 @@ public struct ProxyBypass: Sendable, Hashable, ExpressibleByArrayLiteral, Custom
     /// The entries, separated by commas.
     public let description: String
 
+    /// Creates rules from a text.
     /// - Parameter text: entries separated by commas or white space, as in `no_proxy`. An invalid entry matches no
     ///   host.
     public init(_ text: String) {
