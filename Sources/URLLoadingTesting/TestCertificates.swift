@@ -12,6 +12,8 @@ import URLLoadingCOpenSSL
 /// ```
 ///
 /// Keys are EC P-256. The authority signs anything, including certificates that no authority should sign.
+///
+/// Its methods throw ``TestCertificateError`` if OpenSSL refuses.
 public struct TestCertificateAuthority: Sendable {
     private let certificate: TestCertificate
     private let key: TestKey

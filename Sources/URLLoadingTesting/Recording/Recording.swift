@@ -40,6 +40,7 @@ public struct Recording: Sendable, Hashable {
     public init(contentsOf file: URL) throws { try self.init(text: [UInt8](Data(contentsOf: file))) }
 
     /// Writes a file atomically: an existing file is replaced only if everything succeeds.
+    /// - Throws: the error of the file system.
     public func write(to file: URL) throws { try Data(description.utf8).write(to: file, options: .atomic) }
 
     /// One request with its response.

@@ -11,7 +11,7 @@ public import URLLoadingWire
 ///     let close = try await socket.untilClose()                // 1002
 /// }
 /// ```
-/// Used only by the task of its script.
+/// Used only by the task of its script. Its methods throw when the client has closed the connection, or the test ends.
 public final class TestWebSocket: @unchecked Sendable {
     /// The request of the opening handshake.
     public let request: HTTPTestServer.RecordedRequest

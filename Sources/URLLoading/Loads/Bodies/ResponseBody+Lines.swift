@@ -33,6 +33,7 @@ extension ResponseBody {
             var splitter: LineSplitter
 
             /// The next line; `nil` at the end.
+            /// - Throws: the ``LoadError`` of the load.
             public mutating func next(isolation actor: isolated (any Actor)?) async throws(LoadError) -> String? {
                 while true {
                     if let line = try splitter.next() { return line }
@@ -42,6 +43,7 @@ extension ResponseBody {
             }
 
             /// The next line; `nil` at the end.
+            /// - Throws: the ``LoadError`` of the load.
             public mutating func next() async throws(LoadError) -> String? { try await next(isolation: nil) }
         }
     }
@@ -64,6 +66,7 @@ extension ResponseBody {
             init(chunks: ResponseBody.Iterator) { self.chunks = chunks }
 
             /// The next byte; `nil` at the end.
+            /// - Throws: the ``LoadError`` of the load.
             public mutating func next(isolation actor: isolated (any Actor)?) async throws(LoadError) -> UInt8? {
                 if chunk == nil || chunk?.count == position {
                     chunk = try await chunks.next(isolation: actor)
@@ -74,6 +77,7 @@ extension ResponseBody {
             }
 
             /// The next byte; `nil` at the end.
+            /// - Throws: the ``LoadError`` of the load.
             public mutating func next() async throws(LoadError) -> UInt8? { try await next(isolation: nil) }
         }
     }

@@ -68,6 +68,7 @@ extension ResponseBody {
             }
 
             /// The next part; `nil` after the last.
+            /// - Throws: the ``LoadError`` of the load.
             public mutating func next() async throws(LoadError) -> ResponsePart? {
                 guard let reader else { throw .bodyUnavailable }
                 return try await Self.nextElsewhere(reader)

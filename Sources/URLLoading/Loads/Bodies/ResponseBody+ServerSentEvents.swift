@@ -30,6 +30,7 @@ extension ResponseBody {
             var reader: EventReader?
 
             /// The next event; `nil` at the end of the body.
+            /// - Throws: the ``LoadError`` of the load.
             /// - Throws: ``LoadError`` of the load; ``LoadError/Reason/eventLineTooLong`` and
             ///   ``LoadError/Reason/eventTooLarge`` beyond ``Configuration/Limits``. Cancellation ends the load
             ///   with ``LoadError/Reason/cancelled``.
@@ -42,6 +43,7 @@ extension ResponseBody {
             }
 
             /// The next event; `nil` at the end of the body.
+            /// - Throws: the ``LoadError`` of the load.
             public mutating func next() async throws(LoadError) -> ServerSentEvent? {
                 guard reader != nil else { throw .bodyUnavailable }
                 return try await reader?.nextElsewhere()
