@@ -1,6 +1,6 @@
 // swift-tools-version: 6.3
 // A package of its own, so that users of the library never resolve or build the clients compared here.
-// script/bench builds it; docs/benchmarks.md contains its output.
+// script/bench builds it; docs/benchmarks has its output.
 
 import PackageDescription
 

@@ -14,7 +14,7 @@ import URLLoadingIO
 /// let events = recorder.events(of: task)
 /// #expect(recorder.loads.allSatisfy { $0.isLegal }, "\(recorder)")
 /// ```
-/// For a single task of a session without such an observer, ``follow(_:)`` records ``LoadTask/events``. All records are
+/// For a single task of a session without such an observer, ``follow(_:)`` records its events. All records are
 /// kept until the recorder is released, so it is meant for tests.
 public final class EventRecorder: LoadObserver, CustomStringConvertible {
     private struct State: Sendable {
@@ -33,7 +33,7 @@ public final class EventRecorder: LoadObserver, CustomStringConvertible {
     }
 
     /// Records the further events of one task, in a separate task that ends with them. Byte counts in quick succession
-    /// may be merged; see ``LoadEvents``. Do not use it for a task whose session already has this recorder as observer.
+    /// may be merged; see ``/URLLoading/LoadEvents``. Do not use it for a task whose session already has this recorder as observer.
     public func follow(_ task: LoadTask<some Sendable>) {
         let (events, id, title) = (
             task.events, task.id, "load \(task.id) \(task.request.method) \(task.request.url.shown)"
@@ -59,7 +59,7 @@ public final class EventRecorder: LoadObserver, CustomStringConvertible {
     /// The recorded loads, in the order of their first events.
     public var loads: [Record] { state.withLock { $0.loads } }
 
-    /// Returns the record of the load with that ``LoadIdentity/id``; `nil` if it had no event.
+    /// Returns the record of the load with that ``/URLLoading/LoadIdentity/id``; `nil` if it had no event.
     public func load(_ id: UInt64) -> Record? {
         state.withLock { state in state.places[id].map { state.loads[$0] } }
     }
@@ -130,12 +130,12 @@ public final class EventRecorder: LoadObserver, CustomStringConvertible {
 extension EventRecorder {
     /// The recorded events of one load.
     public struct Record: Sendable, Identifiable, CustomStringConvertible {
-        /// The load's ``LoadIdentity/id``.
+        /// The load's ``/URLLoading/LoadIdentity/id``.
         public let id: UInt64
         fileprivate let title: String
         /// All events of the load, in order.
         public private(set) var events: [LoadEvent] = []
-        /// False once an event violated the order that ``LoadEventOrder`` defines.
+        /// False once an event violated the order that ``/URLLoading/LoadEventOrder`` defines.
         public private(set) var isLegal = true
         private var order = LoadEventOrder()
 
@@ -183,10 +183,40 @@ extension EventRecorder {
         }
     }
 
-    /// The kinds of ``LoadEvent``, without associated values.
+    /// The kinds of ``/URLLoading/LoadEvent``, without associated values.
     public enum Kind: Sendable, Hashable, CaseIterable {
-        case canonicalized, bodySent, informational, retrying, waitingForConnectivity, challenged, redirected, responded
-        case becameDownload, becameStream, resumed, received, stored, notStored, metrics, completed
+        /// ``/URLLoading/LoadEvent/canonicalized(_:)``
+        case canonicalized
+        /// ``/URLLoading/LoadEvent/bodySent(_:)``
+        case bodySent
+        /// ``/URLLoading/LoadEvent/informational(_:)``
+        case informational
+        /// ``/URLLoading/LoadEvent/retrying(_:)``
+        case retrying
+        /// ``/URLLoading/LoadEvent/waitingForConnectivity``
+        case waitingForConnectivity
+        /// ``/URLLoading/LoadEvent/challenged(_:)``
+        case challenged
+        /// ``/URLLoading/LoadEvent/redirected(_:)``
+        case redirected
+        /// ``/URLLoading/LoadEvent/responded(_:)``
+        case responded
+        /// ``/URLLoading/LoadEvent/becameDownload(_:)``
+        case becameDownload
+        /// ``/URLLoading/LoadEvent/becameStream(_:)``
+        case becameStream
+        /// ``/URLLoading/LoadEvent/resumed(offset:expected:)``
+        case resumed
+        /// ``/URLLoading/LoadEvent/received(_:)``
+        case received
+        /// ``/URLLoading/LoadEvent/stored``
+        case stored
+        /// ``/URLLoading/LoadEvent/notStored(_:)``
+        case notStored
+        /// ``/URLLoading/LoadEvent/metrics(_:)``
+        case metrics
+        /// ``/URLLoading/LoadEvent/completed(_:)``
+        case completed
     }
 }
 

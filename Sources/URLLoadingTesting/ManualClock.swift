@@ -18,7 +18,7 @@ package import URLLoadingIO
 /// try await clock.untilWaiting()              // the load has read all of it,
 /// clock.advance(by: .seconds(60))             // and has waited long enough
 /// ```
-/// A session uses it for ``Configuration/idleTimeout`` and ``Configuration/resourceTimeout``, deadlines of decisions,
+/// A session uses it for the timeouts of its loads, the deadlines of decisions,
 /// the lifetime of idle connections, and the timing of a ``ReplayHandler``. An origin uses
 /// ``HTTPTestServer/Configuration/clock`` for the pauses and delays of its responses. Measurements for logs and spans,
 /// and the pacing of connection attempts, use the system's clock.

@@ -53,7 +53,7 @@ public final class ScriptedPeer: Sendable {
 
     /// Creates a peer that accepts one connection for each script.
     /// - Parameter scripts: one for each connection, in the order of connecting. Further connections are refused
-    ///   (``LoadError/Reason/connectionRefused``).
+    ///   (``/URLLoading/LoadError/Reason/connectionRefused``).
     public init(_ scripts: [Step]...) { state = Lock(State(scripts: scripts)) }
 
     /// The number of connections made.

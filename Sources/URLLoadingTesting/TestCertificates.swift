@@ -12,6 +12,8 @@ import URLLoadingCOpenSSL
 /// ```
 ///
 /// Keys are EC P-256. The authority signs anything, including certificates that no authority should sign.
+///
+/// Its methods throw ``TestCertificateError`` if OpenSSL refuses.
 public struct TestCertificateAuthority: Sendable {
     private let certificate: TestCertificate
     private let key: TestKey
@@ -64,7 +66,9 @@ public struct TestCertificateAuthority: Sendable {
 
     /// The status of a certificate.
     public enum Status: Sendable, Hashable {
+        /// Good.
         case good
+        /// Revoked.
         case revoked
         /// Good, but expired yesterday.
         case outdated
@@ -124,6 +128,7 @@ public struct TestCertificateOptions: Sendable {
 
     /// A kind of key.
     public enum Key: Sendable, Hashable {
+        /// An elliptic curve, P-256.
         case ec256
         /// RSA with this number of bits; clients reject fewer than 2048.
         case rsa(Int)

@@ -12,7 +12,7 @@ struct Options {
           scenarios:  \(Scenario.all.map(\.name).joined(separator: " "))
           contenders: \((Contender.all + Contender.byName).map(\.name).joined(separator: " "))
           --quick     two rounds of a fifth of the requests
-          --write     also keep the page in FILE (docs/benchmarks.md)
+          --write     also keep the page in FILE (docs/benchmarks/YEAR-MONTH.md)
           URLLOADING_BENCH_PEERS=ahc,go adds the peers that cost a download; URLLOADING_BENCH_OURS=0 leaves ours out
         """
 

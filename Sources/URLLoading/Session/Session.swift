@@ -21,6 +21,7 @@ public actor Session {
     /// The settings of this session.
     public nonisolated var configuration: Configuration { core.configuration }
 
+    /// Creates a session.
     /// - Parameters:
     ///   - configuration: a value; later changes to it have no effect on the session.
     ///   - decisions: called for every load that has no decision of its own.

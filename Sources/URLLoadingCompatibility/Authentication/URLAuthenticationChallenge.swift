@@ -4,6 +4,7 @@ import URLLoading
 /// Receives the answer to a challenge in APIs without a completion handler: ``URLProtocol``, ``NSURLConnection`` and
 /// ``NSURLDownload``. The first answer to a challenge counts; later ones have no effect.
 public protocol URLAuthenticationChallengeSender: NSObjectProtocol, Sendable {
+    /// Answers the challenge with a credential.
     func use(_ credential: URLCredential, for challenge: URLAuthenticationChallenge)
     /// Continues without a credential: the response that carried the challenge becomes the result.
     func continueWithoutCredential(for challenge: URLAuthenticationChallenge)
@@ -24,6 +25,7 @@ open class URLAuthenticationChallenge: NSObject, @unchecked Sendable {
     private let failure: (any Error)?
     private let answers: (any URLAuthenticationChallengeSender)?
 
+    /// Creates a challenge, for protocol classes that authenticate.
     public init(
         protectionSpace space: URLProtectionSpace, proposedCredential credential: URLCredential?,
         previousFailureCount: Int, failureResponse response: URLResponse?, error: (any Error)?,

@@ -31,6 +31,7 @@ open class URLCredential: NSObject, NSSecureCoding, NSCopying, @unchecked Sendab
     open var persistence: Persistence { keeps }
     private let keeps: Persistence
 
+    /// Creates a credential of a user and a password.
     public init(user: String, password: String, persistence: URLCredential.Persistence) {
         kind = .password(user: user, password: password)
         keeps = persistence
@@ -62,9 +63,11 @@ open class URLCredential: NSObject, NSSecureCoding, NSCopying, @unchecked Sendab
     open var user: String? {
         if case .password(let user, _) = kind { user } else { nil }
     }
+    /// The password; `nil` if the credential has none.
     open var password: String? {
         if case .password(_, let password) = kind { password } else { nil }
     }
+    /// Whether the credential has a password.
     open var hasPassword: Bool { password != nil }
     /// The client certificate and its key; `nil` for other credentials.
     public final var identity: ClientIdentity? {

@@ -1,25 +1,38 @@
 public import Foundation
 public import URLLoading
 
+/// The protocol of a server: http.
 public let NSURLProtectionSpaceHTTP = "NSURLProtectionSpaceHTTP"
+/// The protocol of a server: https.
 public let NSURLProtectionSpaceHTTPS = "NSURLProtectionSpaceHTTPS"
+/// The protocol of a server: ftp.
 @available(*, deprecated, message: "Use NSURLProtectionSpaceHTTPS and a server that speaks it")
 public let NSURLProtectionSpaceFTP = "NSURLProtectionSpaceFTP"
+/// The type of a proxy for http.
 public let NSURLProtectionSpaceHTTPProxy = "NSURLProtectionSpaceHTTPProxy"
+/// The type of a proxy for https.
 public let NSURLProtectionSpaceHTTPSProxy = "NSURLProtectionSpaceHTTPSProxy"
+/// The type of a proxy for ftp.
 @available(*, deprecated, message: "Proxies of ftp are those of HTTP or SOCKS")
 public let NSURLProtectionSpaceFTPProxy = "NSURLProtectionSpaceFTPProxy"
+/// The type of a SOCKS proxy.
 public let NSURLProtectionSpaceSOCKSProxy = "NSURLProtectionSpaceSOCKSProxy"
 
 /// The default method of the protocol: matches a credential for any method.
 public let NSURLAuthenticationMethodDefault = "NSURLAuthenticationMethodDefault"
 /// An HTML form. No load sends a challenge with this method.
 public let NSURLAuthenticationMethodHTMLForm = "NSURLAuthenticationMethodHTMLForm"
+/// Basic (RFC 7617).
 public let NSURLAuthenticationMethodHTTPBasic = "NSURLAuthenticationMethodHTTPBasic"
+/// Digest (RFC 7616).
 public let NSURLAuthenticationMethodHTTPDigest = "NSURLAuthenticationMethodHTTPDigest"
+/// NTLM.
 public let NSURLAuthenticationMethodNTLM = "NSURLAuthenticationMethodNTLM"
+/// Negotiate: Kerberos (RFC 4559).
 public let NSURLAuthenticationMethodNegotiate = "NSURLAuthenticationMethodNegotiate"
+/// A certificate of the client, which the server requests in the TLS handshake.
 public let NSURLAuthenticationMethodClientCertificate = "NSURLAuthenticationMethodClientCertificate"
+/// A decision about the certificate of the server.
 public let NSURLAuthenticationMethodServerTrust = "NSURLAuthenticationMethodServerTrust"
 
 /// The area in which a credential is valid: a server or proxy, its realm and its authentication method.
@@ -67,8 +80,11 @@ open class URLProtectionSpace: NSObject, NSCopying, @unchecked Sendable {
         self.issuers = issuers.map { $0.map { Data($0) } }
     }
 
+    /// The host of the server or the proxy.
     open var host: String { space.host }
+    /// The port of the server or the proxy.
     open var port: Int { space.port }
+    /// The realm that the server names; `nil` if it names none.
     open var realm: String? { space.realm }
     /// One of the `NSURLAuthenticationMethod…` constants, or the name of an unknown scheme as the server sent it.
     open var authenticationMethod: String { space.method }

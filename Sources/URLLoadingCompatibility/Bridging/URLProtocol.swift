@@ -32,10 +32,12 @@ open class URLProtocol: NSObject {
     private let asked: URLRequest
     private let cached: CachedURLResponse?
 
+    /// Creates an object for a request. The library calls it when the class can handle a request.
     public required init(request: URLRequest, cachedResponse: CachedURLResponse?, client: (any URLProtocolClient)?) {
         (asked, cached, self.client) = (request, cachedResponse, client)
     }
 
+    /// Creates an object for a task. The library calls it when the class can handle a task.
     public required convenience init(
         task: URLSessionTask, cachedResponse: CachedURLResponse?, client: (any URLProtocolClient)?
     ) {
@@ -79,6 +81,7 @@ open class URLProtocol: NSObject {
     open class func setProperty(_ value: Any, forKey key: String, in request: NSMutableURLRequest) {
         request.value.properties[key] = value
     }
+    /// Removes a property of a request.
     open class func removeProperty(forKey key: String, in request: NSMutableURLRequest) {
         request.value.properties[key] = nil
     }

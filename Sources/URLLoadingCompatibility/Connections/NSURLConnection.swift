@@ -25,6 +25,7 @@ open class NSURLConnection: NSObject, @unchecked Sendable {
     private let runLoops = RunLoopQueue()
     private let original: URLRequest
 
+    /// Creates a connection for a request.
     /// - Parameters:
     ///   - delegate: an ``NSURLConnectionDataDelegate``, or an ``NSURLConnectionDownloadDelegate``, for which the body
     ///     is loaded into a file.

@@ -61,11 +61,13 @@ public protocol NSURLConnectionDataDelegate: NSURLConnectionDelegate {
         _ connection: NSURLConnection, willSend request: URLRequest, redirectResponse response: URLResponse?
     ) -> URLRequest?
 
+    /// The response has been received; its data follows.
     func connection(_ connection: NSURLConnection, didReceive response: URLResponse)
     /// A piece of the body was received.
     func connection(_ connection: NSURLConnection, didReceive data: Data)
     /// The body stream of the request must be sent again.
     func connection(_ connection: NSURLConnection, needNewBodyStream request: URLRequest) -> InputStream?
+    /// A part of the body was sent.
     func connection(
         _ connection: NSURLConnection, didSendBodyData bytesWritten: Int, totalBytesWritten: Int,
         totalBytesExpectedToWrite: Int)
@@ -95,6 +97,7 @@ extension NSURLConnectionDataDelegate {
 
 /// Is notified of a connection that loads into a file.
 public protocol NSURLConnectionDownloadDelegate: NSURLConnectionDelegate {
+    /// A part of the body was written to the file.
     func connection(
         _ connection: NSURLConnection, didWriteData bytesWritten: Int64, totalBytesWritten: Int64,
         expectedTotalBytes: Int64)

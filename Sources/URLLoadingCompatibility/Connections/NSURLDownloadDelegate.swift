@@ -19,6 +19,7 @@ public protocol NSURLDownloadDelegate: NSObjectProtocol {
     func download(_ download: NSURLDownload, didCancel challenge: URLAuthenticationChallenge)
     /// Returns whether stored credentials are used; true by default.
     func downloadShouldUseCredentialStorage(_ download: NSURLDownload) -> Bool
+    /// The response has been received; its data follows.
     func download(_ download: NSURLDownload, didReceive response: URLResponse)
     /// An earlier download resumes at this offset.
     func download(_ download: NSURLDownload, willResumeWith response: URLResponse, fromByte startingByte: Int64)

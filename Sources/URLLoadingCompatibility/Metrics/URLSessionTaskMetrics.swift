@@ -7,11 +7,14 @@ import URLLoadingIO
 open class URLSessionTaskMetrics: NSObject, @unchecked Sendable {
     /// The source of a response.
     public enum ResourceFetchType: Int, Sendable {
+        /// The source is unknown: the transaction did not get that far.
         case unknown = 0
+        /// From the network.
         case networkLoad = 1
         /// Never reported: HTTP/2 server push is disabled.
         @available(*, deprecated, message: "Servers are never allowed to push")
         case serverPush = 2
+        /// From the cache.
         case localCache = 3
     }
 
@@ -19,9 +22,13 @@ open class URLSessionTaskMetrics: NSObject, @unchecked Sendable {
     public enum DomainResolutionProtocol: Int, Sendable {
         /// The system's resolver does not report the protocol.
         case unknown = 0
+        /// DNS over UDP.
         case udp = 1
+        /// DNS over TCP.
         case tcp = 2
+        /// DNS over TLS.
         case tls = 3
+        /// DNS over HTTPS.
         case https = 4
     }
 

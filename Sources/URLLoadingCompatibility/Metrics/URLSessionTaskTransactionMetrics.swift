@@ -22,41 +22,66 @@ open class URLSessionTaskTransactionMetrics: NSObject, @unchecked Sendable {
 
     // MARK: Time
 
+    /// The moment at which the transaction began.
     public var fetchStartDate: Date? { transaction.fetchStart.date }
+    /// The beginning of the look-up of the host name; `nil` if there was none.
     public var domainLookupStartDate: Date? { transaction.lookupStart?.date }
+    /// The end of the look-up of the host name; `nil` if there was none.
     public var domainLookupEndDate: Date? { transaction.lookupEnd?.date }
+    /// The beginning of the connection attempt; `nil` on a reused connection.
     public var connectStartDate: Date? { transaction.connectStart?.date }
+    /// The beginning of the TLS handshake; `nil` if there was none.
     public var secureConnectionStartDate: Date? { transaction.secureStart?.date }
+    /// The end of the TLS handshake; `nil` if there was none.
     public var secureConnectionEndDate: Date? { transaction.secureEnd?.date }
+    /// The moment at which the connection was ready, TLS included; `nil` on a reused connection.
     public var connectEndDate: Date? { transaction.connectEnd?.date }
+    /// The moment at which the first byte of the request was sent.
     public var requestStartDate: Date? { transaction.requestStart?.date }
+    /// The moment at which the last byte of the request was sent.
     public var requestEndDate: Date? { transaction.requestEnd?.date }
+    /// The moment at which the first byte of the response was received.
     public var responseStartDate: Date? { transaction.responseStart?.date }
+    /// The moment at which the last byte of the response was received.
     public var responseEndDate: Date? { transaction.responseEnd?.date }
 
     // MARK: Bytes, before TLS
 
+    /// The size of the request's head as it was sent, in bytes.
     public var countOfRequestHeaderBytesSent: Int64 { transaction.requestHeadBytes }
+    /// The size of the request's body as it was sent, with its framing, in bytes.
     public var countOfRequestBodyBytesSent: Int64 { transaction.requestBodyBytes }
+    /// The size of the request's body as the program provided it, in bytes.
     public var countOfRequestBodyBytesBeforeEncoding: Int64 { transaction.requestContentBytes }
+    /// The size of the response's head as it was received, in bytes.
     public var countOfResponseHeaderBytesReceived: Int64 { transaction.responseHeadBytes }
+    /// The size of the response's body as it was received, with framing and content coding, in bytes.
     public var countOfResponseBodyBytesReceived: Int64 { transaction.responseBodyBytes }
+    /// The size of the response's decoded body, in bytes.
     public var countOfResponseBodyBytesAfterDecoding: Int64 { transaction.responseContentBytes }
 
     // MARK: The connection
 
     /// The protocol: `http/1.1` or `h2`; `nil` for a response from another source than the network.
     public var networkProtocolName: String? { transaction.protocolName }
+    /// The address of the server or the proxy; `nil` without a connection.
     public var remoteAddress: String? { transaction.remoteAddress }
+    /// The port of the server or the proxy; `nil` without a connection.
     public var remotePort: String? { transaction.remotePort.map { "\($0)" } }
+    /// The address of this machine; `nil` without a connection.
     public var localAddress: String? { transaction.localAddress }
+    /// The port of this machine; `nil` without a connection.
     public var localPort: String? { transaction.localPort.map { "\($0)" } }
+    /// Whether the connection led to a proxy.
     public var isProxyConnection: Bool { transaction.isProxyConnection }
+    /// Whether the connection had served another request before.
     public var isReusedConnection: Bool { transaction.isReusedConnection }
     /// Whether the network path was a mobile, metered (expensive) or constrained network, when the first of these
     /// properties was read.
     public var isCellular: Bool { path.value.usesCellular }
+    /// Whether the connection used a network that charges by volume.
     public var isExpensive: Bool { path.value.isExpensive }
+    /// Whether the connection was made while the user wanted little traffic.
     public var isConstrained: Bool { path.value.isConstrained }
     /// Always false: connections use a single path.
     public var isMultipath: Bool { false }
@@ -66,6 +91,7 @@ open class URLSessionTaskTransactionMetrics: NSObject, @unchecked Sendable {
         transaction.cipherSuiteNumber.flatMap { tls_ciphersuite_t(rawValue: $0) }
     }
 
+    /// The version of TLS; `nil` without TLS.
     public var negotiatedTLSProtocolVersion: tls_protocol_version_t? {
         switch transaction.tlsVersion {
         case .tls12?: .TLSv12
@@ -74,6 +100,7 @@ open class URLSessionTaskTransactionMetrics: NSObject, @unchecked Sendable {
         }
     }
 
+    /// The source of the response.
     public var resourceFetchType: URLSessionTaskMetrics.ResourceFetchType {
         switch transaction.fetchType {
         case .network: .networkLoad
@@ -88,11 +115,17 @@ open class URLSessionTaskTransactionMetrics: NSObject, @unchecked Sendable {
 
 /// TLS versions, with their numbers on the wire.
 public enum tls_protocol_version_t: UInt16, Sendable {
+    /// TLS 1.0, which is never used.
     case TLSv10 = 0x0301
+    /// TLS 1.1, which is never used.
     case TLSv11 = 0x0302
+    /// TLS 1.2.
     case TLSv12 = 0x0303
+    /// TLS 1.3.
     case TLSv13 = 0x0304
+    /// DTLS 1.0, which is never used.
     case DTLSv10 = 0xFEFF
+    /// DTLS 1.2, which is never used.
     case DTLSv12 = 0xFEFD
 }
 

@@ -25,6 +25,7 @@ open class NSURLRequest: NSObject, NSSecureCoding, NSCopying, NSMutableCopying {
 
     /// The purpose of a request's traffic.
     public enum NetworkServiceType: UInt, Sendable {
+        /// Ordinary traffic.
         case `default` = 0
         /// Call control for voice over IP; Apple's current name is `callSignaling`.
         case voip = 1
@@ -47,10 +48,12 @@ open class NSURLRequest: NSObject, NSSecureCoding, NSCopying, NSMutableCopying {
     /// The wrapped value. Set by ``NSMutableURLRequest`` only.
     final var value: URLRequest
 
+    /// Creates a GET request.
     public convenience init(url: URL) {
         self.init(url: url, cachePolicy: .useProtocolCachePolicy, timeoutInterval: 60)
     }
 
+    /// Creates a GET request with a cache policy and an idle timeout in seconds.
     public init(url: URL, cachePolicy: NSURLRequest.CachePolicy, timeoutInterval: TimeInterval) {
         value = URLRequest(url: url, cachePolicy: cachePolicy, timeoutInterval: timeoutInterval)
     }
@@ -59,21 +62,35 @@ open class NSURLRequest: NSObject, NSSecureCoding, NSCopying, NSMutableCopying {
 
     // MARK: What it asks for
 
+    /// The URL.
     open var url: URL? { value.url }
+    /// The page that loads the URL, for cookies.
     open var mainDocumentURL: URL? { value.mainDocumentURL }
+    /// The use of the cache.
     open var cachePolicy: NSURLRequest.CachePolicy { value.cachePolicy }
+    /// The idle timeout, in seconds; 0 for none.
     open var timeoutInterval: TimeInterval { value.timeoutInterval }
+    /// The method, GET by default.
     open var httpMethod: String? { value.httpMethod }
+    /// The header fields.
     open var allHTTPHeaderFields: [String: String]? { value.allHTTPHeaderFields }
     /// Returns the value of a field; the name is case-insensitive.
     open func value(forHTTPHeaderField field: String) -> String? { value.value(forHTTPHeaderField: field) }
+    /// The body as data; `nil` for none or a stream.
     open var httpBody: Data? { value.httpBody }
+    /// The body as a stream; `nil` for none or data.
     open var httpBodyStream: InputStream? { value.httpBodyStream }
+    /// The purpose of the traffic, by which networks order packets.
     open var networkServiceType: NSURLRequest.NetworkServiceType { value.networkServiceType }
+    /// Whether a mobile network may be used.
     open var allowsCellularAccess: Bool { value.allowsCellularAccess }
+    /// Whether a network that charges by volume may be used.
     open var allowsExpensiveNetworkAccess: Bool { value.allowsExpensiveNetworkAccess }
+    /// Whether a network may be used while the user wants little traffic.
     open var allowsConstrainedNetworkAccess: Bool { value.allowsConstrainedNetworkAccess }
+    /// Whether cookies are sent and stored.
     open var httpShouldHandleCookies: Bool { value.httpShouldHandleCookies }
+    /// Has no effect: requests are never pipelined.
     @available(*, deprecated, message: "Requests are never pipelined; HTTP/2 has what it wanted")
     open var httpShouldUsePipelining: Bool { value.httpShouldUsePipelining }
 

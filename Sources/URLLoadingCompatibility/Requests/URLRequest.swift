@@ -12,12 +12,15 @@ import URLLoadingIO
 /// request.httpBody = json
 /// ```
 public struct URLRequest: Equatable, Hashable, Sendable {
+    /// The uses of the cache.
     public typealias CachePolicy = NSURLRequest.CachePolicy
+    /// The purposes of traffic.
     public typealias NetworkServiceType = NSURLRequest.NetworkServiceType
 
     /// A single reference, so that copying a request costs one reference count.
     private var storage: Storage
 
+    /// Creates a GET request.
     /// - Parameters:
     ///   - url: the URL; a relative URL is resolved, so ``url`` is the absolute URL.
     ///   - timeoutInterval: see ``timeoutInterval``; 60 leaves it to the session.
@@ -64,7 +67,7 @@ public struct URLRequest: Equatable, Hashable, Sendable {
     }
 
     /// The purpose of the traffic: the packets of the connection are marked accordingly, so that networks can
-    /// prioritize them. ``NetworkServiceType/default`` uses the setting of the session's configuration.
+    /// prioritize them. `.default` uses the setting of the session's configuration.
     public var networkServiceType: NetworkServiceType {
         get { storage.serviceType }
         set { mutable.serviceType = newValue }

@@ -13,7 +13,7 @@ extension AsyncSequence where Element == UInt8 {
     public var unicodeScalars: AsyncUnicodeScalarSequence<Self> { AsyncUnicodeScalarSequence(self) }
 }
 
-/// Lines of text; see ``lines``.
+/// Lines of text; the value of `lines`.
 public struct AsyncLineSequence<Base: AsyncSequence>: AsyncSequence where Base.Element == UInt8 {
     public typealias Element = String
     public typealias Failure = Base.Failure
@@ -65,7 +65,7 @@ public struct AsyncLineSequence<Base: AsyncSequence>: AsyncSequence where Base.E
     }
 }
 
-/// Scalars of text; see ``unicodeScalars``.
+/// Scalars of text; the value of `unicodeScalars`.
 public struct AsyncUnicodeScalarSequence<Base: AsyncSequence>: AsyncSequence where Base.Element == UInt8 {
     public typealias Element = UnicodeScalar
     public typealias Failure = Base.Failure
@@ -122,7 +122,7 @@ public struct AsyncUnicodeScalarSequence<Base: AsyncSequence>: AsyncSequence whe
     }
 }
 
-/// Characters of text; see ``characters``.
+/// Characters of text; the value of `characters`.
 public struct AsyncCharacterSequence<Base: AsyncSequence>: AsyncSequence where Base.Element == UInt8 {
     public typealias Element = Character
     public typealias Failure = Base.Failure

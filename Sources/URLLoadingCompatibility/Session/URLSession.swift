@@ -45,6 +45,7 @@ open class URLSession: NSObject, @unchecked Sendable {
         members = Lock(Members(delegates: Delegates(nil)))
     }
 
+    /// Creates a session that calls a delegate.
     /// - Parameters:
     ///   - configuration: copied; later changes do not affect the session.
     ///   - delegate: retained until it was notified of the session's invalidation.

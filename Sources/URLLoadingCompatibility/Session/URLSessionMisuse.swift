@@ -6,15 +6,18 @@ import URLLoadingIO
 /// A programming error in the use of the classic API, which would otherwise appear only as a load that fails
 /// unexpectedly.
 public struct URLSessionMisuse: Sendable, CustomStringConvertible {
+    /// The kinds of mistakes.
     public enum Kind: String, Sendable {
         /// The delegate dropped a completion handler without calling it. The task was cancelled.
         case completionHandlerDropped = "was dropped without being called; the task is cancelled"
         /// The delegate called a completion handler again. Only the first call counts.
         case completionHandlerCalledAgain = "was called again, without effect"
     }
+    /// The mistake.
     public let kind: Kind
     /// The delegate method whose completion handler was misused.
     public let method: String
+    /// The task whose delegate made the mistake.
     public let task: URLSessionTask
 
     /// One line: `task 3: the completion handler of willPerformHTTPRedirection was called again, without effect`.

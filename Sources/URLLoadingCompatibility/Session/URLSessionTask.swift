@@ -9,11 +9,13 @@ import URLLoadingIO
 open class URLSessionTask: NSObject, NSCopying, @unchecked Sendable {
     /// The state of a task.
     public enum State: Int, Sendable {
+        /// The load is under way.
         case running = 0
         /// Not begun, or suspended.
         case suspended = 1
         /// Cancelled; the last call to the delegate is pending.
         case canceling = 2
+        /// The task is complete, with or without an error.
         case completed = 3
     }
 
@@ -137,8 +139,11 @@ open class URLSessionTask: NSObject, NSCopying, @unchecked Sendable {
             bridge?.prioritize(newValue)
         }
     }
+    /// The priority of a task that was not given one: 0.5.
     public static let defaultPriority: Float = 0.5
+    /// A priority below the default: 0.25.
     public static let lowPriority: Float = 0.25
+    /// A priority above the default: 0.75.
     public static let highPriority: Float = 0.75
 
     /// The earliest date at which the task begins, even if it is resumed before; `nil` for no delay. Must be set before
@@ -184,6 +189,7 @@ open class URLSessionTask: NSObject, NSCopying, @unchecked Sendable {
 
     // MARK: How it stands
 
+    /// The state of the task; a new task is suspended.
     open var state: State { bridge?.taskState ?? (isReplaced.load(ordering: .acquiring) ? .completed : .suspended) }
     /// The response, as soon as it is known.
     open var response: URLResponse? { made?.state.withLock { $0.response } }

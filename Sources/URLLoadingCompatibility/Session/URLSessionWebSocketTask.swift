@@ -22,18 +22,27 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
     public enum CloseCode: Int, Sendable {
         /// The socket is not closed, or its code has no case here, such as codes of applications (3000 to 4999).
         case invalid = 0
+        /// 1000: the purpose of the connection is fulfilled.
         case normalClosure = 1000
+        /// 1001: the peer goes away, as a server that shuts down.
         case goingAway = 1001
+        /// 1002: the peer violated the protocol.
         case protocolError = 1002
+        /// 1003: the peer does not accept this kind of message.
         case unsupportedData = 1003
         /// The close frame had no code. Never sent.
         case noStatusReceived = 1005
         /// The connection ended without a close frame. Never sent.
         case abnormalClosure = 1006
+        /// 1007: the content of a message is invalid, such as text that is not UTF-8.
         case invalidFramePayloadData = 1007
+        /// 1008: the message violates a policy of the receiver.
         case policyViolation = 1008
+        /// 1009: the message is larger than the receiver accepts.
         case messageTooBig = 1009
+        /// 1010: the response lacks an extension that the client requires.
         case mandatoryExtensionMissing = 1010
+        /// 1011: the server met an unexpected condition.
         case internalServerError = 1011
         /// The TLS handshake failed. Never sent.
         case tlsHandshakeFailure = 1015
@@ -41,7 +50,9 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
 
     /// A whole message.
     public enum Message: Sendable {
+        /// A message of bytes.
         case data(Data)
+        /// A message of text.
         case string(String)
     }
 

@@ -22,6 +22,7 @@ open class CachedURLResponse: NSObject, NSSecureCoding, NSCopying, @unchecked Se
         (answered, body, information, policy, entry) = (response, data, nil, .allowed, nil)
     }
 
+    /// Creates an entry to store.
     /// - Parameters:
     ///   - data: the whole body, content-decoded.
     ///   - userInfo: returned with the stored response. Values that are no property list (strings as keys; strings,
@@ -48,9 +49,13 @@ open class CachedURLResponse: NSObject, NSSecureCoding, NSCopying, @unchecked Se
             storagePolicy: policy.core)
     }
 
+    /// The stored response.
     open var response: URLResponse { answered }
+    /// The stored body.
     open var data: Data { body }
+    /// Values of the program, stored with the response as a property list.
     open var userInfo: [AnyHashable: Any]? { information }
+    /// Where the response may be stored.
     open var storagePolicy: URLCache.StoragePolicy { policy }
 
     // MARK: Copying, comparing, archiving

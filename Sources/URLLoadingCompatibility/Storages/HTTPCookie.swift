@@ -13,7 +13,9 @@ import URLLoadingWire
 open class HTTPCookie: NSObject, @unchecked Sendable {
     /// The cookies that an ``HTTPCookieStorage`` accepts from servers.
     public enum AcceptPolicy: UInt, Sendable {
+        /// Every cookie that RFC 6265bis permits is accepted.
         case always = 0
+        /// No cookie is accepted.
         case never = 1
         /// Only cookies of the site of the main document.
         case onlyFromMainDocumentDomain = 2
@@ -90,7 +92,9 @@ open class HTTPCookie: NSObject, @unchecked Sendable {
     open var properties: [HTTPCookiePropertyKey: Any]? { facts.properties }
     /// The version: 0, or 1 for a cookie of RFC 2965.
     open var version: Int { facts.version }
+    /// The name.
     open var name: String { facts.name }
+    /// The value.
     open var value: String { facts.value }
     /// The expiry date; `nil` for a session cookie.
     open var expiresDate: Date? { facts.expires }
@@ -104,7 +108,9 @@ open class HTTPCookie: NSObject, @unchecked Sendable {
     open var isSecure: Bool { facts.isSecure }
     /// Whether the cookie is hidden from scripts.
     open var isHTTPOnly: Bool { facts.isHTTPOnly }
+    /// The comment of a cookie that was made from properties (RFC 2965); stored cookies have none.
     open var comment: String? { facts.comment }
+    /// The URL of the comment; see ``comment``.
     open var commentURL: URL? { facts.commentURL }
     /// The ports to which the cookie is restricted; `nil` for all.
     open var portList: [NSNumber]? { facts.ports.map { $0.map { NSNumber(value: $0) } } }

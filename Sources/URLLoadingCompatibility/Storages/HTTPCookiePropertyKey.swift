@@ -2,6 +2,7 @@
 public struct HTTPCookiePropertyKey: RawRepresentable, Equatable, Hashable, Sendable {
     public let rawValue: String
 
+    /// Creates a key from its text.
     public init(_ rawValue: String) { self.rawValue = rawValue }
     public init(rawValue: String) { self.rawValue = rawValue }
 
@@ -42,6 +43,8 @@ public struct HTTPCookieStringPolicy: RawRepresentable, Equatable, Hashable, Sen
     public let rawValue: String
     public init(rawValue: String) { self.rawValue = rawValue }
 
+    /// `SameSite=Lax`.
     public static let sameSiteLax = HTTPCookieStringPolicy(rawValue: "lax")
+    /// `SameSite=Strict`.
     public static let sameSiteStrict = HTTPCookieStringPolicy(rawValue: "strict")
 }

@@ -102,6 +102,7 @@ open class HTTPCookieStorage: NSObject, @unchecked Sendable {
             cookies.compactMap(\.core), from: url, mainDocument: mainDocumentURL, otherwise: .onlyFromMainDocument)
     }
 
+    /// Removes a cookie: the one with its name, domain and path.
     open func deleteCookie(_ cookie: HTTPCookie) {
         if let cookie = cookie.core { store.remove(cookie) }
     }

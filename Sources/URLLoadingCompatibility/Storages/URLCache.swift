@@ -16,9 +16,11 @@ import URLLoadingIO
 open class URLCache: NSObject, @unchecked Sendable {
     /// The places where a response may be stored.
     public enum StoragePolicy: UInt, Sendable {
+        /// In memory and on disk.
         case allowed = 0
         /// In memory, never in a file.
         case allowedInMemoryOnly = 1
+        /// Not at all.
         case notAllowed = 2
     }
 
@@ -39,6 +41,7 @@ open class URLCache: NSObject, @unchecked Sendable {
 
     final let core: ResponseCache
 
+    /// Creates a cache with a folder named by a path.
     /// - Parameters:
     ///   - memoryCapacity: the memory capacity in bytes.
     ///   - diskCapacity: the disk capacity in bytes; with 0 no file is used.
@@ -89,6 +92,7 @@ open class URLCache: NSObject, @unchecked Sendable {
         if case .success(let asked) = Request.make(request) { core.remove(for: asked) }
     }
 
+    /// Removes all responses.
     open func removeAllCachedResponses() { core.removeAll() }
 
     /// Removes the responses received at this date or later.
@@ -107,6 +111,7 @@ open class URLCache: NSObject, @unchecked Sendable {
         for dataTask: URLSessionDataTask, completionHandler: @escaping @Sendable (CachedURLResponse?) -> Void
     ) { completionHandler(dataTask.currentRequest.flatMap { cachedResponse(for: $0) }) }
 
+    /// Removes the response to the request of a task.
     open func removeCachedResponse(for dataTask: URLSessionDataTask) {
         if let request = dataTask.currentRequest { removeCachedResponse(for: request) }
     }
@@ -125,7 +130,9 @@ open class URLCache: NSObject, @unchecked Sendable {
         set { core.diskCapacity = Int64(newValue) }
     }
 
+    /// The bytes in use in memory.
     open var currentMemoryUsage: Int { core.memoryUsage }
+    /// The bytes in use on disk.
     open var currentDiskUsage: Int { Int(clamping: core.diskUsage) }
 }
 

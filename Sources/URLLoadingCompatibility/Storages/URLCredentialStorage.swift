@@ -48,6 +48,7 @@ open class URLCredentialStorage: NSObject, @unchecked Sendable {
         return found.isEmpty ? nil : Self.byUser(found)
     }
 
+    /// All credentials, by protection space and user.
     open var allCredentials: [URLProtectionSpace: [String: URLCredential]] {
         var all: [URLProtectionSpace: [String: URLCredential]] = [:]
         for (space, credentials) in store.all { all[URLProtectionSpace(space)] = Self.byUser(credentials) }
@@ -88,6 +89,7 @@ open class URLCredentialStorage: NSObject, @unchecked Sendable {
         if !present.contains(stored) { changed() }
     }
 
+    /// Stores a credential and makes it the default of its protection space.
     open func setDefaultCredential(_ credential: URLCredential, for space: URLProtectionSpace) {
         guard let stored = credential.stored, stored.persistence != .none else { return }
         let space = space.core
@@ -97,10 +99,12 @@ open class URLCredentialStorage: NSObject, @unchecked Sendable {
         if !isPresent || before != .user(stored.user) { changed() }
     }
 
+    /// Removes a credential; sessions with this storage stop sending it.
     open func remove(_ credential: URLCredential, for space: URLProtectionSpace) {
         remove(credential, for: space, options: nil)
     }
 
+    /// Removes a credential.
     /// - Parameter options: without effect, because nothing is synchronized with other machines.
     open func remove(_ credential: URLCredential, for space: URLProtectionSpace, options: [String: AnyObject]? = [:]) {
         guard let stored = credential.stored else { return }
@@ -122,24 +126,29 @@ open class URLCredentialStorage: NSObject, @unchecked Sendable {
 
     // MARK: For a task: the same for every task
 
+    /// Passes the credentials of a protection space, by user, to a handler, for a task.
     public func getCredentials(
         for protectionSpace: URLProtectionSpace, task: URLSessionTask,
         completionHandler: ([String: URLCredential]?) -> Void
     ) { completionHandler(credentials(for: protectionSpace)) }
 
+    /// Stores a credential that a task has used.
     public func set(_ credential: URLCredential, for protectionSpace: URLProtectionSpace, task: URLSessionTask) {
         set(credential, for: protectionSpace)
     }
 
+    /// Removes a credential that a task has used.
     public func remove(
         _ credential: URLCredential, for protectionSpace: URLProtectionSpace, options: [String: AnyObject]? = [:],
         task: URLSessionTask
     ) { remove(credential, for: protectionSpace, options: options) }
 
+    /// Passes the default credential of a protection space to a handler, for a task.
     public func getDefaultCredential(
         for space: URLProtectionSpace, task: URLSessionTask, completionHandler: (URLCredential?) -> Void
     ) { completionHandler(defaultCredential(for: space)) }
 
+    /// Stores a credential that a task has used, as the default of its protection space.
     public func setDefaultCredential(
         _ credential: URLCredential, for protectionSpace: URLProtectionSpace, task: URLSessionTask
     ) { setDefaultCredential(credential, for: protectionSpace) }

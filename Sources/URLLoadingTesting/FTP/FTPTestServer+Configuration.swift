@@ -24,6 +24,7 @@ extension FTPTestServer {
         public var name: String?
         /// The TLS identity; `nil` for a server without TLS.
         public var tls: HTTPTestServer.TLS?
+        /// When the control connection is encrypted, if ``tls`` is set; by default on request (AUTH TLS).
         public var security = Security.explicit
         /// User names and their passwords.
         public var users: [String: String] = [:]

@@ -26,6 +26,7 @@ public final class FTPTestServer: Sendable {
 
     /// A file of the server.
     public struct File: Sendable, Hashable {
+        /// The content of the file.
         public var content: Data
         /// The modification time as `YYYYMMDDHHMMSS`, in UTC.
         public var modified: String
@@ -41,7 +42,7 @@ public final class FTPTestServer: Sendable {
         public var transfers = 0
         /// Data connections open now.
         public var openTransfers = 0
-        /// Connections that currently stall because of ``FTPFault/stall(_:)`` or ``FTPFault/stallsData(after:)``.
+        /// Connections that currently stall because of a stall or ``FTPFault/stallsData(after:)``.
         public var stalled = 0
         /// Data connections that resumed a TLS session.
         public var resumed = 0

@@ -15,11 +15,13 @@ extension TestProxy {
             /// SOCKS 4A and 5, as the client chooses.
             case socks
         }
+        /// The protocol of the proxy.
         public var kind: Kind
         /// The TLS settings of the connection to the proxy; `nil` for none.
         public var tls: HTTPTestServer.TLS?
         /// The only user that is admitted; `nil` admits all. With SOCKS 4A only the name is checked.
         public var user: String?
+        /// The password of ``user``.
         public var password: String
         /// The proxy's fault; `nil` for none.
         public var fault: Fault?
@@ -33,6 +35,7 @@ extension TestProxy {
         /// ```
         public var authorize: (@Sendable (RecordedRequest) -> Authorization)?
 
+        /// Creates a configuration; by default the proxy admits all users and has no fault.
         public init(
             _ kind: Kind, tls: HTTPTestServer.TLS? = nil, user: String? = nil, password: String = "",
             fault: Fault? = nil

@@ -56,7 +56,7 @@ public final class TestProxy: Sendable {
     /// - Parameters:
     ///   - kind: another kind than the proxy's own, or a specific version of SOCKS.
     ///   - host: the name in its certificate, for a proxy with TLS; must resolve to this machine.
-    /// - Throws: ``LoadError/Reason/badProxy`` for credentials that the kind cannot carry.
+    /// - Throws: ``/URLLoading/LoadError/Reason/badProxy`` for credentials that the kind cannot carry.
     public func address(
         _ kind: Proxy.Kind? = nil, host: String? = nil, user: String? = nil, password: String? = nil
     ) throws(LoadError) -> Proxy {

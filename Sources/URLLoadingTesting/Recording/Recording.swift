@@ -40,10 +40,12 @@ public struct Recording: Sendable, Hashable {
     public init(contentsOf file: URL) throws { try self.init(text: [UInt8](Data(contentsOf: file))) }
 
     /// Writes a file atomically: an existing file is replaced only if everything succeeds.
+    /// - Throws: the error of the file system.
     public func write(to file: URL) throws { try Data(description.utf8).write(to: file, options: .atomic) }
 
     /// One request with its response.
     public struct Exchange: Sendable, Hashable {
+        /// The method of the request.
         public var method: Method
         /// The URL, without userinfo unless secrets are kept.
         public var url: URL
@@ -144,10 +146,14 @@ public struct Recording: Sendable, Hashable {
 
     /// Status and fields of a response.
     public struct Head: Sendable, Hashable {
+        /// The status.
         public var status: Status
+        /// The version of HTTP.
         public var version: HTTPVersion
+        /// The fields, without secrets unless they are kept.
         public var headers: Headers
 
+        /// Creates a head.
         public init(_ status: Status, version: HTTPVersion = .http11, headers: Headers = Headers()) {
             self.status = status
             self.version = version
@@ -157,7 +163,9 @@ public struct Recording: Sendable, Hashable {
 
     /// The request to which a handler redirected.
     public struct Redirect: Sendable, Hashable {
+        /// The method of the request.
         public var method: Method
+        /// The URL of the request.
         public var url: URL
     }
 
@@ -168,6 +176,7 @@ public struct Recording: Sendable, Hashable {
         /// The time of arrival, relative to the beginning of the first exchange.
         public var at: Duration
 
+        /// Creates a piece.
         public init(_ bytes: [UInt8], at: Duration = .zero) {
             self.bytes = bytes
             self.at = at
@@ -184,11 +193,15 @@ public struct Recording: Sendable, Hashable {
         case open
     }
 
-    /// The recorded part of a ``LoadError``.
+    /// The recorded part of a ``/URLLoading/LoadError``.
     public struct Failure: Sendable, Hashable {
+        /// The reason of the error.
         public let reason: LoadError.Reason
+        /// The phase in which the load failed.
         public let phase: LoadError.Phase
+        /// The party that caused the failure.
         public let party: LoadError.Party
+        /// The description of the error; `nil` if it has none.
         public let detail: String?
     }
 }

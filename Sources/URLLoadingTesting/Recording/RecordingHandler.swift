@@ -53,8 +53,10 @@ public final class RecordingHandler: ProtocolHandler {
         return recording
     }
 
+    /// Returns true: every request passes this handler.
     public func canHandle(_ request: Request) -> Bool { true }
 
+    /// Forwards the request and records it with its response.
     public func load(_ request: Request, client: ProtocolClient) async throws -> ProtocolResponse {
         let exchange = Recording.Exchange(
             request.method, secrets.stripped(request.url), headers: secrets.stripped(request.headers))

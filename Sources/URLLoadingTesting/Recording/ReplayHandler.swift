@@ -18,7 +18,7 @@ import URLLoadingWire
 /// ```
 /// A request is answered by the first unused exchange with the same method, URL (ignoring userinfo and fragment) and
 /// body; each exchange is used once. A body that was recorded only in part, or without its end, is replayed that far
-/// and then fails with ``LoadError/Reason/notRecorded``. A 401 response makes the session renew its bearer token and
+/// and then fails with `LoadError.Reason.notRecorded`. A 401 response makes the session renew its bearer token and
 /// retry, as a server's does.
 public final class ReplayHandler: ProtocolHandler {
     /// The timing of responses.
@@ -31,7 +31,7 @@ public final class ReplayHandler: ProtocolHandler {
 
     /// The treatment of a request that no exchange answers.
     public enum Unmatched: Sendable, Hashable {
-        /// The request fails with ``LoadError/Reason/notRecorded``.
+        /// The request fails with `LoadError.Reason.notRecorded`.
         case fail
         /// The request is passed to the handlers after this one, and finally the network.
         case forward
@@ -61,8 +61,10 @@ public final class ReplayHandler: ProtocolHandler {
     /// The exchanges that no request has used, in order.
     public var unused: [Recording.Exchange] { state.withLock { $0.unused } }
 
+    /// Returns true: every request passes this handler.
     public func canHandle(_ request: Request) -> Bool { true }
 
+    /// Answers the request from the recording.
     public func load(_ request: Request, client: ProtocolClient) async throws -> ProtocolResponse {
         // Taken before anything is awaited, because times are relative to the request.
         var began = client.clock.now()

@@ -39,6 +39,7 @@ public final class ResumableUploadServer: Sendable {
         /// The URL of an upload as sent in Location; by default its path.
         public var location: @Sendable (_ path: String) -> String = { $0 }
 
+        /// Creates a configuration of a server without faults.
         public init() {}
     }
 
@@ -87,9 +88,11 @@ public final class ResumableUploadServer: Sendable {
         var owners = 0
     }
 
+    /// The settings of the server.
     public let configuration: Configuration
     let state = Lock(State())
 
+    /// Creates a server; its routes are added to a test server.
     public init(_ configuration: Configuration = Configuration()) { self.configuration = configuration }
 
     /// Accepts uploads to a path of an origin.
@@ -144,6 +147,7 @@ public final class ResumableUploadServer: Sendable {
 
     /// A fault that occurs once, at a named point of an upload.
     public struct Fault: Sendable, Hashable {
+        /// The moments at which a fault may occur.
         public enum Point: Sendable, Hashable {
             /// The upload was created, and no response was sent.
             case created
@@ -158,11 +162,14 @@ public final class ResumableUploadServer: Sendable {
             /// A request with a part has arrived, and none of its content was stored.
             case appending
         }
+        /// The moment at which the fault occurs.
         public let point: Point
         /// A fault as in ``HTTPTestServer``, or a response in place of the right one.
         public let effect: Effect
 
+        /// The effects of a fault.
         public enum Effect: Sendable, Hashable {
+            /// An effect on the connection.
             case connection(HTTPTestServer.Fault.Effect)
             /// This status with these fields: name, value, name, value.
             case status(Int, [String])

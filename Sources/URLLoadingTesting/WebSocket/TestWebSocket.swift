@@ -11,7 +11,7 @@ public import URLLoadingWire
 ///     let close = try await socket.untilClose()                // 1002
 /// }
 /// ```
-/// Used only by the task of its script.
+/// Used only by the task of its script. Its methods throw when the client has closed the connection, or the test ends.
 public final class TestWebSocket: @unchecked Sendable {
     /// The request of the opening handshake.
     public let request: HTTPTestServer.RecordedRequest
@@ -19,7 +19,7 @@ public final class TestWebSocket: @unchecked Sendable {
     public private(set) var pongs: [[UInt8]] = []
     /// Whether received pings are answered.
     public var answersPings = true
-    /// The client's close frame; ``WebSocketClose/Code/noStatus`` if it had no status.
+    /// The client's close frame; ``/URLLoading/WebSocketClose/Code/noStatus`` if it had no status.
     public private(set) var receivedClose: WebSocketClose?
 
     private let way: any WebSocketWay

@@ -11,6 +11,7 @@ import URLLoadingWire
 /// }
 /// ```
 public struct WebSocketFault: Sendable, CustomStringConvertible {
+    /// The name of the fault, for routes and messages of tests.
     public let name: String
     /// The bytes that the server sends.
     public let bytes: [UInt8]

@@ -29,6 +29,7 @@ public struct WebSocketTestServer: Sendable {
     /// The script that runs once the WebSocket is open.
     public var script: Script
 
+    /// Creates a server that runs a script for each WebSocket.
     public init(_ script: @escaping Script) { self.script = script }
 
     /// A server that returns every message until the client closes.
@@ -127,9 +128,40 @@ struct WebSocketAnswer {
 
 /// A fault of the response to a handshake (RFC 6455 §4.1, §4.2.2; RFC 7692 §7.1).
 public enum WebSocketHandshakeFault: String, CaseIterable, Sendable {
-    case statusOK, wrongAccept, noAccept, twoAccepts, noUpgrade, wrongUpgrade, noConnection, wrongConnection
-    case unaskedProtocol, twoProtocols, unaskedExtension, unknownParameter, windowTooLarge, windowTooSmall
-    case oldVersion, endsInHead, endsBeforeHead
+    /// The status is 200 instead of 101.
+    case statusOK
+    /// Sec-WebSocket-Accept is the value for another key.
+    case wrongAccept
+    /// There is no Sec-WebSocket-Accept.
+    case noAccept
+    /// There are two fields Sec-WebSocket-Accept.
+    case twoAccepts
+    /// There is no Upgrade.
+    case noUpgrade
+    /// Upgrade names another protocol.
+    case wrongUpgrade
+    /// There is no Connection.
+    case noConnection
+    /// Connection does not say upgrade.
+    case wrongConnection
+    /// A subprotocol that was not offered is selected.
+    case unaskedProtocol
+    /// Two subprotocols are selected.
+    case twoProtocols
+    /// An extension that was not offered is selected.
+    case unaskedExtension
+    /// permessage-deflate has an unknown parameter.
+    case unknownParameter
+    /// permessage-deflate has a window of 16 bits.
+    case windowTooLarge
+    /// permessage-deflate has a window of 7 bits.
+    case windowTooSmall
+    /// The response is of HTTP/1.0.
+    case oldVersion
+    /// The connection ends in the middle of the head.
+    case endsInHead
+    /// The connection ends before the head.
+    case endsBeforeHead
 
     /// Whether the response is a complete one that does not accept the handshake.
     public var isRefusal: Bool { self == .statusOK }

@@ -4,6 +4,7 @@
 /// await socket.close(.normal, reason: "done for today")
 /// ```
 public struct WebSocketClose: Sendable, Hashable, CustomStringConvertible {
+    /// The status code.
     public let code: Code
     /// A reason for display; at most 123 bytes of UTF-8.
     public let reason: String
@@ -26,6 +27,7 @@ public struct WebSocketClose: Sendable, Hashable, CustomStringConvertible {
         public static let normal = Code(rawValue: 1000)
         /// The server is going down, or the user has left the page.
         public static let goingAway = Code(rawValue: 1001)
+        /// 1002: the peer violated the protocol.
         public static let protocolError = Code(rawValue: 1002)
         /// The peer does not accept this kind of message.
         public static let unsupportedData = Code(rawValue: 1003)
@@ -35,10 +37,13 @@ public struct WebSocketClose: Sendable, Hashable, CustomStringConvertible {
         public static let abnormal = Code(rawValue: 1006)
         /// Content that does not fit its kind: text that is not UTF-8.
         public static let invalidContent = Code(rawValue: 1007)
+        /// 1008: the message violates a policy of the receiver.
         public static let policyViolation = Code(rawValue: 1008)
+        /// 1009: the message is larger than the receiver accepts.
         public static let messageTooBig = Code(rawValue: 1009)
         /// The server's response lacks an extension that the client requires.
         public static let missingExtension = Code(rawValue: 1010)
+        /// 1011: the server met an unexpected condition.
         public static let internalError = Code(rawValue: 1011)
         /// The TLS handshake failed. Never sent.
         public static let tlsFailure = Code(rawValue: 1015)

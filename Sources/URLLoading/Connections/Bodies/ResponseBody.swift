@@ -31,6 +31,7 @@ public struct ResponseBody: AsyncSequence, Sendable {
         let source: (any BodySource)?
 
         /// The next piece, never empty; `nil` at the end.
+        /// - Throws: the ``LoadError`` of the load.
         public mutating func next(isolation actor: isolated (any Actor)?) async throws(LoadError) -> Chunk? {
             guard let source else { throw .bodyUnavailable }
             // Without an actor the read runs in place; on an actor, decoding would occupy it, so the read runs
@@ -40,6 +41,7 @@ public struct ResponseBody: AsyncSequence, Sendable {
         }
 
         /// The next piece, never empty; `nil` at the end.
+        /// - Throws: the ``LoadError`` of the load.
         public mutating func next() async throws(LoadError) -> Chunk? {
             guard let source else { throw .bodyUnavailable }
             return try await Self.nextElsewhere(source)

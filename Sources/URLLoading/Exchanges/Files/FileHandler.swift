@@ -23,6 +23,7 @@ public struct FileHandler: ProtocolHandler {
     }
     private let directories: Directories
 
+    /// Creates a handler that refuses directories, or lists them.
     public init(directories: Directories = .refuse) { self.directories = directories }
 
     public func canHandle(_ request: Request) -> Bool { request.url.scheme?.lowercased() == "file" }

@@ -27,11 +27,13 @@ extension ResponseBody {
             Iterator(chunks: body.makeAsyncIterator(), splitter: LineSplitter(limit: limit))
         }
 
+        /// The iterator of the sequence.
         public struct Iterator: AsyncIteratorProtocol {
             var chunks: ResponseBody.Iterator
             var splitter: LineSplitter
 
             /// The next line; `nil` at the end.
+            /// - Throws: the ``LoadError`` of the load.
             public mutating func next(isolation actor: isolated (any Actor)?) async throws(LoadError) -> String? {
                 while true {
                     if let line = try splitter.next() { return line }
@@ -41,6 +43,7 @@ extension ResponseBody {
             }
 
             /// The next line; `nil` at the end.
+            /// - Throws: the ``LoadError`` of the load.
             public mutating func next() async throws(LoadError) -> String? { try await next(isolation: nil) }
         }
     }
@@ -54,6 +57,7 @@ extension ResponseBody {
 
         public func makeAsyncIterator() -> Iterator { Iterator(chunks: body.makeAsyncIterator()) }
 
+        /// The iterator of the sequence.
         public struct Iterator: AsyncIteratorProtocol {
             var chunks: ResponseBody.Iterator
             private var chunk: Chunk?
@@ -62,6 +66,7 @@ extension ResponseBody {
             init(chunks: ResponseBody.Iterator) { self.chunks = chunks }
 
             /// The next byte; `nil` at the end.
+            /// - Throws: the ``LoadError`` of the load.
             public mutating func next(isolation actor: isolated (any Actor)?) async throws(LoadError) -> UInt8? {
                 if chunk == nil || chunk?.count == position {
                     chunk = try await chunks.next(isolation: actor)
@@ -72,6 +77,7 @@ extension ResponseBody {
             }
 
             /// The next byte; `nil` at the end.
+            /// - Throws: the ``LoadError`` of the load.
             public mutating func next() async throws(LoadError) -> UInt8? { try await next(isolation: nil) }
         }
     }

@@ -54,6 +54,7 @@ extension ResponseBody {
             return Iterator(reader: PartReader(source, response, boundary, isReplacing: isReplacing))
         }
 
+        /// The iterator of the sequence.
         public struct Iterator: AsyncIteratorProtocol {
             let reader: PartReader?
 
@@ -67,6 +68,7 @@ extension ResponseBody {
             }
 
             /// The next part; `nil` after the last.
+            /// - Throws: the ``LoadError`` of the load.
             public mutating func next() async throws(LoadError) -> ResponsePart? {
                 guard let reader else { throw .bodyUnavailable }
                 return try await Self.nextElsewhere(reader)

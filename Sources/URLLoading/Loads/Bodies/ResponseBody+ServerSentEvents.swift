@@ -25,10 +25,12 @@ extension ResponseBody {
             Iterator(reader: body.source.claim() ? EventReader(body.source) : nil)
         }
 
+        /// The iterator of the sequence.
         public struct Iterator: AsyncIteratorProtocol {
             var reader: EventReader?
 
             /// The next event; `nil` at the end of the body.
+            /// - Throws: the ``LoadError`` of the load.
             /// - Throws: ``LoadError`` of the load; ``LoadError/Reason/eventLineTooLong`` and
             ///   ``LoadError/Reason/eventTooLarge`` beyond ``Configuration/Limits``. Cancellation ends the load
             ///   with ``LoadError/Reason/cancelled``.
@@ -41,6 +43,7 @@ extension ResponseBody {
             }
 
             /// The next event; `nil` at the end of the body.
+            /// - Throws: the ``LoadError`` of the load.
             public mutating func next() async throws(LoadError) -> ServerSentEvent? {
                 guard reader != nil else { throw .bodyUnavailable }
                 return try await reader?.nextElsewhere()

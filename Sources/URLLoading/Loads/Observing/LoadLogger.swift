@@ -19,6 +19,7 @@ public final class LoadLogger: LoadObserver {
     /// The accounts of loads that have a response and have not ended.
     private let going = Lock<[UInt64: Account]>([:])
 
+    /// Creates a logger that writes lines to a closure.
     /// - Parameters:
     ///   - verbose: true for a line per event instead of one at the end of a load.
     ///   - write: receives a line without its line ending. Called in the loads' tasks; must not block.

@@ -25,6 +25,7 @@ public final class LoadStatistics: LoadObserver {
         public internal(set) var retries = 0
         /// The number of body bytes sent, and received.
         public internal(set) var bytesSent: Int64 = 0
+        /// The bytes of response bodies that were received.
         public internal(set) var bytesReceived: Int64 = 0
         /// A histogram of the durations of completed and failed loads: for each upper bound the number of loads within
         /// it and above the previous one; `nil` for those above all bounds.
@@ -39,6 +40,7 @@ public final class LoadStatistics: LoadObserver {
     private let state = Lock(Snapshot())
     private let bounds: [Duration]
 
+    /// Creates statistics without loads.
     /// - Parameter bounds: the upper bounds of the histogram of durations, ascending.
     public init(
         bounds: [Duration] = [.milliseconds(10), .milliseconds(100), .seconds(1), .seconds(10), .seconds(60)]

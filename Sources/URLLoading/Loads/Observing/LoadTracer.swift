@@ -15,6 +15,7 @@ public struct TraceContext: Sendable, Hashable, CustomStringConvertible {
     /// request it handles.
     @TaskLocal public static var current: TraceContext?
 
+    /// Creates a context from its parts; ``init(traceparent:)`` parses one.
     public init(traceID: UInt128, spanID: UInt64, isSampled: Bool) {
         self.traceID = traceID
         self.spanID = spanID
@@ -57,13 +58,17 @@ public struct TraceContext: Sendable, Hashable, CustomStringConvertible {
 public final class LoadTracer: LoadObserver {
     /// A load as a span of a trace.
     public struct Span: Sendable {
+        /// The identifiers of the span.
         public let context: TraceContext
         /// The parent span; `nil` if the span began the trace.
         public let parent: TraceContext?
+        /// The load, with its request.
         public let load: LoadIdentity
+        /// The moment at which the load ended.
         public let ended: ContinuousClock.Instant
         /// The status of the final response; `nil` without one.
         public let status: Status?
+        /// The error of the load; `nil` if it succeeded.
         public let error: LoadError?
     }
     private struct Open: Sendable {
@@ -75,6 +80,7 @@ public final class LoadTracer: LoadObserver {
     private let isSampled: @Sendable (LoadIdentity) -> Bool
     private let finish: @Sendable (Span) -> Void
 
+    /// Creates a tracer that passes its spans to a closure.
     /// - Parameters:
     ///   - isSampled: decides whether a trace that begins with a load is recorded; all are by default. With a parent,
     ///     the parent's flag applies.

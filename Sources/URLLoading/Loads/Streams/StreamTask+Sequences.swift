@@ -32,6 +32,7 @@ public struct StreamInput: AsyncSequence, Sendable {
         let task: StreamTask
 
         /// Returns the next bytes, at least one; `nil` when the peer has sent all.
+        /// - Throws: the ``LoadError`` of the stream.
         public mutating func next(isolation actor: isolated (any Actor)?) async throws(LoadError) -> Chunk? {
             // Without an actor the read runs in place; on an actor, decryption would occupy it, so the read runs
             // elsewhere.
@@ -40,6 +41,7 @@ public struct StreamInput: AsyncSequence, Sendable {
         }
 
         /// Returns the next bytes, at least one; `nil` when the peer has sent all.
+        /// - Throws: the ``LoadError`` of the stream.
         public mutating func next() async throws(LoadError) -> Chunk? { try await Self.nextElsewhere(task) }
 
         @concurrent private static func nextElsewhere(_ task: StreamTask) async throws(LoadError) -> Chunk? {

@@ -34,6 +34,7 @@ public struct LoadEventOrder: Sendable, CustomStringConvertible {
     /// A word per event; consecutive progress events share one.
     private var words: [String] = []
 
+    /// Creates the order of a load without events.
     public init() {}
 
     /// True if the load's last event has been accepted.

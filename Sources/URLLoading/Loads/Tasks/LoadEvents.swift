@@ -24,6 +24,7 @@ public struct LoadEvents: AsyncSequence, Sendable {
 
     public func makeAsyncIterator() -> Iterator { Iterator(listening: listening) }
 
+    /// The iterator of the sequence.
     public struct Iterator: AsyncIteratorProtocol {
         fileprivate let listening: EventListening
 

@@ -16,14 +16,14 @@ import URLLoadingWire
 /// ```
 /// After ``resume()`` the load runs by itself, with the priority and the task-local values of the task that called
 /// ``resume()``. It receives the head of the response and at most ``Configuration/readAhead`` bytes of the body. Then
-/// it waits for a consumer to take the body as ``body`` or as ``value``; until then it reads nothing more from the
+/// it waits for a consumer to take the body as ``body`` or as `value`; until then it reads nothing more from the
 /// socket and keeps the connection.
 ///
 /// Waiting for a task does not own it: cancelling the waiting task ends only the wait. The load is ended by
 /// ``cancel()``, by its timeouts, by its session, and by the cancellation of the task that iterates ``body``.
 ///
 /// Releasing the last handle also ends the load, whatever its kind and progress: a request that waits for a connection
-/// is not sent, an upload is aborted, a partial download is removed. A call of ``response``, ``value`` or ``body``
+/// is not sent, an upload is aborted, a partial download is removed. A call of ``response``, `value` or ``body``
 /// holds the handle while it waits, and a body holds it while the body is referenced. While ``events`` are read without
 /// a handle, the load continues as far as it can: a download with a ``DownloadOptions/destination`` completes, other
 /// downloads end at once, and a data task or an upload continues until more of the response has arrived than
@@ -74,7 +74,7 @@ public final class LoadTask<Output: Sendable>: Sendable, Identifiable, CustomStr
     public func suspend() { if !isOver { load.suspend() } }
 
     /// Ends the load with ``LoadError/Reason/cancelled``, whether or not it was resumed. A completed task is unchanged.
-    /// Returns at once; the load has released its connection when ``value`` throws or ``events`` ends.
+    /// Returns at once; the load has released its connection when `value` throws or ``events`` ends.
     public func cancel() { if !isOver { load.stop(.cancelled) } }
 
     // MARK: Results
@@ -143,15 +143,18 @@ private final class TaskBody: BodySource {
 
 /// The state of a ``LoadTask`` at one moment.
 public struct LoadSnapshot: Sendable, CustomStringConvertible {
+    /// The states of a load.
     public enum State: Sendable {
         /// Not started, or suspended.
         case suspended
+        /// Under way.
         case running
         /// Cancelled or timed out; the load has not ended yet.
         case canceling
         /// Ended; `nil` if the load succeeded.
         case completed(LoadError?)
     }
+    /// The state at that moment.
     public let state: State
     /// The number of bytes of the request's body that were handed to the system.
     public let sent: Int64

@@ -26,6 +26,7 @@ public struct WebSocketMessages: AsyncSequence, Sendable {
         let task: WebSocketTask
 
         /// Returns the next message; `nil` when the server has closed.
+        /// - Throws: ``LoadError/Reason/webSocketClosed`` for another code than 1000 and 1001, or the error of the connection.
         public mutating func next(isolation actor: isolated (any Actor)?) async throws(LoadError) -> WebSocketMessage? {
             // Without an actor the read runs in place; on an actor, decryption would occupy it, so the read runs
             // elsewhere.
@@ -34,6 +35,7 @@ public struct WebSocketMessages: AsyncSequence, Sendable {
         }
 
         /// Returns the next message; `nil` when the server has closed.
+        /// - Throws: ``LoadError/Reason/webSocketClosed`` for another code than 1000 and 1001, or the error of the connection.
         public mutating func next() async throws(LoadError) -> WebSocketMessage? { try await Self.nextElsewhere(task) }
 
         @concurrent private static func nextElsewhere(_ task: WebSocketTask) async throws(LoadError)

@@ -3,7 +3,7 @@ public import FoundationEssentials
 /// A piece of a body: bytes in a buffer that is shared, not copied.
 ///
 /// A chunk may be kept and passed on; while one is held its buffer is not reused, so keep chunks for
-/// as short as you can, and copy (``Foundation/Data/init(_:)-chunk``) bytes that must be kept.
+/// as short as you can, and copy (`Data(chunk)`) bytes that must be kept.
 ///
 /// ```swift
 /// for try await chunk in body {

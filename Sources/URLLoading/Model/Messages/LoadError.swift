@@ -53,7 +53,26 @@ public struct LoadError: Error, Sendable, CustomStringConvertible {
     /// The phases of a load, in order. `waiting` lasts until the head of the response is complete, `receiving` until
     /// its body is.
     public enum Phase: String, Sendable, Hashable {
-        case preparing, resolving, connecting, securing, sending, waiting, receiving, decoding, redirecting, deciding
+        /// Checking the request, opening its files, looking into stores.
+        case preparing
+        /// Resolving a host name.
+        case resolving
+        /// Connecting, to the server or through proxies.
+        case connecting
+        /// The TLS handshake.
+        case securing
+        /// Sending the request.
+        case sending
+        /// Waiting for the head of the response, for a connection or for a network.
+        case waiting
+        /// Receiving the response.
+        case receiving
+        /// Decoding the body.
+        case decoding
+        /// Following a redirect.
+        case redirecting
+        /// Waiting for a decision or a handler of the caller.
+        case deciding
     }
 
     /// The party that caused a failure.

@@ -5,6 +5,7 @@
 /// request.properties[Tenant.self] = "north"
 /// ```
 public protocol PropertyKey {
+    /// The type of the values under this key.
     associatedtype Value: Sendable
 }
 
@@ -12,6 +13,7 @@ public protocol PropertyKey {
 public struct Properties: Sendable {
     private var values: [ObjectIdentifier: any Sendable]?
 
+    /// Creates properties without values.
     public init() {}
 
     /// The value for a key; `nil` removes it.

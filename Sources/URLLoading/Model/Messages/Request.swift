@@ -122,6 +122,12 @@ public struct Request: Sendable {
         set { mutable.properties = newValue }
     }
 
+    /// Creates a request. Everything else has a default, and is set by property.
+    /// - Parameters:
+    ///   - url: the URL to load. An invalid one fails the load with ``LoadError/Reason/badURL``.
+    ///   - method: GET by default.
+    ///   - headers: fields that take precedence over those of the configuration.
+    ///   - body: the content to send.
     public init(url: URL, method: Method = .get, headers: Headers = Headers(), body: RequestBody? = nil) {
         storage = Storage(url: url, method: method, headers: headers, body: body)
     }

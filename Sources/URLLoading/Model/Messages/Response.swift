@@ -34,9 +34,11 @@ public struct Response: Sendable, CustomStringConvertible {
 
     /// The permission to store a response, on top of the protocol's rules.
     public enum StoragePolicy: Sendable, Hashable {
+        /// In memory and on disk.
         case allowed
         /// In memory, never in a file.
         case allowedInMemoryOnly
+        /// Not at all.
         case notAllowed
     }
 
@@ -65,9 +67,11 @@ public struct Response: Sendable, CustomStringConvertible {
 
 /// Status and fields of an HTTP response (RFC 9110 §15, §5).
 public struct HTTPHead: Sendable {
+    /// The status of the response.
     public let status: Status
     /// The HTTP version of the response.
     public let version: HTTPVersion
+    /// The header fields, in the order in which they were received.
     public let headers: Headers
 
     /// Creates a head for responses that do not come from a server: stubs, handlers, tests.

@@ -65,6 +65,8 @@ public struct RetryPolicy: Sendable, Hashable {
     /// duplicates.
     public var retriesNonIdempotent = false
 
+    /// Creates a policy with default settings.
+    /// - Parameter maximumAttempts: the number of attempts including the first, at least 1.
     public init(maximumAttempts: Int = 3) { self.maximumAttempts = maximumAttempts }
 }
 
@@ -72,7 +74,9 @@ public struct RetryPolicy: Sendable, Hashable {
 public struct Retry: Sendable, CustomStringConvertible {
     /// The outcome of the previous attempt.
     public enum Cause: Sendable {
+        /// The attempt failed before it had a response.
         case failed(LoadError)
+        /// The server responded with a status of ``RetryPolicy/statuses``.
         case status(Status)
     }
     /// The outcome of the previous attempt.

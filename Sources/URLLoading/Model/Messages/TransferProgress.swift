@@ -9,6 +9,7 @@ public struct TransferProgress: Sendable, Hashable, CustomStringConvertible {
     /// The expected total in bytes; `nil` if unknown.
     public let expected: Int64?
 
+    /// Creates a progress event, for handlers and tests.
     public init(count: Int, total: Int64, expected: Int64?) {
         self.count = count
         self.total = total

@@ -21,6 +21,7 @@ public struct BearerTokens: Sendable, CustomStringConvertible, CustomDebugString
     let token: String?
     let refresh: (@Sendable (Response?) async throws -> String)?
 
+    /// Creates the tokens of some origins.
     /// - Parameters:
     ///   - origins: scheme, host and port, as in `https://api.example.org:8443`; a path is ignored.
     ///   - token: the first token; with `nil`, the closure gets one before the first request.

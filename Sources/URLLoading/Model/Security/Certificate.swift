@@ -20,7 +20,9 @@ public struct Certificate: Sendable, Hashable, CustomStringConvertible {
         case dns(String)
         /// An address, such as `192.0.2.1` or `2001:db8::1`.
         case address(String)
+        /// An e-mail address.
         case email(String)
+        /// A URI.
         case uri(String)
         /// A name of another kind, with the number of its tag.
         case other(Int)
@@ -43,6 +45,7 @@ public struct Certificate: Sendable, Hashable, CustomStringConvertible {
         public var description: String { algorithm.contains(" ") ? algorithm : "\(algorithm) \(bits)" }
     }
 
+    /// Reads a certificate.
     /// - Parameter der: exactly one certificate in DER; `nil` for other data.
     public init?(der: some Collection<UInt8>) {
         guard let facts = CertificateFacts(der: Array(der)) else { return nil }
@@ -64,6 +67,7 @@ public struct Certificate: Sendable, Hashable, CustomStringConvertible {
     public var notAfter: Date { Date(timeIntervalSince1970: Double(facts.notAfter)) }
     /// The serial number, in hexadecimal.
     public var serialNumber: String { facts.serialNumber.hexadecimal }
+    /// The algorithm and the size of the public key.
     public var publicKey: PublicKey {
         let key = facts.key
         return PublicKey(algorithm: key.kind.name, bits: key.bits)

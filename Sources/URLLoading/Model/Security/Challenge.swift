@@ -27,6 +27,7 @@ public struct Challenge: Sendable {
     /// The error for which the last credential could not be sent; `nil` if it was sent.
     public let error: LoadError?
 
+    /// Creates a challenge, for handlers that authenticate (``ProtocolClient/decide(_:)``).
     public init(
         protectionSpace: ProtectionSpace, proposedCredential: Credential? = nil, previousFailureCount: Int = 0,
         failureResponse: Response? = nil, error: LoadError? = nil
@@ -41,8 +42,10 @@ public struct Challenge: Sendable {
     /// An authentication method: the name of an authentication scheme (RFC 9110 §11.1), or of a handler's own method.
     /// Compared case-insensitively.
     public struct Method: Sendable, Hashable, ExpressibleByStringLiteral, CustomStringConvertible {
+        /// The name, such as `Basic`.
         public let name: String
 
+        /// Creates a method with a name of its own.
         public init(_ name: String) { self.name = name }
         public init(stringLiteral name: String) { self.init(name) }
 

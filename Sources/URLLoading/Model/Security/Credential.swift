@@ -21,8 +21,10 @@ public struct Credential: Sendable, Hashable, CustomStringConvertible, CustomDeb
     public let password: String
     /// The bearer token; `nil` for a user with a password.
     public let token: String?
+    /// How long stores keep the credential.
     public let persistence: Persistence
 
+    /// Creates a credential of a user and a password.
     /// - Parameters:
     ///   - user: for ``Challenge/Method/basic`` it must contain no colon (RFC 7617 §2) and no control characters.
     public init(user: String, password: String, persistence: Persistence = .session) {

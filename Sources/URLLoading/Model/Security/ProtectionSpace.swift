@@ -9,6 +9,7 @@ import URLLoadingWire
 public struct ProtectionSpace: Sendable, Hashable, CustomStringConvertible {
     /// The host in normal form.
     public let host: String
+    /// The port of the server or proxy.
     public let port: Int
     /// The scheme of the server's URLs, such as `https`; for a proxy, its kind.
     public let scheme: String
@@ -19,6 +20,7 @@ public struct ProtectionSpace: Sendable, Hashable, CustomStringConvertible {
     /// True if a proxy authenticates the client.
     public let isProxy: Bool
 
+    /// Creates a protection space from its parts; ``init(server:realm:method:)`` takes them from a URL.
     public init(
         host: String, port: Int, scheme: String, realm: String? = nil, method: Challenge.Method, isProxy: Bool = false
     ) {

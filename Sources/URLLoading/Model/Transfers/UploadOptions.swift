@@ -24,6 +24,7 @@ public struct UploadOptions: Sendable {
     /// (``LoadError/Reason/uploadNotSupported``) but cannot be undone.
     public var partSize: Int64?
 
+    /// Creates the default settings.
     public init() {}
 
     /// Returns the delay before a retry, in nanoseconds.

@@ -21,10 +21,12 @@ public struct WebSocketOptions: Sendable, Hashable {
     /// may exceed it. A ping, a pong or a close behind unread messages waits until they are received.
     public var readAhead = 64 * 1024
 
+    /// Creates the default settings.
     public init() {}
 
     /// permessage-deflate (RFC 7692).
     public enum Compression: Sendable, Hashable {
+        /// No compression.
         case off
         /// Messages of at least this many bytes are sent compressed, if the server agrees; it may compress its own.
         /// - Parameter noContextTakeover: both sides reset the compression context after each message. It saves memory,

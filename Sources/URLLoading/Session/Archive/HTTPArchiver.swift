@@ -16,6 +16,7 @@ public final class HTTPArchiver: LoadObserver {
     private let form: HTTPArchive
     private let most: Int
 
+    /// Creates an archiver without entries.
     /// - Parameters:
     ///   - contents: optional contents.
     ///   - maximumEntries: the maximum number of entries, at least 1; beyond it the oldest are dropped.

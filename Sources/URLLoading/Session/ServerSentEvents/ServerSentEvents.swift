@@ -61,16 +61,19 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
         Iterator(stream: EventStream(session, request, decisions, reconnection))
     }
 
+    /// The iterator of the sequence.
     public struct Iterator: AsyncIteratorProtocol {
         var stream: EventStream
 
         /// Returns the next event; `nil` when the sequence has ended.
+        /// - Throws: the ``LoadError`` of the load.
         public mutating func next(isolation actor: isolated (any Actor)?) async throws(LoadError) -> ServerSentEvent? {
             if actor == nil { return try await stream.next() }
             return try await stream.nextElsewhere()
         }
 
         /// Returns the next event; `nil` when the sequence has ended.
+        /// - Throws: the ``LoadError`` of the load.
         public mutating func next() async throws(LoadError) -> ServerSentEvent? { try await stream.nextElsewhere() }
     }
 

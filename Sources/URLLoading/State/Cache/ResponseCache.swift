@@ -34,6 +34,7 @@ public final class ResponseCache: Sendable, CustomStringConvertible {
         func entry(in capacity: Int64) -> Int64 { min(capacity, entry ?? max(capacity / 20, 64 << 10)) }
     }
 
+    /// Creates a cache, in memory or with a part on disk.
     /// - Parameters:
     ///   - memoryCapacity: the limit in memory, in bytes, heads included; 0 stores nothing there.
     ///   - diskCapacity: the limit on disk, in bytes; 0 stores nothing there.

@@ -44,6 +44,7 @@ extension Configuration {
         /// minutes.
         public var kerberosTimeout: Duration = .seconds(10)
 
+        /// Creates the default settings.
         public init() {}
 
         func methods(isProxy: Bool) -> Set<Challenge.Method>? { isProxy ? proxyMethods ?? methods : methods }

@@ -20,6 +20,7 @@ extension Configuration {
         /// 8 KiB of fields. Cookies that do not fit are left out, the more general ones first.
         public var maximumFieldSize = 8 * 1024
 
+        /// Creates the default settings.
         public init() {}
 
         /// The place where cookies are stored.

@@ -22,6 +22,7 @@ extension Configuration {
         /// default.
         public var account: String?
 
+        /// Creates the default settings.
         public init() {}
     }
 }

@@ -14,6 +14,7 @@ extension Configuration {
         /// forbids that (RFC 6797 §8.4, §12.1). For experiments on a machine of your own; `false` by default.
         public var unsafelyAllowsUntrustedCertificates = false
 
+        /// Creates the default settings.
         public init() {}
 
         /// The place where hosts are stored.

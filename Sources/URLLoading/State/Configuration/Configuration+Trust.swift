@@ -41,6 +41,7 @@ extension Configuration.TLS {
     public struct Pins: Sendable, Hashable {
         let rule: TLSRule<[TLSPin]>
 
+        /// Creates the pins of one or several hosts.
         /// - Parameters:
         ///   - hosts: a host; `*.example.org` for all its subdomains; `*` for all hosts.
         ///   - pins: one of them must match; an empty array refuses every server.
@@ -54,6 +55,7 @@ extension Configuration.TLS {
     public struct HostIdentity: Sendable, Hashable {
         let rule: TLSRule<TLSIdentity>
 
+        /// Creates the identity for one or several hosts.
         /// - Parameter hosts: a pattern as for ``Pins``.
         /// - Throws: ``LoadError/Reason/badHostPattern``.
         public init(_ hosts: String, _ identity: ClientIdentity) throws(LoadError) {

@@ -198,7 +198,7 @@ public struct Configuration: Sendable {
         public var trailerSize = 16 * 1024
         /// The maximum number of interim (1xx) responses before the final one.
         public var informationalCount = 16
-        /// The maximum body that ``Session/data(for:decisions:)`` and ``LoadTask/value`` collect, in bytes after
+        /// The maximum body that ``Session/data(for:decisions:)`` and `value` of a task collect, in bytes after
         /// decoding; 256 MiB by default. Use ``Session/load(_:decisions:_:)`` and
         /// ``Session/download(_:to:synchronizing:decisions:)`` for larger bodies.
         public var collectedBodySize = 256 << 20
@@ -220,6 +220,7 @@ public struct Configuration: Sendable {
         /// The maximum size of one server-sent event, data and type, in bytes.
         public var eventSize = 8 << 20
 
+        /// Creates the default settings.
         public init() {}
     }
 
@@ -281,7 +282,9 @@ public struct Configuration: Sendable {
     public struct TLS: Sendable, Hashable {
         /// The versions of TLS that may be used.
         public enum Version: Int, Sendable, Hashable, Comparable {
+            /// TLS 1.2 (RFC 5246).
             case tls12 = 12
+            /// TLS 1.3 (RFC 8446).
             case tls13 = 13
             public static func < (a: Version, b: Version) -> Bool { a.rawValue < b.rawValue }
         }
@@ -317,6 +320,7 @@ public struct Configuration: Sendable {
         /// own machine only.
         public var unsafelySkipsVerification = false
 
+        /// Creates the default settings.
         public init() {}
     }
 

@@ -12,6 +12,7 @@ public import URLLoadingWire
 public struct Cookie: Sendable, Hashable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
     /// The name; may be empty if the value is not.
     public let name: String
+    /// The value, which descriptions never show.
     public let value: String
     /// The host in normal form, without a dot at either end.
     public let domain: String

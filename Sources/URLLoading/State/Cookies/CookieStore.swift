@@ -57,8 +57,10 @@ public final class CookieStore: Sendable, CustomStringConvertible {
     public struct Limits: Sendable, Hashable {
         /// The limit for one registrable domain, including all its subdomains; 180 by default.
         public var perDomain = 180
+        /// The maximum number of cookies of all domains, at least 1; 3000 by default.
         public var total = 3000
 
+        /// Creates limits. Numbers below 1 count as 1.
         public init(perDomain: Int = 180, total: Int = 3000) {
             self.perDomain = max(1, perDomain)
             self.total = max(1, total)
@@ -69,7 +71,9 @@ public final class CookieStore: Sendable, CustomStringConvertible {
 
     /// The cookies of servers that a store accepts.
     public enum AcceptPolicy: UInt8, Sendable, Hashable {
+        /// Accepts every cookie that RFC 6265bis permits.
         case always = 0
+        /// Accepts no cookie.
         case never = 1
         /// Accepts cookies only from the site of the ``Request/mainDocumentURL``; a request without one is a main
         /// document itself.

@@ -33,6 +33,7 @@ public final class CredentialStore: Sendable, CustomStringConvertible {
     private let users = Lock<[ObjectIdentifier: User]>([:])
     private struct User: Sendable { weak let user: (any CredentialUser)? }
 
+    /// Creates a store, in memory or with a file for permanent credentials.
     /// - Parameter file: a `file` URL; `nil` keeps everything in memory. Its folder is created when it is needed.
     public init(file: URL? = nil) { self.file = file.map { CredentialFile($0.path(percentEncoded: false)) } }
 

@@ -12,6 +12,7 @@ public struct Netrc: Sendable, Hashable {
     /// The file that `NETRC` names, or `~/.netrc`.
     public static let standard = Netrc(path: nil)
 
+    /// A file in the format of netrc.
     /// - Parameter url: a `file` URL.
     public static func file(_ url: URL) -> Netrc { Netrc(path: url.path(percentEncoded: false)) }
 

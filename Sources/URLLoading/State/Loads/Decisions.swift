@@ -18,6 +18,7 @@ public struct Decision<Question: Sendable, Answer: Sendable>: Sendable {
     /// Identifies the decision: a connection that it has approved is not used by loads with another decision.
     let identity = DecisionIdentity.next()
 
+    /// Creates a decision.
     /// - Parameters:
     ///   - deadline: the time limit of the closure, more than zero; `nil` for none but the load's own. The time does
     ///     not count as the peer's silence.
@@ -76,6 +77,7 @@ public struct Decisions: Sendable {
     /// ```
     public var bodyProvider: Decision<BodyProviderContext, RequestBody>?
 
+    /// Creates decisions that are all taken by default.
     public init() {}
 }
 
@@ -110,6 +112,7 @@ public struct BodyProviderContext: Sendable {
     }
     /// The request that needs the body.
     public let request: Request
+    /// The reason for which a body is needed.
     public let cause: Cause
 }
 

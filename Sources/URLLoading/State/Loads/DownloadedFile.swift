@@ -111,7 +111,8 @@ public final class DownloadedFile: Sendable, CustomStringConvertible {
     }
 
     /// Reads the content of the file. Blocks.
-    /// - Parameter limit: the maximum number of bytes; ``LoadError/Reason/bodyTooLarge`` beyond.
+    /// - Parameter limit: the maximum number of bytes.
+    /// - Throws: ``LoadError/Reason/bodyTooLarge`` for a larger file; ``LoadError/Reason/cannotReadFile``.
     public func content(upTo limit: Int) throws(LoadError) -> Data {
         guard size <= limit else { throw .tooLarge(limit) }
         do throws(IOFailure) { return Data(try file.content(upTo: Int(size))) } catch {

@@ -97,6 +97,7 @@ public struct AddressOverride: Sendable, Hashable {
 public struct AddressOverrides: Sendable, Hashable, ExpressibleByArrayLiteral {
     private let all: [AddressOverride]
 
+    /// Creates the list; the first entry that matches applies.
     public init(_ overrides: [AddressOverride]) { all = overrides }
     public init(arrayLiteral overrides: AddressOverride...) { all = overrides }
 

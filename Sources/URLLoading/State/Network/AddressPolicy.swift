@@ -24,6 +24,7 @@ public struct AddressPolicy: Sendable {
 
     private let judge: (@Sendable (ResolvedAddress) -> Bool)?
 
+    /// Creates a policy from a closure.
     /// - Parameter allows: called for one address after the other, in the load's task; must not block.
     public init(_ allows: @escaping @Sendable (ResolvedAddress) -> Bool) { self.init(judge: allows) }
 

@@ -14,6 +14,7 @@ public struct NameResolver: Sendable {
 
     let resolver: any Resolver
 
+    /// Creates a resolver from a closure.
     /// - Parameter lookUp: receives a name in normal form and returns its addresses, best first, without brackets; an
     ///   empty array if there is no such host (``LoadError/Reason/hostNotFound``). An error that it throws, or an
     ///   invalid address, ends the load with ``LoadError/Reason/lookupFailed``. It runs in a task of its own, which is

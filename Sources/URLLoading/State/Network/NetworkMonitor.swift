@@ -52,6 +52,7 @@ public final class NetworkMonitor: Sendable {
         /// Whether the user wants little traffic; `false` by default.
         public var isConstrained = false
 
+        /// Creates hints; by default they change nothing.
         public init(isExpensive: Bool? = nil, isConstrained: Bool = false) {
             self.isExpensive = isExpensive
             self.isConstrained = isConstrained

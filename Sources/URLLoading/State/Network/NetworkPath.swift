@@ -7,6 +7,7 @@
 /// The path describes the networks that a connection could use, and not whether a server is reachable, which only a
 /// connection attempt can show. Attempt requests even if the path is not satisfied.
 public struct NetworkPath: Sendable, Hashable, CustomStringConvertible {
+    /// Whether other machines can be reached.
     public enum Status: String, Sendable, Hashable {
         /// Other machines may be reachable: there is a default route or a non-local address on an interface that is up
         /// and has a carrier.
@@ -21,6 +22,7 @@ public struct NetworkPath: Sendable, Hashable, CustomStringConvertible {
     public enum InterfaceType: String, Sendable, Hashable {
         /// Ethernet and its equivalents: bridges, virtual pairs, tethered phones.
         case wired
+        /// A wireless LAN, according to its driver.
         case wifi
         /// A modem of a mobile network, according to its driver; also interfaces named `wwan…`, `rmnet…` or `ppp…`.
         case cellular
@@ -36,6 +38,7 @@ public struct NetworkPath: Sendable, Hashable, CustomStringConvertible {
         public var name: String
         /// The system's index of the interface, at least 1.
         public var index: Int
+        /// The kind of the interface.
         public var type: InterfaceType
         /// Whether it has a reachable IPv4 address, or an IPv4 default route.
         public var supportsIPv4: Bool
@@ -45,6 +48,7 @@ public struct NetworkPath: Sendable, Hashable, CustomStringConvertible {
         /// one. If a tunnel is preferred, the interface it most probably uses is preferred as well.
         public var isPreferred: Bool
 
+        /// Creates an interface, for tests of programs that depend on the network.
         public init(
             name: String, index: Int, type: InterfaceType, supportsIPv4: Bool = true, supportsIPv6: Bool = true,
             isPreferred: Bool = true

@@ -19,6 +19,7 @@ public struct ResolvedAddress: Sendable, Hashable, CustomStringConvertible {
     private let bytes: [UInt8]
     private let kind: AddressKind
 
+    /// Creates an address, for tests of policies.
     /// - Parameters:
     ///   - text: an IPv4 or IPv6 address without brackets and zone. Other text gives `nil`.
     ///   - host: the host that the address belongs to; by default the address itself.

@@ -27,9 +27,11 @@ public struct Proxy: Sendable, Hashable, CustomStringConvertible, CustomDebugStr
         case socks5
     }
 
+    /// The protocol that the proxy speaks.
     public let kind: Kind
     /// The host of the proxy, in normal form.
     public let host: Origin.Host
+    /// The port of the proxy.
     public let port: UInt16
     /// The path of the proxy's Unix socket; `nil` if it listens on host and port.
     public let socketPath: String?
@@ -43,6 +45,7 @@ public struct Proxy: Sendable, Hashable, CustomStringConvertible, CustomDebugStr
     /// A Proxy-Authorization value set by the caller, used instead of user and password.
     var authorization: String?
 
+    /// Creates a proxy on a host and a port.
     /// - Parameters:
     ///   - host: a name or an address; IPv6 in brackets.
     ///   - port: by default 443 for ``Kind/https`` and 1080 for the others.

@@ -31,6 +31,7 @@ public struct ProxyBypass: Sendable, Hashable, ExpressibleByArrayLiteral, Custom
     /// The entries, separated by commas.
     public let description: String
 
+    /// Creates rules from a text.
     /// - Parameter text: entries separated by commas or white space, as in `no_proxy`. An invalid entry matches no
     ///   host.
     public init(_ text: String) {
@@ -39,6 +40,7 @@ public struct ProxyBypass: Sendable, Hashable, ExpressibleByArrayLiteral, Custom
 
     public init(arrayLiteral entries: String...) { self.init(entries) }
 
+    /// Creates rules from entries as in `no_proxy`; entries that are invalid are ignored.
     public init(_ entries: [String]) {
         rules = entries.compactMap(Self.rule)
         description = entries.joined(separator: ",")

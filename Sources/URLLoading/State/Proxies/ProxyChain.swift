@@ -11,6 +11,7 @@ public struct ProxyChain: Sendable, Hashable, ExpressibleByArrayLiteral, CustomS
     /// The proxies in the order in which they are passed.
     public let proxies: [Proxy]
 
+    /// Creates a chain, the proxy nearest to this machine first; without proxies it is a direct connection.
     public init(_ proxies: [Proxy]) { self.proxies = proxies }
     public init(arrayLiteral proxies: Proxy...) { self.proxies = proxies }
 

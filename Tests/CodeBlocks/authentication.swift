@@ -1,0 +1,3 @@
+private struct Account { func newToken() async throws -> String { "" } }
+private let account = Account()
+private let saved = ""

@@ -1,0 +1,1 @@
+private let cache = ResponseCache(memoryCapacity: 1)

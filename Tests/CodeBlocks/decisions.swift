@@ -1,0 +1,2 @@
+private let (policy, strict) = (Policy(), Decisions())
+private func bytes(for cause: BodyProviderContext.Cause) async throws -> Data { Data() }

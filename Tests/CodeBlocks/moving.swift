@@ -1,0 +1,4 @@
+private protocol LoaderDelegate: AnyObject {
+    func loader(_ loader: AnyObject, didLoad data: Data)
+    func loader(_ loader: AnyObject, didFailWith error: any Error)
+}

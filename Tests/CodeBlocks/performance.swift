@@ -1,0 +1,2 @@
+private func index(_ data: Data, of url: URL) async {}
+private func crawl(_ session: Session) async {}

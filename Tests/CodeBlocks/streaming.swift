@@ -1,0 +1,1 @@
+private let task = session.dataTask(from: url)

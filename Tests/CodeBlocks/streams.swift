@@ -1,0 +1,3 @@
+private let lines = [""]
+private let task = session.streamTask(host: host, port: port)
+nonisolated(unsafe) private var received: [Chunk] = []

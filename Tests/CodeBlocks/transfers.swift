@@ -1,0 +1,4 @@
+private let task = session.downloadTask(Request(url: url))
+private let token = ResumeToken?.none!
+private func store(_ token: Data?) throws {}
+private func store(_ token: String) throws {}

@@ -1,0 +1,3 @@
+private let socket = session.webSocketTask(url)
+private let origin = HTTPTestServer?.none!
+nonisolated(unsafe) private var heard: [WebSocketMessage] = []
