@@ -23,7 +23,7 @@ final class OutgoingBodyReader {
     /// The number of bytes taken from the current part.
     private var offset: Int64 = 0
     /// A piece of the sequence or of a file, in memory.
-    private var piece: Chunk?
+    private var piece: SequencePiece?
     private var pieceTaken = 0
     /// The pieces of a sequence; nil for other bodies.
     private let pieces: PieceSource?
@@ -78,8 +78,8 @@ final class OutgoingBodyReader {
         }
     }
 
-    private func accept(_ pulled: Result<Chunk?, any Error>, _ length: Int64?) throws(LoadError) -> Chunk? {
-        let next: Chunk?
+    private func accept(_ pulled: PieceSource.Piece, _ length: Int64?) throws(LoadError) -> SequencePiece? {
+        let next: SequencePiece?
         do { next = try pulled.get() } catch {
             throw LoadError(.requestBodyFailed, phase: .sending, party: .local, underlying: error)
         }
@@ -94,13 +94,13 @@ final class OutgoingBodyReader {
 
     /// Calls `use` with the bytes at the front. Call only after `front` has returned `.bytes`.
     func withBytes<Result>(_ use: (UnsafeRawBufferPointer) -> Result) -> Result {
-        if let piece { return use(piece.storage.bytes(piece.range.lowerBound + pieceTaken..<piece.range.upperBound)) }
+        if let piece { return piece.withBytes { use(UnsafeRawBufferPointer(rebasing: $0[pieceTaken...])) } }
         return data.withUnsafeBytes { use(UnsafeRawBufferPointer(rebasing: $0[Int(offset)...])) }
     }
 
-    /// Returns the bytes at the front; those of a sequence or a file are not copied.
+    /// Returns the bytes at the front; those of chunks and files are not copied.
     func chunk(atMost most: Int) -> Chunk {
-        guard let piece else {
+        guard case .chunk(let piece)? = piece else {
             return withBytes { Chunk(copying: UnsafeRawBufferPointer(rebasing: $0.prefix(most))) }
         }
         let start = piece.range.lowerBound + pieceTaken
@@ -158,7 +158,7 @@ final class OutgoingBodyReader {
     func loaded(_ chunk: Chunk) throws(LoadError) {
         guard chunk.count > 0 else { throw fileChanged }
         offset += Int64(chunk.count)
-        (piece, pieceTaken) = (chunk, 0)
+        (piece, pieceTaken) = (.chunk(chunk), 0)
     }
 
     /// The error for a file that has become shorter since it was opened.

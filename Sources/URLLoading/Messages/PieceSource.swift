@@ -9,7 +9,7 @@ import URLLoadingWire
 
 /// Asks a sequence for its pieces on behalf of a sender, which never waits for a sequence that it has abandoned.
 final class PieceSource: Sendable {
-    typealias Piece = Result<Chunk?, any Error>
+    typealias Piece = Result<SequencePiece?, any Error>
 
     private enum State: Sendable {
         case idle
