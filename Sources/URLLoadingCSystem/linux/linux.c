@@ -119,6 +119,10 @@ int csys_set_no_delay(int descriptor) {
     return result(setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on));
 }
 
+int csys_set_receive_low_water(int descriptor, int count) {
+    return result(setsockopt(descriptor, SOL_SOCKET, SO_RCVLOWAT, &count, sizeof count));
+}
+
 int csys_set_traffic_class(int descriptor, int family, int code_point, int priority) {
     // The lower two bits are ECN (RFC 3168 section 5), which TCP manages.
     int octet = code_point << 2;

@@ -67,6 +67,13 @@ package struct ConnectRace: Sendable {
         if order.count == 1 {
             return try await SocketTransport.connect(to: order[0], from: binding, marked: mark, token)
         }
+        return try await race(order, from: binding, marked: mark, token)
+    }
+
+    @inline(never)
+    private static func race(
+        _ order: [SocketAddress], from binding: SocketBinding?, marked mark: SocketMark?, _ token: StopToken
+    ) async throws(IOFailure) -> SocketTransport {
         let watcher = Poller.shared.borrowSlot()
         token.attach(watcher)
         var attempts: [SocketTransport] = []

@@ -100,6 +100,10 @@ package final class SocketTransport: Transport {
     /// True if the last read filled its buffer, or if the end of the stream was notified with it.
     package var mayHoldMore: Bool { hasFilled.load(ordering: .relaxed) || slot.takeEnd() }
 
+    package func notifyReadable(at count: Int) -> Bool {
+        isOpen && csys_set_receive_low_water(descriptor, Int32(clamping: count)) == 0
+    }
+
     package var localAddress: SocketAddress? {
         var storage = sockaddr_storage()
         var length = socklen_t(MemoryLayout<sockaddr_storage>.size)

@@ -31,6 +31,10 @@ package protocol Transport: AnyObject, Sendable {
     /// Consulted after a read: false if no more data can be there until the slot is notified, so that another read
     /// would be in vain.
     var mayHoldMore: Bool { get }
+    /// Lets the slot be notified only once `count` bytes have arrived, or the peer has closed; 1 for any data, which is
+    /// the default. A read returns fewer bytes all the same. Returns false if the transport cannot do it, as bytes of
+    /// TLS records and tunnels are counted otherwise.
+    func notifyReadable(at count: Int) -> Bool
     /// The socket's remote address, if known; behind a tunnel, the tunnel's.
     var remoteAddress: SocketAddress? { get }
     /// The socket's local address. Calls the kernel.
@@ -41,6 +45,7 @@ package protocol Transport: AnyObject, Sendable {
 
 extension Transport {
     package var mayHoldMore: Bool { true }
+    package func notifyReadable(at count: Int) -> Bool { false }
     package func endWriting() throws(IOFailure) -> Progress {
         finishWriting()
         return .moved(0)

@@ -51,8 +51,9 @@ package final class TLSContext: @unchecked Sendable {
 
     // MARK: Shared by client and server
 
-    /// Records are up to 16 KB, so one call can read seven of them. The buffer is freed whenever it is empty.
-    private static let readBuffer = 128 * 1024
+    /// The buffer of a connection that receives much: records are up to 16 KB, so one call can read seven of them.
+    /// OpenSSL's own size holds one record, and suffices for small responses. The buffer is freed whenever it is empty.
+    static let largeReadBuffer = 128 * 1024
 
     static func setVersions(_ pointer: OpaquePointer, _ minimum: TLSVersion, _ maximum: TLSVersion) throws(TLSFailure) {
         guard minimum <= maximum, c_SSL_CTX_set_min_proto_version(pointer, minimum.rawValue) == 1,
@@ -71,7 +72,6 @@ package final class TLSContext: @unchecked Sendable {
             Int(SSL_MODE_RELEASE_BUFFERS) | Int(SSL_MODE_ENABLE_PARTIAL_WRITE)
                 | Int(SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER))
         c_SSL_CTX_set_read_ahead(pointer, 1)
-        SSL_CTX_set_default_read_buffer_len(pointer, readBuffer)
     }
 
     /// Passes the protocol list to `set` in its wire format (RFC 7301 §3.1).

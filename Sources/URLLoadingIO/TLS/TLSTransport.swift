@@ -26,6 +26,9 @@ package final class TLSTransport: Transport, @unchecked Sendable {
     private var isGoodbyeBlocked = false
     private var isClosed = false
     private var turns = TLSTurns()
+    /// The server is told that it may request a client certificate after the handshake. Otherwise the question need not
+    /// be looked for after each read, under the lock.
+    private let identityMayComeLater: Bool
 
     package let slot: PollSlot
 
@@ -58,6 +61,7 @@ package final class TLSTransport: Transport, @unchecked Sendable {
             ?? context.sessions.take(for: key, verified: verified, recalled: link.check?.keeps == true)
         link.resumed = session
         side = .client(context, peer, key, offersSession: session != nil)
+        identityMayComeLater = link.giving?.mayComeLater == true
         guard link.attach(to: ssl) else { throw Self.refusal(.other, peer.name, "BIO_new") }
         guard TLSVerification.expect(peer.name, of: ssl)
         else { throw Self.refusal(.unusableName, peer.name, "no name to check: \(peer.name)") }
@@ -65,7 +69,7 @@ package final class TLSTransport: Transport, @unchecked Sendable {
             if let own = peer.applicationProtocols { try TLSContext.offer(own) { SSL_set_alpn_protos(ssl, $0, $1) } }
         } catch { throw IOFailure(.tls(error), .handshake) }
         if let session { SSL_set_session(ssl, session.pointer) }
-        if link.giving?.mayComeLater == true { SSL_set_post_handshake_auth(ssl, 1) }
+        if identityMayComeLater { SSL_set_post_handshake_auth(ssl, 1) }
         SSL_set_connect_state(ssl)
     }
 
@@ -75,6 +79,7 @@ package final class TLSTransport: Transport, @unchecked Sendable {
         link = TLSLink(inner)
         slot = inner.slot
         side = .server(context)
+        identityMayComeLater = false
         guard link.attach(to: ssl) else { throw Self.refusal(.other, nil, "BIO_new") }
         SSL_set_accept_state(ssl)
     }
@@ -154,7 +159,7 @@ package final class TLSTransport: Transport, @unchecked Sendable {
     /// A server's request for a client certificate after the handshake (RFC 8446 §4.6.2). Reads and writes report that
     /// they are blocked until `answer(identity:)` is called.
     package var laterQuestion: (TLSPeer, TLSQuestion)? {
-        guard case .client(_, let peer, _, _) = side, peer.asksIdentityLater else { return nil }
+        guard identityMayComeLater, case .client(_, let peer, _, _) = side, peer.asksIdentityLater else { return nil }
         return lock.withLock { _ in link.giving?.pending.map { (peer, .identity($0)) } }
     }
 
@@ -207,15 +212,30 @@ package final class TLSTransport: Transport, @unchecked Sendable {
             do throws(IOFailure) {
                 switch try perform(.read, { SSL_read_ex($0, rest.baseAddress, rest.count, $1) }) {
                 case .moved(let count): total += count
-                case let other: return total > 0 ? .moved(total) : other
+                case let other:
+                    guard total > 0 else { return other }
+                    readAhead(total >= Self.flood)
+                    return .moved(total)
                 }
             } catch {
                 guard total > 0 else { throw error }
                 deferred = error
             }
         } while deferred == nil && total < buffer.count && SSL_has_pending(ssl) == 1
+        readAhead(total >= Self.flood)
         return .moved(total)
     }
+
+    /// Chooses the size of the next read buffer: allocating a large one for each small response costs more than the
+    /// response.
+    private func readAhead(_ isLarge: Bool) {
+        guard isLarge != readsAhead else { return }
+        readsAhead = isLarge
+        SSL_set_default_read_buffer_len(ssl, isLarge ? TLSContext.largeReadBuffer : 0)
+    }
+    private var readsAhead = false
+    /// A read of a whole record or more is followed by others.
+    private static let flood = 16 * 1024
 
     package func write(_ bytes: UnsafeRawBufferPointer) throws(IOFailure) -> Progress {
         try lock.withLock { (_) throws(IOFailure) in

@@ -354,4 +354,24 @@ import URLLoadingWire
         for index in expected { if queue.popFirst() !== waiters[index] { Issue.record("\(index)") } }
         #expect(queue.count == 0 && queue.popFirst() == nil)
     }
+
+    @Test("a hundred thousand waiters leave in any order, the newest first among others")
+    func leaving() throws {
+        let slot = Poller.shared.borrowSlot()
+        defer { Poller.shared.returnSlot(slot) }
+        let waiters = (0..<100_000).map { _ in State.Waiter(slot: slot) }
+        var random = SeededGenerator(seed: 5)
+        for order in [Array(waiters.indices), waiters.indices.reversed(), waiters.indices.shuffled(using: &random)] {
+            var queue = State.WaiterQueue()
+            for waiter in waiters { queue.append(waiter) }
+            for index in order.dropLast(3) { queue.remove(waiters[index]) }
+            queue.remove(waiters[order[0]])
+            #expect(queue.count == 3)
+            let left = order.suffix(3).sorted()
+            let late = State.Waiter(slot: slot)
+            queue.append(late)
+            for index in left { #expect(queue.popFirst() === waiters[index]) }
+            #expect(queue.popFirst() === late && queue.popFirst() == nil && queue.count == 0)
+        }
+    }
 }

@@ -35,9 +35,9 @@ extension OutgoingBody {
         let hashed = await Interruption<String?>.run(load) {
             let (pieces, running) = (make(), BodyHash(kind))
             while true {
-                guard let next = try? await pieces.next() as Chunk?? else { return nil }
+                guard let next = try? await pieces.next() as SequencePiece?? else { return nil }
                 guard let piece = next else { return running.finish() }
-                running.update(piece)
+                piece.withBytes(running.update)
             }
         }
         guard case .answered(let digits) = hashed else { return nil }
@@ -52,5 +52,6 @@ final class BodyHash {
     init(_ kind: DigestHash) { running = DigestHash.Running(kind) }
 
     func update(_ piece: Chunk) { piece.withUnsafeBytes { running.update($0) } }
+    func update(_ bytes: UnsafeRawBufferPointer) { running.update(bytes) }
     func finish() -> String? { running.finish() }
 }

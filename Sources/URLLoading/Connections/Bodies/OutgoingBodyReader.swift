@@ -5,7 +5,7 @@ import FoundationEssentials
 import URLLoadingIO
 import URLLoadingWire
 
-struct OutgoingBodyReader {
+final class OutgoingBodyReader {
     /// The next part of the body.
     enum Front {
         /// This many bytes are in memory: `withBytes` or `chunk` reads them, `advance` moves behind them.
@@ -23,18 +23,24 @@ struct OutgoingBodyReader {
     /// The number of bytes taken from the current part.
     private var offset: Int64 = 0
     /// A piece of the sequence or of a file, in memory.
-    private var piece: Chunk?
+    private var piece: SequencePiece?
     private var pieceTaken = 0
-    private var pull: PiecePull?
+    /// The pieces of a sequence; nil for other bodies.
+    private let pieces: PieceSource?
     /// The number of bytes that the sequence has delivered.
     private var streamed: Int64 = 0
+    private let token: LoadHandle
 
-    init(_ body: OutgoingBody) { self.body = body }
+    /// - Parameter wake: wakes the sender after `front` has returned `.pending`.
+    init(_ body: OutgoingBody, for token: LoadHandle, waking wake: @escaping @Sendable () -> Void) {
+        self.body = body
+        self.token = token
+        pieces = if case .stream(_, _, let pieces) = body { PieceSource(pieces, token.leaked, wake) } else { nil }
+    }
 
-    /// - Parameter makePull: requests the next piece of the sequence.
-    mutating func front(
-        for token: StopToken, _ makePull: (AnyChunkIterator) -> PiecePull
-    ) throws(LoadError) -> Front {
+    /// Returns the next part of the body. A sequence is asked here, on the calling thread: its code runs until it has
+    /// the next piece, or suspends.
+    func front() throws(LoadError) -> Front {
         if let piece { return .bytes(piece.count - pieceTaken) }
         while true {
             switch body {
@@ -48,11 +54,8 @@ struct OutgoingBodyReader {
                     return .file(reader, offset: range.lowerBound + offset, count: Int64(range.count) - offset)
                 case .data, .file: (part, offset) = (part + 1, 0)
                 }
-            case .stream(let length, let trailers, let pieces):
-                let pull = self.pull ?? makePull(pieces)
-                self.pull = pull
-                guard let pulled = pull.take() else { return .pending }
-                self.pull = nil
+            case .stream(let length, let trailers, _):
+                guard let pulled = pieces?.take() else { return .pending }
                 // A cancelled sequence may throw before the load notices its own cancellation; the load's stop reason
                 // takes precedence.
                 if case .failure = pulled, let reason = token.stopReason { throw LoadError(reason, phase: .sending) }
@@ -75,8 +78,8 @@ struct OutgoingBodyReader {
         }
     }
 
-    private mutating func accept(_ pulled: Result<Chunk?, any Error>, _ length: Int64?) throws(LoadError) -> Chunk? {
-        let next: Chunk?
+    private func accept(_ pulled: PieceSource.Piece, _ length: Int64?) throws(LoadError) -> SequencePiece? {
+        let next: SequencePiece?
         do { next = try pulled.get() } catch {
             throw LoadError(.requestBodyFailed, phase: .sending, party: .local, underlying: error)
         }
@@ -91,13 +94,13 @@ struct OutgoingBodyReader {
 
     /// Calls `use` with the bytes at the front. Call only after `front` has returned `.bytes`.
     func withBytes<Result>(_ use: (UnsafeRawBufferPointer) -> Result) -> Result {
-        if let piece { return use(piece.storage.bytes(piece.range.lowerBound + pieceTaken..<piece.range.upperBound)) }
+        if let piece { return piece.withBytes { use(UnsafeRawBufferPointer(rebasing: $0[pieceTaken...])) } }
         return data.withUnsafeBytes { use(UnsafeRawBufferPointer(rebasing: $0[Int(offset)...])) }
     }
 
-    /// Returns the bytes at the front; those of a sequence or a file are not copied.
+    /// Returns the bytes at the front; those of chunks and files are not copied.
     func chunk(atMost most: Int) -> Chunk {
-        guard let piece else {
+        guard case .chunk(let piece)? = piece else {
             return withBytes { Chunk(copying: UnsafeRawBufferPointer(rebasing: $0.prefix(most))) }
         }
         let start = piece.range.lowerBound + pieceTaken
@@ -113,7 +116,7 @@ struct OutgoingBodyReader {
     }
 
     /// Moves behind `count` bytes at the front, of memory or of a file.
-    mutating func advance(_ count: Int) {
+    func advance(_ count: Int) {
         guard let piece else {
             offset += Int64(count)
             return
@@ -125,7 +128,7 @@ struct OutgoingBodyReader {
     // MARK: Files
 
     /// Loads bytes of the file at the front into memory. Returns false if that would block.
-    mutating func loadNow(_ reader: FileReader, _ offset: Int64, count: Int) throws(LoadError) -> Bool {
+    func loadNow(_ reader: FileReader, _ offset: Int64, count: Int) throws(LoadError) -> Bool {
         let storage = ChunkStorage(capacity: count)
         let read: Int?
         do throws(IOFailure) { read = try reader.readNow(into: storage.room(from: 0), at: offset) } catch {
@@ -152,10 +155,10 @@ struct OutgoingBodyReader {
     }
 
     /// Replaces the file's bytes at the front by `chunk`, which holds them in memory.
-    mutating func loaded(_ chunk: Chunk) throws(LoadError) {
+    func loaded(_ chunk: Chunk) throws(LoadError) {
         guard chunk.count > 0 else { throw fileChanged }
         offset += Int64(chunk.count)
-        (piece, pieceTaken) = (chunk, 0)
+        (piece, pieceTaken) = (.chunk(chunk), 0)
     }
 
     /// The error for a file that has become shorter since it was opened.
@@ -164,37 +167,6 @@ struct OutgoingBodyReader {
         return OutgoingBody.fileChanged(parts[part].length - offset)
     }
 
-    /// Stops the body: a pull in progress is not awaited.
-    func abandon() { pull?.abandon() }
-}
-
-/// The pull of the next piece of a caller's sequence, in a task of its own, so that a sequence that never answers does
-/// not block the load.
-final class PiecePull: Sendable {
-    private let race: Race<Result<Chunk?, any Error>>
-    private let task: Task<Void, Never>
-
-    /// - Parameter slot: woken when the piece has arrived. The slot may have another user by then, which checks its own
-    ///   condition and waits again.
-    convenience init(_ pieces: AnyChunkIterator, _ abandoned: LeakCount, _ slot: PollSlot) {
-        self.init(pieces, abandoned) { slot.wake() }
-    }
-
-    /// - Parameter wake: called when the piece has arrived.
-    init(_ pieces: AnyChunkIterator, _ abandoned: LeakCount, waking wake: @escaping @Sendable () -> Void) {
-        let race = Race<Result<Chunk?, any Error>>(abandoned)
-        self.race = race
-        task = Task {
-            let pulled: Result<Chunk?, any Error>
-            do { pulled = .success(try await pieces.next()) } catch { pulled = .failure(error) }
-            if race.finish(pulled) { wake() }
-        }
-    }
-
-    /// Returns the piece; nil before it has arrived.
-    func take() -> Result<Chunk?, any Error>? { race.takeAnswer() }
-
-    func abandon() {
-        if race.abandon() { task.cancel() }
-    }
+    /// Stops the body: a piece that was asked for is not awaited.
+    func abandon() { pieces?.abandon() }
 }

@@ -52,7 +52,9 @@ extension RequestBody {
             while data.count <= limit, let piece = try await pieces.next() { data.append(piece) }
         case .stream(_, _, let make):
             let pieces = make()
-            while data.count <= limit, let piece = try await pieces.next() { data.append(piece) }
+            while data.count <= limit, let piece = try await pieces.next() {
+                piece.withBytes { data.append(contentsOf: $0) }
+            }
         case .provided:
             throw LoadError(.bodyUnavailable, phase: .preparing, party: .local, detail: "it is a .provided body")
         }

@@ -243,10 +243,22 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
 
     // MARK: Connecting
 
+    /// Makes a connection in a task of its own. A task keeps the memory of its deepest call until it ends, and connecting
+    /// is the deepest: the load's own task would hold it while it waits for its response.
+    @inline(never)
     private func connect(
         _ route: Route, for request: ConnectionRequest, isFirst: Bool, at addresses: FoundAddresses?, offersHTTP2: Bool
     ) async throws(LoadError) -> LeasedConnection {
-        do {
+        let connecting = Task.here {
+            await self.connected(route, for: request, isFirst: isFirst, at: addresses, offersHTTP2: offersHTTP2)
+        }
+        return try await connecting.value.get()
+    }
+
+    private func connected(
+        _ route: Route, for request: ConnectionRequest, isFirst: Bool, at addresses: FoundAddresses?, offersHTTP2: Bool
+    ) async -> Result<LeasedConnection, LoadError> {
+        do throws(LoadError) {
             let offersHTTP2 =
                 offersHTTP2 && route.identity?.speaksHTTP1 != true
                 && (!mayShare(route) || !withSharing { $0.requireHTTP1.contains(route) })
@@ -259,10 +271,10 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
                 // A shared connection does not count against the limit of connections per host.
                 act(on: state.withLock { $0.pool.failedToConnect(route) })
             }
-            return connection
+            return .success(connection)
         } catch {
             act(on: state.withLock { $0.pool.failedToConnect(route) })
-            throw error
+            return .failure(error)
         }
     }
 

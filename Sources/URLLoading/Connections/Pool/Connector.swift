@@ -22,7 +22,15 @@ struct ConnectionTarget: Sendable {
     var protocols: [String]?
 }
 
-struct Connector: Sendable {
+extension ConnectionTarget {
+    fileprivate init(_ route: Route, offering versions: Configuration.HTTPVersions) {
+        self.init(
+            origin: route.origin, way: route.way, isForwarded: route.forwarder != nil, isSecure: route.origin.isSecure,
+            protocols: versions.offered)
+    }
+}
+
+final class Connector: Sendable {
     let configuration: Configuration
     let secure: SecureContext
     /// Closes the oldest idle connection of the pool, and returns whether there was one; false without a pool.
@@ -45,16 +53,19 @@ struct Connector: Sendable {
         _ route: Route, for request: ConnectionRequest, at found: FoundAddresses? = nil, offersHTTP2: Bool = true
     ) async throws(LoadError) -> LeasedConnection {
         let identifier = Self.makeIdentifier()
-        let record = request.record
-        let target = ConnectionTarget(
-            origin: route.origin, way: route.way, isForwarded: route.forwarder != nil,
-            isSecure: route.origin.isSecure,
-            protocols: offersHTTP2 ? configuration.httpVersions.offered : Configuration.HTTPVersions.http1Only.offered)
         let transport = try await transport(
-            to: target, for: request, tap: configuration.wireTap.map { ProxyTap(tell: $0, connection: identifier) },
-            at: found)
+            to: ConnectionTarget(route, offering: offersHTTP2 ? configuration.httpVersions : .http1Only), for: request,
+            tap: configuration.wireTap.map { ProxyTap(tell: $0, connection: identifier) }, at: found)
+        request.record?.mark(.connectEnd)
+        return try connection(over: transport, route, identifier)
+    }
+
+    /// Returns the connection that speaks the negotiated protocol.
+    @inline(never)
+    private func connection(
+        over transport: any Transport, _ route: Route, _ identifier: Int
+    ) throws(LoadError) -> LeasedConnection {
         let chosen = (transport as? TLSTransport)?.negotiated?.applicationProtocol
-        record?.mark(.connectEnd)
         configuration.wireTap?(
             .connected(transport.description + (chosen == "h2" ? ", h2" : ""), connection: identifier))
         switch configuration.httpVersions {
@@ -114,23 +125,38 @@ struct Connector: Sendable {
         }
     }
 
+    @inline(never)
     private func open(
         _ target: ConnectionTarget, for request: ConnectionRequest, tap: ProxyTap?, at known: [SocketAddress]?
     ) async throws(LoadError) -> any Transport {
-        let (host, port) = configuration.addressOverrides.target(of: target.origin)
         let open =
             target.way.isDirect
-            ? try await socket(to: host, port, for: target.origin, request, at: known)
-            : try await tunnel(
-                TunnelPlan(
-                    way: target.way, host: host, port: port, isForwarded: target.isForwarded, request: request,
-                    tap: tap))
+            ? try await socket(to: target.origin, request, at: known)
+            : try await tunnel(to: target, for: request, tap: tap)
         guard target.isSecure, configuration.dial == nil else { return open }
         request.record?.mark(.secureStart)
         let transport = try await secure.handshake(
             over: open, with: target.origin, offering: target.protocols, request.client)
         request.record?.mark(.secureEnd)
         return transport
+    }
+
+    @inline(never)
+    private func tunnel(
+        to target: ConnectionTarget, for request: ConnectionRequest, tap: ProxyTap?
+    ) async throws(LoadError) -> any Transport {
+        let (host, port) = configuration.addressOverrides.target(of: target.origin)
+        return try await tunnel(
+            TunnelPlan(
+                way: target.way, host: host, port: port, isForwarded: target.isForwarded, request: request, tap: tap))
+    }
+
+    @inline(never)
+    private func socket(
+        to origin: Origin, _ request: ConnectionRequest, at known: [SocketAddress]?
+    ) async throws(LoadError) -> any Transport {
+        let (host, port) = configuration.addressOverrides.target(of: origin)
+        return try await socket(to: host, port, for: origin, request, at: known)
     }
 
     /// Connects a socket to the origin, or to the first proxy of the chain.
@@ -149,14 +175,22 @@ struct Connector: Sendable {
             return try await socket(at: path, request)
         }
         if let known { found = known } else { found = try await lookUp(host, port, handle, record) }
+        let addresses = try allowed(found, of: host, access)
+        record?.mark(.connectStart)
+        return try await withDescriptors { () async throws(IOFailure) in
+            try await ConnectRace.connect(
+                addresses, from: configuration.networkInterface?.binding, marked: access.traffic.mark, handle)
+        }
+    }
+
+    /// Returns those of the resolved addresses that the policies allow; at least one.
+    @inline(never)
+    private func allowed(
+        _ found: [SocketAddress], of host: Origin.Host, _ access: NetworkAccess
+    ) throws(LoadError) -> [SocketAddress] {
         switch AddressPlan.make(found, of: host, access, configuration) {
         case .refuse(let error): throw error
-        case .connect(let addresses):
-            record?.mark(.connectStart)
-            return try await withDescriptors { () async throws(IOFailure) in
-                try await ConnectRace.connect(
-                    addresses, from: configuration.networkInterface?.binding, marked: access.traffic.mark, handle)
-            }
+        case .connect(let addresses): return addresses
         }
     }
 
@@ -195,11 +229,7 @@ struct Connector: Sendable {
     func allowedAddresses(
         of host: Origin.Host, _ port: UInt16, _ request: ConnectionRequest
     ) async throws(LoadError) -> [SocketAddress] {
-        let found = try await lookUp(host, port, request.handle, request.record)
-        switch AddressPlan.make(found, of: host, request.access, configuration) {
-        case .refuse(let error): throw error
-        case .connect(let addresses): return addresses
-        }
+        try allowed(try await lookUp(host, port, request.handle, request.record), of: host, request.access)
     }
 
     private func lookUp(

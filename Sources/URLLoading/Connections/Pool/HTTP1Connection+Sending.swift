@@ -22,6 +22,11 @@ struct HTTP1Sending {
     /// The transport cannot send files directly: they are read into memory.
     var copiesFiles = false
 
+    /// Written since the task last waited, in bytes.
+    var writtenSinceWait = 0
+
+    /// The body has chunk framing (RFC 9112 §7.1).
+    var isChunked: Bool { length == nil }
     var isGoingOn: Bool { body != nil || outputSent < output.count }
 
     /// Releases large buffers before the connection becomes idle.
@@ -44,8 +49,11 @@ struct HTTP1Sending {
 }
 
 extension HTTP1Connection {
-    /// A body up to this size goes out together with its head.
+    /// A body up to this size goes out together with its head, and a chunk together with its framing. A copy costs less
+    /// than the writes and packets that it saves; larger ones are written where they lie.
     private static let smallBody = 64 * 1024
+    /// The bytes written without a wait after which the task yields: a peer may be faster than the body is made.
+    private static let sendingTurn = 4 << 20
     /// The part of a file that should be in memory at a time, in bytes.
     private static let window = 1 << 20
     private static let filePiece = 256 * 1024
@@ -62,6 +70,7 @@ extension HTTP1Connection {
 
     private func begin(written request: PreparedRequest, _ client: any ConnectionClient) throws(LoadError) -> Bool {
         exchanges += 1
+        endGathering()
         hasReceived = false
         phase = .waiting
         answer = nil
@@ -86,7 +95,9 @@ extension HTTP1Connection {
         }
         traffic.headSize = sending.output.count
         if let body = request.body {
-            sending.body = OutgoingBodyReader(body)
+            let slot = transport.slot
+            // The slot may have another user by then, which checks its own condition and waits again.
+            sending.body = OutgoingBodyReader(body, for: client.handle) { slot.wake() }
             sending.expectsContinue = request.expectsContinue
             if !sending.expectsContinue, case .data(let data) = body, data.count <= Self.smallBody {
                 if !data.isEmpty { try append(data.count) }
@@ -113,8 +124,11 @@ extension HTTP1Connection {
         if let reason = client.stopReason {
             throw LoadError(reason, phase: phase == .receiving ? .receiving : .sending)
         }
-        switch try step(client) {
+        let step = try step(client)
+        sending.writtenSinceWait = 0
+        switch step {
         case .goesOn: break
+        case .yields: await Task.yield()
         case .blocked(let interest):
             if try await answerQuestion(client) { return }
             if hearsReads, try !listen(client) { return }
@@ -175,6 +189,7 @@ extension HTTP1Connection {
 
     private enum Step {
         case goesOn
+        case yields
         case blocked(PollSlot.Interest)
         case waitsForPiece
         /// A piece of a file that must be read into memory first.
@@ -184,18 +199,18 @@ extension HTTP1Connection {
     private func step(_ client: any ConnectionClient) throws(LoadError) -> Step {
         while !client.isSuspended, client.stopReason == nil {
             if let interest = try flush(client) { return .blocked(interest) }
+            guard sending.writtenSinceWait < Self.sendingTurn else { return .yields }
             if sending.framed > 0 {
                 guard try sent(writeFramed(), client, { $0.advance($1) }) else { return blocked }
                 guard sending.body != nil, sending.framed == 0 else { continue }
                 try write { codec, output throws(WireViolation) in codec.sendDataEnd(into: &output) }
                 continue
             }
-            let slot = transport.slot
-            switch try sending.body?.front(for: client.handle, { PiecePull($0, client.handle.leaked, slot) }) {
+            switch try sending.body?.front() {
             case nil:
                 if let record, !isCut, !record.has(.requestEnd) { record.mark(.requestEnd) }
                 return .goesOn
-            case .bytes(let count) where count <= Self.smallBody: try append(count)
+            case .bytes(let count) where count <= Self.smallBody && sending.isChunked: try append(count)
             case .bytes(let count):
                 try write { codec, output throws(WireViolation) in try codec.sendData(count: count, into: &output) }
                 sending.framed = count
@@ -300,6 +315,7 @@ extension HTTP1Connection {
         switch outcome {
         case .success(.moved(let moved)):
             note(&sending, moved)
+            sending.writtenSinceWait += moved
             traffic.sent += Int64(moved)
             if isBody, moved > 0 {
                 traffic.content += Int64(moved)

@@ -77,7 +77,7 @@ final class HTTP1Connection: @unchecked Sendable {
     /// Prepares the connection for being idle, and releases memory. Returns the buffer if another connection can use
     /// it.
     func rest() -> ChunkStorage? {
-        noteFlood(false)
+        endGathering()
         sending.rest(keeping: Self.smallestBuffer)
         let isPlain = capacity == Self.smallestBuffer && isKnownUniquelyReferenced(&storage)
         capacity = Self.smallestBuffer
@@ -89,6 +89,7 @@ final class HTTP1Connection: @unchecked Sendable {
 
     /// Returns the bytes that were received and not consumed, for the new owner of the transport.
     func takeUnread() -> Chunk? {
+        endGathering()
         defer { (storage, unread) = (nil, 0..<0) }
         guard let storage, !unread.isEmpty else { return nil }
         return Chunk(storage: storage, range: unread)
@@ -212,7 +213,8 @@ final class HTTP1Connection: @unchecked Sendable {
     /// - Parameter most: the most bytes to read.
     func fill(_ client: any ConnectionClient, atMost most: Int = .max) async throws(LoadError) {
         // A response takes time: an immediate read would find nothing and cost a system call.
-        if !hasReceived { await Poller.shared.park(transport.slot, .read, client.handle) }
+        // The same holds after a read that left nothing, while data gathers.
+        if !hasReceived || (gathering.mark > 1 && !transport.mayHoldMore) { await parkReading(.read, client) }
         while true {
             if client.isSuspended { await pause(client) }
             if let reason = client.stopReason { throw LoadError(reason, phase: phase) }
@@ -221,10 +223,18 @@ final class HTTP1Connection: @unchecked Sendable {
             if sending.isGoingOn {
                 try await sendOn(client)
             } else {
-                await Poller.shared.park(transport.slot, blockedOn, client.handle)
+                await parkReading(blockedOn, client)
             }
             receivedSinceWait = 0
         }
+    }
+
+    private func parkReading(_ interest: PollSlot.Interest, _ client: any ConnectionClient) async {
+        if let moment = gathering.wait(now: Poller.coarseNow()) {
+            // Not the session's clock, which a test may hold.
+            Poller.shared.schedule(transport.slot, at: moment)
+        }
+        await Poller.shared.park(transport.slot, interest, client.handle)
     }
 
     /// Reads the available bytes; `false` if there are none, or if the request must be sent first.
@@ -265,6 +275,7 @@ final class HTTP1Connection: @unchecked Sendable {
     let expectContinueTimeout: Duration
 
     /// Reads once; returns false if nothing is available.
+    @inline(never)
     private func read(atMost most: Int = .max) throws(LoadError) -> Bool {
         var room = makeRoom()
         if room.count > most { room = UnsafeMutableRawBufferPointer(rebasing: room[..<max(1, most)]) }
@@ -280,7 +291,8 @@ final class HTTP1Connection: @unchecked Sendable {
             receivedSinceWait += count
             unread = unread.lowerBound..<unread.upperBound + count
             if count == room.count, count < most { capacity = min(capacity * 4, Self.largestBuffer) }
-            noteFlood(count >= Self.flood)
+            let left = codec.remainingLength.map { $0 - Int64(unread.count) }
+            gather { $0.read(count, left: left, now: Poller.coarseNow()) }
             if let tap, let storage {
                 tap(
                     .received(
@@ -292,18 +304,23 @@ final class HTTP1Connection: @unchecked Sendable {
             return true
         case .blocked(let interest):
             blockedOn = interest
+            let left = codec.remainingLength.map { $0 - Int64(unread.count) }
+            gather { $0.read(0, left: left, now: Poller.coarseNow()) }
             return false
         }
     }
 
-    private func noteFlood(_ isFlood: Bool) {
-        guard isFlood != floods else { return }
-        floods = isFlood
-        transport.slot.gatherReads(isFlood)
+    /// Lets the data of a fast body gather, as `ReceiveGathering` decides.
+    private func gather(_ change: (inout ReceiveGathering) -> Void) {
+        let (mark, naps) = (gathering.mark, gathering.naps)
+        change(&gathering)
+        if gathering.mark != mark, !transport.notifyReadable(at: gathering.mark) { gathering.refuseMark() }
+        if gathering.naps != naps { transport.slot.gatherReads(gathering.naps) }
     }
-    private var floods = false
-    /// A first read of this size after a wait means that data arrives faster than the task is woken.
-    private static let flood = 48 * 1024
+    private var gathering = ReceiveGathering()
+
+    /// Without this, the next response would have to be as long as the mark.
+    func endGathering() { gather { $0.end() } }
 
     /// Returns room behind the unread bytes. A buffer that a delivered chunk refers to is not reused; only unconsumed
     /// bytes are copied.

@@ -24,6 +24,8 @@ struct PoolState<Connection: AnyObject & Sendable>: Sendable {
         let slot: PollSlot
         /// The priority, as a raw value of `TaskPriority`.
         let priority: UInt8
+        /// The place in its lane of the `WaiterQueue`.
+        var place = 0
         init(slot: PollSlot, priority: UInt8 = TaskPriority.medium.rawValue) {
             self.slot = slot
             self.priority = priority

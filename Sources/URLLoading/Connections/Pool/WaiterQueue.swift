@@ -12,7 +12,7 @@ extension PoolState {
             if place == lanes.endIndex || lanes[place].priority != waiter.priority {
                 lanes.insert(Lane(priority: waiter.priority), at: place)
             }
-            lanes[place].waiters.append(waiter)
+            lanes[place].append(waiter)
             count += 1
         }
 
@@ -31,32 +31,50 @@ extension PoolState {
             count -= 1
         }
 
-        /// The waiters of one priority.
+        /// The waiters of one priority. A waiter knows its place, so that removing one costs no search; the place is
+        /// left empty, and empty places are removed together.
         private struct Lane {
             let priority: UInt8
-            // Removed waiters are set to nil, because a waiter refers to the connection it was given.
-            var waiters: [Waiter?] = []
+            // An optional, because a waiter refers to the connection it was given.
+            private var waiters: [Waiter?] = []
+            /// The first place that may be taken.
             private var head = 0
-            var isEmpty: Bool { head == waiters.count }
+            /// The number of places that are taken.
+            private var count = 0
+            var isEmpty: Bool { count == 0 }
 
             init(priority: UInt8) { self.priority = priority }
 
+            mutating func append(_ waiter: Waiter) {
+                waiter.place = waiters.count
+                waiters.append(waiter)
+                count += 1
+            }
+
             mutating func popFirst() -> Waiter? {
-                defer {
-                    waiters[head] = nil
-                    head += 1
-                    if head > 32, head * 2 > waiters.count {
-                        waiters.removeFirst(head)
-                        head = 0
+                while head < waiters.count {
+                    if let first = waiters[head] {
+                        _ = remove(first)
+                        return first
                     }
+                    head += 1
                 }
-                return waiters[head]
+                return nil
             }
 
             mutating func remove(_ waiter: Waiter) -> Bool {
-                guard let index = waiters[head...].firstIndex(where: { $0 === waiter }) else { return false }
-                waiters.remove(at: index)
+                guard waiters.indices.contains(waiter.place), waiters[waiter.place] === waiter else { return false }
+                waiters[waiter.place] = nil
+                count -= 1
+                if waiters.count > 2 * count + 32 { close() }
                 return true
+            }
+
+            /// Removes the empty places. Each has cost a removal, so this costs as much as the removals did.
+            private mutating func close() {
+                waiters.removeAll { $0 == nil }
+                for (place, waiter) in waiters.enumerated() { waiter?.place = place }
+                head = 0
             }
         }
     }

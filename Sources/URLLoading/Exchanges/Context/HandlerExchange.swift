@@ -68,7 +68,7 @@ extension AnyChunkIterator {
     /// does not wait for it.
     fileprivate func next(for load: LoadHandle) async -> Result<Chunk?, any Error> {
         let pulled = await Interruption.run(load) { [self] () -> Result<Chunk?, any Error> in
-            do { return .success(try await next()) } catch { return .failure(error) }
+            do { return .success(try await next()?.chunk) } catch { return .failure(error) }
         }
         guard case .answered(let piece) = pulled else { return .failure(CancellationError()) }
         return piece

@@ -48,7 +48,7 @@ extension RequestBody {
             for try await piece in PartPieces(parts: parts) { piece.withUnsafeBytes(use) }
         case .stream(_, _, let make):
             let pieces = make()
-            while let piece = try await pieces.next() { piece.withUnsafeBytes(use) }
+            while let piece = try await pieces.next() { piece.withBytes(use) }
         case .provided: break
         }
     }
@@ -96,8 +96,8 @@ private struct WatchedPieces: AsyncSequence {
         let piece: @Sendable (UnsafeRawBufferPointer) -> Void
         mutating func next() async throws -> Chunk? {
             guard let next = try await pieces.next() else { return nil }
-            next.withUnsafeBytes(piece)
-            return next
+            next.withBytes(piece)
+            return next.chunk
         }
     }
 }

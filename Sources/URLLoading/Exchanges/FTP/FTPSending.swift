@@ -40,11 +40,12 @@ final class FTPSending {
             connection.transport.slot.unrelay()
             socket.slot.hearReadsWhileWriting(false)
         }
-        var source = OutgoingBodyReader(body)
+        let slot = data.slot
+        let source = OutgoingBodyReader(body, for: load.handle) { slot.wake() }
         defer { source.abandon() }
         sending: while true {
             try await load.handle.goesOn(.sending)
-            switch try source.front(for: load.handle, { PiecePull($0, load.handle.leaked, data.slot) }) {
+            switch try source.front() {
             case .bytes:
                 let piece = source.chunk(atMost: Self.pieceSize)
                 source.advance(piece.count)

@@ -13,6 +13,7 @@ struct CacheLine: Sendable {
     let query: CacheQuery
 
     /// Without a cache, `.onlyIfCached` fails.
+    @inline(never)
     static func checkWithout(_ hop: Hop, _ core: Core) throws(LoadError) {
         guard (hop.request.cachePolicy ?? core.configuration.cachePolicy) == .onlyIfCached else { return }
         throw .notInCache(hop.request, "no cache")
@@ -42,6 +43,7 @@ struct CacheLine: Sendable {
         return try await line.act(plan)
     }
 
+    @inline(never)
     init(_ hop: Hop, _ load: LoadContext, _ cache: SessionCache) throws(LoadError) {
         switch hop.request.destination {
         case .success(let destination): key = CacheKey(destination.target)
@@ -187,6 +189,7 @@ struct CacheLine: Sendable {
         return known == server(of: exchange)
     }
 
+    @inline(never)
     private func tee(_ exchange: any NetworkExchange, _ begun: SessionCache.Beginning, _ shared: SharedFetch?)
         -> CacheTee?
     {

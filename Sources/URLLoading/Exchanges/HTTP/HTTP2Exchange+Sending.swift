@@ -52,30 +52,26 @@ extension HTTP2Exchange {
         var hasGiven = false
         defer { if hasGiven { connection.nudge() } }
         while let body = sending.body, sending.queued < Self.queueSize || body.isAtEnd {
-            let front = try sending.body?.front(for: owner.handle) { [connection, stream] pieces in
-                PiecePull(pieces, owner.handle.leaked) { connection.poke(stream) }
-            }
-            switch front {
-            case .bytes(let available)?:
+            switch try body.front() {
+            case .bytes(let available):
                 let count = min(Self.queueSize - sending.queued, available)
-                sending.body?.withBytes {
+                body.withBytes {
                     _ = connection.send(UnsafeRawBufferPointer(rebasing: $0[..<count]), on: stream)
                 }
-                sending.body?.advance(count)
+                body.advance(count)
                 sending.queued += count
                 hasGiven = true
-            case .file(let reader, let offset, let left)?:
+            case .file(let reader, let offset, let left):
                 let wanted = Int(min(left, Int64(Self.filePiece)))
-                guard try sending.body?.loadNow(reader, offset, count: wanted) == true
+                guard try body.loadNow(reader, offset, count: wanted)
                 else { return .wantsFile(reader, offset, wanted) }
-            case .pending?: return .waitsForPiece
-            case .end(let trailers)?:
+            case .pending: return .waitsForPiece
+            case .end(let trailers):
                 sending.body = nil
                 hasGiven = true
                 do throws(WireViolation) { try connection.endSending(on: stream, trailers) } catch {
                     throw LoadError(error, .sending)
                 }
-            case nil: break
             }
         }
         return .idle

@@ -108,7 +108,10 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
                 + "\(String(decoding: message.path, as: UTF8.self)) HTTP/2",
             message.headers, isSent: true)
         if let body = request.body {
-            (sending.body, sending.length) = (OutgoingBodyReader(body), body.length)
+            sending.length = body.length
+            sending.body = OutgoingBodyReader(body, for: owner.handle) { [connection, stream] in
+                connection.poke(stream)
+            }
         } else {
             record?.mark(.requestEnd)
         }

@@ -68,20 +68,42 @@ final class HTTPExchange: NetworkExchange, @unchecked Sendable {
 
     func send(_ request: PreparedRequest) async throws(LoadError) {
         record?.mark(.requestStart)
+        guard request.webSocket == nil, connection.forwarder?.login == nil else { return try await complete(request) }
+        try await transmit(request)
+    }
+
+    /// Adds what depends on the connection to the request, and sends it.
+    @inline(never)
+    private func complete(_ request: PreparedRequest) async throws(LoadError) {
         var request = request
         if let offer = request.webSocket { handshake = try offer.complete(&request, isHTTP2: false) }
         if let forwarder = connection.forwarder, forwarder.login != nil {
             try await request.prove(to: forwarder, owner)
         }
-        if try !connection.begin(request, owner) { try await connection.send(owner) } else { record?.mark(.requestEnd) }
-        while true {
-            if let head = try connection.bufferedResponse(
-                owner, acceptsUpgrade: request.webSocket != nil || owner.acceptsUpgrade)
-            {
-                return try receive(head, request)
-            }
-            try await connection.fill(owner)
-        }
+        try await transmit(request)
+    }
+
+    private func transmit(_ request: PreparedRequest) async throws(LoadError) {
+        if try !begin(request) { try await connection.send(owner) }
+        while try !hasReceivedHead(of: request) { try await connection.fill(owner) }
+    }
+
+    // Not inlined: what an async function calls in place becomes a part of its frame.
+
+    @inline(never)
+    private func begin(_ request: PreparedRequest) throws(LoadError) -> Bool {
+        guard try connection.begin(request, owner) else { return false }
+        record?.mark(.requestEnd)
+        return true
+    }
+
+    @inline(never)
+    private func hasReceivedHead(of request: PreparedRequest) throws(LoadError) -> Bool {
+        let head = try connection.bufferedResponse(
+            owner, acceptsUpgrade: request.webSocket != nil || owner.acceptsUpgrade)
+        guard let head else { return false }
+        try receive(head, request)
+        return true
     }
 
     func receive(_ head: HTTP1ResponseHead, _ request: PreparedRequest) throws(LoadError) {

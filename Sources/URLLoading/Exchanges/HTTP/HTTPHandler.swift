@@ -40,25 +40,16 @@ struct HTTPHandler: DirectHandler {
                 if !retries.wantsFresh { firstFresh = Connector.next }
                 record = nil
                 if let error = await failure(of: exchange, prepared) {
-                    let isStale = exchange.failedStale
-                    let isUnprocessed = exchange.failedUnprocessed || exchange.fallsBack()
-                    exchange.note(error)
-                    exchange.release()
-                    guard retries.retry(after: error, isStale: isStale, isUnprocessed: isUnprocessed) else {
-                        throw error
-                    }
+                    try release(exchange, after: error, &retries)
                 } else {
-                    let status = exchange.head?.status
-                    if let head = exchange.head { remember(head, of: exchange, to: prepared, for: load) }
-                    if !retries.retry(after: status, prepared, isShared: exchange.isShared) {
+                    let mustRepeat = answered(exchange, prepared, load, &retries)
+                    if !mustRepeat {
                         guard talk != nil || exchange.isChallenge,
                             try await answers(exchange, prepared, hop, for: load, &talk)
                         else { return exchange }
                         retries.isChallenged = true
                     }
-                    // Before the release, which would offer the connection to the next request.
-                    if status == .misdirectedRequest { exchange.leaveConnection() }
-                    exchange.release()
+                    leave(exchange)
                 }
                 if hop.request.body != nil { prepared = try await prepare(hop, for: load, retries) }
             }
@@ -66,6 +57,40 @@ struct HTTPHandler: DirectHandler {
             if let record { load.events?.add(record, error) }
             throw error.at(hop.request.url)
         }
+    }
+
+    // The functions below that do not wait are not inlined, because whatever an async function calls in place becomes a
+    // part of its frame, and a load keeps its frames while it waits (docs/internals/scale.md).
+
+    /// Notes what a response tells of its server. Returns whether its status demands that the request is repeated.
+    @inline(never)
+    private static func answered(
+        _ exchange: any NetworkExchange, _ request: PreparedRequest, _ load: LoadContext, _ retries: inout RetryPlan
+    ) -> Bool {
+        let head = exchange.head
+        if let head { remember(head, of: exchange, to: request, for: load) }
+        return retries.retry(after: head?.status, request, isShared: exchange.isShared)
+    }
+
+    /// Releases the exchange of a request that failed.
+    /// - Throws: the error, unless the request is to be repeated.
+    @inline(never)
+    private static func release(
+        _ exchange: any NetworkExchange, after error: LoadError, _ retries: inout RetryPlan
+    ) throws(LoadError) {
+        let isStale = exchange.failedStale
+        let isUnprocessed = exchange.failedUnprocessed || exchange.fallsBack()
+        exchange.note(error)
+        exchange.release()
+        guard retries.retry(after: error, isStale: isStale, isUnprocessed: isUnprocessed) else { throw error }
+    }
+
+    /// Releases the exchange of a response after which the request is repeated.
+    @inline(never)
+    private static func leave(_ exchange: any NetworkExchange) {
+        // Before the release, which would offer the connection to the next request.
+        if exchange.head?.status == .misdirectedRequest { exchange.leaveConnection() }
+        exchange.release()
     }
 
     /// Stores the cookies of a response, be it final or a challenge or redirect.
@@ -80,14 +105,16 @@ struct HTTPHandler: DirectHandler {
     private static func prepare(_ hop: Hop, for load: LoadContext, _ retries: RetryPlan) async throws(LoadError)
         -> PreparedRequest
     {
-        let defaults = load.core.defaultFields
-        guard let body = hop.request.body else {
-            var prepared = try PreparedRequest(
-                hop.request, defaults, isForeign: hop.isForeign, cachePolicy: cachePolicy(hop, load))
-            prepared.webSocket = hop.purpose.webSocketOffer
-            return prepared
-        }
+        guard let body = hop.request.body else { return try prepareWithoutBody(hop, for: load) }
         return try await prepare(body, hop, for: load, retries)
+    }
+
+    @inline(never)
+    private static func prepareWithoutBody(_ hop: Hop, for load: LoadContext) throws(LoadError) -> PreparedRequest {
+        var prepared = try PreparedRequest(
+            hop.request, load.core.defaultFields, isForeign: hop.isForeign, cachePolicy: cachePolicy(hop, load))
+        prepared.webSocket = hop.purpose.webSocketOffer
+        return prepared
     }
 
     /// The cache policy that is announced to intermediate caches. A background refresh (RFC 5861 §3) announces none,
@@ -128,26 +155,30 @@ struct HTTPHandler: DirectHandler {
         try await lease(prepared, for: load, since: nil, nil, hop, &talk).release()
     }
 
-    /// Leases a connection over the first usable proxy or directly.
+    /// Leases a connection over the first usable proxy or directly. A load that connects directly does not hold the
+    /// frames of the proxies.
     /// - Parameter first: the lowest connection id allowed, after an idle connection was stale.
     @inline(never)
     private static func lease(
         _ request: PreparedRequest, for load: LoadContext, since first: Int?, _ record: TransactionRecord?, _ hop: Hop,
         _ talk: inout AuthenticationTalk?
     ) async throws(LoadError) -> any NetworkExchange {
-        let proxies = load.core.proxies
-        let route = request.destination.route
-        let access = NetworkAccess(request.request, load.core.configuration)
-        var wanted = ConnectionRequest(client: load, access: access, record: record)
-        guard !proxies.isDirect else { return try await lease(request, over: route, wanted, since: first, for: load) }
-        wanted.refused = RefusedTunnels()
-        return try await proxies.first(to: route.origin, request.request.url, for: load.handle) {
-            (way) throws(LoadError) in
-            let way = way.authorized(by: request.proxyAuthorization)
-            return try await lease(request, through: way, wanted, since: first, for: load, hop, &talk)
+        let wanted = wanted(request, load, record)
+        guard load.core.proxies.isDirect else {
+            return try await leaseThroughProxies(request, wanted, since: first, for: load, hop, &talk)
         }
+        return try await lease(request, over: request.destination.route, wanted, since: first, for: load)
     }
 
+    @inline(never)
+    private static func wanted(
+        _ request: PreparedRequest, _ load: LoadContext, _ record: TransactionRecord?
+    ) -> ConnectionRequest {
+        ConnectionRequest(
+            client: load, access: NetworkAccess(request.request, load.core.configuration), record: record)
+    }
+
+    @inline(never)
     private static func lease(
         _ request: PreparedRequest, over route: Route, _ wanted: ConnectionRequest, since first: Int?,
         for load: LoadContext
@@ -162,9 +193,18 @@ struct HTTPHandler: DirectHandler {
         } else {
             leased = try await pool.lease(route, for: wanted, since: first, inHTTP1: request.asksUpgrade)
         }
+        return try exchange(on: leased, request, over: route, wanted, load)
+    }
+
+    /// Begins the exchange on a leased connection. A reused connection is checked against the current network
+    /// restrictions; a new one was checked when it was made.
+    @inline(never)
+    private static func exchange(
+        on leased: LeasedConnection, _ request: PreparedRequest, over route: Route, _ wanted: ConnectionRequest,
+        _ load: LoadContext
+    ) throws(LoadError) -> any NetworkExchange {
+        let pool = load.core.pool
         let monitor = load.core.configuration.networkMonitor
-        // A reused connection is checked against the current network restrictions; a new one was checked when it was
-        // made.
         switch leased {
         case .own(let connection):
             if connection.exchanges > 0, let refusal = wanted.access.refusal(of: connection.transport, monitor) {
@@ -184,6 +224,7 @@ struct HTTPHandler: DirectHandler {
     }
 
     /// Completes the route by everything that must keep connections apart: tunnel, trust, login and traffic class.
+    @inline(never)
     private static func complete(
         _ route: Route, for request: PreparedRequest, _ load: LoadContext, _ access: NetworkAccess
     ) -> Route {
@@ -200,8 +241,25 @@ struct HTTPHandler: DirectHandler {
         return route
     }
 
+    /// Leases a connection over the first proxy chain that can be reached.
+    @inline(never)
+    private static func leaseThroughProxies(
+        _ request: PreparedRequest, _ wanted: ConnectionRequest, since first: Int?, for load: LoadContext, _ hop: Hop,
+        _ talk: inout AuthenticationTalk?
+    ) async throws(LoadError) -> any NetworkExchange {
+        var wanted = wanted
+        wanted.refused = RefusedTunnels()
+        let origin = request.destination.route.origin
+        return try await load.core.proxies.first(to: origin, request.request.url, for: load.handle) {
+            (way) throws(LoadError) in
+            let way = way.authorized(by: request.proxyAuthorization)
+            return try await lease(request, through: way, wanted, since: first, for: load, hop, &talk)
+        }
+    }
+
     /// Leases a connection over proxies. A tunnel that a proxy refused is requested again with the credentials of a
     /// decision; see `HTTPHandler+Authentication`.
+    @inline(never)
     private static func lease(
         _ request: PreparedRequest, through way: ProxyChain, _ wanted: ConnectionRequest, since first: Int?,
         for load: LoadContext, _ hop: Hop, _ talk: inout AuthenticationTalk?

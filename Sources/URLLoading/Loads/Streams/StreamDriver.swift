@@ -88,9 +88,7 @@ final class StreamDriver: ConnectionClient, StopListener, @unchecked Sendable {
         handle.startClock()
         core.registry.watch(handle)
         guard beginning == .open, let origin else { return }
-        // A task that prefers the loop's executor has its connection made there.
-        let prefersLoop = withUnsafeCurrentTask { $0?.unownedTaskExecutor == Poller.shared.asUnownedTaskExecutor() }
-        Task.immediate(executorPreference: prefersLoop ? Poller.shared : nil) { await self.open(origin) }
+        Task.here { await self.open(origin) }
     }
 
     func suspend() {

@@ -6,6 +6,7 @@ import URLLoadingWire
 
 extension Load {
     /// Begins a load without a handle: registers it with its session, and starts its resource timeout.
+    @inline(never)
     static func begin(
         _ core: Core, _ request: Request, _ decisions: Decisions?, consumer: BodyConsumer,
         telling listener: (any LoadListener)? = nil
@@ -33,22 +34,29 @@ extension Load {
     /// Collects a body in the load's own task: bytes that have already arrived are taken without a wait.
     @inline(never)
     private func collect(_ exchange: any Exchange) async throws(LoadError) -> Data {
-        let limit = context.core.configuration.limits.collectedBodySize
         var data = Data()
         do throws(LoadError) {
-            while true {
-                switch try exchange.buffered(atMost: .max) {
-                case .chunk(let chunk)?:
-                    try data.collect(chunk, exchange.expectedLength, limit)
-                    context.received(chunk.count)
-                case .end?:
-                    exchange.release()
-                    return data
-                case nil: try await exchange.fill(atMost: .max)
-                }
-            }
+            while try !takeBuffered(exchange, into: &data) { try await exchange.fill(atMost: .max) }
         } catch {
             throw exchange.failed(error)
+        }
+        exchange.release()
+        return data
+    }
+
+    /// Takes what has arrived. Returns whether the body has ended. Not inlined: an async function keeps in its frame
+    /// what it calls in place.
+    @inline(never)
+    private func takeBuffered(_ exchange: any Exchange, into data: inout Data) throws(LoadError) -> Bool {
+        while true {
+            switch try exchange.buffered(atMost: .max) {
+            case .chunk(let chunk)?:
+                let limit = context.core.configuration.limits.collectedBodySize
+                try data.collect(chunk, exchange.expectedLength, limit)
+                context.received(chunk.count)
+            case .end?: return true
+            case nil: return false
+            }
         }
     }
 
@@ -81,6 +89,7 @@ extension Data {
 
 extension Load.Result {
     /// The exchange, for a consumer that takes the body and nothing else; its observers are told of the response.
+    @inline(never)
     func body(for context: LoadContext) throws(LoadError) -> any Exchange {
         switch disposition {
         case .allow, .cancel: break

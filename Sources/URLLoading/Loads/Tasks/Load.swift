@@ -57,7 +57,7 @@ struct Load: Sendable {
             hop.request = secure
         }
         // Without custom handlers, http and https go straight to the cache and the network.
-        guard core.handlers.isPlain, case .success = hop.request.destination else {
+        guard core.handlers.isPlain, hop.request.hasDestination else {
             return try await HandlerLine.answer(&hop, for: context)
         }
         if let cache = core.cache { return try await CacheLine.answer(hop, for: context, cache) }
@@ -121,6 +121,7 @@ struct Load: Sendable {
     // MARK: The result
 
     /// The next request of a resumable upload; nil if the response is the result.
+    @inline(never)
     private func uploadStep(after exchange: any Exchange, _ hop: Hop) throws(LoadError) -> Hop? {
         guard case .resumableUpload(let steps) = purpose else { return nil }
         do throws(LoadError) {

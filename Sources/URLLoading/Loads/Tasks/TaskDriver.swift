@@ -72,11 +72,9 @@ final class TaskDriver: LoadListener, StopListener {
         context.handle.holdsSession.store(true, ordering: .relaxed)
         context.handle.startClock()
         core.registry.watch(context.handle)
-        // A task that prefers the loop's executor has its loads driven there.
-        let prefersLoop = withUnsafeCurrentTask { $0?.unownedTaskExecutor == Poller.shared.asUnownedTaskExecutor() }
         // Immediate: work that need not wait, such as sending on an idle connection, is done when this returns. The
         // caller's closures run in tasks of their own.
-        Task.immediate(priority: wanted, executorPreference: prefersLoop ? Poller.shared : nil) { await self.drive() }
+        Task.here(priority: wanted) { await self.drive() }
     }
 
     func suspend() {

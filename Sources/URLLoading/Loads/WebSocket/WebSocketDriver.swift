@@ -77,9 +77,7 @@ final class WebSocketDriver: LoadListener, StopListener, @unchecked Sendable {
         context.handle.holdsSession.store(true, ordering: .relaxed)
         context.handle.startClock()
         core.registry.watch(context.handle)
-        // A task that prefers the loop's executor has its connection made there.
-        let prefersLoop = withUnsafeCurrentTask { $0?.unownedTaskExecutor == Poller.shared.asUnownedTaskExecutor() }
-        Task.immediate(executorPreference: prefersLoop ? Poller.shared : nil) { await self.open() }
+        Task.here { await self.open() }
     }
 
     private func open() async {

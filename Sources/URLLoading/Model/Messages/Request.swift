@@ -236,6 +236,8 @@ public struct Request: Sendable {
 
     /// The parsed URL in the form that the wire format and the connection pool need; computed once per URL.
     var destination: Result<Destination, WireViolation> { storage.destination }
+    /// Whether the URL names a server of http or https.
+    var hasDestination: Bool { if case .success = storage.destination { true } else { false } }
 
     /// Returns whether both requests have the same origin.
     func goes(where other: Request) -> Bool {

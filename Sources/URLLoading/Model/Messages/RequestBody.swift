@@ -122,16 +122,56 @@ extension RequestBody.Part {
 
 /// The iterator of a body's sequence, type-erased. Used by one task at a time.
 final class AnyChunkIterator: @unchecked Sendable {
-    private let pull: () async throws -> Chunk?
+    private let pull: () async throws -> SequencePiece?
 
     init<S: AsyncSequence>(_ sequence: S) where S.Element: ContiguousBytes {
         nonisolated(unsafe) var iterator = sequence.makeAsyncIterator()
         pull = {
             guard let piece = try await iterator.next() else { return nil }
-            return piece as? Chunk ?? piece.withUnsafeBytes { Chunk(copying: $0) }
+            return SequencePiece(piece)
         }
     }
 
     /// Returns the next piece; nil at the end. Runs the caller's code, so call it only in tasks that may.
-    func next() async throws -> Chunk? { try await pull() }
+    func next() async throws -> SequencePiece? { try await pull() }
+}
+
+/// A piece of a caller's sequence. The types that programs use are kept as they are: copying a body costs a quarter of
+/// sending it.
+enum SequencePiece: Sendable {
+    case chunk(Chunk)
+    case bytes([UInt8])
+    case data(Data)
+
+    init(_ piece: some ContiguousBytes) {
+        self =
+            switch piece {
+            case let chunk as Chunk: .chunk(chunk)
+            case let bytes as [UInt8]: .bytes(bytes)
+            case let data as Data: .data(data)
+            default: .chunk(piece.withUnsafeBytes { Chunk(copying: $0) })
+            }
+    }
+
+    var count: Int {
+        switch self {
+        case .chunk(let chunk): chunk.count
+        case .bytes(let bytes): bytes.count
+        case .data(let data): data.count
+        }
+    }
+
+    /// Calls `use` with the bytes, which are valid during the call only.
+    func withBytes<R>(_ use: (UnsafeRawBufferPointer) throws -> R) rethrows -> R {
+        switch self {
+        case .chunk(let chunk): try chunk.withUnsafeBytes(use)
+        case .bytes(let bytes): try bytes.withUnsafeBytes(use)
+        case .data(let data): try data.withUnsafeBytes(use)
+        }
+    }
+
+    /// The piece as a chunk; bytes of other types are copied.
+    var chunk: Chunk {
+        if case .chunk(let chunk) = self { chunk } else { withBytes { Chunk(copying: $0) } }
+    }
 }
