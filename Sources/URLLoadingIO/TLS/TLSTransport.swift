@@ -289,33 +289,8 @@ package final class TLSTransport: Transport, @unchecked Sendable {
         case SSL_ERROR_ZERO_RETURN where operation == .read: return .end
         case let error:
             isBroken = true
-            throw failure(operation, error)
+            throw link.failure(of: operation, error, ssl, side.name)
         }
-    }
-
-    private func failure(_ operation: IOFailure.Operation, _ error: Int32) -> IOFailure {
-        let (_, reason, words) = OpenSSLErrors.take()
-        if let failure = link.failure { return IOFailure(failure.code, operation) }
-        let kind = kind(operation, error, reason)
-        let trust = link.check?.failure == nil ? nil : link.check?.trust
-        let chain = trust?.shown.map(\.der) ?? PEM.der(stack: SSL_get_peer_cert_chain(ssl))
-        let failure = TLSFailure(kind, name: side.name, detail: detail(words), chain: chain, trust: trust)
-        return IOFailure(.tls(failure), operation)
-    }
-
-    private func kind(_ operation: IOFailure.Operation, _ error: Int32, _ reason: Int32) -> TLSFailure.Kind {
-        if let first = link.firstByte, !(0x14...0x17).contains(first) { return .notTLS }
-        if let failure = link.check?.failure { return failure.kind }
-        if link.hasEnded || error == SSL_ERROR_ZERO_RETURN {
-            return operation == .handshake ? .handshakeEndedByPeer : .truncated
-        }
-        let kind = TLSFailure.Kind(reason: reason)
-        return link.giving?.kind(kind) ?? kind
-    }
-
-    private func detail(_ words: String) -> String {
-        // OpenSSL's own message would only say that the verification failed.
-        link.check?.failure.map { "\($0.words) at depth \($0.depth)" } ?? words
     }
 
     // MARK: Closing
@@ -426,24 +401,5 @@ package final class TLSTransport: Transport, @unchecked Sendable {
             }
         let name = side.name?.description ?? negotiated?.serverName ?? "server"
         return "\(version)(\(name)) over \(link.inner.description)"
-    }
-}
-
-extension TLSNegotiated {
-    fileprivate init(of ssl: OpaquePointer) {
-        version = TLSVersion(rawValue: SSL_version(ssl)) ?? .tls12
-        let suite = SSL_get_current_cipher(ssl)
-        cipher = SSL_CIPHER_get_name(suite).map { String(cString: $0) } ?? ""
-        cipherSuite = SSL_CIPHER_standard_name(suite).map { String(cString: $0) } ?? cipher
-        cipherSuiteNumber = SSL_CIPHER_get_protocol_id(suite)
-        var bytes: UnsafePointer<UInt8>?
-        var count: UInt32 = 0
-        SSL_get0_alpn_selected(ssl, &bytes, &count)
-        applicationProtocol =
-            count == 0 ? nil : String(decoding: UnsafeBufferPointer(start: bytes, count: Int(count)), as: UTF8.self)
-        isResumed = SSL_session_reused(ssl) == 1
-        serverName = SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name).map { String(cString: $0) }
-        let client = SSL_is_server(ssl) == 1 ? SSL_get0_peer_certificate(ssl) : nil
-        clientSubject = client.map { DistinguishedName.text(X509_get_subject_name($0)) }
     }
 }

@@ -1,0 +1,36 @@
+// What a failed SSL call means: a failure of the transport below, of a certificate, or of the peer.
+
+import Synchronization
+import URLLoadingCOpenSSL
+import URLLoadingCSystem
+
+extension TLSLink {
+    /// Translates the failure of an SSL call.
+    /// - Parameter error: the result of `SSL_get_error`.
+    func failure(
+        of operation: IOFailure.Operation, _ error: Int32, _ ssl: OpaquePointer, _ name: TLSPeerName?
+    ) -> IOFailure {
+        let (_, reason, words) = OpenSSLErrors.take()
+        if let failure { return IOFailure(failure.code, operation) }
+        let kind = kind(operation, error, reason)
+        let trust = check?.failure == nil ? nil : check?.trust
+        let chain = trust?.shown.map(\.der) ?? PEM.der(stack: SSL_get_peer_cert_chain(ssl))
+        let failure = TLSFailure(kind, name: name, detail: detail(words), chain: chain, trust: trust)
+        return IOFailure(.tls(failure), operation)
+    }
+
+    private func kind(_ operation: IOFailure.Operation, _ error: Int32, _ reason: Int32) -> TLSFailure.Kind {
+        if let first = firstByte, !(0x14...0x17).contains(first) { return .notTLS }
+        if let failure = check?.failure { return failure.kind }
+        if hasEnded || error == SSL_ERROR_ZERO_RETURN {
+            return operation == .handshake ? .handshakeEndedByPeer : .truncated
+        }
+        let kind = TLSFailure.Kind(reason: reason)
+        return giving?.kind(kind) ?? kind
+    }
+
+    private func detail(_ words: String) -> String {
+        // OpenSSL's own message would only say that the verification failed.
+        check?.failure.map { "\($0.words) at depth \($0.depth)" } ?? words
+    }
+}
