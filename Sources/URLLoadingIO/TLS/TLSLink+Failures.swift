@@ -15,8 +15,8 @@ extension TLSLink {
         let kind = kind(operation, error, reason)
         let trust = check?.failure == nil ? nil : check?.trust
         let chain = trust?.shown.map(\.der) ?? PEM.der(stack: SSL_get_peer_cert_chain(ssl))
-        let failure = TLSFailure(kind, name: name, detail: detail(words), chain: chain, trust: trust)
-        return IOFailure(.tls(failure), operation)
+        let tls = TLSFailure(kind, name: name, detail: detail(words), chain: chain, trust: trust)
+        return IOFailure(.tls(tls), operation)
     }
 
     private func kind(_ operation: IOFailure.Operation, _ error: Int32, _ reason: Int32) -> TLSFailure.Kind {
@@ -32,5 +32,14 @@ extension TLSLink {
     private func detail(_ words: String) -> String {
         // OpenSSL's own message would only say that the verification failed.
         check?.failure.map { "\($0.words) at depth \($0.depth)" } ?? words
+    }
+}
+
+extension IOFailure {
+    /// The failure of a step before the handshake, in OpenSSL's words.
+    static func handshakeRefusal(_ kind: TLSFailure.Kind, _ name: TLSPeerName?, _ doing: String) -> IOFailure {
+        let words = OpenSSLErrors.take().words
+        return IOFailure(
+            .tls(TLSFailure(kind, name: name, detail: words.isEmpty ? doing : "\(doing): \(words)")), .handshake)
     }
 }

@@ -62,9 +62,9 @@ package final class TLSTransport: Transport, @unchecked Sendable {
         link.resumed = session
         side = .client(context, peer, key, offersSession: session != nil)
         identityMayComeLater = link.giving?.mayComeLater == true
-        guard link.attach(to: ssl) else { throw Self.refusal(.other, peer.name, "BIO_new") }
+        guard link.attach(to: ssl) else { throw IOFailure.handshakeRefusal(.other, peer.name, "BIO_new") }
         guard TLSVerification.expect(peer.name, of: ssl)
-        else { throw Self.refusal(.unusableName, peer.name, "no name to check: \(peer.name)") }
+        else { throw IOFailure.handshakeRefusal(.unusableName, peer.name, "no name to check: \(peer.name)") }
         do throws(TLSFailure) {
             if let own = peer.applicationProtocols { try TLSContext.offer(own) { SSL_set_alpn_protos(ssl, $0, $1) } }
         } catch { throw IOFailure(.tls(error), .handshake) }
@@ -80,7 +80,7 @@ package final class TLSTransport: Transport, @unchecked Sendable {
         slot = inner.slot
         side = .server(context)
         identityMayComeLater = false
-        guard link.attach(to: ssl) else { throw Self.refusal(.other, nil, "BIO_new") }
+        guard link.attach(to: ssl) else { throw IOFailure.handshakeRefusal(.other, nil, "BIO_new") }
         SSL_set_accept_state(ssl)
     }
 
@@ -88,14 +88,8 @@ package final class TLSTransport: Transport, @unchecked Sendable {
 
     private static func make(_ context: OpaquePointer) throws(IOFailure) -> OpaquePointer {
         ERR_clear_error()
-        guard let ssl = SSL_new(context) else { throw refusal(.other, nil, "SSL_new") }
+        guard let ssl = SSL_new(context) else { throw IOFailure.handshakeRefusal(.other, nil, "SSL_new") }
         return ssl
-    }
-
-    private static func refusal(_ kind: TLSFailure.Kind, _ name: TLSPeerName?, _ doing: String) -> IOFailure {
-        let words = OpenSSLErrors.take().words
-        return IOFailure(
-            .tls(TLSFailure(kind, name: name, detail: words.isEmpty ? doing : "\(doing): \(words)")), .handshake)
     }
 
     /// Returns the session that another connection to the same peer can resume; in TLS 1.3 only once a ticket was read.
