@@ -90,6 +90,14 @@ let package = Package(
 
         // Keeps tests from storing state in the user's home folder.
         .target(name: "URLLoadingCTestHome", path: "Tests/Home"),
+        // What a load costs: script/costs.
+        .target(name: "URLLoadingCCosts", path: "Tests/Costs/Counting"),
+        .executableTarget(
+            name: "CostProgram",
+            dependencies: [
+                "URLLoadingCCosts", "URLLoading", "URLLoadingCompatibility", "URLLoadingTesting", "URLLoadingWire",
+            ],
+            path: "Tests/Costs/Program", swiftSettings: strict),
         // Child processes that the tests start.
         .target(
             name: "URLLoadingTestChildren", dependencies: ["URLLoadingIO"], path: "Tests/Children",

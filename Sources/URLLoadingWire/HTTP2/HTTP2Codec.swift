@@ -252,8 +252,8 @@ package final class HTTP2Codec {
     package var isOver: Bool { nghttp2_session_want_read(session) == 0 && nghttp2_session_want_write(session) == 0 }
 }
 
-/// The codec's state of one stream.
-struct HTTP2StreamState {
+/// The codec's state of one stream. An object: changing a large value in a dictionary allocates.
+final class HTTP2StreamState {
     let isHead: Bool
     /// The size of the request's fields as defined in RFC 9113 §6.5.2.
     let sizeOfHead: Int
@@ -281,7 +281,7 @@ struct HTTP2StreamState {
 
     var queued: Int { queue.count - taken }
 
-    mutating func append(_ bytes: UnsafeRawBufferPointer) {
+    func append(_ bytes: UnsafeRawBufferPointer) {
         if taken == queue.count {
             queue.removeAll(keepingCapacity: true)
             taken = 0
@@ -294,7 +294,7 @@ struct HTTP2StreamState {
     }
 
     /// Moves as many bytes as fit into a frame.
-    mutating func take(into buffer: UnsafeMutableRawBufferPointer) -> Int {
+    func take(into buffer: UnsafeMutableRawBufferPointer) -> Int {
         let count = min(buffer.count, queued)
         guard count > 0 else { return 0 }
         queue.withUnsafeBytes { buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: $0[taken..<taken + count])) }

@@ -26,6 +26,9 @@ struct HTTP2FieldList {
         let framing = try HTTP1FieldCheck.framing(
             request.framing, request.headers, unlessSet: request.method.anticipatesContent ? 0 : nil)
 
+        // One allocation each: the pseudo-header fields and those that are added here take at most this much.
+        entries.reserveCapacity(request.headers.count + 7)
+        bytes.reserveCapacity(request.headers.byteCount + request.path.count + host.count + 128)
         append(":method", request.tunnelProtocol == nil ? request.method.rawValue : Method.connect.rawValue)
         if let name = request.tunnelProtocol { append(":protocol", name) }
         append(":scheme", request.scheme)
@@ -69,7 +72,7 @@ struct HTTP2FieldList {
         add(name, value[start...])
     }
 
-    private mutating func append(_ name: String, _ value: String) { add(name.utf8, Array(value.utf8)) }
+    private mutating func append(_ name: String, _ value: String) { add(name.utf8, value.utf8) }
 
     private mutating func add(_ name: some Collection<UInt8>, _ value: some Collection<UInt8>) {
         let start = bytes.count
@@ -114,20 +117,23 @@ struct HTTP2FieldList {
         }
     }
 
-    /// Lends the fields in nghttp2's representation; nghttp2 copies them.
+    /// Lends the fields in nghttp2's representation; nghttp2 copies them, and changes nothing.
     func withFields<R>(_ body: (UnsafeMutablePointer<nghttp2_nv>?, Int) -> R) -> R {
-        var bytes = bytes
-        return bytes.withUnsafeMutableBufferPointer { bytes in
+        bytes.withUnsafeBufferPointer { bytes in
             // Never empty when there are entries, because each has a name.
-            guard let base = bytes.baseAddress else { return body(nil, 0) }
-            var list = entries.map { entry in
-                nghttp2_nv(
-                    name: base + entry.name.lowerBound, value: base + entry.value.lowerBound, namelen: entry.name.count,
-                    valuelen: entry.value.count,
-                    flags: entry.isSecret
-                        ? UInt8(NGHTTP2_NV_FLAG_NO_INDEX.rawValue) : UInt8(NGHTTP2_NV_FLAG_NONE.rawValue))
+            guard let base = UnsafeMutablePointer(mutating: bytes.baseAddress) else { return body(nil, 0) }
+            return withUnsafeTemporaryAllocation(of: nghttp2_nv.self, capacity: entries.count) { list in
+                for (index, entry) in entries.enumerated() {
+                    list.initializeElement(
+                        at: index,
+                        to: nghttp2_nv(
+                            name: base + entry.name.lowerBound, value: base + entry.value.lowerBound,
+                            namelen: entry.name.count, valuelen: entry.value.count,
+                            flags: entry.isSecret
+                                ? UInt8(NGHTTP2_NV_FLAG_NO_INDEX.rawValue) : UInt8(NGHTTP2_NV_FLAG_NONE.rawValue)))
+                }
+                return body(list.baseAddress, entries.count)
             }
-            return list.withUnsafeMutableBufferPointer { body($0.baseAddress, $0.count) }
         }
     }
 }

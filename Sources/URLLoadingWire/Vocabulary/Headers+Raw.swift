@@ -7,6 +7,9 @@ extension Headers {
         bytes.reserveCapacity(bytes.count + byteCount)
     }
 
+    /// The size of all names and values, and of what was replaced, in bytes.
+    package var byteCount: Int { bytes.count }
+
     /// Appends a field given as bytes, trimming blanks around the value.
     package mutating func appendRaw(name: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer) {
         let trimmed = value.trimmed(0..<value.count)

@@ -217,16 +217,27 @@ final class HTTP1Connection: @unchecked Sendable {
         if !hasReceived || (gathering.mark > 1 && !transport.mayHoldMore) { await parkReading(.read, client) }
         while true {
             if client.isSuspended { await pause(client) }
-            if let reason = client.stopReason { throw LoadError(reason, phase: phase) }
-            if try read(atMost: most) { return try await giveWay() }
-            if try await answerQuestion(client) { continue }
-            if sending.isGoingOn {
-                try await sendOn(client)
+            if try readOrStop(client, atMost: most) { return try await giveWay() }
+            if sending.isGoingOn || secure != nil {
+                try await goOn(client)
             } else {
                 await parkReading(blockedOn, client)
             }
             receivedSinceWait = 0
         }
+    }
+
+    @inline(never)
+    private func readOrStop(_ client: any ConnectionClient, atMost most: Int) throws(LoadError) -> Bool {
+        if let reason = client.stopReason { throw LoadError(reason, phase: phase) }
+        return try read(atMost: most)
+    }
+
+    /// Does what is due before the next bytes can come: answers a question, sends on, or waits.
+    @inline(never)
+    private func goOn(_ client: any ConnectionClient) async throws(LoadError) {
+        if try await answerQuestion(client) { return }
+        if sending.isGoingOn { try await sendOn(client) } else { await parkReading(blockedOn, client) }
     }
 
     private func parkReading(_ interest: PollSlot.Interest, _ client: any ConnectionClient) async {
@@ -244,6 +255,7 @@ final class HTTP1Connection: @unchecked Sendable {
     }
 
     /// Gives up the slot in the pool while the load is suspended.
+    @inline(never)
     func pause(_ client: any ConnectionClient) async {
         client.setResting(true, route)
         await client.handle.untilResumed()

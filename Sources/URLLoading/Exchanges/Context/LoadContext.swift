@@ -38,12 +38,13 @@ final class LoadContext: ConnectionClient {
     let consumer: BodyConsumer
     /// The classic task that calls decisions; nil outside the classic layer.
     let asker: (any DecisionCaller)?
-    private let given: Decisions?
+    /// An object, because most loads have none and the value is large.
+    private let given: GivenDecisions?
     /// Overrides `given`: the decisions of a classic task are known only when it is resumed.
-    private let replaced = AtomicLazyReference<Replacement>()
+    private let replaced = AtomicLazyReference<GivenDecisions>()
     private let scope = AtomicLazyReference<HandlerScope>()
 
-    private final class Replacement: Sendable {
+    private final class GivenDecisions: Sendable {
         let decisions: Decisions
         init(_ decisions: Decisions) { self.decisions = decisions }
     }
@@ -57,7 +58,7 @@ final class LoadContext: ConnectionClient {
         original = request
         self.consumer = consumer
         self.asker = asker
-        given = decisions
+        given = decisions.map { GivenDecisions($0) }
         let configuration = core.configuration
         handle = LoadHandle(
             idle: request.idleTimeout ?? configuration.idleTimeout,
@@ -68,7 +69,7 @@ final class LoadContext: ConnectionClient {
     }
 
     /// Replaces the load's decisions. Called at most once, before the load begins.
-    func decide(by decisions: Decisions) { _ = replaced.storeIfNil(Replacement(decisions)) }
+    func decide(by decisions: Decisions) { _ = replaced.storeIfNil(GivenDecisions(decisions)) }
 
     // MARK: The handle
 
@@ -101,7 +102,7 @@ final class LoadContext: ConnectionClient {
     // MARK: Decisions
 
     /// The load's own decisions.
-    var decisions: Decisions? { replaced.load()?.decisions ?? given }
+    var decisions: Decisions? { (replaced.load() ?? given)?.decisions }
     var responseDecision: Decision<Response, ResponseDisposition>? { decisions?.response ?? core.decisions?.response }
     var redirectDecision: Decision<Redirect, RedirectDecision>? { decisions?.redirect ?? core.decisions?.redirect }
     var bodyDecision: Decision<BodyProviderContext, RequestBody>? {

@@ -76,7 +76,9 @@ final class LoadRegistry: Sendable {
             state.isClosed = true
             return (state.loads.compactMap { $0 }, state.count == 0 && !wasClosed)
         }
-        for load in entered where reason != nil || !load.holdsSession.load(ordering: .relaxed) {
+        // Newest first: those that wait for a connection leave before those that have one, whose places would otherwise
+        // go to loads that are about to be stopped.
+        for load in entered.reversed() where reason != nil || !load.holdsSession.load(ordering: .relaxed) {
             load.stop(reason ?? .invalidated)
         }
         if emptied { announceEmpty() }

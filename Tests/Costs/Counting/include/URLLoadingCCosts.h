@@ -1,0 +1,9 @@
+#ifndef URLLOADING_C_COSTS_H
+#define URLLOADING_C_COSTS_H
+
+/// The calls of the allocator so far, by all threads of this process.
+long cost_allocations(void);
+/// The bytes that those calls asked for.
+long cost_bytes(void);
+
+#endif

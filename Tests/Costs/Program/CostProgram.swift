@@ -1,0 +1,180 @@
+// The program of script/costs. `serve` is its server, so that the server's work is not counted; `run` performs the loads
+// of one scenario and prints what one of them cost. Loads run one after the other on the event loop's executor, which
+// makes the figures repeatable.
+
+import URLLoadingCCosts
+import Foundation
+import URLLoading
+import URLLoadingCompatibility
+import URLLoadingTesting
+import URLLoadingWire
+
+@main
+enum CostProgram {
+    static func main() async throws {
+        let arguments = Array(CommandLine.arguments.dropFirst())
+        if arguments.count == 2, arguments[0] == "serve" { return try await serve(arguments[1]) }
+        guard arguments.count == 5, arguments[0] == "run", let scenario = CostScenario(rawValue: arguments[1]),
+            let count = Int(arguments[2])
+        else { throw CostFailure(words: "serve FILE | run SCENARIO COUNT PORTS FILE") }
+        let server = CostServer(ports: arguments[3].split(separator: ",").map(String.init), authority: arguments[4])
+        // The classic layer has threads of its own, and the default pool is a scenario.
+        if scenario == .classic || scenario == .pool {
+            try await run(scenario, count, server)
+        } else {
+            try await withTaskExecutorPreference(eventLoopExecutor) { try await run(scenario, count, server) }
+        }
+    }
+
+    /// Serves until its input ends. Prints the ports: plain, TLS, HTTP/2 over TLS, TLS without session tickets.
+    private static func serve(_ authorityFile: String) async throws {
+        let authority = try TestCertificateAuthority(commonName: "Costs")
+        try Data(authority.pem).write(to: URL(filePath: authorityFile))
+        let identity = try authority.issue()
+        var setting = HTTPTestServer.Configuration()
+        setting.recordedRequests = 0
+        let plain = try HTTPTestServer(setting)
+        setting.tls = .init(identity)
+        let secure = try HTTPTestServer(setting)
+        setting.tls?.issuesSessionTickets = false
+        let full = try HTTPTestServer(setting)
+        let shared = try HTTP2TestServer(.init(identity))
+        let small = [UInt8](repeating: 0x61, count: 1024)
+        for server in [plain, secure, full] {
+            server.route("/1k") { _ in .ok(.bytes(small)) }
+            server.route("/stored") { _ in .ok(.bytes(small), headers: [.cacheControl: "max-age=600"]) }
+            server.route("/16m") { _ in .ok(.repeated(count: 16 << 20)) }
+            server.route("/sink") { _ in .ok("") }
+            server.start()
+        }
+        shared.route("/1k") { _ in .ok(.bytes(small)) }
+        shared.start()
+        print("\(plain.port),\(secure.port),\(shared.port),\(full.port)")
+        fflush(stdout)
+        while readLine() != nil {}
+    }
+
+    private static func run(_ scenario: CostScenario, _ count: Int, _ server: CostServer) async throws {
+        let loads = try CostLoads(scenario, server)
+        // Connects, fills the cache, and brings the allocator's and the runtime's own lists to their sizes.
+        for _ in 0..<scenario.warm { try await loads.load() }
+        let (allocations, bytes) = (cost_allocations(), cost_bytes())
+        for _ in 0..<count { try await loads.load() }
+        let used = (cost_allocations() - allocations, cost_bytes() - bytes)
+        print(Double(used.0) / Double(count), Double(used.1) / Double(count))
+        await loads.end()
+    }
+}
+
+struct CostFailure: Error { let words: String }
+
+struct CostServer {
+    let ports: [String]
+    let authority: String
+
+    enum Kind: Int { case plain, secure, shared, full }
+
+    func url(_ path: String, _ kind: Kind = .plain) throws -> URL {
+        let scheme = kind == .plain ? "http" : "https"
+        guard ports.count > kind.rawValue, let url = URL(string: "\(scheme)://127.0.0.1:\(ports[kind.rawValue])\(path)")
+        else { throw CostFailure(words: path) }
+        return url
+    }
+}
+
+enum CostScenario: String {
+    /// A GET of 1 KB on a kept connection; without cache and cookies unless its name says so.
+    case get
+    /// The same on the default pool.
+    case pool
+    /// The same with every default: cache, cookies, decompression.
+    case defaults
+    /// Each on a new connection.
+    case connecting
+    case tls, handshake, resumed, http2
+    /// A cache hit in memory.
+    case hit
+    /// A data task of the classic layer.
+    case classic
+    /// A body of 16 MiB, discarded.
+    case bulk
+    case bulkTLS = "bulk-tls"
+    /// 16 MiB sent, in pieces of 64 KiB.
+    case upload
+
+    var warm: Int {
+        switch self {
+        case .bulk, .bulkTLS, .upload: 2
+        case .handshake, .resumed: 10
+        default: 100
+        }
+    }
+}
+
+/// The loads of one scenario.
+final class CostLoads {
+    private let session: Session
+    private let classic: URLLoadingCompatibility.URLSession
+    private let request: Request
+    private let scenario: CostScenario
+
+    init(_ scenario: CostScenario, _ server: CostServer) throws {
+        self.scenario = scenario
+        var configuration = Configuration.ephemeral
+        configuration.proxyPolicy = .none
+        configuration.cachesInMemory = scenario == .defaults || scenario == .hit
+        if scenario != .defaults { configuration.cookies.storage = .none }
+        configuration.tls.trustRoots = .file(URL(filePath: server.authority))
+        switch scenario {
+        case .connecting: configuration.idleConnectionLifetime = .zero
+        case .handshake, .resumed: configuration.idleConnectionLifetime = .zero
+        case .hit: configuration.cachePolicy = .cacheElseLoad
+        default: break
+        }
+        switch scenario {
+        case .bulk: request = Request(url: try server.url("/16m"))
+        case .bulkTLS: request = Request(url: try server.url("/16m", .secure))
+        case .tls, .resumed: request = Request(url: try server.url("/1k", .secure))
+        case .handshake: request = Request(url: try server.url("/1k", .full))
+        case .http2: request = Request(url: try server.url("/1k", .shared))
+        case .hit: request = Request(url: try server.url("/stored"))
+        case .upload:
+            request = Request(
+                url: try server.url("/sink"), method: .put, body: .stream(length: 16 << 20) { CostPieces(left: 256) })
+        default: request = Request(url: try server.url("/1k"))
+        }
+        session = Session(configuration)
+        let old = URLSessionConfiguration.ephemeral
+        old.urlCache = nil
+        old.httpCookieStorage = nil
+        classic = URLLoadingCompatibility.URLSession(configuration: old)
+    }
+
+    func load() async throws {
+        switch scenario {
+        case .bulk, .bulkTLS:
+            try await session.load(request) { _, body in for try await _ in body {} }
+        case .classic: _ = try await classic.data(from: request.url)
+        default:
+            let (_, response) = try await session.data(for: request)
+            guard response.http?.status == .ok else { throw CostFailure(words: "not a 200") }
+        }
+    }
+
+    func end() async {
+        classic.invalidateAndCancel()
+        session.invalidateAndCancel()
+        await session.invalidated()
+    }
+}
+
+private struct CostPieces: AsyncSequence, AsyncIteratorProtocol {
+    static let piece = [UInt8](repeating: 0x61, count: 64 * 1024)
+    var left: Int
+    mutating func next() async -> [UInt8]? {
+        guard left > 0 else { return nil }
+        left -= 1
+        return Self.piece
+    }
+    func makeAsyncIterator() -> CostPieces { self }
+}
