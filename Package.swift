@@ -116,10 +116,15 @@ let package = Package(
                 "URLLoadingTestChildren",
             ],
             swiftSettings: strict),
+        // A program with a background session, which tests kill.
+        .executableTarget(
+            name: "BackgroundProgram", dependencies: ["URLLoading"], path: "Tests/BackgroundProgram",
+            swiftSettings: strict),
         .testTarget(
             name: "URLLoadingAgentTests",
             dependencies: [
-                "URLLoadingAgent", "url-loading-agent", "URLLoading", "URLLoadingTesting", "URLLoadingWire",
+                "URLLoadingAgent", "url-loading-agent", "BackgroundProgram", "URLLoading", "URLLoadingTesting",
+                "URLLoadingWire",
                 "URLLoadingIO", "URLLoadingCTestHome", "URLLoadingTestChildren",
             ],
             swiftSettings: strict),

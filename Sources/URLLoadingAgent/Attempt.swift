@@ -51,6 +51,11 @@ struct Attempt: Sendable {
 
     private func download(_ request: Request) async -> AttemptResult {
         let path = spool.complete(transfer)
+        let (spool, order) = (spool, transfer.order)
+        let checked = await BlockingThreads.files.call(.never) { () -> Result<Void, LoadError> in
+            Result { () throws(LoadError) in try spool.checkDestination(order) }
+        }
+        if case .failure(let error)? = checked { return .failed(error, mayRepeat: true) }
         // The agent was killed after the last byte and before the journal recorded it.
         if let response = transfer.progress.response, let size = Self.size(path),
             response.expectedLength == nil || transfer.progress.expectedToReceive.map({ $0 == size }) ?? true
@@ -59,6 +64,7 @@ struct Attempt: Sendable {
         }
         var options = DownloadOptions(destination: URL(filePath: path), synchronizes: true)
         options.permissions = 0o600
+        options.requiresSuccess = order.requiresSuccess
         let held = (transfer.progress.resumption ?? transfer.order.resumption).flatMap { try? ResumeToken($0) }
         let task =
             held.map { session.downloadTask(resuming: $0, request: request, options: options) }

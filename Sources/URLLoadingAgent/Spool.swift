@@ -7,9 +7,23 @@ import URLLoadingIO
 struct Spool: Sendable {
     let folder: String
 
+    /// The second names of files that programs have taken over.
+    private let delivered: String
+
     init(_ stateFolder: String) throws(IOFailure) {
         folder = stateFolder + "/spool"
+        delivered = stateFolder + "/delivered"
         try PrivateFolder.make(folder)
+    }
+
+    /// Renames the spool of a journal that was damaged. Blocks.
+    /// - Returns: the new path; `nil` if there are no files.
+    static func setAside(_ stateFolder: String) -> String? {
+        let folder = stateFolder + "/spool"
+        guard !PrivateFolder.names(folder).isEmpty else { return nil }
+        let kept = "\(folder).damaged-\(SystemTime.wall / 1_000_000_000)"
+        PrivateFolder.rename(folder, kept)
+        return kept
     }
 
     /// The path of a complete download before it is moved. It is beside the destination, because a rename cannot cross
@@ -32,6 +46,19 @@ struct Spool: Sendable {
         if transfer.order.kind == .upload { PrivateFolder.remove(answer(transfer)) }
     }
 
+    /// Checks that the folder of the destination is the one that the program named. After a restart of the agent, another
+    /// folder may be mounted or created at the path. Blocks.
+    func checkDestination(_ order: TransferOrder) throws(LoadError) {
+        guard let destination = order.destination, let known = order.destinationFolder,
+            let slash = destination.lastIndex(of: "/")
+        else { return }
+        let folder = slash == destination.startIndex ? "/" : String(destination[..<slash])
+        guard FilePlace(folder) != known else { return }
+        throw LoadError(
+            .destinationChanged, phase: .receiving, party: .system,
+            detail: "\(folder) is not the folder any more that it was when the transfer was created")
+    }
+
     /// Writes a response so that it survives a power failure. Blocks.
     func write(_ bytes: [UInt8], for transfer: Transfer) throws(IOFailure) -> String {
         let file = try FileWriter.create(in: folder, prefix: ".urlloading-")
@@ -52,6 +79,12 @@ struct Spool: Sendable {
             from: placing.from, to: placing.to, replacing: order.replaces, permissions: permissions, synchronizes: true)
     }
 
+    /// Whether the disk, or the limits of the process, may allow later what failed now.
+    static func mayPass(_ failure: IOFailure) -> Bool {
+        guard case .system(let number) = failure.code else { return false }
+        return [EIO, ENOSPC, EDQUOT, EMFILE, ENFILE, ENOMEM, EINTR, EAGAIN].contains(number)
+    }
+
     /// Removes the spool's files that belong to no transfer. Blocks.
     func removeOrphans(_ transfers: some Sequence<Transfer>) {
         var known: Set<String> = []
@@ -63,6 +96,11 @@ struct Spool: Sendable {
         for name in PrivateFolder.names(folder) where name.hasPrefix(".urlloading-") {
             let path = folder + "/" + name
             if !known.contains(path) { PrivateFolder.remove(path) }
+        }
+        for name in PrivateFolder.names(delivered) where name.hasPrefix(".urlloading-") {
+            // A program that uses the file holds a claim; the file is removed with the last reference here.
+            guard let file = try? FileWriter.adopt(delivered + "/" + name), file.claim() else { continue }
+            file.unkeep()
         }
     }
 

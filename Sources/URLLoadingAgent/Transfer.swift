@@ -30,7 +30,8 @@ struct Transfer: Sendable {
     /// The sequence of its final event, once the journal contains that.
     var event: Int64?
 
-    var host: String { URL(string: secrets.url)?.host()?.lowercased() ?? "" }
+    /// The host of the URL, by which connections are limited.
+    let host: String
 
     /// Whether cancelling an attempt loses no progress.
     var isResumable: Bool { progress.resumption != nil || progress.uploadToken != nil || progress.received == 0 }
@@ -59,6 +60,7 @@ struct Transfer: Sendable {
     init(id: String, number: Int64, identifier: String, order: TransferOrder, secrets: TransferSecrets) {
         (self.id, self.number, self.identifier, self.order) = (id, number, identifier, order)
         self.secrets = secrets
+        host = Self.host(of: secrets)
         state = TransferState(notBefore: order.earliestBegin)
     }
 
@@ -73,6 +75,11 @@ struct Transfer: Sendable {
         self.secrets =
             secrets.flatMap { TransferCoding.decode(TransferSecrets.self, $0) }
             ?? TransferSecrets(url: order.shownURL, fields: [])
+        host = Self.host(of: self.secrets)
         isAccepted = true
+    }
+
+    private static func host(of secrets: TransferSecrets) -> String {
+        URL(string: secrets.url)?.host()?.lowercased() ?? ""
     }
 }

@@ -39,7 +39,7 @@ enum TransferRetryPlan: Sendable, Equatable {
         .notAllowedOnConstrainedNetwork, .proxyNotFound, .proxyResolutionFailed, .secureConnectionFailed,
     ])
     /// Failures of the local disk.
-    private static let ofDisk: Set<LoadError.Reason> = [.cannotWriteFile, .cannotCreateFile]
+    private static let ofDisk: Set<LoadError.Reason> = [.cannotWriteFile, .cannotCreateFile, .cannotMoveFile]
 
     static func after(_ error: LoadError, _ facts: Facts) -> TransferRetryPlan {
         if ofDisk.contains(error.reason) {

@@ -1,6 +1,7 @@
 // The requests of programs.
 
 import FoundationEssentials
+import Synchronization
 import URLLoading
 import URLLoadingIO
 import URLLoadingWire
@@ -9,8 +10,18 @@ import URLLoadingWire
 final class AgentClient: Sendable {
     let channel: AgentChannel
     let process: Int32
+    /// Set on the service's actor when the connection has ended.
+    private let hasLeft = Atomic(false)
+    var isGone: Bool { hasLeft.load(ordering: .acquiring) }
 
     init(_ channel: AgentChannel, process: Int32) { (self.channel, self.process) = (channel, process) }
+
+    /// The identifier that an observer looks at.
+    private let observation = Lock<String?>(nil)
+    var observed: String? { observation.withLock { $0 } }
+    func observe(_ identifier: String) { observation.withLock { $0 = identifier } }
+
+    func leave() { hasLeft.store(true, ordering: .releasing) }
 }
 
 extension TransferService {
@@ -22,14 +33,31 @@ extension TransferService {
     func receive(_ incoming: AgentChannel.Incoming, from client: AgentClient) {
         let reply: @Sendable (AgentMessage) -> Void = { client.channel.send($0, id: incoming.id) }
         switch incoming.message {
+        case .attach(let attachment) where attachment.observes:
+            client.observe(attachment.identifier)
+            reply(.done)
         case .attach(let attachment): attach(attachment, client, reply)
         case .status: reply(.report(text: status))
+        case .identifiers: reply(.report(text: owners.keys.sorted().joined(separator: "\n")))
         case .handOver: handOver(reply)
         default:
+            if let name = client.observed { return observe(incoming, as: name, reply) }
             guard let name = owners.first(where: { $0.value.client === client })?.key else {
                 return reply(Self.refusal(.refused, "the program has not attached"))
             }
             receive(incoming, from: client, as: name, reply)
+        }
+    }
+
+    /// Handles a request of a program that is not the live session.
+    private func observe(
+        _ incoming: AgentChannel.Incoming, as name: String, _ reply: @escaping @Sendable (AgentMessage) -> Void
+    ) {
+        switch incoming.message {
+        case .submit(let submission) where owners[name] != nil: submit(submission, name, incoming.files, reply)
+        case .list(let number): reply(page(name, after: number))
+        case .command(let command): carryOut(command, name, reply)
+        default: reply(Self.refusal(.refused, "only the live session of \(name) may do that"))
         }
     }
 
@@ -60,7 +88,14 @@ extension TransferService {
         _ attachment: AgentMessage.Attachment, _ client: AgentClient, looks: Int = looks,
         _ reply: @escaping @Sendable (AgentMessage) -> Void
     ) {
-        guard let settings = TransferCoding.decode(SessionSettings.self, attachment.settings), !isStopping else {
+        // The program may have left while it waited for its identifier, and nothing would detach it then.
+        guard !client.isGone else { return }
+        let known = attachment.settings.isEmpty ? owners[attachment.identifier] : nil
+        let sent = attachment.settings.isEmpty ? SessionSettings() : nil
+        guard
+            let settings = known?.settings ?? sent ?? TransferCoding.decode(SessionSettings.self, attachment.settings),
+            !isStopping
+        else {
             return reply(Self.refusal(.refused, isStopping ? "the agent is ending" : "the settings cannot be read"))
         }
         let name = attachment.identifier
@@ -75,7 +110,8 @@ extension TransferService {
             let text = "process \(other.process) has a live session with the identifier \(name)"
             return reply(Self.refusal(.identifierInUse, text, process: Int64(other.process)))
         }
-        let secrets = TransferCoding.decode(SessionSecrets.self, attachment.secrets) ?? SessionSecrets()
+        let secrets =
+            known?.secrets ?? TransferCoding.decode(SessionSecrets.self, attachment.secrets) ?? SessionSecrets()
         var owner = owners[name] ?? Owner(settings: settings, secrets: secrets)
         if owner.settings != settings || owner.secrets != secrets {
             // Running attempts finish with the previous settings.
@@ -83,10 +119,11 @@ extension TransferService {
             owner.session = nil
         }
         (owner.settings, owner.secrets, owner.client) = (settings, secrets, client)
+        (owner.isListening, owner.unsent, owner.missed) = (false, [], [])
         owners[name] = owner
         let changes: [JournalChange] = [
-            .identifier(name, settings: attachment.settings),
-            .secrets(owner: "identifier " + name, attachment.secrets),
+            .identifier(name, settings: TransferCoding.encode(settings)),
+            .secrets(owner: "identifier " + name, TransferCoding.encode(secrets)),
         ]
         journal.write(changes, mayFail: true) { failure in
             if let failure {
@@ -100,6 +137,7 @@ extension TransferService {
     func detach(_ name: String) {
         owners[name]?.client = nil
         owners[name]?.missed = []
+        owners[name]?.unsent = []
         // Without transfers there is nothing to remember for the identifier.
         if !transfers.values.contains(where: { $0.identifier == name }) {
             owners[name]?.session?.finishTasksAndInvalidate()
@@ -236,14 +274,28 @@ extension TransferService {
 
     private func listen(_ name: String, _ client: AgentClient, _ reply: @Sendable (AgentMessage) -> Void) {
         reply(.done)
-        let missed = events.values.filter { $0.identifier == name }.sorted { $0.sequence < $1.sequence }
-        owners[name]?.missed = Set(missed.map(\.sequence))
-        for event in missed { send(event, to: client) }
+        let missed = events.values.filter { $0.identifier == name }.map(\.sequence).sorted()
+        owners[name]?.missed = Set(missed)
+        owners[name]?.isListening = true
+        owners[name]?.unsent = missed[...]
+        sendEvents(name)
     }
 
-    func send(_ event: JournaledEvent, to client: AgentClient) {
-        guard let transfer = transfers[event.transfer] else { return }
-        client.channel.send(.event(.init(sequence: event.sequence, record: TransferCoding.encode(transfer.record))))
+    /// Sends the events of an identifier as fast as its program reads them.
+    func sendEvents(_ name: String) {
+        guard let owner = owners[name], let client = owner.client, owner.isListening, !owner.isSending else { return }
+        while !client.channel.isBusy, let sequence = owners[name]?.unsent.popFirst() {
+            guard let event = events[sequence], let transfer = transfers[event.transfer] else { continue }
+            let record = TransferCoding.encode(transfer.record)
+            client.channel.send(.event(.init(sequence: sequence, record: record)))
+        }
+        guard owners[name]?.unsent.isEmpty == false else { return }
+        owners[name]?.isSending = true
+        Task {
+            try? await Poller.shared.sleep(until: Poller.now() + 2_000_000, .never)
+            owners[name]?.isSending = false
+            sendEvents(name)
+        }
     }
 
     private func acknowledge(

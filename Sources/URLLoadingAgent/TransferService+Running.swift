@@ -20,7 +20,12 @@ extension TransferService {
         switch action {
         case .none, .refuse, .remove: break
         case .begin: begin(id)
-        case .stop: runs[id]?.cancel()
+        case .stop:
+            guard let run = runs[id] else {
+                // The attempt has ended, and its result is being written: the cancellation is the result.
+                return transfers[id]?.state.isOver == true ? announce(id) : ()
+            }
+            run.cancel()
         case .rename(let placing): place(placing, id)
         case .announce: announce(id)
         }
@@ -28,8 +33,16 @@ extension TransferService {
 
     // MARK: Turns
 
-    /// Wakes transfers whose wait is over, and begins those that may begin.
+    /// Schedules soon: many changes at once need one look at all transfers.
     func schedule() {
+        guard !isScheduled, !isStopping else { return }
+        isScheduled = true
+        Task { scheduleNow() }
+    }
+
+    /// Wakes transfers whose wait is over, and begins those that may begin.
+    func scheduleNow() {
+        isScheduled = false
         guard !isStopping else { return }
         let (wall, boot) = (SystemTime.wall, SystemTime.boot)
         var next = Int64.max
@@ -100,11 +113,19 @@ extension TransferService {
     }
 
     private func hear(_ report: AttemptReport, of id: String) {
-        guard var transfer = transfers[id], !transfer.state.isOver else { return }
+        guard var transfer = transfers[id], !transfer.state.isOver else {
+            // Cancelled meanwhile: nothing refers to the partial file of a last token.
+            if case .token(let data) = report {
+                BlockingThreads.files.run { (try? ResumeToken(data))?.discard() }
+            }
+            return
+        }
         var mustSave = false
+        var response: [UInt8] = []
         switch report {
-        case .responded(let response):
-            transfer.progress.response = response
+        case .responded(let received):
+            transfer.progress.response = received
+            response = TransferCoding.encode(received)
         case .token(let data):
             transfer.progress.resumption = data
             mustSave = true
@@ -120,7 +141,10 @@ extension TransferService {
         }
         transfers[id] = transfer
         if mustSave { save(id) }
-        owners[transfer.identifier]?.client?.channel.send(.progress(transfer.progress.message(id)))
+        guard let channel = owners[transfer.identifier]?.client?.channel, !channel.isBusy || !response.isEmpty else {
+            return
+        }
+        channel.send(.progress(transfer.progress.message(id, response)))
     }
 
     private func ended(_ id: String, _ result: AttemptResult) async {
@@ -199,31 +223,57 @@ extension TransferService {
         let (spool, journal) = (spool, journal)
         runs[id] = Task { [weak self] in
             try? await journal.write([], mayFail: false)
-            let placed = await BlockingThreads.files.call(.never) { () -> Result<Void, IOFailure> in
-                Result { () throws(IOFailure) in try spool.place(placing, transfer.order) }
+            let checked = await BlockingThreads.files.call(.never) { () -> Result<Void, LoadError> in
+                Result { () throws(LoadError) in try spool.checkDestination(transfer.order) }
+            }
+            if case .failure? = checked { return await self?.placed(id, placing, checked) ?? () }
+            let placed = await Self.persistently { () throws(IOFailure) in
+                try spool.place(placing, transfer.order)
+            }?.mapError {
+                LoadError(.cannotMoveFile, phase: .receiving, party: .system, detail: "\(placing.to): \($0.code)")
             }
             await self?.placed(id, placing, placed)
         }
     }
 
-    private func placed(_ id: String, _ placing: TransferState.Placing, _ result: Result<Void, IOFailure>?) {
+    private func placed(_ id: String, _ placing: TransferState.Placing, _ result: Result<Void, LoadError>?) {
         runs[id] = nil
         defer { schedule() }
         switch result {
         case .success?, nil: finish(id, placing.outcome)
-        case .failure(let failure)?:
-            let error = LoadError(
-                .cannotMoveFile, phase: .receiving, party: .system,
-                url: transfers[id].flatMap { URL(string: $0.secrets.url) }, detail: "\(placing.to): \(failure.code)")
-            finish(id, .failed(TransferError(error)))
+        // The next agent finds the intention in the journal.
+        case .failure? where isStopping: break
+        case .failure(let error)?:
+            let shown = transfers[id].flatMap { URL(string: $0.secrets.url) }
+            finish(
+                id,
+                .failed(
+                    TransferError(
+                        LoadError(
+                            error.reason, phase: error.phase, party: error.party, url: shown, detail: error.detail))))
+        }
+    }
+
+    /// Repeats work on the disk that fails for a reason that may pass, for some minutes.
+    private static func persistently<R: Sendable>(
+        _ work: @escaping @Sendable () throws(IOFailure) -> R
+    ) async -> Result<R, IOFailure>? {
+        var tries = 0
+        while true {
+            let result = await BlockingThreads.files.call(.never) { () -> Result<R, IOFailure> in
+                Result { () throws(IOFailure) in try work() }
+            }
+            guard case .failure(let failure)? = result, Spool.mayPass(failure), tries < 20, !Task.isCancelled else {
+                return result
+            }
+            try? await Task.sleep(for: .seconds(min(1 << tries, 30)))
+            tries += 1
         }
     }
 
     private func answered(_ transfer: Transfer, _ bytes: [UInt8], _ response: TransferResponse) async {
         let spool = spool
-        let written = await BlockingThreads.files.call(.never) { () -> Result<String, IOFailure> in
-            Result { () throws(IOFailure) in try spool.write(bytes, for: transfer) }
-        }
+        let written = await Self.persistently { () throws(IOFailure) in try spool.write(bytes, for: transfer) }
         switch written {
         case .success(let path)?:
             finish(transfer.id, .answer(path: path, size: Int64(bytes.count), response: response))
@@ -242,7 +292,8 @@ extension TransferService {
         transfer.event = event.sequence
         transfers[id] = transfer
         log("transfer \(id) is over: \(transfer.state.shown.outcome.map(Self.words) ?? "")")
-        save([transfer.update, .event(event)]) { Task { await self.announced(event) } }
+        unannounced.append(event)
+        save([transfer.update, .event(event)]) { Task { await self.announced(upTo: event.sequence) } }
     }
 
     private static func words(_ outcome: TransferOutcome) -> String {
@@ -253,18 +304,27 @@ extension TransferService {
         }
     }
 
-    private func announced(_ event: JournaledEvent) {
-        events[event.sequence] = event
-        if let client = owners[event.identifier]?.client { send(event, to: client) }
+    /// Sends the events that are on the disk. The journal writes in order, so all earlier events are there as well,
+    /// even if the task that reports one of them runs later.
+    private func announced(upTo sequence: Int64) {
+        let ready = unannounced.prefix { $0.sequence <= sequence }
+        unannounced.removeFirst(ready.count)
+        for event in ready {
+            events[event.sequence] = event
+            if owners[event.identifier]?.isListening == true {
+                owners[event.identifier]?.unsent.append(event.sequence)
+                sendEvents(event.identifier)
+            }
+        }
         schedule()
     }
 }
 
 extension TransferProgress {
-    fileprivate func message(_ id: String) -> AgentMessage.Progress {
+    fileprivate func message(_ id: String, _ response: [UInt8]) -> AgentMessage.Progress {
         AgentMessage.Progress(
             transfer: id, received: received, expectedToReceive: expectedToReceive ?? -1, sent: sent,
-            expectedToSend: expectedToSend ?? -1)
+            expectedToSend: expectedToSend ?? -1, response: response)
     }
 }
 

@@ -17,6 +17,10 @@ actor TransferService {
         var wakes = WakePlan()
         /// Events that existed when the program asked for them, and are not acknowledged yet.
         var missed: Set<Int64> = []
+        /// Events that the program has asked for and that its connection has no room for yet, in order.
+        var unsent: ArraySlice<Int64> = []
+        var isListening = false
+        var isSending = false
     }
 
     let journal: any Journal
@@ -26,9 +30,13 @@ actor TransferService {
     var transfers: [String: Transfer] = [:]
     /// The events that the journal contains, by sequence.
     var events: [Int64: JournaledEvent] = [:]
+    /// Events that the journal is about to contain, in the order of their sequence.
+    var unannounced: [JournaledEvent] = []
     var runs: [String: Task<Void, Never>] = [:]
     var lastTurn: String?
     var isStopping = false
+    /// Whether ``scheduleNow()`` is about to run.
+    var isScheduled = false
     private var nextNumber: Int64
     var clients = 0
     /// The boot-time nanoseconds since when the agent has had neither work nor connections; `nil` while it has.
@@ -43,6 +51,10 @@ actor TransferService {
     init(_ journal: any Journal, folder: String, log: @escaping @Sendable (String) -> Void) throws(JournalFailure) {
         self.journal = journal
         self.log = log
+        // Files of transfers that only the damaged journal knows are kept for people.
+        if journal.problem != nil, let kept = Spool.setAside(folder) {
+            log("the files of its transfers are in \(kept)")
+        }
         do throws(IOFailure) { spool = try Spool(folder) } catch { throw .failed("\(folder)/spool: \(error.code)") }
         let content = journal.content
         nextNumber = content.nextNumber
@@ -158,6 +170,7 @@ actor TransferService {
 
     func disconnected(_ client: AgentClient) {
         clients -= 1
+        client.leave()
         for (name, owner) in owners where owner.client === client { detach(name) }
         noteIdleness()
         schedule()

@@ -191,6 +191,11 @@ struct TransferState: Codable, Sendable, Equatable {
         case (_, .pause):
             isPaused = true
             return phase == .running ? .stop : .none
+        case (.waiting(let wait), .resume) where wait.reason == .backoff || wait.reason == .disk:
+            // A person or a program says that the failure has passed.
+            isPaused = false
+            phase = .queued
+            return .none
         case (_, .resume):
             isPaused = false
             return .none

@@ -15,6 +15,7 @@ enum Command {
         case "http", "https": return await HTTPieCommand.run(rest, scheme: first)
         case "har": return HARCommand.run(rest)
         case "cache": return CacheCommand.run(rest)
+        case "bg": return await BackgroundCommand.run(rest)
         default: break
         }
         do throws(UsageError) {
@@ -27,7 +28,9 @@ enum Command {
     /// Runs the groups in order; the exit code is that of the first failure.
     static func run(_ groups: [Options]) async -> ExitCode {
         if groups.contains(where: \.wantsHelp) { return print(Help.text) }
-        if let kind = groups.lazy.compactMap(\.generated).first { return Generator.run(kind) }
+        if let kind = groups.lazy.compactMap(\.generated).first {
+            do throws(UsageError) { return print(try Generator.text(kind)) } catch { return usage(error.words) }
+        }
         if groups.contains(where: \.wantsVersion) { return print(Help.version + "\n") }
         guard groups.allSatisfy({ !$0.urls.isEmpty || !$0.saving.inputLists.isEmpty }) else {
             return usage("no URL" + Habits.hint(groups))

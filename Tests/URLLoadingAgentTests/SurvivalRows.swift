@@ -26,13 +26,13 @@ import URLLoadingWire
     }
 
     @Test(
-        "A download outlives its program and is delivered to the next one with its identifier (checklist 5, 137, 142)",
-        .disabled("delivery to the next program can take minutes")
+        "A download outlives its program and is delivered to the next one with its identifier (checklist 5, 137, 142)"
     )
     func programGone() async throws {
         try await Self.with(stallsAfter: 300_000) { rig, origin in
             let place = rig.folder + "/film.bin"
-            let program = try await rig.attach()
+            // A released stall lasts until the client leaves, which the agent does after the idle timeout.
+            let program = try await rig.attach { $0.idleTimeout = .seconds(1) }
             try await program.download(origin.url("/film"), to: place) { $0.label = "film" }
             try await origin.wait { $0.stalled == 1 }
             program.close()
@@ -153,6 +153,9 @@ import URLLoadingWire
             #expect(try await next.transfers().isEmpty)
             #expect(rig.logText.contains("is set aside"))
             #expect(PrivateFolder.names(rig.state).contains { $0.hasPrefix("journal.sqlite.damaged-") })
+            let kept = try #require(PrivateFolder.names(rig.state).first { $0.hasPrefix("spool.damaged-") })
+            let file = try #require(PrivateFolder.names(rig.state + "/" + kept).first)
+            #expect(Film.of("\(rig.state)/\(kept)/\(file)") == Film.content)
             try await next.download(origin.url("/film"), id: "t2")
             _ = try await next.wait("t2") { $0.state == .finished }
         }

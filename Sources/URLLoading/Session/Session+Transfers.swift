@@ -19,6 +19,7 @@ extension Session {
     public nonisolated func upload(
         _ request: Request, from body: RequestBody, decisions: Decisions? = nil
     ) async throws(LoadError) -> (Data, Response) {
+        if agent != nil { return try await complete(uploadTask(request, from: body, decisions: decisions)) }
         var request = request
         request.body = body
         return try await data(for: request, decisions: decisions)
@@ -32,6 +33,7 @@ extension Session {
     public nonisolated func uploadTask(
         _ request: Request, from body: RequestBody, decisions: Decisions? = nil
     ) -> LoadTask<Data> {
+        if agent != nil { return backgroundUpload(request, body, BackgroundOptions(), decisions, sink: nil) }
         var request = request
         request.body = body
         let load = TaskDriver(core, request, decisions)
@@ -100,7 +102,21 @@ extension Session {
         _ request: Request, decisions: Decisions? = nil,
         _ use: nonisolated(nonsending) (DownloadedFile) async throws -> R
     ) async throws -> R {
-        try await use(try await complete(downloadTask(request, decisions: decisions)))
+        let task = downloadTask(request, decisions: decisions)
+        task.load.background?.waitForClosure()
+        let file: DownloadedFile
+        do throws(LoadError) { file = try await complete(task) } catch {
+            await task.load.background?.closureReturned(true)
+            throw error
+        }
+        do {
+            let result = try await use(file)
+            await task.load.background?.closureReturned(true)
+            return result
+        } catch {
+            await task.load.background?.closureReturned(false)
+            throw error
+        }
     }
 
     /// Creates a task that downloads a body to a file when it is resumed. It needs no reader.
@@ -115,6 +131,7 @@ extension Session {
     public nonisolated func downloadTask(
         _ request: Request, options: DownloadOptions = DownloadOptions(), decisions: Decisions? = nil
     ) -> LoadTask<DownloadedFile> {
+        if agent != nil { return backgroundDownload(request, options, BackgroundOptions(), decisions, sink: nil) }
         let work = DownloadWork(options, nil, core.configuration)
         return LoadTask(TaskDriver(core, DownloadWork.request(request), decisions, download: work), self)
     }
@@ -129,7 +146,10 @@ extension Session {
     ) -> LoadTask<DownloadedFile> {
         let work = DownloadWork(options, token, core.configuration)
         let asked = DownloadWork.request(request ?? token.request)
-        let load = TaskDriver(core, asked, decisions, download: work)
+        let load =
+            agent == nil
+            ? TaskDriver(core, asked, decisions, download: work)
+            : backgroundDownload(asked, options, BackgroundOptions(), decisions, sink: nil, resuming: token).load
         let isSame = token.isFor(asked.url) && asked.method == .get && asked.body == nil
         if !isSame { load.refuse(ResumeToken.refused("it is for another request").at(asked.url)) }
         return LoadTask(load, self)

@@ -17,6 +17,8 @@ public actor Session {
     public static let shared = Session(isShared: true)
 
     nonisolated let core: Core
+    /// The connection to the background agent; nil if the loads run in this process.
+    nonisolated let agent: BackgroundConnection?
 
     /// The settings of this session.
     public nonisolated var configuration: Configuration { core.configuration }
@@ -27,10 +29,12 @@ public actor Session {
     ///   - decisions: called for every load that has no decision of its own.
     public init(_ configuration: Configuration = .default, decisions: Decisions? = nil) {
         core = Core(configuration, decisions, isShared: false, Self.parts(of:))
+        agent = BackgroundConnection.make(core)
     }
 
     private init(isShared: Bool) {
         core = Core(.default, nil, isShared: isShared, Self.parts(of:))
+        agent = nil
     }
 
     private static func parts(of configuration: Configuration) -> Core.Parts {

@@ -1,6 +1,7 @@
 // A file that is being written: under an unguessable name, accessible to its owner only, and removed unless it was kept
 // or moved. Removal checks that the path still names this file, so a replacement under the same name survives.
 
+import Glibc
 import Synchronization
 import URLLoadingCSystem
 
@@ -56,6 +57,36 @@ package final class FileWriter: Sendable {
         let writer = FileWriter(path: path, descriptor: descriptor)
         writer.keep()
         return (writer, info.size)
+    }
+
+    /// Opens a complete file that another process of this user has handed over. Unlike ``reopen(_:)`` it is not written
+    /// further, so other names and permissions of it do no harm. Blocks.
+    /// - Returns: the file, which is kept until ``unkeep()``.
+    package static func adopt(_ path: String) throws(IOFailure) -> FileWriter {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
+        guard descriptor >= 0 else { throw IOFailure(.system(errno), .open) }
+        let writer = FileWriter(path: path, descriptor: descriptor)
+        writer.keep()
+        var info = stat()
+        guard fstat(descriptor, &info) == 0, info.st_mode & S_IFMT == S_IFREG, info.st_uid == geteuid() else {
+            throw IOFailure(.system(EPERM), .open)
+        }
+        return writer
+    }
+
+    /// Gives a file a second name in a folder, one that cannot be guessed, and opens it there. Blocks.
+    /// - Returns: the file under its new name, which is removed with the last reference to it.
+    package static func adopt(_ path: String, in folder: String, prefix: String) throws(IOFailure) -> FileWriter {
+        let other = "\(folder)/\(prefix)\(try randomText())"
+        guard link(path, other) == 0 else { throw IOFailure(.system(errno), .open) }
+        do throws(IOFailure) {
+            let writer = try adopt(other)
+            writer.unkeep()
+            return writer
+        } catch {
+            _ = csys_file_remove(other)
+            throw error
+        }
     }
 
     deinit { discard() }

@@ -19,6 +19,7 @@ private enum Kind {
     static let report: UInt16 = 16
     static let handOver: UInt16 = 17
     static let detach: UInt16 = 18
+    static let identifiers: UInt16 = 19
 }
 
 extension AgentMessage {
@@ -43,6 +44,7 @@ extension AgentMessage {
             fields.set(1, text: attachment.identifier)
             fields.set(2, bytes: attachment.settings)
             fields.set(3, bytes: attachment.secrets)
+            if attachment.observes { fields.set(4, integer: 1) }
             return Kind.attach
         case .submit(let submission):
             fields.set(1, text: submission.transfer)
@@ -63,6 +65,7 @@ extension AgentMessage {
         case .detach: return Kind.detach
         case .listen: return Kind.listen
         case .status: return Kind.status
+        case .identifiers: return Kind.identifiers
         case .handOver: return Kind.handOver
         case .unknown(let kind): return kind
         default: return writeAnswer(to: &fields)
@@ -96,6 +99,7 @@ extension AgentMessage {
             fields.set(3, integer: progress.expectedToReceive)
             fields.set(4, integer: progress.sent)
             fields.set(5, integer: progress.expectedToSend)
+            if !progress.response.isEmpty { fields.set(6, bytes: progress.response) }
             return Kind.progress
         case .report(let text):
             fields.set(1, text: text)
@@ -116,7 +120,8 @@ extension AgentMessage {
         case Kind.attach:
             self = .attach(
                 Attachment(
-                    identifier: try fields.words(1), settings: try fields.blob(2), secrets: fields.bytes(3) ?? []))
+                    identifier: try fields.words(1), settings: try fields.blob(2), secrets: fields.bytes(3) ?? [],
+                    observes: try fields.integer(4) == 1))
         case Kind.submit:
             self = .submit(
                 Submission(transfer: try fields.words(1), order: try fields.blob(2), secrets: fields.bytes(3) ?? []))
@@ -128,6 +133,7 @@ extension AgentMessage {
         case Kind.detach: self = .detach
         case Kind.listen: self = .listen
         case Kind.status: self = .status
+        case Kind.identifiers: self = .identifiers
         case Kind.handOver: self = .handOver
         default: self = try Self.answer(frame.kind, fields)
         }
@@ -151,7 +157,7 @@ extension AgentMessage {
                 Progress(
                     transfer: try fields.words(1), received: try fields.number(2),
                     expectedToReceive: try fields.number(3), sent: try fields.number(4),
-                    expectedToSend: try fields.number(5)))
+                    expectedToSend: try fields.number(5), response: fields.bytes(6) ?? []))
         case Kind.report: return .report(text: try fields.words(1))
         case Kind.finishedEvents: return .finishedEvents
         case Kind.done: return .done

@@ -17,6 +17,8 @@ package enum AgentMessage: Sendable, Equatable {
     /// The handler of an event has returned, so the agent removes the event.
     case acknowledge(sequence: Int64)
     case status
+    /// Asks for the identifiers that have transfers or programs.
+    case identifiers
     /// A newer program asks the agent to stop at synchronised offsets and to exit.
     case handOver
 
@@ -63,11 +65,15 @@ extension AgentMessage {
 
     package struct Attachment: Sendable, Equatable {
         package var identifier: String
+        /// Empty to keep those of the session before.
         package var settings: [UInt8]
         package var secrets: [UInt8]
+        /// The program lists, commands and submits without being the live session: it gets no events.
+        package var observes: Bool
 
-        package init(identifier: String, settings: [UInt8], secrets: [UInt8]) {
+        package init(identifier: String, settings: [UInt8], secrets: [UInt8], observes: Bool = false) {
             (self.identifier, self.settings, self.secrets) = (identifier, settings, secrets)
+            self.observes = observes
         }
     }
 
@@ -127,11 +133,14 @@ extension AgentMessage {
         package var expectedToReceive: Int64
         package var sent: Int64
         package var expectedToSend: Int64
+        /// The response, encoded by the floors above, in the message that is sent when it was received; empty otherwise.
+        package var response: [UInt8]
 
         package init(
-            transfer: String, received: Int64, expectedToReceive: Int64, sent: Int64, expectedToSend: Int64
+            transfer: String, received: Int64, expectedToReceive: Int64, sent: Int64, expectedToSend: Int64,
+            response: [UInt8] = []
         ) {
-            self.transfer = transfer
+            (self.transfer, self.response) = (transfer, response)
             (self.received, self.expectedToReceive) = (received, expectedToReceive)
             (self.sent, self.expectedToSend) = (sent, expectedToSend)
         }

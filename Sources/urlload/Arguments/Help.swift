@@ -14,6 +14,7 @@ enum Help {
         urlload tour [STEP…]
         urlload tls HOST[:PORT]
         urlload cache ls|show|why|rm --cache DIR
+        urlload bg get|put|ls|watch|pause|resume|cancel|logs|doctor
         urlload har FILE
 
         Loads URLs and writes their bodies to standard output. Redirects are followed. A URL without
@@ -29,6 +30,7 @@ enum Help {
           urlload --trace https://example.org/                see every byte
           urlload tls example.org                             see its certificates, and what they are worth
           urlload ws wss://example.org/chat                   talk: lines in, messages out
+          urlload bg get -O https://example.org/a.tar.gz      go on after this command, whatever happens to it
           urlload tour                                        see what the library can do
 
 

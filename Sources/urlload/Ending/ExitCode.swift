@@ -128,7 +128,7 @@ extension ExitCode {
         .tooManyRedirects: .redirect, .badRedirect: .redirect, .redirectRefused: .redirect,
         .contentDecodingFailed: .contentCoding, .contentTooLarge: .tooLarge, .bodyTooLarge: .tooLarge,
         .uploadTooLarge: .tooLarge, .uploadRefused: .httpError, .uploadNotFound: .httpError,
-        .uploadSourceChanged: .read,
+        .uploadSourceChanged: .read, .notPossibleInBackground: .usage, .backgroundAgentUnavailable: .connect,
         .headTooLarge: .tooLarge, .eventLineTooLong: .tooLarge, .eventTooLarge: .tooLarge, .requestBodyFailed: .read,
         .unacceptableStatus: .httpError, .userAuthenticationRequired: .login, .ftpStoreRefused: .upload,
         .ftpStorageFull: .remoteFull,

@@ -10,14 +10,15 @@ enum Generator {
     static let commands = [
         ("http", "build a request as httpie does"), ("wget", "load files as wget does"),
         ("ws", "talk through a WebSocket"), ("tls", "show a server's certificates"), ("cache", "look into a cache"),
-        ("har", "draw an HTTP Archive"),
+        ("bg", "load in the background, also after the end of this command"), ("har", "draw an HTTP Archive"),
         ("tour", "see what the library can do"),
     ]
 
-    static func run(_ kind: String) -> ExitCode {
+    /// Returns the text of a kind.
+    static func text(_ kind: String) throws(UsageError) -> String {
         guard let make = kinds[kind] else {
-            return Command.usage("--generate takes \(kinds.keys.sorted().joined(separator: ", ")), not \(kind)")
+            throw UsageError("--generate takes \(kinds.keys.sorted().joined(separator: ", ")), not \(kind)")
         }
-        return Command.print(make())
+        return make()
     }
 }

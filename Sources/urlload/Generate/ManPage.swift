@@ -21,6 +21,9 @@ enum ManPage {
             .br
             .B urlload cache
             .IR ls | show | why | rm
+            .br
+            .B urlload bg
+            .IR get | put | ls | watch | pause | resume | cancel | logs | doctor
             .SH DESCRIPTION
             Loads URLs and writes their bodies to standard output, or to files. Options and exit codes are named like
             those of

@@ -65,6 +65,9 @@ package final class AgentChannel: Sendable {
     /// Closes the connection once the queued messages have been sent.
     package func finish() { queue.finish() }
 
+    /// Whether the peer reads so slowly that messages of passing interest need not be sent.
+    package var isBusy: Bool { state.withLock { $0.queued > Self.readSize } }
+
     /// Queues a message. Never waits.
     /// - Returns: whether the connection accepts it.
     @discardableResult

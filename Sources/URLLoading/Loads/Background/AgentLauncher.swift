@@ -21,7 +21,7 @@ package enum AgentLauncher {
     /// - Throws: ``AgentFailure``.
     package static func open(_ facts: LaunchPlan.Facts) async throws(AgentFailure) -> AgentLink {
         let plan = LaunchPlan.make(facts)
-        guard let socket = plan.socket else { throw AgentFailure(.unreachable, plan.description) }
+        guard let socket = plan.socket else { throw AgentFailure(.noAgent, plan.description) }
         // An agent that is about to exit may accept a connection and close it: it is started again then.
         for attempt in 0..<3 {
             do throws(AgentFailure) { return try await AgentLink.open(socket) } catch {
@@ -72,10 +72,18 @@ package enum AgentLauncher {
             }
             let program = Program(
                 [executable, "--listener", "3", "--socket", socket], environment: environment, folder: "/",
-                files: [nil, nil, nil, listener])
+                files: [nil, nil, log(facts.stateFolder), listener])
             try program.startDetached()
             return .success(())
         } catch { return .failure(AgentFailure(.unreachable, "\(executable): \(error.words)")) }
+    }
+
+    /// Opens the log of agents that no service manager starts; a long one is set aside before. `nil` without one.
+    private static func log(_ folder: String) -> PassedFile? {
+        let path = folder + "/agent.log"
+        if let reader = try? FileReader(path: path), reader.size > 1 << 20 { PrivateFolder.rename(path, path + ".1") }
+        let descriptor = Glibc.open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        return descriptor < 0 ? nil : PassedFile(descriptor)
     }
 
     private static func startService(_ executable: String, _ socket: String, _ facts: LaunchPlan.Facts) -> Result<

@@ -115,6 +115,8 @@ package struct AgentFailure: Error, Sendable, Equatable, CustomStringConvertible
 
         /// The agent cannot be connected to, or the connection ended.
         package static let unreachable = Code("unreachable")
+        /// No agent can be found or started.
+        package static let noAgent = Code("noAgent")
         /// The agent refuses the request.
         package static let refused = Code("refused")
         /// Another running process uses the session identifier.
@@ -124,6 +126,8 @@ package struct AgentFailure: Error, Sendable, Equatable, CustomStringConvertible
         /// The agent cannot write its journal.
         package static let journal = Code("journal")
         package static let unknownTransfer = Code("unknownTransfer")
+        /// The calling task was cancelled.
+        package static let cancelled = Code("cancelled")
     }
     package let code: Code
     package let detail: String

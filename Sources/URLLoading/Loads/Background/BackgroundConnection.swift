@@ -19,6 +19,7 @@ package actor BackgroundConnection {
     private let settings: [UInt8]
     private let secrets: [UInt8]
     private let facts: LaunchPlan.Facts
+    private let observes: Bool
 
     private var link: AgentLink?
     private var opening: Task<AgentLink, any Error>?
@@ -29,19 +30,24 @@ package actor BackgroundConnection {
 
     /// The events that were not taken yet, in order; `nil` marks the end of the missed ones.
     private var backlog: [PendingEvent?] = []
-    /// The events that were taken and not acknowledged: a restarted agent sends them again.
+    /// The events that were received and not acknowledged: a restarted agent sends them again.
     private var taken: Set<Int64> = []
+    /// The events that handlers and tasks work on. The connection stays open until they are acknowledged, so that the end
+    /// of a session inside a handler does not repeat its event.
+    private var held: Set<Int64> = []
     private var waiters: [String: CheckedContinuation<Result<PendingEvent, AgentFailure>, Never>] = [:]
     private var progress: [String: ProgressHandler] = [:]
     private var handlerWaits: CheckedContinuation<Void, Never>?
     private var hasHandler = false
 
     package init(
-        identifier: String, settings: SessionSettings, secrets: SessionSecrets, facts: LaunchPlan.Facts
+        _ background: Configuration.Background, settings: SessionSettings, secrets: SessionSecrets,
+        facts: LaunchPlan.Facts
     ) {
-        self.identifier = identifier
-        self.settings = TransferCoding.encode(settings)
-        self.secrets = TransferCoding.encode(secrets)
+        identifier = background.identifier
+        self.settings = background.keepsSettings ? [] : TransferCoding.encode(settings)
+        self.secrets = background.keepsSettings ? [] : TransferCoding.encode(secrets)
+        observes = background.observes
         self.facts = facts
     }
 
@@ -50,23 +56,34 @@ package actor BackgroundConnection {
         link?.close()
     }
 
-    /// Closes the connection: waits for events fail, and transfers continue.
+    /// Closes the connection once the held events are acknowledged: waits for events fail, and transfers continue.
     package func close() {
         isClosed = true
-        pump?.cancel()
-        link?.close()
-        link = nil
+        closeIfUnused()
         let failure = AgentFailure(.refused, "the session was invalidated")
         for (_, waiter) in waiters { waiter.resume(returning: .failure(failure)) }
         waiters = [:]
         wakeHandler()
     }
 
+    private func closeIfUnused() {
+        guard isClosed, held.isEmpty else { return }
+        pump?.cancel()
+        link?.close()
+        link = nil
+    }
+
+    /// Lets go of an event without an acknowledgement: its handler has failed.
+    package func release(_ sequence: Int64) {
+        held.remove(sequence)
+        closeIfUnused()
+    }
+
     // MARK: The connection
 
     /// Returns the attached connection; opens it on first use, and again after it was lost.
     private func attached() async throws(AgentFailure) -> AgentLink {
-        guard !isClosed else { throw AgentFailure(.refused, "the session was invalidated") }
+        guard !isClosed || !held.isEmpty else { throw AgentFailure(.refused, "the session was invalidated") }
         if let link { return link }
         let task = opening ?? Task { try await self.open() }
         opening = task
@@ -80,7 +97,7 @@ package actor BackgroundConnection {
         defer { opening = nil }
         let link = try await AgentLauncher.open(facts)
         _ = try await link.request(
-            .attach(.init(identifier: identifier, settings: settings, secrets: secrets)))
+            .attach(.init(identifier: identifier, settings: settings, secrets: secrets, observes: observes)))
         if isListening { _ = try await link.request(.listen) }
         self.link = link
         pump?.cancel()
@@ -94,7 +111,7 @@ package actor BackgroundConnection {
     private func lost(_ link: AgentLink) {
         guard self.link === link else { return }
         self.link = nil
-        guard !isClosed, isListening else { return }
+        guard !isClosed || !held.isEmpty, isListening else { return }
         Task { [weak self] in await self?.reconnect() }
     }
 
@@ -129,16 +146,22 @@ package actor BackgroundConnection {
         }
     }
 
-    /// Sends a request, and repeats it once if the connection was lost before its answer.
+    /// Sends a request, and repeats it if the connection was lost before its answer, for about five seconds: a killed
+    /// agent may be about to be started again. All requests may be repeated.
     package func request(_ message: AgentMessage, files: [PassedFile] = []) async throws(AgentFailure) -> AgentMessage {
-        var tries = 0
+        var delay = Duration.milliseconds(10)
         while true {
-            let link = try await attached()
-            do throws(AgentFailure) { return try await link.request(message, files: files) } catch {
-                tries += 1
-                guard error.code == .unreachable, tries < 5 else { throw error }
-                if self.link === link { self.link = nil }
+            var used: AgentLink?
+            do throws(AgentFailure) {
+                let link = try await attached()
+                used = link
+                return try await link.request(message, files: files)
+            } catch {
+                guard error.code == .unreachable, delay < .seconds(4), !isClosed || !held.isEmpty else { throw error }
+                if let used, link === used { lost(used) }
             }
+            try? await Task.sleep(for: delay)
+            delay = delay * 2
         }
     }
 
@@ -175,6 +198,12 @@ package actor BackgroundConnection {
         return records
     }
 
+    /// Returns the identifiers of all programs that have transfers.
+    package func identifiers() async throws(AgentFailure) -> [String] {
+        guard case .report(let text) = try await request(.identifiers) else { return [] }
+        return text.split(separator: "\n").map(String.init)
+    }
+
     package func command(_ id: String, _ verb: String, _ argument: [UInt8] = []) async throws(AgentFailure) {
         _ = try await request(.command(.init(transfer: id, verb: verb, argument: argument)))
     }
@@ -183,6 +212,7 @@ package actor BackgroundConnection {
     package func welcome() async throws(AgentFailure) -> AgentMessage.Welcome { try await attached().welcome }
 
     package func acknowledge(_ sequence: Int64) async throws(AgentFailure) {
+        defer { release(sequence) }
         _ = try await request(.acknowledge(sequence: sequence))
         taken.remove(sequence)
     }
@@ -195,6 +225,7 @@ package actor BackgroundConnection {
         defer { progress[id] = nil }
         try await listen()
         if let index = backlog.firstIndex(where: { $0?.record.id == id }), let event = backlog.remove(at: index) {
+            held.insert(event.sequence)
             return event
         }
         let result = await withTaskCancellationHandler {
@@ -229,12 +260,22 @@ package actor BackgroundConnection {
                 await waitForEvents()
                 continue
             }
-            try await handle(next)
+            do { try await handle(next) } catch {
+                // The event is not acknowledged: the next handler gets it again.
+                backlog.insert(next, at: 0)
+                if let next { release(next.sequence) }
+                throw error
+            }
             if let next { try await acknowledge(next.sequence) }
         }
     }
 
-    private func takeNext() -> PendingEvent?? { backlog.isEmpty ? .none : .some(backlog.removeFirst()) }
+    private func takeNext() -> PendingEvent?? {
+        guard !backlog.isEmpty else { return .none }
+        let next = backlog.removeFirst()
+        if let next { held.insert(next.sequence) }
+        return .some(next)
+    }
 
     private func waitForEvents() async {
         await withTaskCancellationHandler {
@@ -265,6 +306,7 @@ package actor BackgroundConnection {
             else { return }
             let pending = PendingEvent(sequence: event.sequence, record: record)
             if let waiter = waiters.removeValue(forKey: record.id) {
+                held.insert(event.sequence)
                 return waiter.resume(returning: .success(pending))
             }
             backlog.append(pending)
@@ -275,5 +317,23 @@ package actor BackgroundConnection {
 }
 
 extension AgentFailure {
-    static let cancelled = AgentFailure(Code("cancelled"), "the waiting task was cancelled")
+    static let cancelled = AgentFailure(.cancelled, "the waiting task was cancelled")
+}
+
+extension BackgroundConnection {
+    /// Returns the connection for a background session, closed with the session; `nil` for other sessions.
+    static func make(_ core: Core) -> BackgroundConnection? {
+        guard let background = core.configuration.background else { return nil }
+        var facts = AgentLauncher.facts()
+        if let socket = background.socket { facts.environment["URLLOADING_AGENT_SOCKET"] = socket }
+        let connection = BackgroundConnection(
+            background, settings: SessionSettings(core.configuration),
+            secrets: SessionSecrets(core.configuration), facts: facts)
+        let registry = core.registry
+        Task {
+            await registry.emptied()
+            await connection.close()
+        }
+        return connection
+    }
 }

@@ -4,7 +4,8 @@ import FoundationEssentials
 import URLLoadingIO
 import URLLoadingWire
 
-/// The settings of a configuration that are sent to the agent, without secrets.
+/// The settings of a configuration that are sent to the agent, without secrets. Fields that an older program does not
+/// send have their defaults.
 package struct SessionSettings: Codable, Sendable, Equatable {
     package var idleTimeout: Duration?
     package var resourceTimeout: Duration?
@@ -15,8 +16,55 @@ package struct SessionSettings: Codable, Sendable, Equatable {
     package var maximumRedirects = 20
     package var isDiscretionary = false
     package var waking: WakingOrder?
+    package var connections: ConnectionSettings?
+    package var tls: TLSSettings?
 
     package init() {}
+}
+
+/// Settings of connections and of responses.
+package struct ConnectionSettings: Codable, Sendable, Equatable {
+    var idleLifetime: Duration
+    var pingInterval: Duration?
+    var pingTimeout: Duration
+    var versions: String
+    var trafficClass: UInt8
+    var acceptEncoding: String?
+    var expectContinueTimeout: Duration
+    var allowsCellular: Bool
+    var allowsExpensive: Bool
+    var allowsConstrained: Bool
+    var allowsPublicAddressesOnly: Bool
+    var headSize: Int
+    var fieldCount: Int
+    var chunkExtensionSize: Int
+    var trailerSize: Int
+    var informationalCount: Int
+    var decompressionRatio: Int
+    var decompressedSize: Int64
+    var netrc: String?
+    var methods: [String]?
+    var proxyMethods: [String]?
+    var waitsForProxyChallenge: Bool
+    var kerberosTimeout: Duration
+}
+
+/// Settings of TLS.
+package struct TLSSettings: Codable, Sendable, Equatable {
+    struct Pins: Codable, Sendable, Equatable {
+        var hosts: String
+        var keys: [Data]
+        var certificates: [Data]
+    }
+    var minimumVersion: Int
+    var maximumVersion: Int
+    /// `system`, `file`, `pem` or `systemAnd`.
+    var roots: String
+    var rootsText: String?
+    var pins: [Pins]
+    var strength: Int
+    var stapling: String
+    var skipsVerification: Bool
 }
 
 /// The command that starts a program when its transfers have events and it is not running.
@@ -37,9 +85,13 @@ package struct WakingOrder: Codable, Sendable, Equatable {
 /// The settings of a configuration that are stored as secrets.
 package struct SessionSecrets: Codable, Sendable, Equatable {
     package var fields: [[String]] = []
+    /// The URLs of proxies may contain passwords.
+    package var proxies: ProxyOrder?
 
     package init() {}
 }
+
+// MARK: From a configuration
 
 extension SessionSettings {
     package init(_ configuration: Configuration) {
@@ -51,8 +103,138 @@ extension SessionSettings {
         userAgent = configuration.userAgent
         maximumConnectionsPerHost = configuration.maximumConnectionsPerHost
         maximumRedirects = configuration.maximumRedirects
+        isDiscretionary = configuration.background?.isDiscretionary ?? false
+        waking = configuration.background?.wakes.map {
+            WakingOrder(
+                arguments: $0.arguments, environment: $0.environment, folder: $0.folder?.path(percentEncoded: false),
+                unit: $0.unit)
+        }
+        connections = ConnectionSettings(configuration)
+        tls = TLSSettings(configuration.tls)
+    }
+}
+
+extension SessionSecrets {
+    package init(_ configuration: Configuration) {
+        fields = configuration.headers.filter { !TransferOrder.harmlessFields.contains($0.name) }
+            .map { [$0.name.description, $0.value] }
+        proxies = ProxyOrder(configuration.proxyPolicy)
+    }
+}
+
+extension ConnectionSettings {
+    init(_ configuration: Configuration) {
+        idleLifetime = configuration.idleConnectionLifetime
+        pingInterval = configuration.http2PingInterval
+        pingTimeout = configuration.http2PingTimeout
+        versions = "\(configuration.httpVersions)"
+        trafficClass = configuration.trafficClass.dscp
+        acceptEncoding = configuration.acceptEncoding
+        expectContinueTimeout = configuration.expectContinueTimeout
+        allowsCellular = configuration.allowsCellularAccess
+        allowsExpensive = configuration.allowsExpensiveNetworkAccess
+        allowsConstrained = configuration.allowsConstrainedNetworkAccess
+        allowsPublicAddressesOnly = configuration.addressPolicy.isPublicOnly
+        let limits = configuration.limits
+        (headSize, fieldCount, trailerSize) = (limits.headSize, limits.fieldCount, limits.trailerSize)
+        (chunkExtensionSize, informationalCount) = (limits.chunkExtensionSize, limits.informationalCount)
+        (decompressionRatio, decompressedSize) = (limits.decompressionRatio, limits.decompressedSize)
+        let authentication = configuration.authentication
+        netrc = authentication.netrc.map { $0.path ?? NetrcReader.standardPath }
+        methods = authentication.methods?.map(\.name).sorted()
+        proxyMethods = authentication.proxyMethods?.map(\.name).sorted()
+        waitsForProxyChallenge = authentication.waitsForProxyChallenge
+        kerberosTimeout = authentication.kerberosTimeout
     }
 
+    func apply(to configuration: inout Configuration) {
+        configuration.idleConnectionLifetime = idleLifetime
+        configuration.http2PingInterval = pingInterval
+        configuration.http2PingTimeout = pingTimeout
+        for known in [Configuration.HTTPVersions.automatic, .http1Only, .http2PriorKnowledge]
+        where "\(known)" == versions {
+            configuration.httpVersions = known
+        }
+        configuration.trafficClass = TrafficClass(dscp: trafficClass)
+        configuration.acceptEncoding = acceptEncoding
+        configuration.expectContinueTimeout = expectContinueTimeout
+        configuration.allowsCellularAccess = allowsCellular
+        configuration.allowsExpensiveNetworkAccess = allowsExpensive
+        configuration.allowsConstrainedNetworkAccess = allowsConstrained
+        if allowsPublicAddressesOnly { configuration.addressPolicy = .publicOnly }
+        (configuration.limits.headSize, configuration.limits.fieldCount) = (headSize, fieldCount)
+        (configuration.limits.trailerSize, configuration.limits.chunkExtensionSize) = (trailerSize, chunkExtensionSize)
+        configuration.limits.informationalCount = informationalCount
+        configuration.limits.decompressionRatio = decompressionRatio
+        configuration.limits.decompressedSize = decompressedSize
+        configuration.authentication.netrc = netrc.map { Netrc.file(URL(filePath: $0)) }
+        configuration.authentication.methods = methods.map { Set($0.map { Challenge.Method($0) }) }
+        configuration.authentication.proxyMethods = proxyMethods.map { Set($0.map { Challenge.Method($0) }) }
+        configuration.authentication.waitsForProxyChallenge = waitsForProxyChallenge
+        configuration.authentication.kerberosTimeout = kerberosTimeout
+    }
+}
+
+extension TLSSettings {
+    init(_ tls: Configuration.TLS) {
+        (minimumVersion, maximumVersion) = (tls.minimumVersion.rawValue, tls.maximumVersion.rawValue)
+        switch tls.trustRoots {
+        case .system: roots = "system"
+        case .file(let url): (roots, rootsText) = ("file", url.path(percentEncoded: false))
+        case .pem(let text): (roots, rootsText) = ("pem", text)
+        case .systemAnd(let text): (roots, rootsText) = ("systemAnd", text)
+        }
+        pins = tls.pins.map { pins in
+            var sent = Pins(hosts: pins.rule.pattern.text, keys: [], certificates: [])
+            for pin in pins.rule.value {
+                switch pin {
+                case .publicKey(let digest): sent.keys.append(Data(digest))
+                case .certificate(let digest): sent.certificates.append(Data(digest))
+                }
+            }
+            return sent
+        }
+        strength = tls.minimumStrength.rawValue
+        stapling = "\(tls.ocspStapling)"
+        skipsVerification = tls.unsafelySkipsVerification
+    }
+
+    func apply(to tls: inout Configuration.TLS) {
+        tls.minimumVersion = Configuration.TLS.Version(rawValue: minimumVersion) ?? tls.minimumVersion
+        tls.maximumVersion = Configuration.TLS.Version(rawValue: maximumVersion) ?? tls.maximumVersion
+        let text = rootsText ?? ""
+        switch roots {
+        case "file": tls.trustRoots = .file(URL(filePath: text))
+        case "pem": tls.trustRoots = .pem(text)
+        case "systemAnd": tls.trustRoots = .systemAnd(pem: text)
+        default: tls.trustRoots = .system
+        }
+        // A pattern that this build cannot parse must not weaken the session: its pins then hold for every host.
+        tls.pins = pins.compactMap { pins in
+            let all =
+                pins.keys.map { Configuration.TLS.Pin.publicKey(sha256: $0) }
+                + pins.certificates.map { Configuration.TLS.Pin.certificate(sha256: $0) }
+            return (try? Configuration.TLS.Pins(pins.hosts, all)) ?? (try? Configuration.TLS.Pins("*", all))
+        }
+        tls.minimumStrength = Configuration.TLS.Strength(rawValue: strength) ?? tls.minimumStrength
+        for known in [Configuration.TLS.OCSPStapling.ignored, .ifPresent, .required] where "\(known)" == stapling {
+            tls.ocspStapling = known
+        }
+        tls.unsafelySkipsVerification = skipsVerification
+    }
+}
+
+extension Configuration {
+    /// The settings that are sent, in 16 characters: configurations that differ in one of them have other digests.
+    package var backgroundDigest: String {
+        let bytes = TransferCoding.encode(SessionSettings(self)) + TransferCoding.encode(SessionSecrets(self))
+        return String(Digest.hex(bytes).prefix(16))
+    }
+}
+
+// MARK: The agent's configuration
+
+extension SessionSettings {
     /// Returns a configuration for the agent's own sessions.
     /// - Parameter folder: the folder of downloads without a destination.
     package func configuration(_ secrets: SessionSecrets, temporaryDirectory folder: String) -> Configuration {
@@ -69,13 +251,9 @@ extension SessionSettings {
         for field in fields + secrets.fields where field.count == 2 {
             configuration.headers.append(FieldName(field[0]), field[1])
         }
+        connections?.apply(to: &configuration)
+        tls?.apply(to: &configuration.tls)
+        if let proxies = secrets.proxies { configuration.proxyPolicy = proxies.policy }
         return configuration
-    }
-}
-
-extension SessionSecrets {
-    package init(_ configuration: Configuration) {
-        fields = configuration.headers.filter { !TransferOrder.harmlessFields.contains($0.name) }
-            .map { [$0.name.description, $0.value] }
     }
 }

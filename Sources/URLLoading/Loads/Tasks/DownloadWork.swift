@@ -323,6 +323,9 @@ final class DownloadWork: Sendable {
         }
     }
 
+    /// Takes over a file that the background agent has completed.
+    func adopt(_ file: DownloadedFile) { state.withLock { $0.complete = file } }
+
     /// Releases the partial file at the end of the load, so that a token may resume it.
     func leave() {
         let (held, leftover) = state.withLock { state in

@@ -24,6 +24,9 @@ struct Load: Sendable {
     /// Runs the load to the head of its response.
     @inline(never)
     func run(_ first: Request) async throws(LoadError) -> Result {
+        guard context.core.configuration.background == nil else {
+            throw .notInBackground("a background session has downloads and uploads of files only", first.url)
+        }
         var hop = Hop(request: first, purpose: purpose)
         while true {
             let exchange = try await answer(&hop)

@@ -17,6 +17,8 @@ final class TaskDriver: LoadListener, StopListener {
     var download: DownloadWork? { work.withLock { $0 } }
     /// The body of a resumable upload.
     private let upload: UploadWork?
+    /// The transfer of the background agent that carries out the task; nil for a load of this process.
+    let background: BackgroundWork?
     private let urgency = Lock(Urgency())
     /// The shared fetch that this task leads for other loads. Suspending the task fails it for them.
     private let led = Lock<SharedFetch?>(nil)
@@ -35,10 +37,12 @@ final class TaskDriver: LoadListener, StopListener {
     ///   resumed.
     init(
         _ core: Core, _ request: Request, _ decisions: Decisions?, sink: (any LoadSink)? = nil,
-        download: DownloadWork? = nil, upload: UploadWork? = nil, holdsSession: Bool = false
+        download: DownloadWork? = nil, upload: UploadWork? = nil, background: BackgroundWork? = nil,
+        holdsSession: Bool = false
     ) {
         self.sink = sink
         self.upload = upload
+        self.background = background
         work = Lock(download)
         context = LoadContext(
             core, request, decisions, consumer: download != nil ? .file : sink != nil ? .sink : .reader,
@@ -46,6 +50,9 @@ final class TaskDriver: LoadListener, StopListener {
         context.tell(self)
         state.withLock { $0.counts.expectedToSend = request.body.map(\.length) ?? 0 }
         if !core.registry.enter(context.handle) { refuse(.sessionInvalidated(request.url)) }
+        if background == nil, core.configuration.background != nil {
+            refuse(.notInBackground("a background session has downloads and uploads of files only", request.url))
+        }
     }
 
     /// Fails a task that cannot be loaded, before it begins.
@@ -68,10 +75,14 @@ final class TaskDriver: LoadListener, StopListener {
             context.handle.setSuspended(false)
             return begins
         }
+        background?.setPaused(false)
         guard begins else { return }
         context.handle.holdsSession.store(true, ordering: .relaxed)
-        context.handle.startClock()
-        core.registry.watch(context.handle)
+        // The agent enforces the timeouts of its transfers.
+        if background == nil {
+            context.handle.startClock()
+            core.registry.watch(context.handle)
+        }
         // Immediate: work that need not wait, such as sending on an idle connection, is done when this returns. The
         // caller's closures run in tasks of their own.
         Task.here(priority: wanted) { await self.drive() }
@@ -82,6 +93,7 @@ final class TaskDriver: LoadListener, StopListener {
             state.suspend()
             context.handle.setSuspended(true)
         }
+        background?.setPaused(true)
         led.withLock { $0.take() }?.settle(.failed)
         hasRested.store(true, ordering: .relaxed)
     }
@@ -92,6 +104,7 @@ final class TaskDriver: LoadListener, StopListener {
             return state.isBegun
         }
         guard isBegun else { return }
+        background?.prioritize(priority)
         let told = urgency.withLock { urgency in
             urgency.priority = priority
             return urgency.stream
@@ -101,6 +114,7 @@ final class TaskDriver: LoadListener, StopListener {
 
     func stopped() {
         guard let why = stopReason else { return }
+        background?.cancel()
         // An idle timeout before the response may lead to a retry, and the sink is not called before the response.
         if why != .idle || state.withLock({ $0.response != nil }) { sink?.stopped() }
         guard let seized = state.withLock({ $0.seize() }) else { return }
@@ -117,14 +131,17 @@ final class TaskDriver: LoadListener, StopListener {
         // reference.
         let needsHandle = download.map { $0.options.destination == nil } ?? false
         let isAbandoned = state.withLock { $0.removeHandle(needsHandle: needsHandle) }
-        if isAbandoned, sink == nil { stop(.cancelled) }
+        if isAbandoned, sink == nil, !outlivesHandles { stop(.cancelled) }
     }
 
     /// Removes a reader of events.
     func forget(_ listener: EventQueue) {
         let isAbandoned = state.withLock { $0.forget(listener) }
-        if isAbandoned, sink == nil { stop(.cancelled) }
+        if isAbandoned, sink == nil, !outlivesHandles { stop(.cancelled) }
     }
+
+    /// True for a task that the agent carries out, once it was resumed.
+    private var outlivesHandles: Bool { background != nil && state.withLock { $0.isBegun } }
 
     // MARK: The driver
 
@@ -132,6 +149,7 @@ final class TaskDriver: LoadListener, StopListener {
     // allocation of its size. Hence the functions marked @inline(never).
 
     private func drive() async {
+        if let background { return await carryOut(background) }
         do throws(LoadError) {
             let result = try await begin()
             let exchange = result.exchange
@@ -218,6 +236,7 @@ final class TaskDriver: LoadListener, StopListener {
             download.leave()
         }
         context.end(outcome.error)
+        background?.settle(outcome.error.map { .failure($0) } ?? .success(()))
         state.withLock { [outcome] in $0.end(outcome, trailers) }.wake()
     }
 

@@ -234,6 +234,9 @@ public struct Request: Sendable {
         }
     }
 
+    /// The names of the stored properties, for the test that classifies them all for background transfers.
+    var storedProperties: [String] { Mirror(reflecting: storage).children.compactMap(\.label) }
+
     /// The parsed URL in the form that the wire format and the connection pool need; computed once per URL.
     var destination: Result<Destination, WireViolation> { storage.destination }
     /// Whether the URL names a server of http or https.

@@ -24,6 +24,9 @@ public struct Configuration: Sendable {
     /// True for ``ephemeral`` and configurations derived from it.
     public private(set) var isEphemeral = false
 
+    /// The settings of ``background(_:)``; `nil` for a session whose loads run in this process.
+    public var background: Background?
+
     // MARK: Timeouts
 
     /// The idle timeout: how long the peer may be silent (while connecting, sending or receiving) before the load ends

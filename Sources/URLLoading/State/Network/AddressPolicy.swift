@@ -20,15 +20,19 @@ public struct AddressPolicy: Sendable {
     /// Allows every address. The default.
     public static let any = AddressPolicy(judge: nil)
     /// Allows only globally reachable addresses: see ``ResolvedAddress/isGlobal``.
-    public static let publicOnly = AddressPolicy { $0.isGlobal }
+    public static let publicOnly = AddressPolicy(judge: { $0.isGlobal }, isPublicOnly: true)
 
     private let judge: (@Sendable (ResolvedAddress) -> Bool)?
+    /// True for ``publicOnly``, which other processes know by its name; closures do not cross.
+    let isPublicOnly: Bool
 
     /// Creates a policy from a closure.
     /// - Parameter allows: called for one address after the other, in the load's task; must not block.
     public init(_ allows: @escaping @Sendable (ResolvedAddress) -> Bool) { self.init(judge: allows) }
 
-    private init(judge: (@Sendable (ResolvedAddress) -> Bool)?) { self.judge = judge }
+    private init(judge: (@Sendable (ResolvedAddress) -> Bool)?, isPublicOnly: Bool = false) {
+        (self.judge, self.isPublicOnly) = (judge, isPublicOnly)
+    }
 
     /// Returns whether the address may be connected to.
     public func allows(_ address: ResolvedAddress) -> Bool { judge?(address) ?? true }

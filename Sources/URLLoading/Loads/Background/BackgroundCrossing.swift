@@ -1,0 +1,131 @@
+// What of a session and a request is known to the background agent: one entry for each stored property.
+
+import FoundationEssentials
+import URLLoadingIO
+import URLLoadingWire
+
+/// The treatment of one setting in a background session.
+package enum BackgroundCrossing: Sendable, Equatable {
+    /// Sent to the agent, which applies it.
+    case sent
+    /// Applied in this process, or without meaning for a transfer of the agent.
+    case keptHere
+    /// Refused unless it has its default value, because the agent could not apply it.
+    case refused
+
+    package static let configuration: [String: BackgroundCrossing] = [
+        "isEphemeral": .keptHere, "background": .sent,
+        "idleTimeout": .sent, "resourceTimeout": .sent, "connectTimeout": .sent,
+        "maximumConnectionsPerHost": .sent, "idleConnectionLifetime": .sent, "maximumIdleConnections": .keptHere,
+        "http2PingInterval": .sent, "http2PingTimeout": .sent, "httpVersions": .sent, "trafficClass": .sent,
+        // http and https only.
+        "ftp": .keptHere,
+        "headers": .sent, "userAgent": .sent, "acceptEncoding": .sent, "expectContinueTimeout": .sent,
+        // Settings of bodies that this process reads.
+        "readAhead": .keptHere, "temporaryDirectory": .keptHere,
+        // Downloads to files are not cached. Cookies and HSTS are applied when the transfer is submitted.
+        "storageDirectory": .keptHere, "cache": .keptHere, "cachesInMemory": .keptHere, "cachePolicy": .keptHere,
+        "coalescesIdenticalRequests": .keptHere, "cookies": .keptHere, "hsts": .keptHere,
+        // The agent retries by rules of its own, and always waits for a network.
+        "retryPolicy": .keptHere, "waitsForConnectivity": .keptHere,
+        "maximumRedirects": .sent, "limits": .sent, "addressPolicy": .refused,
+        "allowsCellularAccess": .sent, "allowsExpensiveNetworkAccess": .sent, "allowsConstrainedNetworkAccess": .sent,
+        "addressOverrides": .refused, "networkInterface": .refused, "resolver": .refused, "proxyPolicy": .refused,
+        "authentication": .refused, "tls": .sent,
+        "wireTap": .refused, "dial": .refused, "networkMonitor": .keptHere, "foreignCache": .keptHere,
+        "cacheTap": .keptHere, "wallClock": .keptHere, "clock": .keptHere,
+        // Protocol handlers are not used (checklist 118); observers observe the tasks of this process.
+        "attachments": .keptHere,
+    ]
+
+    package static let tls: [String: BackgroundCrossing] = [
+        "minimumVersion": .sent, "maximumVersion": .sent, "trustRoots": .sent, "pins": .sent, "minimumStrength": .sent,
+        "ocspStapling": .sent, "clientIdentities": .refused, "unsafelySkipsVerification": .sent,
+    ]
+
+    package static let request: [String: BackgroundCrossing] = [
+        "url": .sent, "method": .sent, "headers": .sent, "body": .refused,
+        "idleTimeout": .sent, "resourceTimeout": .sent, "connectTimeout": .sent,
+        "allowsCellular": .sent, "allowsExpensive": .sent, "allowsConstrained": .sent, "trafficClass": .sent,
+        "retryPolicy": .keptHere, "waitsForConnectivity": .keptHere, "cachePolicy": .keptHere,
+        "handlesCookies": .sent, "mainDocumentURL": .sent, "contentDecoding": .keptHere, "properties": .keptHere,
+        // Derived from the URL.
+        "destination": .keptHere,
+    ]
+
+    /// Returns the name of the first setting that cannot cross, with the reason; `nil` if all can.
+    package static func problem(_ configuration: Configuration) -> String? {
+        if let problem = configuration.background?.problem { return problem }
+        let tls = configuration.tls
+        let refusals: [(Bool, String)] = [
+            (
+                !configuration.addressPolicy.isOpen && !configuration.addressPolicy.isPublicOnly,
+                "Configuration.addressPolicy is a closure"
+            ),
+            (configuration.addressOverrides != [], "Configuration.addressOverrides"),
+            (configuration.networkInterface != nil, "Configuration.networkInterface"),
+            (!(configuration.resolver is SystemResolver), "Configuration.nameResolver is a closure"),
+            (
+                ProxyOrder(configuration.proxyPolicy) == nil,
+                "Configuration.proxyPolicy other than .environment and .none"
+            ),
+            (
+                configuration.authentication.bearer != nil,
+                "Configuration.authentication.bearer renews tokens by a closure"
+            ),
+            (configuration.authentication.credentialStore != nil, "Configuration.authentication.credentialStore"),
+            (!tls.clientIdentities.isEmpty, "Configuration.tls.clientIdentities, whose keys stay in this process"),
+            (configuration.dial != nil || configuration.wireTap != nil, "a test's transport"),
+        ]
+        return refusals.first(where: \.0).map { "\($0.1) cannot be used by the background agent" }
+    }
+
+    /// Returns the name of the first decision that the agent cannot ask for; `nil` without one.
+    package static func problem(_ decisions: Decisions?) -> String? {
+        guard let decisions else { return nil }
+        let refusals: [(Bool, String)] = [
+            (decisions.challenge != nil, "challenge"), (decisions.response != nil, "response"),
+            (decisions.bodyProvider != nil, "bodyProvider"),
+        ]
+        return refusals.first(where: \.0).map {
+            "Decisions.\($0.1) is a closure, which cannot be called while the program does not run"
+        }
+    }
+
+    /// Returns why a request cannot be carried out in the background; `nil` if it can.
+    /// - Parameter isUpload: true if the body is the file of an upload, which is sent apart from the request.
+    package static func problem(_ request: Request) -> String? {
+        guard let scheme = request.url.scheme?.lowercased(), ["http", "https"].contains(scheme) else {
+            return "only http and https are carried out in the background"
+        }
+        guard request.body == nil else { return "a body that is not a file cannot be sent in the background" }
+        return nil
+    }
+}
+
+/// A proxy policy as it is sent to the agent.
+package struct ProxyOrder: Codable, Sendable, Equatable {
+    /// The proxy variables of the program; `nil` to connect directly.
+    package var variables: [String: String]?
+
+    private static let names = [
+        "http_proxy", "https_proxy", "all_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY",
+        "REQUEST_METHOD",
+    ]
+
+    /// Fails for policies that are closures or that this build does not encode.
+    init?(_ policy: ProxyPolicy) {
+        switch policy.choice {
+        case .none: variables = nil
+        case .environment(nil):
+            variables = [:]
+            for name in Self.names { variables?[name] = Environment.value(name) }
+        case .environment, .given, .automatic, .fixed, .schemes, .decided: return nil
+        }
+    }
+
+    var policy: ProxyPolicy {
+        guard let variables else { return .none }
+        return ProxyPolicy(choice: .given(ProxyEnvironment { variables[$0] }))
+    }
+}

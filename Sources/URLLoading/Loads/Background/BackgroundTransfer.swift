@@ -1,0 +1,122 @@
+public import FoundationEssentials
+import URLLoadingIO
+public import URLLoadingWire
+
+/// A transfer of the background agent at one moment: a value. ``BackgroundTransfers/transfers`` returns the current ones.
+///
+/// ```swift
+/// for transfer in try await session.background.transfers where transfer.label == "film" {
+///     print(transfer.received, transfer.expectedToReceive ?? 0)
+///     try await transfer.suspend()
+/// }
+/// ```
+/// The commands return when the agent has recorded them. They throw ``LoadError/Reason/unknownTransfer`` once the event
+/// of the transfer was acknowledged.
+public struct BackgroundTransfer: Sendable, Identifiable, CustomStringConvertible {
+    /// The kind of transfer.
+    public enum Kind: Sendable, Hashable { case download, upload }
+
+    /// The state of the transfer.
+    public enum State: Sendable, Hashable {
+        /// Waits for its turn.
+        case queued
+        /// Waits for a reason, in words for people; `until` is the next attempt.
+        case waiting(String, until: Date?)
+        case running
+        /// Suspended by a program.
+        case suspended
+        /// Over; the event waits to be handled.
+        case finished
+    }
+
+    /// The identifier, never used again.
+    public var id: String { record.id }
+    public var kind: Kind { record.kind == .download ? .download : .upload }
+    /// ``BackgroundOptions/label``.
+    public var label: String { record.label }
+    /// ``BackgroundOptions/userData``.
+    public var userData: Data { record.userData }
+    /// The URL of the request, without userinfo and query.
+    public var url: URL? { URL(string: record.shownURL) }
+    public var method: Method { Method(record.method) }
+    /// The destination of a download; `nil` if the agent keeps the file for the event's handler.
+    public var destination: URL? { record.destination.map { URL(filePath: $0) } }
+    /// Bytes received so far, and their expected total if it is known.
+    public var received: Int64 { record.received }
+    public var expectedToReceive: Int64? { record.expectedToReceive }
+    /// Bytes of the body sent so far, and their total.
+    public var sent: Int64 { record.sent }
+    public var expectedToSend: Int64? { record.expectedToSend }
+    /// The number of attempts so far.
+    public var attempts: Int { record.attempts }
+    /// The moment at which the transfer was created.
+    public var created: Date { Date(timeIntervalSince1970: Double(record.created) / 1e9) }
+
+    public var state: State {
+        switch record.state {
+        case .queued: .queued
+        case .waiting, .parked: .waiting(record.reason ?? "", until: until)
+        case .running, .placing: .running
+        case .paused: .suspended
+        case .finished: .finished
+        }
+    }
+    private var until: Date? { record.until.map { Date(timeIntervalSince1970: Double($0) / 1e9) } }
+
+    let record: TransferRecord
+    private let connection: BackgroundConnection
+
+    init(_ record: TransferRecord, _ connection: BackgroundConnection) {
+        (self.record, self.connection) = (record, connection)
+    }
+
+    /// Suspends the transfer: it holds no connection until ``resume()``.
+    public func suspend() async throws(LoadError) { try await command("pause") }
+    /// Continues a suspended transfer.
+    public func resume() async throws(LoadError) { try await command("resume") }
+    /// Ends the transfer: its event is ``BackgroundEvent/Result/failed(_:)`` with ``LoadError/Reason/cancelled``.
+    public func cancel() async throws(LoadError) { try await command("cancel") }
+    /// Changes the order in which transfers begin; a more urgent one may replace a running one that can be resumed.
+    public func prioritize(_ priority: TaskPriority) async throws(LoadError) {
+        try await command("prioritize", [priority.rawValue])
+    }
+
+    private func command(_ verb: String, _ argument: [UInt8] = []) async throws(LoadError) {
+        do throws(AgentFailure) { try await connection.command(id, verb, argument) } catch { throw LoadError(error) }
+    }
+
+    public var description: String {
+        let bytes = kind == .download ? "\(received)/\(expectedToReceive.map(String.init) ?? "?")" : "\(sent)"
+        return "\(id) \(record.state.rawValue) \(bytes) \(record.shownURL)"
+    }
+}
+
+/// The end of a background transfer.
+public struct BackgroundEvent: Sendable {
+    public enum Result: Sendable {
+        /// The file of a download. Without a destination it is removed with the last reference to it, unless it is
+        /// moved.
+        case downloaded(DownloadedFile)
+        /// The response to an upload and its body, of which the agent keeps 1 MiB.
+        case uploaded(Data, Response)
+        case failed(LoadError)
+    }
+    public let transfer: BackgroundTransfer
+    public let result: Result
+}
+
+/// The settings of one background transfer.
+public struct BackgroundOptions: Sendable, Hashable {
+    /// The program's name for the transfer; empty by default.
+    public var label = ""
+    /// Data for the program that handles the event; at most 64 KiB.
+    public var userData = Data()
+    /// The earliest moment of sending; `nil`, the default, for at once.
+    public var earliestBegin: Date?
+    /// Whether the agent may choose the time of the transfer; `nil`, the default, for the session's
+    /// ``Configuration/Background/isDiscretionary``.
+    public var isDiscretionary: Bool?
+
+    /// Creates options; the properties without a parameter are set afterwards.
+    public init(label: String = "", userData: Data = Data()) { (self.label, self.userData) = (label, userData) }
+}

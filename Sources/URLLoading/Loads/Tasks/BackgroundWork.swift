@@ -1,0 +1,236 @@
+// The background form of a task: the agent's transfer in place of a load of this process.
+
+import FoundationEssentials
+import Synchronization
+import URLLoadingIO
+import URLLoadingWire
+
+/// The transfer of the background agent that carries out one task of this process.
+///
+/// The wishes of the program (suspended, cancelled, priority) are told to the agent by one task at a time, so that the
+/// last one prevails.
+final class BackgroundWork: Sendable {
+    private struct Wish: Sendable, Equatable {
+        var isPaused = false
+        var isCancelled = false
+        var priority: UInt8
+    }
+    /// The caller's closure that must return before the event is acknowledged.
+    private enum Closure: Sendable { case none, running, returned, failed }
+    private struct State: Sendable {
+        /// `nil` until the agent has stored the transfer, or the task has failed.
+        var acceptance: Result<Void, LoadError>?
+        var waiting: [PollSlot] = []
+        var wanted: Wish
+        var told: Wish
+        var isTelling = false
+        /// Bytes of the response's body that were reported.
+        var received: Int64 = 0
+        var sent: Int64 = 0
+        var hasResponse = false
+        var closure = Closure.none
+        var event: PendingEvent?
+    }
+
+    /// The transfer's identifier, never used again.
+    let id: String
+    let connection: BackgroundConnection
+    private let order: TransferOrder
+    private let state: Lock<State>
+    /// Raised once the agent has the transfer, or never will.
+    private let settled = ThreadSignal()
+
+    init(_ connection: BackgroundConnection, _ order: TransferOrder) {
+        id = TransferOrder.newIdentifier()
+        self.connection = connection
+        self.order = order
+        let wish = Wish(priority: order.priority)
+        state = Lock(State(wanted: wish, told: wish))
+    }
+
+    // MARK: Submission
+
+    /// Submits the transfer and waits for its end; the caller acknowledges the event.
+    func run(_ driver: TaskDriver) async throws(LoadError) -> PendingEvent {
+        try await submit(driver)
+        tell()
+        do throws(AgentFailure) {
+            return try await connection.end(of: id) { [weak driver, weak self] counts in
+                if let driver { self?.hear(counts, driver) }
+            }
+        } catch { throw LoadError(error) }
+    }
+
+    private func submit(_ driver: TaskDriver) async throws(LoadError) {
+        let exit = ObjectIdentifier(self)
+        StateExit.add(exit) { [settled] in BackgroundExit.wait(for: settled) }
+        defer { StateExit.remove(exit) }
+        let (order, secrets) = try await order.prepared(driver.original, driver.core, driver.context.handle)
+        guard driver.stopReason == nil else { throw LoadError(.cancelled, phase: .preparing, party: .local) }
+        do throws(AgentFailure) { try await connection.submit(id, order, secrets) } catch { throw LoadError(error) }
+        settle(.success(()))
+    }
+
+    /// Notes that the agent has the transfer, or that the task has failed.
+    func settle(_ result: Result<Void, LoadError>) {
+        let waiting = state.withLock { state in
+            if state.acceptance == nil { state.acceptance = result }
+            defer { state.waiting = [] }
+            return state.waiting
+        }
+        settled.raise()
+        for slot in waiting { slot.wake() }
+    }
+
+    /// Waits until the agent has the transfer on its disk.
+    func accepted() async throws(LoadError) {
+        let slot = Poller.shared.borrowSlot()
+        defer { Poller.shared.returnSlot(slot) }
+        let result: Result<Void, LoadError> = await withTaskCancellationHandler {
+            while true {
+                let known = state.withLock { state in
+                    state.waiting.removeAll { $0 === slot }
+                    if state.acceptance == nil, !Task.isCancelled { state.waiting.append(slot) }
+                    return state.acceptance
+                }
+                if let known { return known }
+                guard !Task.isCancelled else { return .failure(.init(.cancelled, phase: .preparing, party: .local)) }
+                await Poller.shared.park(slot, until: .never)
+            }
+        } onCancel: {
+            slot.wake()
+        }
+        try result.get()
+    }
+
+    // MARK: Wishes
+
+    func setPaused(_ isPaused: Bool) { wish { $0.isPaused = isPaused } }
+    func cancel() { wish { $0.isCancelled = true } }
+    func prioritize(_ priority: TaskPriority) { wish { $0.priority = priority.rawValue } }
+
+    private func wish(_ change: (inout Wish) -> Void) {
+        state.withLock { change(&$0.wanted) }
+        tell()
+    }
+
+    /// Tells the agent what it has not been told yet, once it has the transfer.
+    private func tell() {
+        let begins = state.withLock { state in
+            guard case .success? = state.acceptance, !state.isTelling, state.wanted != state.told else { return false }
+            state.isTelling = true
+            return true
+        }
+        if begins { Task { await tellAll() } }
+    }
+
+    private func tellAll() async {
+        while let (wanted, told) = nextWish() {
+            do throws(AgentFailure) {
+                if wanted.isCancelled, !told.isCancelled {
+                    try await connection.command(id, "cancel")
+                } else {
+                    if wanted.priority != told.priority {
+                        try await connection.command(id, "prioritize", [wanted.priority])
+                    }
+                    if wanted.isPaused != told.isPaused {
+                        try await connection.command(id, wanted.isPaused ? "pause" : "resume")
+                    }
+                }
+            } catch { /* The transfer is over, or the wait for its end fails as well. */  }
+        }
+    }
+
+    private func nextWish() -> (wanted: Wish, told: Wish)? {
+        state.withLock { state in
+            guard state.wanted != state.told else {
+                state.isTelling = false
+                return nil
+            }
+            defer { state.told = state.wanted }
+            return (state.wanted, state.told)
+        }
+    }
+
+    // MARK: Progress
+
+    private func hear(_ counts: AgentMessage.Progress, _ driver: TaskDriver) {
+        if let response = TransferCoding.decode(TransferResponse.self, counts.response)?.response {
+            note(response, driver)
+        }
+        let (sent, received) = state.withLock { state in
+            let sent = max(0, counts.sent - state.sent)
+            let received = state.hasResponse ? max(0, counts.received - state.received) : 0
+            state.sent += sent
+            state.received += received
+            return (sent, received)
+        }
+        if sent > 0 {
+            let expected = counts.expectedToSend >= 0 ? counts.expectedToSend : nil
+            driver.context.sent(TransferProgress(count: Int(sent), total: counts.sent, expected: expected))
+        }
+        if received > 0 { driver.context.received(Int(received)) }
+    }
+
+    /// Reports the first response; later ones belong to further attempts.
+    func note(_ response: Response, _ driver: TaskDriver) {
+        let isFirst = state.withLock { state in
+            defer { state.hasResponse = true }
+            return !state.hasResponse
+        }
+        guard isFirst else { return }
+        driver.context.emit(.responded(response))
+        driver.state.withLock { $0.respond(response) }.wake()
+    }
+
+    /// Reports the rest of a body of this size.
+    func noteEnd(_ size: Int64, _ driver: TaskDriver) {
+        let rest = state.withLock { size - $0.received }
+        if rest > 0 { driver.context.received(Int(rest)) }
+    }
+
+    func acknowledge(_ event: PendingEvent) async {
+        let closure = state.withLock { state in
+            if state.closure == .running { state.event = event }
+            return state.closure
+        }
+        switch closure {
+        case .running: break
+        case .failed: await connection.release(event.sequence)
+        // Without an answer the agent delivers the event again, to the next program.
+        case .none, .returned: try? await connection.acknowledge(event.sequence)
+        }
+    }
+
+    /// Delays the acknowledgement until ``closureReturned(_:)``.
+    func waitForClosure() { state.withLock { $0.closure = .running } }
+
+    /// - Parameter isDone: false if the closure threw: the event then comes again.
+    func closureReturned(_ isDone: Bool) async {
+        let event = state.withLock { state in
+            state.closure = isDone ? .returned : .failed
+            return state.event
+        }
+        guard let event else { return }
+        if isDone {
+            try? await connection.acknowledge(event.sequence)
+        } else {
+            await connection.release(event.sequence)
+        }
+    }
+}
+
+/// Lets a program that ends normally submit its last transfers, for two seconds at most.
+enum BackgroundExit {
+    private static let deadline = Lock<Int64?>(nil)
+
+    static func wait(for signal: ThreadSignal) {
+        let end = deadline.withLock { deadline in
+            let end = deadline ?? Poller.now() + 2_000_000_000
+            deadline = end
+            return end
+        }
+        let left = end - Poller.now()
+        if left > 0 { _ = signal.wait(nanoseconds: left) }
+    }
+}

@@ -1,0 +1,42 @@
+// Tasks that the background agent carries out.
+
+import FoundationEssentials
+import Synchronization
+import URLLoadingIO
+import URLLoadingWire
+
+extension TaskDriver {
+    /// Runs the task by a transfer of the agent, from its submission to its event.
+    func carryOut(_ background: BackgroundWork) async {
+        let event: PendingEvent
+        do throws(LoadError) { event = try await background.run(self) } catch {
+            return complete(.failed(LoadError(stopReason, or: error.at(original.url))))
+        }
+        do throws(LoadError) { try await deliver(event.record, background) } catch {
+            complete(.failed(LoadError(stopReason, or: error.at(original.url))))
+        }
+        await background.acknowledge(event)
+    }
+
+    private func deliver(_ record: TransferRecord, _ background: BackgroundWork) async throws(LoadError) {
+        switch try await BackgroundResult.of(record) {
+        case .file(let file):
+            background.note(file.response, self)
+            background.noteEnd(file.size, self)
+            download?.adopt(file)
+        case .answer(let data, let response):
+            background.note(response, self)
+            background.noteEnd(Int64(data.count), self)
+            let chunk = data.withUnsafeBytes { Chunk(copying: $0) }
+            if let sink { await sink.receive(chunk) } else { try keepWhole(chunk) }
+        }
+        complete(.finished)
+    }
+
+    private func keepWhole(_ chunk: Chunk) throws(LoadError) {
+        let limit = core.configuration.limits.collectedBodySize
+        try state.withLock { state throws(LoadError) in
+            try state.keep(chunk, readAhead: chunk.count, limit: limit)
+        }.wake()
+    }
+}

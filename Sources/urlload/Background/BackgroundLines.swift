@@ -1,0 +1,69 @@
+// What `urlload bg` prints of transfers.
+
+import FoundationEssentials
+import URLLoading
+
+enum BackgroundLines {
+    static func text(_ transfer: BackgroundTransfer, _ identifier: String) -> String {
+        let (count, expected) = counts(transfer)
+        var words = [transfer.id.prefix(8).description, state(transfer)]
+        words.append(expected.map { "\(count)/\($0)" } ?? "\(count)")
+        words.append(transfer.url?.absoluteString ?? "-")
+        if let destination = transfer.destination { words.append("→ \(destination.path(percentEncoded: false))") }
+        if !identifier.hasPrefix("urlload.") { words.append("(\(identifier))") }
+        if case .waiting(let reason, _) = transfer.state { words.append("[\(reason)]") }
+        return words.joined(separator: "  ")
+    }
+
+    static func json(_ transfer: BackgroundTransfer, _ identifier: String) -> String {
+        let (count, expected) = counts(transfer)
+        var object: [(String, JSONText)] = [
+            ("id", .text(transfer.id)), ("session", .text(identifier)), ("state", .text(state(transfer))),
+            ("kind", .text(transfer.kind == .download ? "download" : "upload")),
+            ("method", .text(transfer.method.rawValue)),
+            ("url", transfer.url.map { .text($0.absoluteString) } ?? .null),
+            ("label", .text(transfer.label)), ("bytes", .integer(count)),
+            ("expected", expected.map { .integer($0) } ?? .null),
+            ("attempts", .integer(Int64(transfer.attempts))),
+        ]
+        object.append(("file", transfer.destination.map { .text($0.path(percentEncoded: false)) } ?? .null))
+        if case .waiting(let reason, _) = transfer.state { object.append(("reason", .text(reason))) }
+        return JSONText.object(object).description
+    }
+
+    private static func counts(_ transfer: BackgroundTransfer) -> (Int64, Int64?) {
+        transfer.kind == .download
+            ? (transfer.received, transfer.expectedToReceive) : (transfer.sent, transfer.expectedToSend)
+    }
+
+    private static func state(_ transfer: BackgroundTransfer) -> String {
+        switch transfer.state {
+        case .queued: "queued"
+        case .waiting: "waiting"
+        case .running: "running"
+        case .suspended: "paused"
+        case .finished: "finished"
+        }
+    }
+
+    static func result(_ event: BackgroundEvent) -> (String, ExitCode) {
+        let id = event.transfer.id.prefix(8)
+        switch event.result {
+        case .downloaded(let file):
+            return ("\(id)  \(file.response.status.code)  \(file.size)  \(file.url.path(percentEncoded: false))", .done)
+        case .uploaded(let data, let response):
+            return ("\(id)  \(response.status.code)  answered with \(data.count) bytes", .done)
+        case .failed(let error):
+            return ("\(id)  failed  \(error)", ExitCode(error))
+        }
+    }
+
+    static func words(_ survival: BackgroundSurvival) -> String {
+        switch survival {
+        case .untilStop(let unit): "until \(unit) is stopped; the next start of a program goes on"
+        case .untilLogout: "until the last logout; 'loginctl enable-linger' lets them run on"
+        case .untilReboot: "until a reboot; the next start of a program goes on"
+        case .reboot: "also a reboot, after which they go on by themselves"
+        }
+    }
+}

@@ -1,0 +1,50 @@
+// A program with a background session, for the tests that kill it.
+//
+//     BackgroundProgram SOCKET IDENTIFIER submit URL FILE   hands a download over, and waits to be killed
+//     BackgroundProgram SOCKET IDENTIFIER task URL FILE     resumes a task, and ends at once, normally
+//     BackgroundProgram SOCKET IDENTIFIER handle LOG N      handles the events; is killed inside handler N
+
+import FoundationEssentials
+import Glibc
+import URLLoading
+import Synchronization
+
+func note(_ line: String, _ path: String) {
+    let descriptor = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0o600)
+    let bytes = Array((line + "\n").utf8)
+    _ = write(descriptor, bytes, bytes.count)
+    close(descriptor)
+}
+
+let arguments = CommandLine.arguments
+guard arguments.count == 6 else { exit(64) }
+var configuration = Configuration.background(arguments[2])
+configuration.background?.socket = arguments[1]
+configuration.cookies.storage = .none
+configuration.hsts.storage = .none
+let session = Session(configuration)
+
+switch arguments[3] {
+case "submit":
+    guard let url = URL(string: arguments[4]) else { exit(64) }
+    let transfer = try await session.background.download(
+        Request(url: url), to: URL(filePath: arguments[5]), options: BackgroundOptions(label: arguments[5]))
+    note("accepted \(transfer.id)", "/dev/stdout")
+    while true { pause() }
+case "task":
+    guard let url = URL(string: arguments[4]) else { exit(64) }
+    session.downloadTask(Request(url: url), options: DownloadOptions(destination: URL(filePath: arguments[5]))).resume()
+    exit(0)
+default:
+    let last = Int(arguments[5]) ?? 0
+    let count = Atomic(0)
+    let log = arguments[4]
+    let session = session
+    try await session.background.handleEvents {
+        session.finishTasksAndInvalidate()
+    } _: { event in
+        note("begin \(event.transfer.label)", log)
+        if count.add(1, ordering: .relaxed).newValue == last { kill(getpid(), SIGKILL) }
+        note("end \(event.transfer.label)", log)
+    }
+}

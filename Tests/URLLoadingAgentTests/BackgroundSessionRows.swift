@@ -1,0 +1,267 @@
+import FoundationEssentials
+import Synchronization
+import Glibc
+import Testing
+import URLLoadingIO
+import URLLoadingTesting
+import URLLoadingWire
+
+@testable import URLLoading
+@testable import URLLoadingAgent
+
+/// Checklist 5, 10, 136-145, 160: background sessions in the asynchronous shape.
+@Suite(.timeLimit(.minutes(2))) struct BackgroundSessionRows {
+    static func session(
+        _ rig: AgentRig, _ identifier: String = "org.example.sync", _ change: (inout Configuration) -> Void = { _ in }
+    ) -> Session {
+        var configuration = Configuration.background(identifier)
+        configuration.background?.socket = rig.socket
+        configuration.storageDirectory = URL(filePath: rig.folder + "/store")
+        change(&configuration)
+        return Session(configuration)
+    }
+
+    /// Ends a session, and returns when another one may have its identifier.
+    static func end(_ session: Session) async {
+        session.invalidateAndCancel()
+        await session.invalidated()
+    }
+
+    @Test("5, 137: an awaited download to a destination and one without run in the agent and deliver their files")
+    func downloads() async throws {
+        try await SurvivalRows.with { rig, origin in
+            let session = Self.session(rig)
+            let place = rig.folder + "/film.bin"
+            let response = try await session.download(Request(url: origin.url("/film")), to: URL(filePath: place))
+            #expect(response.status == .ok && Film.of(place) == Film.content)
+            let moved = rig.folder + "/moved.bin"
+            try await session.download(Request(url: origin.url("/film"))) { file in
+                #expect(file.size == Int64(Film.content.count))
+                try file.move(to: URL(filePath: moved))
+            }
+            #expect(Film.of(moved) == Film.content)
+            #expect(origin.requests.count == 2)
+            let found1 = try await session.background.transfers
+            #expect(found1.isEmpty)
+            await Self.end(session)
+            while !rig.spool.isEmpty { try await Task.sleep(for: .milliseconds(5)) }
+            #expect(PrivateFolder.names(rig.state + "/delivered").isEmpty)
+        }
+    }
+
+    @Test("a background task has the events, the counts and the metrics of another, and says when it was accepted")
+    func taskEvents() async throws {
+        try await SurvivalRows.with { rig, origin in
+            let session = Self.session(rig)
+            let place = rig.folder + "/film.bin"
+            let task = session.downloadTask(
+                Request(url: origin.url("/film")), options: DownloadOptions(destination: URL(filePath: place)),
+                background: BackgroundOptions(label: "film"))
+            let events = task.events
+            task.resume()
+            try await task.accepted
+            var order = LoadEventOrder()
+            for await event in events {
+                let isLegal = order.accept(event)
+                #expect(isLegal, "\(order)")
+            }
+            #expect(order.isComplete)
+            let found2 = try await task.value
+            #expect(found2.url.path() == place)
+            #expect(task.snapshot.received == Int64(Film.content.count))
+            let found3 = try await task.response
+            #expect(found3.status == .ok)
+            await Self.end(session)
+        }
+    }
+
+    @Test("160: an upload of a file delivers the response and its body, whatever its status")
+    func uploads() async throws {
+        try await SurvivalRows.with { rig, origin in
+            origin.route("/put") { request in
+                .status(.badRequest, body: .bytes(Array("got \(request.bodyCount)".utf8)))
+            }
+            let session = Self.session(rig)
+            let source = rig.folder + "/source.bin"
+            try Data(Film.content).write(to: URL(filePath: source))
+            let (data, response) = try await session.upload(
+                Request(url: origin.url("/put"), method: .put), from: .file(URL(filePath: source)))
+            #expect(String(decoding: data, as: UTF8.self) == "got \(Film.content.count)")
+            #expect(response.status == .badRequest)
+            await Self.end(session)
+        }
+    }
+
+    @Test("an event is gone only when its handler has returned, and comes to the next session until then")
+    func eventsAreAcknowledged() async throws {
+        struct Stop: Error {}
+        try await SurvivalRows.with { rig, origin in
+            let first = Self.session(rig)
+            for number in 0..<5 {
+                try await first.background.download(
+                    Request(url: origin.url("/film")),
+                    options: BackgroundOptions(label: "\(number)", userData: Data([UInt8(number)])))
+            }
+            while try await !first.background.transfers.allSatisfy({ $0.state == .finished }) {
+                try await Task.sleep(for: .milliseconds(5))
+            }
+            let seen = Lock<[String]>([])
+            await #expect(throws: Stop.self) {
+                try await first.background.handleEvents { event in
+                    seen.withLock { $0.append(event.transfer.label) }
+                    if seen.withLock({ $0.count }) == 3 { throw Stop() }
+                }
+            }
+            await Self.end(first)
+            let second = Self.session(rig)
+            let found4 = try await second.background.transfers
+            #expect(found4.count == 3)
+            let rest = Lock<[String]>([])
+            let handling = Task {
+                try await second.background.handleEvents {
+                    second.invalidateAndCancel()
+                } _: { event in
+                    guard case .downloaded(let file) = event.result else {
+                        Issue.record("\(event)")
+                        return
+                    }
+                    let found5 = try file.content(upTo: 2_000_000)
+                    #expect(found5.count == Film.content.count)
+                    rest.withLock { $0.append(event.transfer.label) }
+                }
+            }
+            try await handling.value
+            // The events are in the order of their ends, which is not that of the submissions.
+            #expect(Set(seen.withLock { $0.prefix(2) } + rest.withLock { $0 }) == ["0", "1", "2", "3", "4"])
+            #expect(rest.withLock { $0.first } == seen.withLock { $0.last })
+            #expect(rest.withLock { $0.count } == 3)
+        }
+    }
+
+    @Test("a task that was cancelled, suspended or resumed passes that on to the agent")
+    func commands() async throws {
+        try await SurvivalRows.with(stallsAfter: 300_000) { rig, origin in
+            let session = Self.session(rig)
+            let task = session.downloadTask(Request(url: origin.url("/film")))
+            task.resume()
+            try await origin.wait { $0.stalled == 1 }
+            task.suspend()
+            try await origin.wait { $0.open == 0 }
+            let found6 = try await session.background.transfers
+            #expect(found6.map(\.state) == [.suspended])
+            origin.route("/film") { Film.answer($0) }
+            task.resume()
+            let found7 = try await task.value
+            #expect(found7.size == Int64(Film.content.count))
+            origin.route("/stall", faults: [.init(.responseBody(after: 1000), .stall)]) { Film.answer($0) }
+            let other = session.downloadTask(Request(url: origin.url("/stall")))
+            other.resume()
+            try await origin.wait { $0.stalled == 1 }
+            other.cancel()
+            let error = await #expect(throws: LoadError.self) { _ = try await other.value }
+            #expect(error?.reason == .cancelled)
+            try await origin.wait { $0.open == 0 }
+            await Self.end(session)
+        }
+    }
+
+    @Test("10, 138: a second live session of an identifier fails, and says which process has it")
+    func inUse() async throws {
+        try await SurvivalRows.with { rig, _ in
+            let first = Self.session(rig)
+            let found8 = try await first.background.transfers
+            #expect(found8.isEmpty)
+            let second = Self.session(rig)
+            let error = await #expect(throws: LoadError.self) { _ = try await second.background.transfers }
+            #expect(error?.reason == .backgroundSessionInUse && error?.code == -996)
+            #expect(error?.detail?.contains("\(getpid())") == true)
+            await Self.end(second)
+            let found9 = try await first.background.transfers
+            #expect(found9.isEmpty)
+            await Self.end(first)
+        }
+    }
+
+    @Test("143-145: what a background session cannot do fails at once, and the error names it")
+    func refusals() async throws {
+        let rig = AgentRig()
+        func problem(
+            _ change: (inout Configuration) -> Void = { _ in }, decisions: Decisions? = nil,
+            use: (Session) async throws -> Void = { _ = try await $0.background.transfers }
+        ) async -> String {
+            var configuration = Configuration.background("org.example.refused")
+            configuration.background?.socket = rig.socket
+            change(&configuration)
+            let session = Session(configuration, decisions: decisions)
+            do { try await use(session) } catch let error as LoadError {
+                #expect(error.reason == .notPossibleInBackground)
+                return error.detail ?? ""
+            } catch { Issue.record("\(error)") }
+            return "nothing"
+        }
+        let url = URL(string: "http://127.0.0.1:9/")!
+        #expect(await problem { $0.proxyPolicy = .custom { _ in [.direct] } }.contains("proxyPolicy"))
+        #expect(await problem { $0.addressPolicy = AddressPolicy { _ in true } }.contains("addressPolicy"))
+        #expect(await problem { $0.networkInterface = .named("lo") }.contains("networkInterface"))
+        #expect(await problem { $0.background = .init(identifier: "") }.contains("identifier"))
+        var decisions = Decisions()
+        decisions.challenge = Decision { _ in .performDefaultHandling }
+        #expect(await problem(decisions: decisions).contains("Decisions.challenge"))
+        #expect(await problem(use: { _ = try await $0.data(from: url) }).contains("downloads and uploads"))
+        #expect(await problem(use: { _ = try await $0.dataTask(from: url).response }).contains("downloads and uploads"))
+        #expect(
+            await problem(use: { _ = try await $0.upload(Request(url: url), from: .data(Data([1]))) }).contains("body"))
+        #expect(
+            await problem(use: {
+                _ = try await $0.downloadTask(Request(url: URL(string: "ftp://127.0.0.1/a")!)).value
+            }).contains("http and https"))
+        #expect(
+            await problem(use: {
+                try await $0.background.download(
+                    Request(url: url), options: BackgroundOptions(userData: Data(count: 65_537)))
+            }).contains("64 KiB"))
+        let plain = Session(.ephemeral)
+        let error = await #expect(throws: LoadError.self) { _ = try await plain.background.transfers }
+        #expect(error?.reason == .notPossibleInBackground)
+    }
+
+    @Test("every stored property of a configuration, its TLS settings and a request is classified")
+    func classified() {
+        func names(_ value: Any) -> Set<String> { Set(Mirror(reflecting: value).children.compactMap(\.label)) }
+        #expect(names(Configuration.default) == Set(BackgroundCrossing.configuration.keys))
+        #expect(names(Configuration.TLS()) == Set(BackgroundCrossing.tls.keys))
+        let request = Request(url: URL(string: "https://example.org/")!)
+        #expect(Set(request.storedProperties) == Set(BackgroundCrossing.request.keys))
+    }
+
+    @Test("settings that are sent arrive: a configuration that went to the agent and back is the same")
+    func settingsArrive() throws {
+        var configuration = Configuration.background("a")
+        configuration.idleTimeout = .seconds(7)
+        configuration.httpVersions = .http1Only
+        configuration.trafficClass = .video
+        configuration.addressPolicy = .publicOnly
+        configuration.allowsExpensiveNetworkAccess = false
+        configuration.limits.headSize = 1234
+        configuration.headers[.acceptLanguage] = "de"
+        configuration.headers[.authorization] = "Bearer secret"
+        configuration.authentication.methods = [.digest]
+        configuration.tls.minimumVersion = .tls13
+        configuration.tls.ocspStapling = .required
+        configuration.tls.minimumStrength = .bits128
+        configuration.tls.trustRoots = .systemAnd(pem: "PEM")
+        configuration.tls.pins = [try .init("*.example.org", [.publicKey(sha256: Data(repeating: 1, count: 32))])]
+        let bytes = TransferCoding.encode(SessionSettings(configuration))
+        #expect(!String(decoding: bytes, as: UTF8.self).contains("secret"))
+        let settings = try #require(TransferCoding.decode(SessionSettings.self, bytes))
+        let secrets = try #require(
+            TransferCoding.decode(SessionSecrets.self, TransferCoding.encode(SessionSecrets(configuration))))
+        let made = settings.configuration(secrets, temporaryDirectory: "/tmp")
+        #expect(made.tls == configuration.tls)
+        #expect(made.limits == configuration.limits)
+        #expect(made.idleTimeout == .seconds(7) && made.httpVersions == .http1Only && made.trafficClass == .video)
+        #expect(made.addressPolicy.isPublicOnly && !made.allowsExpensiveNetworkAccess)
+        #expect(made.headers[.acceptLanguage] == "de" && made.headers[.authorization] == "Bearer secret")
+        #expect(made.authentication.methods == [.digest])
+    }
+}

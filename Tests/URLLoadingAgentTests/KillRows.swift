@@ -1,0 +1,222 @@
+import FoundationEssentials
+import Glibc
+import Synchronization
+import Testing
+import URLLoadingIO
+import URLLoadingTestChildren
+import URLLoadingTesting
+import URLLoadingWire
+
+@testable import URLLoading
+@testable import URLLoadingAgent
+
+/// Checklist 137, 142 and security 80: programs and agents that are killed at any moment.
+@Suite(.timeLimit(.minutes(20)), .serialized) struct KillRows {
+    private static let program: String = {
+        AgentRig.executable[..<(AgentRig.executable.lastIndex(of: "/") ?? AgentRig.executable.startIndex)]
+            + "/BackgroundProgram"
+    }()
+    private static let isLong = ProcessInfo.processInfo.environment["URLLOADING_LONG"] != nil
+    static let hasStrace = access("/usr/bin/strace", X_OK) == 0
+
+    private func start(_ rig: AgentRig, _ arguments: String..., output: String? = nil) throws -> ChildProcess {
+        try ChildProcess(
+            Self.program, [rig.socket, "org.example.killed"] + arguments,
+            files: .init(output: output, errors: rig.folder + "/errors"))
+    }
+
+    private func wait(_ condition: () throws -> Bool) async throws {
+        while try !condition() { try await Task.sleep(for: .milliseconds(5)) }
+    }
+
+    // MARK: The program
+
+    @Test("137: a program that is killed in mid-transfer and never started again has its file all the same")
+    func programKilled() async throws {
+        try await SurvivalRows.with(stallsAfter: 300_000) { rig, origin in
+            let place = rig.folder + "/film.bin"
+            let program = try start(
+                rig, "submit", origin.url("/film").absoluteString, place, output: rig.folder + "/said")
+            try await origin.wait { $0.stalled == 1 }
+            try await wait { try FileReader.text(rig.folder + "/said").hasPrefix("accepted") }
+            program.send(SIGKILL)
+            _ = await program.wait()
+            origin.route("/film") { Film.answer($0) }
+            // The stall ends with the agent, which goes on from its bytes.
+            await rig.kill()
+            origin.releaseStalls()
+            try rig.start()
+            try await wait { access(place, F_OK) == 0 }
+            #expect(Film.of(place) == Film.content)
+        }
+    }
+
+    @Test("a program that ends at once after it resumed a task has submitted it")
+    func normalExit() async throws {
+        try await SurvivalRows.with { rig, origin in
+            let place = rig.folder + "/film.bin"
+            let program = try start(rig, "task", origin.url("/film").absoluteString, place)
+            #expect(await program.wait() == 0)
+            try await wait { access(place, F_OK) == 0 }
+            #expect(Film.of(place) == Film.content)
+        }
+    }
+
+    @Test("142: a program that is killed inside each handler handles each event again until a handler has returned")
+    func killedInHandlers() async throws {
+        try await SurvivalRows.with { rig, origin in
+            let labels = ["a", "b", "c", "d"]
+            var configuration = Configuration.background("org.example.killed")
+            configuration.background?.socket = rig.socket
+            let session = Session(configuration)
+            for label in labels {
+                try await session.background.download(
+                    Request(url: origin.url("/film")), options: BackgroundOptions(label: label))
+            }
+            while try await !session.background.transfers.allSatisfy({ $0.state == .finished }) {
+                try await Task.sleep(for: .milliseconds(5))
+            }
+            await BackgroundSessionRows.end(session)
+            let log = rig.folder + "/handled"
+            // Handler 1 of the first run, handler 2 of the next: each run handles what the run before was killed in.
+            var codes: [Int32] = []
+            for number in [1, 1, 2, 2, 0] { codes.append(await (try start(rig, "handle", log, "\(number)")).wait()) }
+            #expect(codes.last == 0, "\(codes) \((try? FileReader.text(rig.folder + "/errors")) ?? "")")
+            let lines = try FileReader.text(log).split(separator: "\n").map {
+                $0.split(separator: " ").map(String.init)
+            }
+            for label in labels {
+                let own = lines.filter { $0.last == label }.map { $0[0] }
+                #expect(own.count { $0 == "end" } == 1 && own.last == "end", "\(label): \(own)")
+            }
+            // Events come in one order, and never an earlier one after a later one.
+            let begun = lines.filter { $0[0] == "begin" }.map { $0[1] }
+            var order: [String] = []
+            for label in begun where order.last != label { order.append(label) }
+            #expect(order.count == labels.count && Set(order) == Set(labels), "\(begun)")
+        }
+    }
+
+    // MARK: The agent
+
+    /// Runs a small mixed workload while the agent is hurt by `strace`, and checks its results.
+    /// - Returns: whether the injection struck; false beyond the last call of the workload.
+    private func workload(_ injection: [String], kills: Bool) async throws -> Bool {
+        let rig = AgentRig()
+        return try await withHTTPTestServer { origin -> Bool in
+            origin.route("/film") { Film.answer($0) }
+            origin.route("/put") { .ok("got \($0.bodyCount)") }
+            let trace = rig.folder + "/trace"
+            try rig.start(under: ["/usr/bin/strace", "-D", "-f", "-qq", "-o", trace] + injection)
+            let struck = Atomic(false)
+            // A killed agent is started again, unhurt.
+            let watching = Task {
+                _ = await rig.ended()
+                guard !Task.isCancelled else { return }
+                struck.store(true, ordering: .releasing)
+                try rig.start()
+            }
+            let session = BackgroundSessionRows.session(rig)
+            let (place, source) = (rig.folder + "/film.bin", rig.folder + "/source.bin")
+            try Data(Film.content).write(to: URL(filePath: source))
+            let background = session.background
+            try await Self.submitting {
+                try await background.download(
+                    Request(url: origin.url("/film")), to: URL(filePath: place),
+                    options: BackgroundOptions(label: "placed"))
+            }
+            try await Self.submitting {
+                try await background.download(
+                    Request(url: origin.url("/film")), options: BackgroundOptions(label: "kept"))
+            }
+            try await Self.submitting {
+                try await background.upload(
+                    Request(url: origin.url("/put"), method: .put), fromFile: URL(filePath: source),
+                    options: BackgroundOptions(label: "sent"))
+            }
+            // A transfer that waits for room on the disk is told that there is some.
+            let poking = Task {
+                while !Task.isCancelled {
+                    for transfer in (try? await background.transfers) ?? [] {
+                        if case .waiting = transfer.state { try? await transfer.resume() }
+                    }
+                    try await Task.sleep(for: .milliseconds(100))
+                }
+            }
+            defer { poking.cancel() }
+            let handled = Lock<[String]>([])
+            try await background.handleEvents { event in
+                switch event.result {
+                case .downloaded(let file):
+                    let isWhole = try file.content(upTo: 2_000_000).elementsEqual(Film.content)
+                    #expect(isWhole, "\(event.transfer.label) \(injection)")
+                case .uploaded(let data, _):
+                    #expect(String(decoding: data, as: UTF8.self) == "got \(Film.content.count)")
+                case .failed(let error): Issue.record("\(event.transfer.label): \(error) \(injection)")
+                }
+                let count = handled.withLock { handled in
+                    handled.append(event.transfer.label)
+                    return handled.count
+                }
+                if count == 3 { Task { session.finishTasksAndInvalidate() } }
+            }
+            #expect(handled.withLock { $0.sorted() } == ["kept", "placed", "sent"], "\(injection)")
+            #expect(Film.of(place) == Film.content)
+            // The acknowledged events do not come again, even to another session and another agent.
+            await session.invalidated()
+            watching.cancel()
+            let wasStruck =
+                kills
+                ? struck.load(ordering: .acquiring)
+                : ((try? FileReader.text(trace)) ?? "").contains("(INJECTED)")
+            await rig.kill()
+            try rig.start()
+            let next = BackgroundSessionRows.session(rig)
+            let left = try await next.background.transfers
+            #expect(left.isEmpty, "\(left) \(injection)")
+            await BackgroundSessionRows.end(next)
+            await rig.kill(SIGTERM)
+            #expect(rig.spool.isEmpty, "\(rig.spool) \(injection)")
+            return wasStruck
+        }
+    }
+
+    /// A transfer that the agent cannot record is refused: the program submits it again.
+    private static func submitting(_ submit: () async throws -> BackgroundTransfer) async throws {
+        while true {
+            do {
+                _ = try await submit()
+                return
+            } catch let error as LoadError {
+                guard error.reason == .backgroundAgentUnavailable else { throw error }
+            }
+        }
+    }
+
+    private static let calls = ["pwrite64", "fdatasync", "fsync", "rename"]
+
+    @Test(
+        "80: an agent that is killed at a write, a synchronisation or a rename loses nothing and repeats nothing",
+        .enabled(if: KillRows.hasStrace), arguments: KillRows.calls)
+    func agentKilled(_ call: String) async throws {
+        // The long sweep goes to the last call; the short one takes some of each kind.
+        let numbers = Self.isLong ? Array(1...400) : [1, 2, 4, 9]
+        for number in numbers {
+            let struck = try await workload(
+                ["-e", "trace=\(call)", "-e", "inject=\(call):signal=KILL:when=\(number)"], kills: true)
+            if !struck { return }
+        }
+    }
+
+    @Test(
+        "80: an agent whose writes fail for a while goes on afterwards",
+        .enabled(if: KillRows.hasStrace),
+        arguments: [("pwrite64", "ENOSPC"), ("fdatasync", "EIO"), ("rename", "EIO"), ("accept4", "EMFILE")])
+    func failingCalls(_ call: String, _ failure: String) async throws {
+        for number in Self.isLong ? Array(1...60) : [2, 7] {
+            let struck = try await workload(
+                ["-e", "trace=\(call)", "-e", "inject=\(call):error=\(failure):when=\(number)"], kills: false)
+            if !struck { return }
+        }
+    }
+}

@@ -1,0 +1,88 @@
+import Foundation
+import Synchronization
+import Testing
+import URLLoadingIO
+import URLLoadingTesting
+import URLLoadingWire
+
+@testable import URLLoading
+@testable import URLLoadingAgent
+
+/// Issue 21: many transfers, and frames that no program sends.
+@Suite(.timeLimit(.minutes(5))) struct ScaleRows {
+    @Test("thousands of transfers are accepted, listed in pages and delivered, each once and in order")
+    func manyTransfers() async throws {
+        let count = ProcessInfo.processInfo.environment["URLLOADING_LONG"] == nil ? 600 : 10_000
+        try await SurvivalRows.with { rig, origin in
+            origin.route("/small") { _ in .ok("small") }
+            let session = BackgroundSessionRows.session(rig)
+            let background = session.background
+            let later = Date(timeIntervalSinceNow: 3600)
+            let url = origin.url("/small")
+            let began = Poller.now()
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for number in 0..<count {
+                    group.addTask {
+                        var options = BackgroundOptions(label: "\(number)")
+                        options.earliestBegin = later
+                        try await background.download(Request(url: url), options: options)
+                    }
+                }
+                try await group.waitForAll()
+            }
+            let accepted = Poller.now()
+            let found = try await background.transfers
+            let listed = Poller.now()
+            #expect(Set(found.map(\.label)).count == count && Set(found.map(\.id)).count == count)
+            let times = [accepted - began, listed - accepted].map { "\($0 / 1_000_000) ms" }
+            print("\(count) transfers: accepted in \(times[0]), listed in \(times[1])")
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for transfer in found { group.addTask { try await transfer.cancel() } }
+                try await group.waitForAll()
+            }
+            let handled = Lock<[String]>([])
+            try await background.handleEvents { event in
+                let isLast = handled.withLock { handled in
+                    handled.append(event.transfer.id)
+                    return handled.count == count
+                }
+                if isLast { session.finishTasksAndInvalidate() }
+            }
+            #expect(handled.withLock { Set($0) } == Set(found.map(\.id)))
+            #expect(handled.withLock { $0.count } == count)
+        }
+    }
+
+    @Test("frames of random bytes, and valid frames with changed bytes, end the conversation and never the agent")
+    func fuzzedFrames() async throws {
+        try await SurvivalRows.with { rig, _ in
+            try await rig.link().close()
+            var random = SystemRandomNumberGenerator()
+            let attachment = AgentMessage.Attachment(
+                identifier: "org.example.fuzz", settings: TransferCoding.encode(SessionSettings(Configuration.default)),
+                secrets: [])
+            let messages: [AgentMessage] = [
+                .hello(.init(lowest: 1, highest: 1, program: "fuzz")), .attach(attachment), .list(after: 0), .listen,
+                .submit(.init(transfer: "f", order: [1, 2, 3], secrets: [])),
+                .command(.init(transfer: "f", verb: "pause")), .acknowledge(sequence: 7), .status, .identifiers,
+                .detach,
+            ]
+            for round in 0..<(ProcessInfo.processInfo.environment["URLLOADING_LONG"] == nil ? 150 : 20_000) {
+                let socket = try LocalSocket.connect(to: rig.socket)
+                var bytes: [UInt8] = []
+                for message in messages.prefix(Int.random(in: 0...messages.count, using: &random)) {
+                    bytes += try message.frame(id: 1).encoded()
+                }
+                if round % 3 == 0 { bytes += (0..<200).map { _ in UInt8.random(in: 0...255, using: &random) } }
+                for _ in 0..<Int.random(in: 0...4, using: &random) where !bytes.isEmpty {
+                    bytes[Int.random(in: 0..<bytes.count, using: &random)] = UInt8.random(in: 0...255, using: &random)
+                }
+                try? await socket.send(bytes, .never)
+                socket.close()
+            }
+            let next = try await rig.attachAgain()
+            let found = try await next.transfers()
+            #expect(found.isEmpty && rig.isRunning)
+        }
+    }
+}
