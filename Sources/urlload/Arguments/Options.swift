@@ -238,9 +238,3 @@ struct SavingOptions: Sendable {
     /// A file that is there is replaced only by a newer one (wget's `-N`).
     var comparesTime = false
 }
-
-/// The command line cannot be understood. The words are for whoever typed it.
-struct UsageError: Error, Hashable {
-    let words: String
-    init(_ words: String) { self.words = words }
-}

@@ -16,8 +16,8 @@ enum Generator {
 
     static func run(_ kind: String) -> ExitCode {
         guard let make = kinds[kind] else {
-            return Command.usage("--generate takes \(kinds.keys.sorted().joined(separator: ", ")), not \(kind)")
+            return Console.usage("--generate takes \(kinds.keys.sorted().joined(separator: ", ")), not \(kind)")
         }
-        return Command.print(make())
+        return Console.print(make())
     }
 }

@@ -94,24 +94,3 @@ struct PartialFile: Sendable {
     /// The wanted file was loaded otherwise.
     func remove() { if place != path { unlink(place) } }
 }
-
-enum Folder {
-    /// Makes the folders on the way to a file.
-    static func make(for path: String) throws(OutputError) {
-        guard let slash = path.lastIndex(of: "/"), slash != path.startIndex else { return }
-        let folder = String(path[..<slash])
-        do { try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true) } catch {
-            throw OutputError(.write, "\(folder): cannot be made: \(String(cString: strerror(errno)))")
-        }
-    }
-}
-
-/// `-R`: the time of a file.
-enum FileTime {
-    /// Gives a file the time of Last-Modified, if the head has one.
-    static func set(_ headers: Headers?, of path: String) {
-        guard let date = headers?[.lastModified].flatMap({ HTTPDate($0) }) else { return }
-        let time = timespec(tv_sec: Int(date.secondsSince1970), tv_nsec: 0)
-        utimensat(AT_FDCWD, path, [time, time], 0)
-    }
-}

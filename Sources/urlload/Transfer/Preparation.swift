@@ -143,8 +143,8 @@ enum QueryText {
 enum TagFile {
     /// `nil` for no file, and for an empty one.
     static func read(_ path: String) throws(OutputError) -> String? {
-        guard Job.exists(path) else { return nil }
-        let text = String(decoding: try UploadBody.all(path), as: UTF8.self).prefix { !$0.isNewline }
+        guard FileCheck.exists(path) else { return nil }
+        let text = String(decoding: try InputFile.all(path), as: UTF8.self).prefix { !$0.isNewline }
         return text.isEmpty ? nil : String(text)
     }
 

@@ -86,13 +86,13 @@ struct Queue: Sendable {
         if code == .done, let page = ErrorWords.savedPage(report) { screen.message(page) }
         var written = ExitCode.done
         // Lines of events are not followed by one that is none.
-        if options.printsSummary, !options.printsEvents { written = Command.print(report.json.description + "\n") }
+        if options.printsSummary, !options.printsEvents { written = Console.print(report.json.description + "\n") }
         if let format = options.writeOut {
             for piece in WriteOut.make(format, report, job) {
                 if piece.isError {
                     try? FileDescriptor.standardError.write(piece.text)
                 } else if written == .done {
-                    written = Command.print(piece.text)
+                    written = Console.print(piece.text)
                 }
             }
         }

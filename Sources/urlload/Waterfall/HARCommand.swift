@@ -19,7 +19,7 @@ enum HARCommand {
         var page: String?
         while let word = words.popFirst() {
             switch word {
-            case "-h", "--help": return Command.print(usage)
+            case "-h", "--help": return Console.print(usage)
             case "--report":
                 guard let path = words.popFirst() else { return mistake("--report needs a value: OUT.html") }
                 page = path
@@ -52,10 +52,10 @@ enum HARCommand {
         return .done
     }
 
-    private static func mistake(_ words: String) -> ExitCode { Command.usage(words, "urlload har --help") }
+    private static func mistake(_ words: String) -> ExitCode { Console.usage(words, "urlload har --help") }
 
     static func read(_ path: String) throws(OutputError) -> Waterfall {
-        let bytes = try UploadBody.all(path)
+        let bytes = try InputFile.all(path)
         guard let file = try? JSONDecoder().decode(File.self, from: Data(bytes)) else {
             throw OutputError(.read, "\(path): no HTTP Archive")
         }

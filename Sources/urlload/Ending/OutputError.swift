@@ -1,4 +1,4 @@
-// What the system says when files do not do as asked.
+// Failures of files.
 
 import Glibc
 

@@ -1,44 +1,4 @@
-// `--pretty`: heads, JSON, XML and HTML as people read them.
-
-import FoundationEssentials
-import Glibc
 import URLLoading
-
-struct Pretty: Sendable, Hashable {
-    var hasColors: Bool
-    var isFormatted: Bool
-
-    init(hasColors: Bool, isFormatted: Bool) {
-        self.hasColors = hasColors
-        self.isFormatted = isFormatted
-    }
-
-    /// `all`, `colors`, `format`, `none`; `nil` for another word.
-    init?(_ text: String) {
-        switch text {
-        case "all": self.init(hasColors: true, isFormatted: true)
-        case "colors", "colours": self.init(hasColors: true, isFormatted: false)
-        case "format": self.init(hasColors: false, isFormatted: true)
-        case "none": self.init(hasColors: false, isFormatted: false)
-        default: return nil
-        }
-    }
-
-    /// Of `urlload http`: everything on a terminal, colours unless NO_COLOR is set, and nothing elsewhere.
-    static func usual(isTerminal: Bool) -> Pretty {
-        Pretty(hasColors: isTerminal && !forbidsColors, isFormatted: isTerminal)
-    }
-
-    /// NO_COLOR (no-color.org): set, and not empty.
-    static var forbidsColors: Bool { getenv("NO_COLOR").map { $0.pointee != 0 } ?? false }
-}
-
-/// What is shown in which colour.
-enum Paint: String, Sendable {
-    case name = "34", string = "32", number = "36", word = "35", mark = "2", title = "1", tag = "94", attribute = "33"
-
-    func on(_ text: String) -> String { "\u{1B}[\(rawValue)m\(text)\u{1B}[0m" }
-}
 
 /// A body for standard output that is written when all of it is here. Used by one task.
 final class PrettyBody {

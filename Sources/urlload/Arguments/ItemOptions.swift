@@ -1,0 +1,12 @@
+/// What the options of httpie's grammar say of its items.
+struct ItemOptions: Sendable {
+    enum Kind: Sendable { case json, form, multipart }
+    enum Shown: Sendable { case heads, body, both }
+    var kind = Kind.json
+    /// `nil`: both on a terminal, the body elsewhere.
+    var shows: Shown?
+    var downloads = false
+    var ignoresInput = false
+    var login: String?
+    var loginKind = "basic"
+}
