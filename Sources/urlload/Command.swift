@@ -10,6 +10,7 @@ enum Command {
         case "wget": return await WgetCommand.run(rest)
         case "http", "https": return await HTTPieCommand.run(rest, scheme: first)
         case "har": return HARCommand.run(rest)
+        case "top": return await TopCommand.run(rest)
         case "cache": return CacheCommand.run(rest)
         default: break
         }

@@ -7,6 +7,8 @@ struct ItemOptions: Sendable {
     var shows: Shown?
     var downloads = false
     var ignoresInput = false
+    /// Nothing goes to standard output.
+    var isQuiet = false
     var login: String?
     var loginKind = "basic"
 }

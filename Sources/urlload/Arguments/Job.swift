@@ -18,15 +18,16 @@ struct Job: Sendable {
     /// - Throws: ``OutputError`` for a list that cannot be read or a pattern that is none.
     static func all(_ options: Options) throws(OutputError) -> [Job] {
         var jobs: [Job] = []
-        var places: [URLPattern.Match] = []
-        for (index, text) in (options.urls + (try listed(options))).enumerated() {
+        let urls = options.urls + (try listed(options))
+        let joined = options.saving.joinsAll && urls.count > 1 ? JoinedFile() : nil
+        for (index, text) in urls.enumerated() {
             for match in try matches(text, options) {
                 var own = options
-                own.destination = destination(options, index, match.parts)
+                own.destination = destination(options, joined == nil ? index : 0, match.parts)
+                own.joined = joined
                 own.upload = index < options.uploads.count ? options.uploads[index] : nil
                 own.uploads = own.upload.map { [$0] } ?? []
                 jobs.append(Job(options: own, url: match.url, number: jobs.count))
-                places.append(match)
             }
         }
         name(&jobs)

@@ -151,6 +151,8 @@ struct Options: Sendable {
     // The output.
     /// Of this load.
     var destination = Destination.standardOutput
+    /// The file that this load shares with others; `nil` for one of its own.
+    var joined: JoinedFile?
     var saving = SavingOptions()
     var resuming = Resuming.never
     var includesHead = false
@@ -231,6 +233,8 @@ struct SavingOptions: Sendable {
     /// The file gets the time of Last-Modified.
     var setsTime = false
     var inputLists: [String] = []
+    /// All URLs go to the one file of `-o`, one behind the other (wget's `-O`).
+    var joinsAll = false
     /// No grammar's default sets the time.
     var keepsOwnTime = false
     /// A name taken from the URL has its query.

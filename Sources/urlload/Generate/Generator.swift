@@ -10,7 +10,7 @@ enum Generator {
     static let commands = [
         ("http", "build a request as httpie does"), ("wget", "load files as wget does"),
         ("ws", "talk through a WebSocket"), ("tls", "show a server's certificates"), ("cache", "look into a cache"),
-        ("har", "draw an HTTP Archive"),
+        ("har", "draw an HTTP Archive"), ("top", "watch the session of a running program"),
         ("tour", "see what the library can do"),
     ]
 

@@ -182,6 +182,10 @@ enum HTTPieCommand {
             return
         }
         guard options.outputs.isEmpty, options.trace == .off else { return }
+        guard !options.items.isQuiet else {
+            options.dropsBody = true
+            return
+        }
         switch options.items.shows ?? (isTerminal ? .both : .body) {
         case .both: options.includesHead = true
         case .body: break

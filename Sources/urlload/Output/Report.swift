@@ -39,6 +39,10 @@ struct Report: Sendable {
     /// What a load that ended early has left.
     var kept: Kept?
     var metrics: LoadMetrics?
+    /// What the cache decided about each request, by the number of redirects before it.
+    var cacheDecisions: [Int: String] = [:]
+    /// The beginning of the body, if there is a report to show it.
+    var preview: BodyPreview?
 
     /// The beginning of a file.
     struct Kept: Sendable, Hashable {

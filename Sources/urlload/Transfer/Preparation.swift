@@ -37,7 +37,16 @@ extension Configuration {
         cachesInMemory = false
         cache = options.cacheDirectory.map { ResponseCache(directory: URL(filePath: $0, directoryHint: .isDirectory)) }
         cachePolicy = options.cachePolicy
-        if cache != nil, options.trace != .off { cacheTap = { screen.note("cache: \($0)") } }
+        if cache != nil, options.trace != .off || options.reportFile != nil {
+            let isTraced = options.trace != .off
+            cacheTap = { decision in
+                Watch.current?.note(cache: decision)
+                if isTraced { screen.note("cache: \(decision)") }
+            }
+        }
+        if options.headFile != nil || options.includesHead || options.asksForHead {
+            headTap = { Watch.current?.note(head: $0) }
+        }
         retryPolicy = RetryPolicy(options)
         if retryPolicy != nil { observers = [RetryNotes(screen: screen)] }
         if options.trace != .off { wireTap = { screen.show($0) } }
