@@ -1,8 +1,4 @@
-// The command: parses the arguments, loads each URL, returns the exit code.
-
-import Glibc
-import URLLoading
-
+// The first word selects a command; without one of its own, it is an option or a URL to load.
 enum Command {
     static func run(_ arguments: [String]) async -> ExitCode {
         guard let first = arguments.first else { return await Demonstration.run() }
@@ -14,124 +10,15 @@ enum Command {
         case "wget": return await WgetCommand.run(rest)
         case "http", "https": return await HTTPieCommand.run(rest, scheme: first)
         case "har": return HARCommand.run(rest)
+        case "top": return await TopCommand.run(rest)
         case "cache": return CacheCommand.run(rest)
         case "bg": return await BackgroundCommand.run(rest)
         default: break
         }
         do throws(UsageError) {
-            return await run(try ArgumentParser.parseAll(arguments, config: ConfigFile.standard))
+            return await LoadCommand.run(try ArgumentParser.parseAll(arguments, config: ConfigFile.standard))
         } catch {
-            return usage(error.words)
+            return Console.usage(error.words)
         }
-    }
-
-    /// Runs the groups in order; the exit code is that of the first failure.
-    static func run(_ groups: [Options]) async -> ExitCode {
-        if groups.contains(where: \.wantsHelp) { return print(Help.text) }
-        if let kind = groups.lazy.compactMap(\.generated).first {
-            do throws(UsageError) { return print(try Generator.text(kind)) } catch { return usage(error.words) }
-        }
-        if groups.contains(where: \.wantsVersion) { return print(Help.version + "\n") }
-        guard groups.allSatisfy({ !$0.urls.isEmpty || !$0.saving.inputLists.isEmpty }) else {
-            return usage("no URL" + Habits.hint(groups))
-        }
-        var code = ExitCode.done
-        for var options in groups {
-            if let mistake = askForPasswords(&options) { return usage(mistake) }
-            let own = await load(options)
-            if code == .done { code = own }
-            if Signals.exitCode != nil || own == .brokenPipe || options.shared.failsEarly && own != .done { break }
-        }
-        return code
-    }
-
-    /// - Returns: an error if there is no terminal to ask on.
-    private static func askForPasswords(_ options: inout Options) -> String? {
-        if options.login.needsPassword, let user = options.login.user {
-            guard let password = PasswordPrompt.ask("Password of \(user): ") else {
-                return "-u needs a password, and there is no terminal to ask for it"
-            }
-            options.login.password = password
-        }
-        if let user = options.way.proxyUser, !user.contains(":"),
-            let password = PasswordPrompt.ask("Password of \(user) at the proxy: ")
-        {
-            options.way.proxyUser = "\(user):\(password)"
-        }
-        return nil
-    }
-
-    static func load(_ options: Options) async -> ExitCode {
-        let screen = Screen(options)
-        if options.isInsecure {
-            screen.message(Help.insecureWarning)
-        }
-        let archiver = options.archiveFile.map { _ in Archive.archiver(options) }
-        let jobs: [Job]
-        let heads: HeadFile?
-        let memory: Memory
-        do throws(OutputError) {
-            jobs = try Job.all(options)
-            heads = try options.headFile.map { (path) throws(OutputError) in try HeadFile(path) }
-            memory = try Memory(options, jobs.map(\.url))
-        } catch {
-            screen.error(error.words)
-            return error.code
-        }
-        var known = options
-        known.urls = jobs.map(\.url)
-        var configuration = Configuration(known, screen, archiver)
-        do throws(LoadError) {
-            try options.trust.apply(try await options.trust.identity(), to: &configuration.tls)
-        } catch {
-            screen.error(ErrorWords.identity(error))
-            return ExitCode(error)
-        }
-        for complaint in memory.complaints { screen.message(complaint) }
-        if let problem = options.login.netrc?.problem { screen.message("warning: \(problem)") }
-        configuration.cookies.storage = .store(memory.cookies)
-        configuration.hsts.storage = .store(memory.hsts)
-        let session = Session(configuration)
-        Signals.watch { session.invalidateAndCancel() }
-        // The loads run on the event loop's own thread: no thread is woken between the socket and the output.
-        let loaded = await withTaskExecutorPreference(eventLoopExecutor) {
-            let code = await Queue(options, session, screen, heads).run(jobs)
-            session.invalidateAndCancel()
-            await session.invalidated()
-            // Waits for the responses that are still being stored.
-            session.configuration.cache?.flush()
-            return code
-        }
-        let remembered = memory.write(screen)
-        let code = loaded == .done ? remembered : loaded
-        guard let archiver, let path = options.archiveFile else { return Signals.exitCode ?? code }
-        let written = Archive.write(archiver.archive, to: path, screen)
-        return Signals.exitCode ?? (code == .done ? written : code)
-    }
-
-    /// - Parameter help: the command that lists the options.
-    static func usage(_ words: String, _ help: String = "urlload --help") -> ExitCode {
-        try? FileDescriptor.standardError.write("urlload: \(words)\n\(help) lists the options\n")
-        return .usage
-    }
-
-    static func print(_ text: String) -> ExitCode {
-        do throws(OutputError) { try FileDescriptor.standardOutput.write(text) } catch {
-            if error.code != .brokenPipe { try? FileDescriptor.standardError.write("urlload: \(error.words)\n") }
-            return error.code
-        }
-        return .done
-    }
-}
-
-/// Hints for an option of another tool that has a different meaning here.
-enum Habits {
-    /// `-c URL` and `-i LIST` have these meanings in wget.
-    static func hint(_ groups: [Options]) -> String {
-        let isAddress = { (text: String?) in text?.contains("://") ?? false }
-        if groups.contains(where: { isAddress($0.memory.cookieOutput) }) {
-            return ": -c FILE is curl's cookie jar; 'urlload wget -c URL' goes on with a file as wget does"
-        }
-        return ""
     }
 }

@@ -61,7 +61,7 @@ enum Demonstration {
         try say("\n# \(title)\n$ urlload " + shown.joined(separator: " "))
         var options = try ArgumentParser.parse(arguments)
         options.rootsText = roots
-        let code = await Command.load(options)
+        let code = await LoadCommand.load(options)
         try say("(exit code \(code.rawValue))")
     }
 

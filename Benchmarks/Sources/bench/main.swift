@@ -24,6 +24,12 @@ let introduction = """
     costs two to four times as much across cores, and which of the two happens is the scheduler's choice.
 
     Ratios travel between machines, times do not. The command that made the page stands in it.
+
+    ![CPU time of a request](images/cpu.svg)
+
+    ![Memory while a body streams](images/memory.svg)
+
+    ![Growth with loads in flight](images/inflight.svg)
     """
 
 func show(_ text: String) {

@@ -19,6 +19,7 @@ public actor Session {
     nonisolated let core: Core
     /// The connection to the background agent; nil if the loads run in this process.
     nonisolated let agent: BackgroundConnection?
+    nonisolated let live = LiveStatistics()
 
     /// The settings of this session.
     public nonisolated var configuration: Configuration { core.configuration }
@@ -28,24 +29,25 @@ public actor Session {
     ///   - configuration: a value; later changes to it have no effect on the session.
     ///   - decisions: called for every load that has no decision of its own.
     public init(_ configuration: Configuration = .default, decisions: Decisions? = nil) {
-        core = Core(configuration, decisions, isShared: false, Self.parts(of:))
+        core = Core(configuration, decisions, isShared: false) { [live] in Self.parts(of: $0, live) }
         agent = BackgroundConnection.make(core)
     }
 
     private init(isShared: Bool) {
-        core = Core(.default, nil, isShared: isShared, Self.parts(of:))
+        core = Core(.default, nil, isShared: isShared) { [live] in Self.parts(of: $0, live) }
         agent = nil
     }
 
-    private static func parts(of configuration: Configuration) -> Core.Parts {
+    private static func parts(of configuration: Configuration, _ live: LiveStatistics) -> Core.Parts {
         let observers = configuration.observers
         return Core.Parts(
             handlers: HandlerLine(
                 own: configuration.handlers,
-                builtIn: [FileHandler(), DataHandler(), FTPHandler(), HTTPHandler()])
-        ) { request, isHeard in
-            EventEmitter.make(request, observers, isHeard: isHeard)
-        }
+                builtIn: [FileHandler(), DataHandler(), FTPHandler(), HTTPHandler()]),
+            makeEvents: { request, isHeard in
+                EventEmitter.make(request, live.counter.map { observers + [$0] } ?? observers, isHeard: isHeard)
+            },
+            ended: { live.end() })
     }
 
     deinit { core.finishTasksAndInvalidate() }

@@ -91,6 +91,28 @@ package final class LocalSocket: Sendable {
         }
     }
 
+    /// Waits until a moment, or until the peer has closed its end; what the peer sends meanwhile is dropped.
+    /// - Parameter moment: in nanoseconds of the clock.
+    /// - Returns: true if the peer has closed its end.
+    package func hasPeerLeft(
+        by moment: Int64, _ clock: LoopClock, _ token: StopToken
+    ) async throws(IOFailure) -> Bool {
+        token.attach(slot)
+        defer { token.detach(slot) }
+        clock.schedule(slot, at: moment)
+        clock.manual?.beganSleeping(slot, until: moment, token)
+        defer { clock.manual?.endedSleeping(slot) }
+        var dropped = [UInt8](repeating: 0, count: 256)
+        while clock.now() < moment {
+            try check(token, .read)
+            let moved = recv(descriptor, &dropped, dropped.count, 0)
+            if moved == 0 { return true }
+            if moved < 0, errno != EAGAIN, errno != EINTR { throw IOFailure(.system(errno), .read) }
+            if moved < 0 { await Poller.shared.park(slot, .read, token) }
+        }
+        return false
+    }
+
     /// Sends all bytes, and the open files with the first of them.
     package func send(_ bytes: [UInt8], files: [PassedFile] = [], _ token: StopToken) async throws(IOFailure) {
         token.attach(slot)

@@ -144,20 +144,4 @@ struct ArgumentParser {
         }
         try perform(rule, line.value ?? "")
     }
-
-    /// The edit distance: the number of letters to add, remove or change to turn one name into the other.
-    static func distance(_ a: String, _ b: String) -> Int {
-        let b = Array(b)
-        var row = Array(0...b.count)
-        for (i, letter) in a.enumerated() {
-            var diagonal = row[0]
-            row[0] = i + 1
-            for j in b.indices {
-                let above = row[j + 1]
-                row[j + 1] = min(above + 1, row[j] + 1, diagonal + (letter == b[j] ? 0 : 1))
-                diagonal = above
-            }
-        }
-        return row[b.count]
-    }
 }

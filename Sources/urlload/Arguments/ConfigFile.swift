@@ -27,7 +27,7 @@ enum ConfigFile {
     /// - Returns: `nil` if the file does not exist and `mustExist` is false.
     static func text(_ path: String, mustExist: Bool) throws(UsageError) -> String? {
         if !mustExist, access(path, F_OK) != 0 { return nil }
-        do throws(OutputError) { return String(decoding: try UploadBody.all(path), as: UTF8.self) } catch {
+        do throws(OutputError) { return String(decoding: try InputFile.all(path), as: UTF8.self) } catch {
             throw UsageError("-K: \(error.words)")
         }
     }

@@ -15,7 +15,8 @@ enum Help {
         urlload tls HOST[:PORT]
         urlload cache ls|show|why|rm --cache DIR
         urlload bg get|put|ls|watch|pause|resume|cancel|logs|doctor
-        urlload har FILE
+        urlload har FILE [--report OUT.html]
+        urlload top SOCKET
 
         Loads URLs and writes their bodies to standard output. Redirects are followed. A URL without
         a scheme is loaded with https, one of this machine (localhost, 127.0.0.1, [::1]) with http.

@@ -31,7 +31,7 @@ struct OptionTable: Sendable {
     func unknown(_ option: String) -> String {
         if let other = others.first(where: { $0.names.contains(option) }) { return other.words(option, of: tool) }
         let name = String(option.drop { $0 == "-" })
-        let near = rules.flatMap(\.names).map { ($0, ArgumentParser.distance($0, name)) }.min { $0.1 < $1.1 }
+        let near = rules.flatMap(\.names).map { ($0, EditDistance.between($0, name)) }.min { $0.1 < $1.1 }
         guard option.hasPrefix("--"), let near, near.1 <= 2 else { return "there is no option \(option)" }
         return "there is no option \(option); did you mean --\(near.0)?"
     }

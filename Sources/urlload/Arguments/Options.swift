@@ -151,6 +151,8 @@ struct Options: Sendable {
     // The output.
     /// The destination of this load.
     var destination = Destination.standardOutput
+    /// The file that this load shares with others; `nil` for one of its own.
+    var joined: JoinedFile?
     var saving = SavingOptions()
     var resuming = Resuming.never
     var includesHead = false
@@ -231,16 +233,12 @@ struct SavingOptions: Sendable {
     /// The file gets the time of Last-Modified (`-R`).
     var setsTime = false
     var inputLists: [String] = []
+    /// All URLs go to the one file of `-o`, one behind the other (wget's `-O`).
+    var joinsAll = false
     /// Overrides a grammar whose default is to set the time.
     var keepsOwnTime = false
     /// A name taken from the URL includes its query.
     var namesWithQuery = false
     /// An existing file is replaced only by a newer version (wget's `-N`).
     var comparesTime = false
-}
-
-/// The command line cannot be understood. The text is shown to the user.
-struct UsageError: Error, Hashable {
-    let words: String
-    init(_ words: String) { self.words = words }
 }

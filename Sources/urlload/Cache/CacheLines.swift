@@ -3,15 +3,17 @@
 import URLLoading
 
 enum CacheLines {
-    /// Columns: numbers right-aligned, the rest left-aligned; URLs shortened in the middle to the width.
+    /// Numbers to the right, URLs to the left, those in the middle shortened to a width; on a terminal a bar shows how
+    /// long each is still fresh.
+    /// - Parameter columns: the width of the terminal; `nil` for none.
     static func make(_ entries: [ResponseCache.Entry], now: Double, columns: Int?, showsSecrets: Bool) -> [String] {
         let rows = entries.map { entry in
             [
                 "\(entry.status.code)", size(entry.length) + (entry.isWhole ? "" : "…"), age(now - entry.received),
                 entry.file == nil ? "row" : "file",
-            ]
+            ] + (columns == nil ? [] : [freshness(entry.freshness(now))])
         }
-        let widths = (0..<4).map { column in rows.map { $0[column].count }.max() ?? 0 }
+        let widths = (0..<(columns == nil ? 4 : 5)).map { column in rows.map { $0[column].count }.max() ?? 0 }
         return zip(rows, entries).map { row, entry in
             let start =
                 zip(row, widths).map { String(repeating: " ", count: $1 - $0.count) + $0 }.joined(separator: "  ")
@@ -19,6 +21,15 @@ enum CacheLines {
             return start
                 + shortened(showsSecrets ? entry.url : entry.shownURL, columns.map { max(16, $0 - start.count) })
         }
+    }
+
+    /// `██████░░░░  2h left`, `░░░░░░░░░░    stale`: the part of the lifetime that is left, and how long that is.
+    static func freshness(_ freshness: (age: Double, lifetime: Double)) -> String {
+        let left = freshness.lifetime - freshness.age
+        let cells = left > 0 ? max(1, Int((left / freshness.lifetime * 10).rounded())) : 0
+        let words = left > 0 ? "\(age(left)) left" : "stale"
+        return String(repeating: "\u{2588}", count: cells) + String(repeating: "\u{2591}", count: 10 - cells)
+            + String(repeating: " ", count: max(1, 10 - words.count)) + words
     }
 
     /// Shortens a URL in the middle, its least telling part.
@@ -61,7 +72,8 @@ extension ResponseCache.Entry {
         .object([
             ("url", .text(showsSecrets ? url : shownURL)), ("status", .integer(Int64(status.code))),
             ("bytes", .integer(length)), ("whole", .bool(isWhole)),
-            ("age", .seconds(max(0, now - received))), ("file", .optional(file)),
+            ("age", .seconds(max(0, now - received))), ("lifetime", .seconds(freshness(now).lifetime)),
+            ("fresh", .bool(freshness(now).age < freshness(now).lifetime)), ("file", .optional(file)),
         ])
     }
 }

@@ -11,14 +11,15 @@ enum Generator {
         ("http", "build a request as httpie does"), ("wget", "load files as wget does"),
         ("ws", "talk through a WebSocket"), ("tls", "show a server's certificates"), ("cache", "look into a cache"),
         ("bg", "load in the background, also after the end of this command"), ("har", "draw an HTTP Archive"),
+        ("top", "watch the session of a running program"),
         ("tour", "see what the library can do"),
     ]
 
     /// Returns the text of a kind.
     static func text(_ kind: String) throws(UsageError) -> String {
         guard let make = kinds[kind] else {
-            throw UsageError("--generate takes \(kinds.keys.sorted().joined(separator: ", ")), not \(kind)")
+            return Console.usage("--generate takes \(kinds.keys.sorted().joined(separator: ", ")), not \(kind)")
         }
-        return make()
+        return Console.print(make())
     }
 }

@@ -28,13 +28,13 @@ enum HTTPieCommand {
     static func run(_ arguments: [String], scheme: String) async -> ExitCode {
         do throws(UsageError) {
             var options = try ArgumentParser.parse(arguments, table: .httpie)
-            if options.wantsHelp { return Command.print(usage) }
-            if options.wantsVersion { return Command.print(Help.version + "\n") }
+            if options.wantsHelp { return Console.print(usage) }
+            if options.wantsVersion { return Console.print(Help.version + "\n") }
             try prepare(&options, scheme, isTerminal: FileDescriptor.standardOutput.isTerminal)
             try OptionCheck.check(options)
-            return await Command.run([options])
+            return await LoadCommand.run([options])
         } catch {
-            return Command.usage(error.words, "urlload http --help")
+            return Console.usage(error.words, "urlload http --help")
         }
     }
 
@@ -108,7 +108,7 @@ enum HTTPieCommand {
         if items.isEmpty {
             if options.items.kind == .json, !options.payloads.isEmpty { setJSONTypes(&options) }
             guard options.payloads.isEmpty, !options.items.ignoresInput, isatty(STDIN_FILENO) == 0,
-                let bytes = try? UploadBody.all("-"), !bytes.isEmpty
+                let bytes = try? InputFile.all("-"), !bytes.isEmpty
             else { return }
             options.payloads = [.text(String(decoding: bytes, as: UTF8.self))]
             if options.items.kind == .json { setJSONTypes(&options) }
@@ -182,6 +182,10 @@ enum HTTPieCommand {
             return
         }
         guard options.outputs.isEmpty, options.trace == .off else { return }
+        guard !options.items.isQuiet else {
+            options.dropsBody = true
+            return
+        }
         switch options.items.shows ?? (isTerminal ? .both : .body) {
         case .both: options.includesHead = true
         case .body: break

@@ -41,19 +41,6 @@ struct HTTPieItem: Sendable, Hashable {
     static func isItem(_ word: String) -> Bool { (try? HTTPieItem(word)) != nil }
 }
 
-/// The options of httpie's grammar that apply to its items.
-struct ItemOptions: Sendable {
-    enum Kind: Sendable { case json, form, multipart }
-    enum Shown: Sendable { case heads, body, both }
-    var kind = Kind.json
-    /// `nil` for the default: head and body on a terminal, the body elsewhere.
-    var shows: Shown?
-    var downloads = false
-    var ignoresInput = false
-    var login: String?
-    var loginKind = "basic"
-}
-
 /// A JSON object that is built from items, whose names may be paths: `a[b][]=1`.
 struct JSONTree {
     indirect enum Node {

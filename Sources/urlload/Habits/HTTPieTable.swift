@@ -54,7 +54,9 @@ extension OptionTable {
         OptionRule(.output, "c", flag: "continue", "with -d -o FILE: resume FILE") {
             $0.resuming = .always
         },
-        OptionRule(.output, "q", switch: "quiet", "no messages", \.isSilent),
+        OptionRule(.output, "q", flag: "quiet", "write nothing but errors, and the file of -o or -d") {
+            ($0.isSilent, $0.shared.showsErrors, $0.items.isQuiet) = (true, true, true)
+        },
         OptionRule(.output, nil, flag: "check-status", "4xx and 5xx are a failure: exit code 22") {
             $0.failsWithBody = true
         },

@@ -15,10 +15,10 @@ enum WgetCommand {
     static func run(_ arguments: [String]) async -> ExitCode {
         do throws(UsageError) {
             let groups = try ArgumentParser.parseAll(arguments, table: .wget)
-            if groups.contains(where: \.wantsHelp) { return Command.print(usage) }
-            return await Command.run(groups)
+            if groups.contains(where: \.wantsHelp) { return Console.print(usage) }
+            return await LoadCommand.run(groups)
         } catch {
-            return Command.usage(error.words, "urlload wget --help")
+            return Console.usage(error.words, "urlload wget --help")
         }
     }
 }

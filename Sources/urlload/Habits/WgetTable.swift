@@ -21,9 +21,10 @@ extension OptionTable {
     }
 
     private static let wgetFiles: [OptionRule] = [
-        OptionRule(.output, "O", "output-document", "FILE", "write the body to FILE; - is standard output") {
+        OptionRule(.output, "O", "output-document", "FILE", "write all bodies to FILE; - is standard output") {
             $0.outputs = [$1 == "-" ? .standardOutput : .file($1)]
             $0.destination = $0.outputs[0]
+            $0.saving.joinsAll = true
         },
         OptionRule(.output, "P", "directory-prefix", "DIR", "write the files into DIR") {
             ($0.saving.folder, $0.saving.makesFolders) = ($1, true)
@@ -162,6 +163,12 @@ extension OptionTable {
         OptionRule(.output, nil, flag: "save-headers", "write the response heads before the body") {
             $0.includesHead = true
         },
+        OptionRule(.other, "e", "execute", "COMMAND", "robots=off: no robots.txt is read (always)") {
+            (_, text) throws(UsageError) in
+            guard text.lowercased().filter({ !$0.isWhitespace }) == "robots=off" else {
+                throw UsageError("-e takes robots=off alone, not \(text); its other commands have options")
+            }
+        },
         OptionRule(.other, nil, granted: "no-config", "the config file is not read in this grammar"),
         OptionRule(.other, "h", flag: "help", "this text") { $0.wantsHelp = true },
         OptionRule(.other, "V", flag: "version", "the version") { $0.wantsVersion = true },
@@ -176,7 +183,6 @@ extension ForeignOption {
             near: "-i LIST", "pages are not searched for links"),
         ForeignOption("--background -b", near: "'&' of the shell"),
         ForeignOption("--append-output -a", near: "-o"),
-        ForeignOption("--execute -e", near: "--no-proxy, or the environment"),
         ForeignOption("--quota -Q", near: "--max-time of the other grammar"),
         ForeignOption("--random-wait", near: "--wait"),
         ForeignOption("--warc-file --input-metalink --metalink-over-http"),

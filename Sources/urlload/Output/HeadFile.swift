@@ -1,4 +1,4 @@
-// The file of `-D`: the heads of all responses in order.
+// The file of `-D`: the heads of all responses, in the order in which they come.
 
 import Glibc
 import Synchronization
@@ -7,7 +7,8 @@ import URLLoadingIO
 
 final class HeadFile: Sendable {
     private let descriptor: FileDescriptor
-    private let turn = Lock(())
+    /// The first failure, after which nothing more is written.
+    private let failure = Lock<OutputError?>(nil)
 
     /// - Parameter path: `-` is standard output.
     init(_ path: String) throws(OutputError) {
@@ -22,9 +23,16 @@ final class HeadFile: Sendable {
 
     deinit { if descriptor.number > STDERR_FILENO { close(descriptor.number) } }
 
-    func write(_ heads: [HTTPHead]) throws(OutputError) {
-        let text = heads.map(HeadText.make).joined()
-        let result = turn.withLock { _ in Result { () throws(OutputError) in try descriptor.write(text) } }
-        try result.get()
+    /// Writes a head as soon as it has come.
+    func write(_ head: HTTPHead) {
+        failure.withLock { failure in
+            guard failure == nil else { return }
+            do throws(OutputError) { try descriptor.write(HeadText.make(head)) } catch { failure = error }
+        }
+    }
+
+    /// - Throws: the error of an earlier ``write(_:)``.
+    func check() throws(OutputError) {
+        if let failure = failure.withLock({ $0 }) { throw failure }
     }
 }

@@ -155,7 +155,7 @@ extension Report.Kept {
             return
         }
         let place = continuation.leftover.path(percentEncoded: false)
-        guard attempt.bytes > 0, Job.exists(place) else { return nil }
+        guard attempt.bytes > 0, FileCheck.exists(place) else { return nil }
         self.init(
             file: continuation.shown, bytes: attempt.bytes, total: attempt.response?.expectedLength, isChecked: false)
     }

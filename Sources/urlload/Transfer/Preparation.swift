@@ -37,7 +37,16 @@ extension Configuration {
         cachesInMemory = false
         cache = options.cacheDirectory.map { ResponseCache(directory: URL(filePath: $0, directoryHint: .isDirectory)) }
         cachePolicy = options.cachePolicy
-        if cache != nil, options.trace != .off { cacheTap = { screen.note("cache: \($0)") } }
+        if cache != nil, options.trace != .off || options.reportFile != nil {
+            let isTraced = options.trace != .off
+            cacheTap = { decision in
+                Watch.current?.note(cache: decision)
+                if isTraced { screen.note("cache: \(decision)") }
+            }
+        }
+        if options.headFile != nil || options.includesHead || options.asksForHead {
+            headTap = { Watch.current?.note(head: $0) }
+        }
         retryPolicy = RetryPolicy(options)
         if retryPolicy != nil { observers = [RetryNotes(screen: screen)] }
         if options.trace != .off { wireTap = { screen.show($0) } }
@@ -144,8 +153,8 @@ enum QueryText {
 enum TagFile {
     /// Returns `nil` for a missing or an empty file.
     static func read(_ path: String) throws(OutputError) -> String? {
-        guard Job.exists(path) else { return nil }
-        let text = String(decoding: try UploadBody.all(path), as: UTF8.self).prefix { !$0.isNewline }
+        guard FileCheck.exists(path) else { return nil }
+        let text = String(decoding: try InputFile.all(path), as: UTF8.self).prefix { !$0.isNewline }
         return text.isEmpty ? nil : String(text)
     }
 

@@ -8,12 +8,14 @@ struct Queue: Sendable {
     private let session: Session
     private let screen: Screen
     private let heads: HeadFile?
+    private let evidence: Evidence?
 
     init(_ options: Options, _ session: Session, _ screen: Screen, _ heads: HeadFile?) {
         self.options = options
         self.session = session
         self.screen = screen
         self.heads = heads
+        evidence = options.reportFile.map { _ in Evidence() }
     }
 
     /// - Returns: the exit code of the first load that failed.
@@ -36,17 +38,18 @@ struct Queue: Sendable {
             }
             return code
         }
-        let drawn = draw(total)
+        let drawn = draw(total.reports)
         if let line = total.line, jobs.count > 1, screen.showsProgress { screen.plain(line) }
         return code == .done ? drawn : code
     }
 
     /// Draws `--waterfall` and writes `--report`.
-    private func draw(_ total: Total) -> ExitCode {
-        let waterfall = Waterfall(total.metrics)
+    private func draw(_ reports: [Report]) -> ExitCode {
         do throws(OutputError) {
-            if options.drawsWaterfall { _ = try HARCommand.draw(waterfall, page: nil, to: .standardError) }
-            if let page = options.reportFile { _ = try HARCommand.draw(waterfall, page: page, to: .standardError) }
+            if options.drawsWaterfall {
+                try Drawing.draw(Waterfall(reports.compactMap(\.metrics)), on: .standardError)
+            }
+            if let path = options.reportFile, let evidence { try Drawing.write(evidence.page(reports), to: path) }
             return .done
         } catch {
             screen.error(error.words)
@@ -70,7 +73,8 @@ struct Queue: Sendable {
             nextStart = max(nextStart, .now) + interval
         }
         if let note = job.note { screen.message(note) }
-        let transfer = Transfer(options: job.options, session: session, screen: screen, heads: heads)
+        let transfer = Transfer(
+            options: job.options, session: session, screen: screen, heads: heads, evidence: evidence)
         group.addTask { (job, await transfer.run(job.url)) }
     }
 
@@ -86,13 +90,13 @@ struct Queue: Sendable {
         if code == .done, let page = ErrorWords.savedPage(report) { screen.message(page) }
         var written = ExitCode.done
         // No line of a summary follows the lines of events, so that every line is an event.
-        if options.printsSummary, !options.printsEvents { written = Command.print(report.json.description + "\n") }
+        if options.printsSummary, !options.printsEvents { written = Console.print(report.json.description + "\n") }
         if let format = options.writeOut {
             for piece in WriteOut.make(format, report, job) {
                 if piece.isError {
                     try? FileDescriptor.standardError.write(piece.text)
                 } else if written == .done {
-                    written = Command.print(piece.text)
+                    written = Console.print(piece.text)
                 }
             }
         }
@@ -106,12 +110,13 @@ struct Total: Sendable {
     private var failures = 0
     private var bytes: Int64 = 0
     private let start = ContinuousClock.now
-    private(set) var metrics: [LoadMetrics] = []
+    /// The loads that were measured.
+    private(set) var reports: [Report] = []
 
     mutating func add(_ report: Report) {
         if report.failure == nil { files += 1 } else { failures += 1 }
         bytes += report.bytes
-        if let metrics = report.metrics { self.metrics.append(metrics) }
+        if report.metrics != nil { reports.append(report) }
     }
 
     /// `12 loads, 3.1 MiB in 4.2 s, 755 KiB/s; 1 failed`.

@@ -28,7 +28,7 @@ extension Transfer {
     /// The file of a plain GET.
     private var savedPath: String? {
         guard case .file(let path) = options.destination, !options.sendsBody, !options.asksForHead,
-            !options.includesHead, !options.printsEvents, options.data.range == nil,
+            !options.includesHead, !options.printsEvents, options.data.range == nil, options.joined == nil,
             options.method == nil || options.method == .get
         else { return nil }
         return path
@@ -64,6 +64,7 @@ extension Transfer {
             throw error
         }
         attempt.file = continuation.shown
+        if attempt.preview != nil { attempt.preview = BodyPreview(file: continuation.path, total: attempt.bytes) }
         guard options.failsWithBody, let status = attempt.response?.http?.status, status.code >= 400 else { return }
         attempt.failure = Report.Failure(status)
         throw RefusedStatus()
@@ -73,7 +74,6 @@ extension Transfer {
         switch event {
         case .responded(let response):
             attempt.response = response
-            try? heads?.write(watch.heads + [response.http].compactMap(\.self))
             watch.progress.answers(response.expectedLength)
         case .resumed(let offset, let expected) where offset > 0:
             screen.message("\(continuation.shown): goes on at byte \(offset)")
@@ -96,7 +96,7 @@ extension Transfer {
         if !request.headers.contains(.acceptEncoding) { request.headers[.acceptEncoding] = "identity" }
         try await session.load(request, decisions: decisions(watch)) { response, body in
             attempt.response = response
-            try heads?.write(watch.heads + [response.http].compactMap(\.self))
+            try heads?.check()
             switch partial.answer(response.http) {
             case .complete:
                 attempt.file = try partial.commit()
@@ -129,6 +129,7 @@ extension Transfer {
             for try await chunk in body {
                 let count = try chunk.withUnsafeBytes { bytes in
                     try file.write(bytes)
+                    attempt.preview?.add(bytes)
                     return bytes.count
                 }
                 attempt.bytes += Int64(count)

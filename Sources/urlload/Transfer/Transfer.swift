@@ -9,11 +9,13 @@ struct Transfer: Sendable {
     let screen: Screen
     /// The file of `-D`, shared by all loads of a group.
     let heads: HeadFile?
+    /// Collects what a report shows; `nil` without a report.
+    var evidence: Evidence?
 
     @concurrent func run(_ text: String) async -> Report {
         let address = AddressText.url(text)
         let line = screen.progress(of: address.map { FileName.make(for: $0) } ?? AddressText.inMessage(text))
-        let watch = Watch(line)
+        let watch = Watch(line, heads)
         guard let url = address else {
             defer { line.end() }
             var report = Report(url: AddressText.inMessage(text))
@@ -22,6 +24,7 @@ struct Transfer: Sendable {
         }
         var report = Report(url: AddressText.shown(url))
         let attempt = Attempt()
+        if options.reportFile != nil { attempt.preview = BodyPreview() }
         do { try await load(url, watch, attempt) } catch let error as LoadError {
             // If the input could not be read, the error of the command's own body sequence is reported.
             report.failure =
@@ -46,7 +49,7 @@ struct Transfer: Sendable {
             throw OutputError(.unsupportedScheme, "--proto does not allow \(scheme)")
         }
         if case .file(let path) = options.destination {
-            if options.saving.collision == .skip, Job.exists(path) {
+            if options.saving.collision == .skip, FileCheck.exists(path) {
                 attempt.isUnchanged = true
                 return screen.message("\(path) is there already: not loaded")
             }
@@ -84,6 +87,8 @@ struct Transfer: Sendable {
         var file: String?
         var failure: Report.Failure?
         var kept: Report.Kept?
+        /// The beginning of the body, for a report.
+        var preview: BodyPreview?
         /// True for a 304 to a conditional request: nothing is written, and the load has not failed.
         var isUnchanged = false
 
@@ -93,6 +98,8 @@ struct Transfer: Sendable {
             report.file = file
             report.kept = file == nil ? kept : nil
             report.head = response?.http
+            preview?.type = response?.mediaType
+            report.preview = preview
             if let response { report.effectiveURL = AddressText.shown(response.url) }
         }
     }
@@ -104,7 +111,7 @@ struct Transfer: Sendable {
         _ response: Response, _ body: Body, _ url: URL, _ watch: Watch, _ attempt: Attempt
     ) async throws where Body.Element: ContiguousBytes {
         attempt.response = response
-        try heads?.write(watch.heads + [response.http].compactMap(\.self))
+        try heads?.check()
         try judge(response, attempt)
         let output = try open(response, url, watch)
         watch.progress.answers(response.expectedLength)
@@ -113,6 +120,7 @@ struct Transfer: Sendable {
             for try await chunk in body {
                 let count = try chunk.withUnsafeBytes { bytes in
                     if !options.dropsBody { try output.write(bytes) }
+                    attempt.preview?.add(bytes)
                     return bytes.count
                 }
                 attempt.bytes += Int64(count)
@@ -120,6 +128,7 @@ struct Transfer: Sendable {
                 if let pause = throttle?.pause(after: count) { try await Task.sleep(for: pause) }
             }
             try output.commit()
+            options.joined?.begin()
         } catch {
             attempt.kept = output.leave(attempt.bytes, response.expectedLength)
             throw error
@@ -152,7 +161,7 @@ struct Transfer: Sendable {
     private func open(_ response: Response, _ url: URL, _ watch: Watch) throws(OutputError) -> BodyOutput {
         let output = try BodyOutput(options, url, response, isTerminal: screen.bodyIsOnTerminal)
         if options.includesHead || options.asksForHead, !options.printsSummary || output.fileName != nil {
-            for head in watch.heads + [response.http].compactMap(\.self) { try output.write(head: head) }
+            for head in watch.heads { try output.write(head: head) }
         }
         // For ftp, the properties of the response as fields with the same meaning.
         if options.asksForHead, response.http == nil { try output.write(HeadText.make(response)) }
@@ -168,6 +177,7 @@ struct Transfer: Sendable {
 
     func decisions(_ watch: Watch) -> Decisions {
         var decisions = Decisions()
+        decisions.challenge = evidence?.challenge
         decisions.redirect = Decision { [options, screen] redirect in
             guard options.followsRedirects else {
                 watch.refused = AddressText.shown(redirect.request.url)
@@ -201,6 +211,7 @@ struct Transfer: Sendable {
         report.timings = watch.metrics.map { Report.Timings($0) } ?? Report.Timings()
         report.redirects = watch.redirects
         report.redirectURL = watch.refused
+        report.cacheDecisions = watch.cacheDecisions
         return report
     }
 }

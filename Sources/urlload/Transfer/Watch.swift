@@ -11,14 +11,21 @@ final class Watch: Sendable {
     private struct State: Sendable {
         var metrics: LoadMetrics?
         var redirects: [(status: Int, url: String)] = []
-        /// The heads of the responses that redirected.
+        /// Of all responses, interim ones and those that were not the last included.
         var heads: [HTTPHead] = []
         var refused: String?
+        /// What the cache decided about each request, by the number of redirects before it.
+        var cacheDecisions: [Int: String] = [:]
     }
     private let state = Lock(State())
     let progress: Screen.Progress
 
-    init(_ progress: Screen.Progress) { self.progress = progress }
+    /// The file of `-D`.
+    private let headFile: HeadFile?
+
+    init(_ progress: Screen.Progress, _ headFile: HeadFile? = nil) {
+        (self.progress, self.headFile) = (progress, headFile)
+    }
 
     var metrics: LoadMetrics? { state.withLock { $0.metrics } }
     var heads: [HTTPHead] { state.withLock { $0.heads } }
@@ -28,6 +35,21 @@ final class Watch: Sendable {
         set { state.withLock { $0.refused = newValue } }
     }
     var redirects: [(status: Int, url: String)] { state.withLock { $0.redirects } }
+
+    var cacheDecisions: [Int: String] { state.withLock { $0.cacheDecisions } }
+
+    func note(head: HTTPHead) {
+        state.withLock { $0.heads.append(head) }
+        headFile?.write(head)
+    }
+
+    /// Notes what the cache decided about the request that is made next.
+    func note(cache decision: String) {
+        state.withLock { state in
+            let before = state.cacheDecisions[state.redirects.count].map { $0 + "; " } ?? ""
+            state.cacheDecisions[state.redirects.count] = before + decision
+        }
+    }
 
     /// Passes the events of each load to its watch.
     struct Observer: LoadObserver {
@@ -48,10 +70,7 @@ final class Watch: Sendable {
 
     func note(_ redirect: Redirect) {
         let entry = (status: redirect.response.http?.status.code ?? 0, url: AddressText.shown(redirect.request.url))
-        state.withLock { state in
-            state.redirects.append(entry)
-            if let head = redirect.response.http { state.heads.append(head) }
-        }
+        state.withLock { $0.redirects.append(entry) }
     }
 }
 

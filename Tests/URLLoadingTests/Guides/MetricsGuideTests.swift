@@ -54,6 +54,39 @@ struct MetricsGuideTests {
         }
     }
 
+    @Test("a waterfall")
+    func waterfall() async throws {
+        try await withHTTPTestServer { origin in
+            origin.route("/") { _ in .redirect("/next") }
+            origin.route("/next") { _ in .ok("hello") }
+            let (session, url) = (Session(), origin.url())
+            var printed: [String] = []
+            func print(_ items: Any...) { printed.append(items.map { "\($0)" }.joined(separator: " ")) }
+            let task = session.dataTask(from: url)
+            task.resume()
+
+            let waterfall = Waterfall([try await task.metrics])
+            for connection in waterfall.connections {
+                for row in connection.rows {
+                    let bar = String(repeating: " ", count: Int(row.start / waterfall.duration * 60))
+                    print(bar, row.status?.code ?? 0, row.url, row.duration)
+                }
+            }
+            #expect(printed.count == 2 && printed[1].contains(" 200 \(origin.url("/next")) "), "\(printed)")
+        }
+    }
+
+    @Test("a session at work")
+    func live() async throws {
+        let path = FileManager.default.temporaryDirectory.path() + "/live-\(UInt64.random(in: 0 ... .max))"
+        let session = Session(.ephemeral)
+        try session.exposeStatistics(at: path)  // urlload top PATH
+        #expect(FileManager.default.fileExists(atPath: path))
+        session.invalidateAndCancel()
+        await session.invalidated()
+        #expect(!FileManager.default.fileExists(atPath: path))
+    }
+
     @Test("a file for other tools")
     func archive() async throws {
         try await withHTTPTestServer { origin in

@@ -159,6 +159,11 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
 
     func withSharing<R: Sendable>(_ body: (inout Sharing) -> R) -> R { state.withLock { body(&$0.shared) } }
 
+    /// Reads the states of both kinds of connections at one moment.
+    func withStates<R: Sendable>(_ body: (PoolState<HTTP1Connection>, Sharing) -> R) -> R {
+        state.withLock { body($0.pool, $0.shared) }
+    }
+
     /// Changes the shared connections, given the order number of a connection that becomes idle now.
     func withSharingAndRest<R: Sendable>(_ body: (inout Sharing, UInt64) -> R) -> R {
         state.withLock { body(&$0.shared, $0.pool.nextRest()) }

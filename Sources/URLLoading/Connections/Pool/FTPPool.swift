@@ -55,6 +55,8 @@ final class FTPPool: Sendable, CustomStringConvertible {
         if isResting { act(on: state.withLock { $0.rest(route) }) } else { state.withLock { $0.goOn(route) } }
     }
 
+    func snapshots() -> [ConnectionPool.HostSnapshot] { state.withLock { $0.snapshots() } }
+
     func drain() { for connection in state.withLock({ $0.drain() }) { connection.close() } }
 
     func reap(idleSince moment: Int64) {

@@ -223,5 +223,9 @@ struct SharedState<Connection: AnyObject & Sendable>: Sendable {
     /// An upper bound of the number of connections: one that serves several routes counts for each.
     var mostConnections: Int { hosts.values.reduce(0) { $0 + $1.connections.count } }
     func waiting(_ route: Route) -> Int { hosts[route]?.waiting.count ?? 0 }
+    /// The number of waiting loads of each route that has any.
+    var waitingCounts: [(route: Route, count: Int)] {
+        hosts.compactMap { $0.value.waiting.isEmpty ? nil : ($0.key, $0.value.waiting.count) }
+    }
     func connecting(_ route: Route) -> Int { hosts[route]?.connecting ?? 0 }
 }

@@ -34,6 +34,8 @@ final class Core: Sendable {
     struct Parts: Sendable {
         let handlers: HandlerLine
         let makeEvents: @Sendable (_ request: Request, _ isHeard: Bool) -> (any EventSink)?
+        /// Called when the session has ended.
+        let ended: @Sendable () -> Void
     }
 
     init(
@@ -61,7 +63,8 @@ final class Core: Sendable {
         (self.cookies, self.strictTransport) = (cookies, strictTransport)
         let pool = ConnectionPool(configuration)
         self.pool = pool
-        registry = LoadRegistry(configuration.clock) { [cache, authenticator] in
+        registry = LoadRegistry(configuration.clock) { [cache, authenticator, ended = parts.ended] in
+            ended()
             cache?.invalidate()
             pool.drain()
             authenticator.end()

@@ -164,7 +164,10 @@ final class LoadContext: ConnectionClient {
     func received(_ count: Int) { events?.received(count) }
     func sent(_ bytes: TransferProgress) { events?.sent(bytes) }
     func challenged(_ challenge: Challenge) { events?.challenged(challenge) }
-    func informed(_ head: HTTP1ResponseHead) { events?.informed(HTTPHead(head)) }
+    func informed(_ head: HTTP1ResponseHead) {
+        core.configuration.headTap?(HTTPHead(head))
+        events?.informed(HTTPHead(head))
+    }
     func setResting(_ isResting: Bool, _ route: Route) { core.pool.setResting(isResting, route) }
 
     /// Notes that a storage refused a response that is storable otherwise.

@@ -140,6 +140,7 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
         head = HTTPHead(answer)
         traffic.isInBody = true
         record?.response = response
+        owner.core.configuration.headTap?(HTTPHead(answer))
     }
 
     private func length(of answer: HTTP1ResponseHead, _ method: Method) -> Int64? {

@@ -117,6 +117,7 @@ final class HTTPExchange: NetworkExchange, @unchecked Sendable {
             prove(proof)
         }
         record?.response = response
+        owner.core.configuration.headTap?(HTTPHead(head))
     }
 
     /// The response for the caller.

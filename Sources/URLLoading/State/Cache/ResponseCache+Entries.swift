@@ -21,6 +21,11 @@ extension ResponseCache {
         package var isWhole: Bool { stored.isWhole }
         /// Seconds since 1970.
         package var received: Double { stored.responseTime }
+        /// The age of the response and its freshness lifetime, in seconds (RFC 9111 §4.2): it is fresh while the age is
+        /// less. The age is infinite if the clock was set back.
+        package func freshness(_ now: Double) -> (age: Double, lifetime: Double) {
+            (stored.knownRules.age(now), stored.knownRules.lifetime)
+        }
         /// The URL with the values of secret parameters hidden.
         package var shownURL: String { Secrets.hidden(inURL: url) }
     }

@@ -54,7 +54,7 @@ enum FileName {
     static func free(_ path: String) -> String {
         var own = path
         var number = 0
-        while Job.exists(own) {
+        while FileCheck.exists(own) {
             number += 1
             own = numbered(path, number)
         }

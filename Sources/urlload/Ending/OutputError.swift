@@ -1,4 +1,4 @@
-// Errors of files, with the system's descriptions.
+// Failures of files.
 
 import Glibc
 

@@ -7,6 +7,8 @@ import URLLoading
 enum BodyOutput {
     case standardOutput
     case file(AtomicFile, name: String)
+    /// Behind the bodies of other loads.
+    case appended(AppendedFile, name: String)
     /// Standard output, written when the body is complete.
     case pretty(PrettyBody)
     /// The bytes are counted and dropped.
@@ -21,6 +23,8 @@ enum BodyOutput {
             }
             let body = PrettyBody(options.pretty, response, isTerminal: isTerminal)
             self = body.map { .pretty($0) } ?? .standardOutput
+        case .file(let path) where options.joined?.hasBegun == true:
+            self = .appended(try AppendedFile(path: path), name: path)
         case .file(let path): self = .file(try AtomicFile(path: path), name: path)
         case .namedAfterURL:
             let name = Self.name(options, url, response)
@@ -38,13 +42,17 @@ enum BodyOutput {
     }
 
     var fileName: String? {
-        if case .file(_, let name) = self { name } else { nil }
+        switch self {
+        case .file(_, let name), .appended(_, let name): name
+        case .standardOutput, .pretty, .none: nil
+        }
     }
 
     func write(_ bytes: UnsafeRawBufferPointer) throws(OutputError) {
         switch self {
         case .standardOutput: try FileDescriptor.standardOutput.write(bytes)
         case .file(let file, _): try file.write(bytes)
+        case .appended(let file, _): try file.write(bytes)
         case .pretty(let body): try body.write(bytes)
         case .none: break
         }
@@ -67,7 +75,7 @@ enum BodyOutput {
         switch self {
         case .file(let file, _): try file.commit()
         case .pretty(let body): try body.commit()
-        case .standardOutput, .none: break
+        case .standardOutput, .appended, .none: break
         }
     }
 

@@ -18,15 +18,16 @@ struct Job: Sendable {
     /// - Throws: ``OutputError`` for an unreadable list or an invalid pattern.
     static func all(_ options: Options) throws(OutputError) -> [Job] {
         var jobs: [Job] = []
-        var places: [URLPattern.Match] = []
-        for (index, text) in (options.urls + (try listed(options))).enumerated() {
+        let urls = options.urls + (try listed(options))
+        let joined = options.saving.joinsAll && urls.count > 1 ? JoinedFile() : nil
+        for (index, text) in urls.enumerated() {
             for match in try matches(text, options) {
                 var own = options
-                own.destination = destination(options, index, match.parts)
+                own.destination = destination(options, joined == nil ? index : 0, match.parts)
+                own.joined = joined
                 own.upload = index < options.uploads.count ? options.uploads[index] : nil
                 own.uploads = own.upload.map { [$0] } ?? []
                 jobs.append(Job(options: own, url: match.url, number: jobs.count))
-                places.append(match)
             }
         }
         name(&jobs)
@@ -44,7 +45,7 @@ struct Job: Sendable {
     private static func listed(_ options: Options) throws(OutputError) -> [String] {
         var urls: [String] = []
         for path in options.saving.inputLists {
-            let text = String(decoding: try UploadBody.all(path), as: UTF8.self)
+            let text = String(decoding: try InputFile.all(path), as: UTF8.self)
             urls += text.split(whereSeparator: \.isNewline).map {
                 String($0.drop { $0.isWhitespace }.reversed().drop { $0.isWhitespace }.reversed())
             }.filter { !$0.isEmpty && !$0.hasPrefix("#") }
@@ -78,14 +79,14 @@ struct Job: Sendable {
             }
         }
         let keeps = jobs.first?.options.saving.collision == .number && !(jobs.first?.options.continues ?? false)
-        let names = FileName.distinct(wanted) { keeps && exists($0) }
+        let names = FileName.distinct(wanted) { keeps && FileCheck.exists($0) }
         for (index, name) in zip(named, names) {
             guard let name else { continue }
             jobs[index].options.destination = .file(name.own)
             guard name.own != name.wanted else { continue }
             let address = AddressText.url(jobs[index].url).map(AddressText.shown) ?? jobs[index].url
             let reason =
-                exists(name.wanted) && keeps
+                FileCheck.exists(name.wanted) && keeps
                 ? "\(name.wanted) is there already" : "an earlier URL goes to \(name.wanted)"
             jobs[index].note = "\(address) goes to \(name.own): \(reason)"
         }
@@ -97,10 +98,5 @@ struct Job: Sendable {
             guard case .file(let path) = jobs[index].options.destination else { continue }
             jobs[index].options.destination = .file(FileName.free(path))
         }
-    }
-
-    static func exists(_ path: String) -> Bool {
-        var status = stat()
-        return lstat(path, &status) == 0
     }
 }

@@ -1,0 +1,49 @@
+// What a session says about itself at one moment: a line of JSON on its statistics socket, read by `urlload top`.
+
+package struct SessionSnapshot: Codable, Sendable, Equatable {
+    /// The connections of one origin, and what its loads have moved.
+    package struct Host: Codable, Sendable, Equatable {
+        /// The origin, with the way to it if there is one: `https://a.example`.
+        package var name: String
+        package var connecting = 0
+        package var active = 0
+        package var idle = 0
+        /// Connections of suspended loads.
+        package var resting = 0
+        /// Loads that wait for a connection or a stream.
+        package var waiting = 0
+        /// The open streams of each HTTP/2 connection.
+        package var streams: [Int] = []
+        package var traffic = Traffic()
+
+        package init(name: String) { self.name = name }
+    }
+
+    /// Counts since the statistics were exposed.
+    package struct Traffic: Codable, Sendable, Equatable {
+        package var bytesSent: Int64 = 0
+        package var bytesReceived: Int64 = 0
+        package var finished = 0
+        package var failed = 0
+
+        package init() {}
+    }
+
+    package var process: Int32
+    /// Nanoseconds of a monotonic clock, for differences.
+    package var moment: Int64
+    /// Loads that are running or suspended.
+    package var loads: Int
+    package var total = Traffic()
+    /// The busiest hosts first.
+    package var hosts: [Host] = []
+    /// Hosts that ``hosts`` leaves out.
+    package var hiddenHosts = 0
+
+    package init(process: Int32, moment: Int64, loads: Int) {
+        (self.process, self.moment, self.loads) = (process, moment, loads)
+    }
+
+    /// The most hosts of a snapshot, which bounds its size.
+    static let mostHosts = 200
+}

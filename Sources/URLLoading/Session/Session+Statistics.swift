@@ -1,0 +1,47 @@
+import URLLoadingIO
+
+extension Session {
+    /// Opens a Unix socket on which `urlload top` shows this session while it works: the connections, queue and traffic
+    /// of each host.
+    ///
+    /// ```swift
+    /// try session.exposeStatistics(at: "/run/user/1000/crawler.top")   // urlload top /run/user/1000/crawler.top
+    /// ```
+    /// The socket is open until it is closed or the session is invalidated. It belongs to this user alone: its mode is
+    /// 0600, and a connection of another user is refused, even of one who may override modes. At most 8 programs are
+    /// served at a time. Origins appear, but no paths, fields or bodies. Loads that began before the call are not
+    /// counted in the traffic.
+    /// - Parameter path: the address of the socket, at most 107 bytes. A socket that no program listens on is replaced.
+    /// - Returns: the socket, to close it earlier.
+    /// - Throws: ``LoadError/Reason/cannotCreateFile`` for a path that is in use or cannot be created,
+    ///   ``LoadError/Reason/sessionInvalidated`` for a session that has ended.
+    @discardableResult
+    public nonisolated func exposeStatistics(at path: String) throws(LoadError) -> StatisticsSocket {
+        try live.expose(at: path, core.configuration.clock) { [weak core = core] in
+            guard let core else { return SessionSnapshot(process: ProgramEnvironment.process, moment: 0, loads: 0) }
+            return core.snapshot()
+        }
+    }
+}
+
+extension Core {
+    fileprivate func snapshot() -> SessionSnapshot {
+        var snapshot = SessionSnapshot(
+            process: ProgramEnvironment.process, moment: configuration.clock.now(), loads: registry.count)
+        var hosts: [String: SessionSnapshot.Host] = [:]
+        for route in pool.snapshot() {
+            // Routes that differ in their login or trust only are one host.
+            let name = route.route.way.isDirect ? "\(route.route.origin)" : "\(route.route)"
+            var host = hosts[name] ?? SessionSnapshot.Host(name: name)
+            host.connecting += route.connecting
+            host.active += route.active
+            host.idle += route.idle
+            host.resting += route.resting
+            host.waiting += route.waiting
+            host.streams += route.streams
+            hosts[name] = host
+        }
+        snapshot.hosts = Array(hosts.values)
+        return snapshot
+    }
+}

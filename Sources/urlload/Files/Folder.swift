@@ -1,0 +1,32 @@
+import FoundationEssentials
+import Glibc
+import URLLoading
+
+/// Whether a path leads to something, also to a link to nothing.
+enum FileCheck {
+    static func exists(_ path: String) -> Bool {
+        var status = stat()
+        return lstat(path, &status) == 0
+    }
+}
+
+enum Folder {
+    /// Creates the parent folders of a file.
+    static func make(for path: String) throws(OutputError) {
+        guard let slash = path.lastIndex(of: "/"), slash != path.startIndex else { return }
+        let folder = String(path[..<slash])
+        do { try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true) } catch {
+            throw OutputError(.write, "\(folder): cannot be made: \(String(cString: strerror(errno)))")
+        }
+    }
+}
+
+/// The modification time of a file (`-R`).
+enum FileTime {
+    /// Sets the time of a file to Last-Modified, if the head has it.
+    static func set(_ headers: Headers?, of path: String) {
+        guard let date = headers?[.lastModified].flatMap({ HTTPDate($0) }) else { return }
+        let time = timespec(tv_sec: Int(date.secondsSince1970), tv_nsec: 0)
+        utimensat(AT_FDCWD, path, [time, time], 0)
+    }
+}
