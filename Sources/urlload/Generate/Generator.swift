@@ -15,8 +15,8 @@ enum Generator {
         ("tour", "see what the library can do"),
     ]
 
-    /// Returns the text of a kind.
-    static func text(_ kind: String) throws(UsageError) -> String {
+    /// Prints the text of a kind.
+    static func run(_ kind: String) -> ExitCode {
         guard let make = kinds[kind] else {
             return Console.usage("--generate takes \(kinds.keys.sorted().joined(separator: ", ")), not \(kind)")
         }
