@@ -57,7 +57,9 @@ final class AgentRig: Sendable {
     func ended() async -> Int32 {
         let child = agent.withLock { $0 }
         let code = await child?.wait() ?? -1
-        agent.withLock { $0 = nil }
+        // A cancelled wait returns at once: the agent still runs, and `kill` must find it.
+        guard !Task.isCancelled else { return code }
+        agent.withLock { if $0 === child { $0 = nil } }
         return code
     }
 

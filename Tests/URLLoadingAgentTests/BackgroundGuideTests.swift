@@ -6,7 +6,7 @@ import URLLoadingWire
 
 /// The examples of docs/guides/background.md and of the README.
 @Suite(.timeLimit(.minutes(2))) struct BackgroundGuideTests {
-    @Test("the examples of the guide on background transfers compile and work")
+    @Test("The examples of the guide on background transfers compile and work")
     func guide() async throws {
         try await SurvivalRows.with { rig, origin in
             origin.route("/put") { _ in .ok("thanks") }

@@ -27,7 +27,9 @@ import URLLoadingWire
         await session.invalidated()
     }
 
-    @Test("5, 137: an awaited download to a destination and one without run in the agent and deliver their files")
+    @Test(
+        "An awaited download to a destination and one without run in the agent and deliver their files (checklist 5, 137)"
+    )
     func downloads() async throws {
         try await SurvivalRows.with { rig, origin in
             let session = Self.session(rig)
@@ -49,7 +51,7 @@ import URLLoadingWire
         }
     }
 
-    @Test("a background task has the events, the counts and the metrics of another, and says when it was accepted")
+    @Test("A background task has the events, the counts and the metrics of another, and says when it was accepted")
     func taskEvents() async throws {
         try await SurvivalRows.with { rig, origin in
             let session = Self.session(rig)
@@ -75,7 +77,7 @@ import URLLoadingWire
         }
     }
 
-    @Test("160: an upload of a file delivers the response and its body, whatever its status")
+    @Test("An upload of a file delivers the response and its body, whatever its status (checklist 160)")
     func uploads() async throws {
         try await SurvivalRows.with { rig, origin in
             origin.route("/put") { request in
@@ -92,7 +94,7 @@ import URLLoadingWire
         }
     }
 
-    @Test("an event is gone only when its handler has returned, and comes to the next session until then")
+    @Test("An event is gone only when its handler has returned, and comes to the next session until then")
     func eventsAreAcknowledged() async throws {
         struct Stop: Error {}
         try await SurvivalRows.with { rig, origin in
@@ -138,7 +140,7 @@ import URLLoadingWire
         }
     }
 
-    @Test("a task that was cancelled, suspended or resumed passes that on to the agent")
+    @Test("A task that was cancelled, suspended or resumed passes that on to the agent")
     func commands() async throws {
         try await SurvivalRows.with(stallsAfter: 300_000) { rig, origin in
             let session = Self.session(rig)
@@ -165,7 +167,7 @@ import URLLoadingWire
         }
     }
 
-    @Test("10, 138: a second live session of an identifier fails, and says which process has it")
+    @Test("A second live session of an identifier fails, and says which process has it (checklist 10, 138)")
     func inUse() async throws {
         try await SurvivalRows.with { rig, _ in
             let first = Self.session(rig)
@@ -182,7 +184,7 @@ import URLLoadingWire
         }
     }
 
-    @Test("143-145: what a background session cannot do fails at once, and the error names it")
+    @Test("Unsupported tasks and settings fail at once, and the error names them (checklist 143 to 145)")
     func refusals() async throws {
         let rig = AgentRig()
         func problem(
@@ -225,7 +227,7 @@ import URLLoadingWire
         #expect(error?.reason == .notPossibleInBackground)
     }
 
-    @Test("every stored property of a configuration, its TLS settings and a request is classified")
+    @Test("Every stored property of a configuration, its TLS settings and a request is classified")
     func classified() {
         func names(_ value: Any) -> Set<String> { Set(Mirror(reflecting: value).children.compactMap(\.label)) }
         #expect(names(Configuration.default) == Set(BackgroundCrossing.configuration.keys))
@@ -234,7 +236,7 @@ import URLLoadingWire
         #expect(Set(request.storedProperties) == Set(BackgroundCrossing.request.keys))
     }
 
-    @Test("settings that are sent arrive: a configuration that went to the agent and back is the same")
+    @Test("Settings that are sent arrive: a configuration that went to the agent and back is the same")
     func settingsArrive() throws {
         var configuration = Configuration.background("a")
         configuration.idleTimeout = .seconds(7)

@@ -10,7 +10,7 @@ import URLLoadingWire
 @testable import URLLoading
 @testable import URLLoadingAgent
 
-/// Checklist 137, 142 and security 80: programs and agents that are killed at any moment.
+/// Checklist 137, 142, security 80: programs and agents that are killed at any moment.
 @Suite(.timeLimit(.minutes(20)), .serialized) struct KillRows {
     private static let program: String = {
         AgentRig.executable[..<(AgentRig.executable.lastIndex(of: "/") ?? AgentRig.executable.startIndex)]
@@ -31,7 +31,7 @@ import URLLoadingWire
 
     // MARK: The program
 
-    @Test("137: a program that is killed in mid-transfer and never started again has its file all the same")
+    @Test("A program that is killed in mid-transfer and never started again has its file all the same (checklist 137)")
     func programKilled() async throws {
         try await SurvivalRows.with(stallsAfter: 300_000) { rig, origin in
             let place = rig.folder + "/film.bin"
@@ -51,7 +51,7 @@ import URLLoadingWire
         }
     }
 
-    @Test("a program that ends at once after it resumed a task has submitted it")
+    @Test("A program that ends at once after it resumed a task has submitted it")
     func normalExit() async throws {
         try await SurvivalRows.with { rig, origin in
             let place = rig.folder + "/film.bin"
@@ -62,7 +62,9 @@ import URLLoadingWire
         }
     }
 
-    @Test("142: a program that is killed inside each handler handles each event again until a handler has returned")
+    @Test(
+        "A program that is killed inside each handler handles each event again until a handler has returned (checklist 142)"
+    )
     func killedInHandlers() async throws {
         try await SurvivalRows.with { rig, origin in
             let labels = ["a", "b", "c", "d"]
@@ -196,7 +198,7 @@ import URLLoadingWire
     private static let calls = ["pwrite64", "fdatasync", "fsync", "rename"]
 
     @Test(
-        "80: an agent that is killed at a write, a synchronisation or a rename loses nothing and repeats nothing",
+        "An agent that is killed at a write, a synchronisation or a rename loses nothing and repeats nothing (security 80)",
         .enabled(if: KillRows.hasStrace), arguments: KillRows.calls)
     func agentKilled(_ call: String) async throws {
         // The long sweep goes to the last call; the short one takes some of each kind.
@@ -209,7 +211,7 @@ import URLLoadingWire
     }
 
     @Test(
-        "80: an agent whose writes fail for a while goes on afterwards",
+        "An agent whose writes fail for a while goes on afterwards (security 80)",
         .enabled(if: KillRows.hasStrace),
         arguments: [("pwrite64", "ENOSPC"), ("fdatasync", "EIO"), ("rename", "EIO"), ("accept4", "EMFILE")])
     func failingCalls(_ call: String, _ failure: String) async throws {

@@ -10,7 +10,7 @@ import URLLoadingWire
 
 /// Issue 21: many transfers, and frames that no program sends.
 @Suite(.timeLimit(.minutes(5))) struct ScaleRows {
-    @Test("thousands of transfers are accepted, listed in pages and delivered, each once and in order")
+    @Test("Thousands of transfers are accepted, listed in pages and delivered, each once and in order")
     func manyTransfers() async throws {
         let count = ProcessInfo.processInfo.environment["URLLOADING_LONG"] == nil ? 600 : 10_000
         try await SurvivalRows.with { rig, origin in
@@ -53,7 +53,7 @@ import URLLoadingWire
         }
     }
 
-    @Test("frames of random bytes, and valid frames with changed bytes, end the conversation and never the agent")
+    @Test("Frames of random bytes, and valid frames with changed bytes, end the conversation and never the agent")
     func fuzzedFrames() async throws {
         try await SurvivalRows.with { rig, _ in
             try await rig.link().close()

@@ -32,8 +32,8 @@ package actor BackgroundConnection {
     private var backlog: [PendingEvent?] = []
     /// The events that were received and not acknowledged: a restarted agent sends them again.
     private var taken: Set<Int64> = []
-    /// The events that handlers and tasks work on. The connection stays open until they are acknowledged, so that the end
-    /// of a session inside a handler does not repeat its event.
+    /// The events that handlers and tasks work on. The connection stays open until they are acknowledged, so that the
+    /// end of a session inside a handler does not repeat its event.
     private var held: Set<Int64> = []
     private var waiters: [String: CheckedContinuation<Result<PendingEvent, AgentFailure>, Never>] = [:]
     private var progress: [String: ProgressHandler] = [:]

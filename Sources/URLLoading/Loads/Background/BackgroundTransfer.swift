@@ -2,7 +2,8 @@ public import FoundationEssentials
 import URLLoadingIO
 public import URLLoadingWire
 
-/// A transfer of the background agent at one moment: a value. ``BackgroundTransfers/transfers`` returns the current ones.
+/// A transfer of the background agent at one moment: a value. ``BackgroundTransfers/transfers`` returns the current
+/// ones.
 ///
 /// ```swift
 /// for transfer in try await session.background.transfers where transfer.label == "film" {
@@ -14,7 +15,12 @@ public import URLLoadingWire
 /// of the transfer was acknowledged.
 public struct BackgroundTransfer: Sendable, Identifiable, CustomStringConvertible {
     /// The kind of transfer.
-    public enum Kind: Sendable, Hashable { case download, upload }
+    public enum Kind: Sendable, Hashable {
+        /// A response's body is written to a file.
+        case download
+        /// A file is sent as the body of a request.
+        case upload
+    }
 
     /// The state of the transfer.
     public enum State: Sendable, Hashable {
@@ -22,6 +28,7 @@ public struct BackgroundTransfer: Sendable, Identifiable, CustomStringConvertibl
         case queued
         /// Waits for a reason, in words for people; `until` is the next attempt.
         case waiting(String, until: Date?)
+        /// An attempt is under way.
         case running
         /// Suspended by a program.
         case suspended
@@ -31,6 +38,7 @@ public struct BackgroundTransfer: Sendable, Identifiable, CustomStringConvertibl
 
     /// The identifier, never used again.
     public var id: String { record.id }
+    /// Whether it is a download or an upload.
     public var kind: Kind { record.kind == .download ? .download : .upload }
     /// ``BackgroundOptions/label``.
     public var label: String { record.label }
@@ -38,20 +46,24 @@ public struct BackgroundTransfer: Sendable, Identifiable, CustomStringConvertibl
     public var userData: Data { record.userData }
     /// The URL of the request, without userinfo and query.
     public var url: URL? { URL(string: record.shownURL) }
+    /// The request method.
     public var method: Method { Method(record.method) }
     /// The destination of a download; `nil` if the agent keeps the file for the event's handler.
     public var destination: URL? { record.destination.map { URL(filePath: $0) } }
-    /// Bytes received so far, and their expected total if it is known.
+    /// The number of bytes of the response's body that were received so far.
     public var received: Int64 { record.received }
+    /// The expected length of the response's body in bytes; `nil` if it is unknown.
     public var expectedToReceive: Int64? { record.expectedToReceive }
-    /// Bytes of the body sent so far, and their total.
+    /// The number of bytes of the request's body that were sent so far.
     public var sent: Int64 { record.sent }
+    /// The length of the request's body in bytes; `nil` before it is sent.
     public var expectedToSend: Int64? { record.expectedToSend }
     /// The number of attempts so far.
     public var attempts: Int { record.attempts }
     /// The moment at which the transfer was created.
     public var created: Date { Date(timeIntervalSince1970: Double(record.created) / 1e9) }
 
+    /// The state at the moment of the listing.
     public var state: State {
         switch record.state {
         case .queued: .queued
@@ -85,6 +97,7 @@ public struct BackgroundTransfer: Sendable, Identifiable, CustomStringConvertibl
         do throws(AgentFailure) { try await connection.command(id, verb, argument) } catch { throw LoadError(error) }
     }
 
+    /// The transfer on one line, without secrets: `3f9c… running 2048/4096 https://example.org/film`.
     public var description: String {
         let bytes = kind == .download ? "\(received)/\(expectedToReceive.map(String.init) ?? "?")" : "\(sent)"
         return "\(id) \(record.state.rawValue) \(bytes) \(record.shownURL)"
@@ -93,15 +106,19 @@ public struct BackgroundTransfer: Sendable, Identifiable, CustomStringConvertibl
 
 /// The end of a background transfer.
 public struct BackgroundEvent: Sendable {
+    /// The result of a transfer.
     public enum Result: Sendable {
         /// The file of a download. Without a destination it is removed with the last reference to it, unless it is
         /// moved.
         case downloaded(DownloadedFile)
         /// The response to an upload and its body, of which the agent keeps 1 MiB.
         case uploaded(Data, Response)
+        /// The transfer failed, or its file cannot be read any more.
         case failed(LoadError)
     }
+    /// The transfer, which is finished.
     public let transfer: BackgroundTransfer
+    /// Its file, its response, or its error.
     public let result: Result
 }
 
