@@ -84,7 +84,8 @@ struct Ours {
         let (requests, warm) = (options.requests, options.warm)
 
         var configuration = Configuration.ephemeral
-        configuration.maximumConnectionsPerHost = options.connections
+        // OURS_PLACES makes the loads beyond it queue.
+        configuration.maximumConnectionsPerHost = Int(Self.variable("OURS_PLACES")) ?? options.connections
         // The compared configurations have no cache.
         let caching = getenv("OURS_CACHE").flatMap { Caching(rawValue: String(cString: $0)) }
         let folder = caching?.isOnDisk == true ? Self.folder() : nil

@@ -30,7 +30,7 @@ enum CostProgram {
     private static func serve(_ authorityFile: String) async throws {
         let authority = try TestCertificateAuthority(commonName: "Costs")
         try Data(authority.pem).write(to: URL(filePath: authorityFile))
-        let identity = try authority.issue()
+        let identity = try authority.issue(.init(addresses: [[127, 0, 0, 1]]))
         var setting = HTTPTestServer.Configuration()
         setting.recordedRequests = 0
         let plain = try HTTPTestServer(setting)
@@ -49,8 +49,9 @@ enum CostProgram {
         }
         shared.route("/1k") { _ in .ok(.bytes(small)) }
         shared.start()
-        print("\(plain.port),\(secure.port),\(shared.port),\(full.port)")
-        fflush(stdout)
+        let ports = [plain.port, secure.port, shared.port, full.port].map { "\($0)" }
+        // Not print, whose output would wait in a buffer.
+        try FileHandle.standardOutput.write(contentsOf: Data((ports.joined(separator: ",") + "\n").utf8))
         while readLine() != nil {}
     }
 
