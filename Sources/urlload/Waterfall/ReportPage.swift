@@ -29,7 +29,7 @@ struct ReportPage {
         .waiting: "#4c9a2a", .receiving: "#3584e4",
     ]
 
-    private static let style = """
+    private static let style = #"""
         :root { color-scheme: light dark; --line: #d5d5dc; --soft: #5a5a66; --bar: #f0f0f4; }
         @media (prefers-color-scheme: dark) { :root { --line: #44444c; --soft: #a5a5b0; --bar: #2a2a30; } }
         body { font: 14px/1.45 system-ui, sans-serif; margin: 0 auto; padding: 1rem; max-width: 80rem; }
@@ -40,6 +40,8 @@ struct ReportPage {
         summary { display: grid; grid-template-columns: minmax(0, 22rem) minmax(0, 1fr) 4.5rem; gap: .75rem;
         align-items: center; padding: .15rem 0; cursor: pointer; list-style-position: outside; }
         .label { overflow: hidden; text-overflow: ellipsis; white-space: nowrap; } .time { text-align: right; }
+        .label::before { content: "\25B8"; display: inline-block; width: 1em; color: var(--soft); }
+        [open] > summary .label::before { content: "\25BE"; }
         .mark { border: 1px solid var(--line); border-radius: .5em; padding: 0 .4em; font-size: .8em; }
         .failure { color: #c01c28; border-color: currentColor; } svg { display: block; width: 100%; }
         .bar { height: 14px; background: var(--bar); } .lanes { background: var(--bar); margin: .25rem 0 .5rem; }
@@ -49,7 +51,7 @@ struct ReportPage {
         pre { background: var(--bar); padding: .5rem; margin: .25rem 0; max-height: 24rem; overflow-y: auto; }
         @media (max-width: 45rem) { summary { grid-template-columns: minmax(0, 1fr) 4.5rem; gap: .1rem .5rem; }
         .bar { grid-column: 1 / 3; grid-row: 2; } .facts { padding-left: 0; } }
-        """
+        """#
 
     private var text: String {
         """

@@ -48,6 +48,8 @@ enum HTML {
     /// Returns text as it may stand in an element or an attribute. Control characters, which HTML does not allow, are
     /// replaced; line feeds stay if `keepsLines`.
     static func escaped(_ text: String, keepsLines: Bool = false) -> String {
+        // The usual text has nothing to escape, and is found to have nothing by its bytes.
+        guard text.utf8.contains(where: { needsLook($0) }) else { return text }
         var escaped = String.UnicodeScalarView()
         for scalar in text.unicodeScalars {
             switch scalar {
@@ -63,6 +65,13 @@ enum HTML {
             }
         }
         return String(escaped)
+    }
+
+    private static func needsLook(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "&"), UInt8(ascii: "<"), UInt8(ascii: ">"), UInt8(ascii: "\""), UInt8(ascii: "'"): true
+        default: byte < 0x20 || byte >= 0x7F
+        }
     }
 
     /// Controls and noncharacters (WHATWG HTML §13.1.2.3, §13.1.4).

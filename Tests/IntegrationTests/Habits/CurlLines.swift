@@ -21,6 +21,8 @@ enum CurlLines {
         -sIL U/moved
         -i U/plain
         -isL U/moved
+        -s --anyauth -u ada:secret -D heads.txt -o body.txt U/door
+        -si --anyauth -u ada:secret U/door
         -X GET U/plain
         -X DELETE U/plain
         -X OPTIONS U/plain

@@ -10,6 +10,8 @@ enum WgetLines {
         -q -O out.txt U/plain
         -qO- U/plain
         -q -O - U/moved
+        -q -O out.txt U/plain U/file U/plain
+        -e robots=off -q U/file
         -q U/moved
         -q -P sub U/file
         -q -nc U/data.txt

@@ -72,7 +72,7 @@ struct WaterfallTests {
     @Test("a retry is marked")
     func retry() async throws {
         try await withHTTPTestServer { origin in
-            origin.route("/") { $0.exchange == 0 ? .status(.serviceUnavailable) : .ok("now") }
+            origin.route("/") { $0.exchange == 1 ? .status(.serviceUnavailable) : .ok("now") }
             let waterfall = try await waterfall {
                 var policy = RetryPolicy()
                 policy.statuses = RetryPolicy.transientStatuses
