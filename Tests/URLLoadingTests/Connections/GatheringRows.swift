@@ -54,12 +54,12 @@ struct GatheringRows {
                 await expectFailure(.idleTimeout) { try await session.data(for: request) }
                 let task = session.dataTask(Request(url: origin.url()))
                 task.resume()
-                async let value = task.value
+                let value = Task { try await task.value }
                 while task.snapshot.received < Self.fast { try await Task.sleep(for: .microseconds(200)) }
                 task.suspend()
                 task.resume()
                 task.cancel()
-                await expectFailure(.cancelled) { try await value }
+                await expectFailure(.cancelled) { try await value.value }
             }
         }
     }
