@@ -20,41 +20,42 @@ struct HTTPHandler: DirectHandler {
         if attempt == 0, hop.request.hasRetryPolicy || load.core.configuration.retryPolicy != nil {
             return try await tries(hop, for: load)
         }
+        // The record of a transaction that has no exchange yet.
+        var record: TransactionRecord?
         do throws(LoadError) {
-            let retries = RetryPlan(hop.request, isRepeated: attempt > 1)
-            let sending = RequestSending(hop, load, try await prepare(hop, for: load, retries), retries)
-            do throws(LoadError) { return try await exchange(sending) } catch {
-                if let record = sending.record { load.events?.add(record, error) }
-                throw error
+            var retries = RetryPlan(hop.request, isRepeated: attempt > 1)
+            var prepared = try await prepare(hop, for: load, retries)
+            var talk = load.core.authenticator.isInUse ? try await talk(hop, for: load, prepared) : nil
+            // Lowest connection id that counts as fresh after a stale-connection retry.
+            var firstFresh = Int.min
+            while true {
+                if let talk { try await talk.authorize(&prepared, load) }
+                if let cookies = load.core.cookies {
+                    if !cookies.store.isReady { await cookies.store.load(for: load.handle) }
+                    cookies.attach(to: &prepared)
+                }
+                record = load.events?.begin(prepared)
+                let least = retries.wantsFresh ? firstFresh : nil
+                let exchange = try await lease(prepared, for: load, since: least, record, hop, &talk)
+                if !retries.wantsFresh { firstFresh = Connector.next }
+                record = nil
+                if let error = await failure(of: exchange, prepared) {
+                    try release(exchange, after: error, &retries)
+                } else {
+                    let mustRepeat = answered(exchange, prepared, load, &retries)
+                    if !mustRepeat {
+                        guard talk != nil || exchange.isChallenge,
+                            try await answers(exchange, prepared, hop, for: load, &talk)
+                        else { return exchange }
+                        retries.isChallenged = true
+                    }
+                    leave(exchange)
+                }
+                if hop.request.body != nil { prepared = try await prepare(hop, for: load, retries) }
             }
         } catch {
+            if let record { load.events?.add(record, error) }
             throw error.at(hop.request.url)
-        }
-    }
-
-    private static func exchange(_ sending: RequestSending) async throws(LoadError) -> any NetworkExchange {
-        let load = sending.load
-        if load.core.authenticator.isInUse { sending.talk = try await talk(sending.hop, for: load, sending.request) }
-        while true {
-            if let talk = sending.talk { try await talk.authorize(&sending.request, load) }
-            if let cookies = load.core.cookies, !cookies.store.isReady { await cookies.store.load(for: load.handle) }
-            sending.begin()
-            let exchange = try await lease(sending)
-            sending.leased()
-            if let error = await failure(of: exchange, sending.request) {
-                try release(exchange, after: error, &sending.retries)
-            } else {
-                if !answered(exchange, sending) {
-                    guard sending.talk != nil || exchange.isChallenge,
-                        try await answers(exchange, sending.request, sending.hop, for: load, &sending.talk)
-                    else { return exchange }
-                    sending.retries.isChallenged = true
-                }
-                leave(exchange)
-            }
-            if sending.hop.request.body != nil {
-                sending.request = try await prepare(sending.hop, for: load, sending.retries)
-            }
         }
     }
 
@@ -63,10 +64,12 @@ struct HTTPHandler: DirectHandler {
 
     /// Notes what a response tells of its server. Returns whether its status demands that the request is repeated.
     @inline(never)
-    private static func answered(_ exchange: any NetworkExchange, _ sending: RequestSending) -> Bool {
+    private static func answered(
+        _ exchange: any NetworkExchange, _ request: PreparedRequest, _ load: LoadContext, _ retries: inout RetryPlan
+    ) -> Bool {
         let head = exchange.head
-        if let head { remember(head, of: exchange, to: sending.request, for: sending.load) }
-        return sending.retries.retry(after: head?.status, sending.request, isShared: exchange.isShared)
+        if let head { remember(head, of: exchange, to: request, for: load) }
+        return retries.retry(after: head?.status, request, isShared: exchange.isShared)
     }
 
     /// Releases the exchange of a request that failed.
@@ -148,20 +151,23 @@ struct HTTPHandler: DirectHandler {
         var request = hop.request
         request.body = nil
         let prepared = try PreparedRequest(request, load.core.defaultFields, isForeign: hop.isForeign)
-        let sending = RequestSending(hop, load, prepared, RetryPlan(request))
-        if load.core.authenticator.isInUse { sending.talk = try await talk(hop, for: load, prepared) }
-        try await lease(sending).release()
+        var talk = load.core.authenticator.isInUse ? try await talk(hop, for: load, prepared) : nil
+        try await lease(prepared, for: load, since: nil, nil, hop, &talk).release()
     }
 
     /// Leases a connection over the first usable proxy or directly. A load that connects directly does not hold the
     /// frames of the proxies.
+    /// - Parameter first: the lowest connection id allowed, after an idle connection was stale.
     @inline(never)
-    private static func lease(_ sending: RequestSending) async throws(LoadError) -> any NetworkExchange {
-        let load = sending.load
-        let wanted = wanted(sending.request, load, sending.record)
-        guard load.core.proxies.isDirect else { return try await leaseThroughProxies(sending, wanted) }
-        return try await lease(
-            sending.request, over: sending.request.destination.route, wanted, since: sending.leastFresh, for: load)
+    private static func lease(
+        _ request: PreparedRequest, for load: LoadContext, since first: Int?, _ record: TransactionRecord?, _ hop: Hop,
+        _ talk: inout AuthenticationTalk?
+    ) async throws(LoadError) -> any NetworkExchange {
+        let wanted = wanted(request, load, record)
+        guard load.core.proxies.isDirect else {
+            return try await leaseThroughProxies(request, wanted, since: first, for: load, hop, &talk)
+        }
+        return try await lease(request, over: request.destination.route, wanted, since: first, for: load)
     }
 
     @inline(never)
@@ -238,16 +244,16 @@ struct HTTPHandler: DirectHandler {
     /// Leases a connection over the first proxy chain that can be reached.
     @inline(never)
     private static func leaseThroughProxies(
-        _ sending: RequestSending, _ wanted: ConnectionRequest
+        _ request: PreparedRequest, _ wanted: ConnectionRequest, since first: Int?, for load: LoadContext, _ hop: Hop,
+        _ talk: inout AuthenticationTalk?
     ) async throws(LoadError) -> any NetworkExchange {
         var wanted = wanted
         wanted.refused = RefusedTunnels()
-        let origin = sending.request.destination.route.origin
-        let load = sending.load
-        return try await load.core.proxies.first(to: origin, sending.request.request.url, for: load.handle) {
+        let origin = request.destination.route.origin
+        return try await load.core.proxies.first(to: origin, request.request.url, for: load.handle) {
             (way) throws(LoadError) in
-            let way = way.authorized(by: sending.request.proxyAuthorization)
-            return try await lease(sending, through: way, wanted)
+            let way = way.authorized(by: request.proxyAuthorization)
+            return try await lease(request, through: way, wanted, since: first, for: load, hop, &talk)
         }
     }
 
@@ -255,20 +261,20 @@ struct HTTPHandler: DirectHandler {
     /// decision; see `HTTPHandler+Authentication`.
     @inline(never)
     private static func lease(
-        _ sending: RequestSending, through way: ProxyChain, _ wanted: ConnectionRequest
+        _ request: PreparedRequest, through way: ProxyChain, _ wanted: ConnectionRequest, since first: Int?,
+        for load: LoadContext, _ hop: Hop, _ talk: inout AuthenticationTalk?
     ) async throws(LoadError) -> any NetworkExchange {
         defer { wanted.refused?.forget() }
-        let (load, request) = (sending.load, sending.request)
         let origin = request.destination.route.origin
         let isMoved = load.core.configuration.addressOverrides.moves(origin)
         while true {
-            let way = sending.talk?.opened(way) ?? way
+            let way = talk?.opened(way) ?? way
             do throws(LoadError) {
                 let route = Route(origin: origin, way: way, isMoved: isMoved)
-                return try await lease(request, over: route, wanted, since: sending.leastFresh, for: load)
+                return try await lease(request, over: route, wanted, since: first, for: load)
             } catch {
                 let refusal = ProxyRefusal(error: error, way: way, binding: wanted.refused?.binding)
-                guard try await answers(refusal, request, sending.hop, for: load, &sending.talk) else { throw error }
+                guard try await answers(refusal, request, hop, for: load, &talk) else { throw error }
             }
         }
     }
@@ -278,37 +284,5 @@ struct HTTPHandler: DirectHandler {
     private static func failure(of exchange: any NetworkExchange, _ request: PreparedRequest) async -> LoadError? {
         do throws(LoadError) { try await exchange.start(request) } catch { return error }
         return nil
-    }
-}
-
-/// One request while it is sent, and repeated if a stale connection, a challenge or a refusal requires it. An object,
-/// because a load keeps the frames of its functions while it waits: a value would lie in several of them.
-private final class RequestSending {
-    let hop: Hop
-    let load: LoadContext
-    var request: PreparedRequest
-    var retries: RetryPlan
-    var talk: AuthenticationTalk?
-    /// The record of a transaction that has no exchange yet.
-    private(set) var record: TransactionRecord?
-    /// Lowest connection id that counts as fresh after a stale-connection retry.
-    private var firstFresh = Int.min
-
-    init(_ hop: Hop, _ load: LoadContext, _ request: PreparedRequest, _ retries: RetryPlan) {
-        (self.hop, self.load, self.request, self.retries) = (hop, load, request, retries)
-    }
-
-    /// The lowest id of the connection to be leased; nil if an idle connection may be used.
-    var leastFresh: Int? { retries.wantsFresh ? firstFresh : nil }
-
-    @inline(never)
-    func begin() {
-        load.core.cookies?.attach(to: &request)
-        record = load.events?.begin(request)
-    }
-
-    func leased() {
-        if !retries.wantsFresh { firstFresh = Connector.next }
-        record = nil
     }
 }
