@@ -46,8 +46,8 @@ struct Spool: Sendable {
         if transfer.order.kind == .upload { PrivateFolder.remove(answer(transfer)) }
     }
 
-    /// Checks that the folder of the destination is the one that the program named. After a restart of the agent, another
-    /// folder may be mounted or created at the path. Blocks.
+    /// Checks that the folder of the destination is the one that the program named. After a restart of the agent,
+    /// another folder may be mounted or created at the path. Blocks.
     func checkDestination(_ order: TransferOrder) throws(LoadError) {
         guard let destination = order.destination, let known = order.destinationFolder,
             let slash = destination.lastIndex(of: "/")
@@ -100,7 +100,7 @@ struct Spool: Sendable {
         for name in PrivateFolder.names(delivered) where name.hasPrefix(".urlloading-") {
             // A program that uses the file holds a claim; the file is removed with the last reference here.
             guard let file = try? FileWriter.adopt(delivered + "/" + name), file.claim() else { continue }
-            file.unkeep()
+            file.undoKeep()
         }
     }
 

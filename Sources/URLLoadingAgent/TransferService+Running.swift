@@ -89,7 +89,7 @@ extension TransferService {
     private func begin(_ id: String) {
         guard let transfer = transfers[id], let session = session(of: transfer.identifier) else { return }
         let attempt = Attempt(transfer: transfer, session: session, spool: spool) { [weak self] report in
-            await self?.hear(report, of: id)
+            await self?.process(report, of: id)
         }
         let journal = journal
         // A request that must not be repeated is sent only after the journal has recorded that it may have been.
@@ -112,7 +112,7 @@ extension TransferService {
         return session
     }
 
-    private func hear(_ report: AttemptReport, of id: String) {
+    private func process(_ report: AttemptReport, of id: String) {
         guard var transfer = transfers[id], !transfer.state.isOver else {
             // Cancelled meanwhile: nothing refers to the partial file of a last token.
             if case .token(let data) = report {

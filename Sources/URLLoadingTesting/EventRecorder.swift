@@ -33,7 +33,8 @@ public final class EventRecorder: LoadObserver, CustomStringConvertible {
     }
 
     /// Records the further events of one task, in a separate task that ends with them. Byte counts in quick succession
-    /// may be merged; see ``/URLLoading/LoadEvents``. Do not use it for a task whose session already has this recorder as observer.
+    /// may be merged; see ``/URLLoading/LoadEvents``. Do not use it for a task whose session already has this recorder
+    /// as observer.
     public func follow(_ task: LoadTask<some Sendable>) {
         let (events, id, title) = (
             task.events, task.id, "load \(task.id) \(task.request.method) \(task.request.url.shown)"

@@ -163,7 +163,7 @@ final class TestCertificate: @unchecked Sendable {
 }
 
 /// Creates OCSP responses, signed by the certificate's issuer (RFC 6960 §4.2).
-enum TestStatusMaking {
+enum TestOCSPResponse {
     static func bytes(
         _ status: TestCertificateAuthority.Status, of leaf: TestCertificate, _ issuer: TestCertificate, _ key: TestKey
     ) throws -> [UInt8] {

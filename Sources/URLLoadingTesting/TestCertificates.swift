@@ -80,7 +80,7 @@ public struct TestCertificateAuthority: Sendable {
     /// tls.ocspStapling = try authority.status(of: identity, .revoked)
     /// ```
     public func status(of identity: TestIdentity, _ status: Status) throws -> [UInt8] {
-        try TestStatusMaking.bytes(status, of: identity.certificate, certificate, key)
+        try TestOCSPResponse.bytes(status, of: identity.certificate, certificate, key)
     }
 
     /// Issues an intermediate authority. Identities that it issues include it in their chain.

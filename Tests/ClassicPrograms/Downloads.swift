@@ -40,7 +40,7 @@ private final class Manager: NSObject, URLSessionDownloadDelegate, @unchecked Se
         done.wait("a paused task")
     }
 
-    func goOn() {
+    func resumeAll() {
         guard let resumeData else { return }
         task = session.downloadTask(withResumeData: resumeData)
         task?.resume()
@@ -84,7 +84,7 @@ func runDownloads(_ origin: URL) {
     manager.pause()
     Check.that("a pause gives resume data", manager.resumeData != nil)
     Check.that("nothing is in place yet", !FileManager.default.fileExists(atPath: target.path))
-    manager.goOn()
+    manager.resumeAll()
     if manager.resumeData != nil { manager.done.wait("the download") }
     Check.that("it goes on where it stood", (manager.resumedAt ?? 0) > 0, manager.resumedAt as Any)
     Check.that("no error", manager.error == nil, manager.error as Any)

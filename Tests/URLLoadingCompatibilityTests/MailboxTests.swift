@@ -46,7 +46,7 @@ struct MailboxTests {
     @Test("no call follows a response before its answer; the lane is notified once for all calls that gather")
     func held() {
         var mailbox = Mailbox(.delegate)
-        mailbox.put(Self.response, isHeard: true)
+        mailbox.put(Self.response, isObserved: true)
         let first = mailbox.schedule()
         let second = mailbox.schedule()
         #expect(first && !second)
@@ -64,10 +64,10 @@ struct MailboxTests {
     func failed(_ hasEnded: Bool) {
         var mailbox = Mailbox(.delegate)
         mailbox.put(sent: TransferProgress(count: 1, total: 1, expected: 1))
-        mailbox.put(Self.response, isHeard: true)
+        mailbox.put(Self.response, isObserved: true)
         if hasEnded { mailbox.finish(nil) }
         _ = mailbox.fail(Self.failure)
-        mailbox.put(Self.response, isHeard: true)
+        mailbox.put(Self.response, isObserved: true)
         if !hasEnded { mailbox.finish(nil) }
         #expect(Self.words(&mailbox) == ["finished cancelled"])
     }
@@ -90,9 +90,9 @@ struct MailboxTests {
     @Test("a response that arrives before the previous one was answered waits for that answer")
     func secondResponse() {
         var mailbox = Mailbox(.delegate)
-        mailbox.put(Self.response, isHeard: true)
+        mailbox.put(Self.response, isObserved: true)
         #expect(Self.words(&mailbox) == ["response"])
-        mailbox.put(Self.response, isHeard: true)
+        mailbox.put(Self.response, isObserved: true)
         #expect(Self.words(&mailbox) == [])
         mailbox.answered()
         #expect(Self.words(&mailbox) == ["response"])
@@ -116,7 +116,7 @@ struct MailboxTests {
     @Test("an operation queued before a cancellation makes no call; the next operation does")
     func overtaken() {
         var mailbox = Mailbox(.delegate)
-        mailbox.put(Self.response, isHeard: true)
+        mailbox.put(Self.response, isObserved: true)
         _ = mailbox.schedule()
         _ = mailbox.fail(Self.failure)
         mailbox.finish(nil)
@@ -128,7 +128,7 @@ struct MailboxTests {
     @Test("an operation that ends after one call reports whether calls are left")
     func turns() {
         var mailbox = Mailbox(.delegate)
-        mailbox.put(Self.response, isHeard: true)
+        mailbox.put(Self.response, isObserved: true)
         mailbox.finish(nil)
         let isScheduled = mailbox.schedule()
         let begins = mailbox.beginTurn()
@@ -159,7 +159,7 @@ struct MailboxTests {
     @Test("a load stopped before it waits does not wait, and received events are delivered")
     func stopped() async {
         var mailbox = Mailbox(.delegate)
-        mailbox.put(Self.response, isHeard: true)
+        mailbox.put(Self.response, isObserved: true)
         mailbox.stop().settle()
         await withUnsafeContinuation { continuation in
             let waits = mailbox.wait(continuation)

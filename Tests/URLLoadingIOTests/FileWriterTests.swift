@@ -93,7 +93,7 @@ struct FileWriterTests {
         let (again, size) = try FileWriter.reopen(file.path)
         again.go(onFrom: first)
         #expect(size == 99_999 && again.mark == first)
-        again.unkeep()
+        again.undoKeep()
     }
 
     @Test("A synchronisation may outlast its writer, whose file is removed at once")

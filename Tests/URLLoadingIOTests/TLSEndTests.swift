@@ -152,19 +152,19 @@ struct TLSEndTests {
     }
 
     @Test func `A reader and a writer never wait at one gate`() {
-        var turns = TLSTurns()
+        var turns = TLSWaitingGates()
         let alone = [turns.wait(.writer, .write), turns.wait(.reader, .read)]
         #expect(alone == [.write, .read])
-        let undisturbed = turns.goOn(.reader)
+        let undisturbed = turns.endWait(.reader)
         #expect(!undisturbed)
         // The reader has to write first, where the writer waits already.
         let displaced = turns.wait(.reader, .write)
         #expect(displaced == .read)
-        let wakesReader = [turns.goOn(.writer), turns.goOn(.reader)]
+        let wakesReader = [turns.endWait(.writer), turns.endWait(.reader)]
         #expect(wakesReader == [true, false])
         let other = [turns.wait(.reader, .write), turns.wait(.writer, .write)]
         #expect(other == [.write, .read])
-        let wakesWriter = turns.goOn(.reader)
+        let wakesWriter = turns.endWait(.reader)
         #expect(wakesWriter)
     }
 

@@ -124,8 +124,8 @@ struct TLSSessionTests {
         // The right name after the certificate's end. Its own lifetime would allow it: two hours.
         cache.removeAll()
         cache.store(session, for: home)
-        #expect(session.stillStands(for: .dns("localhost"), verified: true, now: now()))
-        #expect(!session.stillStands(for: .dns("localhost"), verified: true, now: now() + 8 * 86_400))
+        #expect(session.isStillValid(for: .dns("localhost"), verified: true, now: now()))
+        #expect(!session.isStillValid(for: .dns("localhost"), verified: true, now: now() + 8 * 86_400))
     }
 
     @Test func `a certificate that has ended ends its sessions (security 20)`() async throws {

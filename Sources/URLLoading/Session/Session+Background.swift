@@ -6,8 +6,8 @@ extension Session {
     /// The transfers of a background session (``Configuration/background(_:)``), their events, and what they survive.
     public nonisolated var background: BackgroundTransfers { BackgroundTransfers(core: core, connection: agent) }
 
-    /// Creates a download task whose transfer outlives this process: ``downloadTask(_:options:decisions:)`` with options
-    /// for the background.
+    /// Creates a download task whose transfer outlives this process: ``downloadTask(_:options:decisions:)`` with
+    /// options for the background.
     ///
     /// ```swift
     /// let task = session.downloadTask(request, options: .init(destination: place), background: .init(label: "film"))

@@ -28,7 +28,7 @@ extension Session {
     ///   - options: part size and retries.
     ///   - decisions: take precedence over the session's own. ``Decisions/redirect`` is called for the first request
     ///     only: the upload resource must be in the request's origin, and may be redirected only within it.
-    ///   - hear: receives the events, in order, while the upload continues; an error it throws ends the upload with
+    ///   - onEvent: receives the events, in order, while the upload continues; an error it throws ends the upload with
     ///     ``LoadError/Reason/decisionFailed``.
     /// - Returns: the response to the whole upload. If the server has everything but its response was lost for good,
     ///   the response that confirms this.
@@ -39,7 +39,7 @@ extension Session {
     public nonisolated func uploadResumably(
         _ request: Request, from source: UploadSource, resuming token: UploadToken? = nil,
         options: UploadOptions = UploadOptions(), decisions: Decisions? = nil,
-        _ hear: @escaping @Sendable (UploadEvent) async throws -> Void = { _ in }
+        _ onEvent: @escaping @Sendable (UploadEvent) async throws -> Void = { _ in }
     ) async throws(LoadError) -> (Data, Response) {
         try Self.checkUpload(request)
         if let token { try token.check(request) }
@@ -51,7 +51,7 @@ extension Session {
             let changed = LoadError(.uploadSourceChanged, phase: .preparing, party: .local, url: request.url)
             throw changed.carrying(token)
         }
-        let upload = ResumableUpload(core, request, source, identity, token, options, decisions, hear)
+        let upload = ResumableUpload(core, request, source, identity, token, options, decisions, onEvent)
         do throws(LoadError) { return try await upload.run() } catch {
             throw error.at(request.url).carrying(upload.token)
         }

@@ -41,11 +41,11 @@ public actor Session {
     private static func parts(of configuration: Configuration, _ live: LiveStatistics) -> Core.Parts {
         let observers = configuration.observers
         return Core.Parts(
-            handlers: HandlerLine(
+            handlers: HandlerChain(
                 own: configuration.handlers,
                 builtIn: [FileHandler(), DataHandler(), FTPHandler(), HTTPHandler()]),
-            makeEvents: { request, isHeard in
-                EventEmitter.make(request, live.counter.map { observers + [$0] } ?? observers, isHeard: isHeard)
+            makeEvents: { request, isObserved in
+                EventEmitter.make(request, live.counter.map { observers + [$0] } ?? observers, isObserved: isObserved)
             },
             ended: { live.end() })
     }

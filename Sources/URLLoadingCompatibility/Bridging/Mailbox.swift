@@ -138,13 +138,13 @@ struct Mailbox: Sendable {
     }
 
     /// Adds a response; subsequent pieces of the body belong to it.
-    /// - Parameter isHeard: whether the delegate implements the method for pieces, or the body is collected for the
+    /// - Parameter isObserved: whether the delegate implements the method for pieces, or the body is collected for the
     ///   handler.
     /// - Parameter isAsked: whether the delegate is still to be asked about the response.
-    mutating func put(_ response: URLResponse, isHeard: Bool, isAsked: Bool = true) {
+    mutating func put(_ response: URLResponse, isObserved: Bool, isAsked: Bool = true) {
         asked = []
         guard course.isOpen else { return }
-        if use != .collected, use != .file { use = isHeard ? .pieces : .discarded }
+        if use != .collected, use != .file { use = isObserved ? .pieces : .discarded }
         missing = response.expectedContentLength >= 0 ? response.expectedContentLength : nil
         guard use == .pieces, isAsked else { return }
         if isHeld { gate = .held(next: response) } else { gate = .due(response) }

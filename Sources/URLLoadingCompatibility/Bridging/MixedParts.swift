@@ -95,15 +95,15 @@ extension TaskBridge {
     private func receive(_ event: MixedParts.Event) async {
         switch event {
         case .part(let part):
-            await untilHeard()
+            await untilDelivered()
             let response = URLResponse.make(part, to: nil)
             state.withLock { state in
                 state.response = response
-                state.mailbox.put(response, isHeard: true)
+                state.mailbox.put(response, isObserved: true)
             }
             schedule()
         case .data(let data):
-            if !state.withLock({ $0.mailbox.put(data) }) { await untilHeard() }
+            if !state.withLock({ $0.mailbox.put(data) }) { await untilDelivered() }
         }
     }
 }

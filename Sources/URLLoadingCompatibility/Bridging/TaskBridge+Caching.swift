@@ -21,9 +21,9 @@ extension TaskBridge {
     private var asksWhatIsKept: Bool {
         guard !hasHandler else { return false }
         let (session, task) = state.withLock { ($0.session, $0.task) }
-        if let delegate = session?.delegates.data, !IndifferentDelegates.contain(delegate) { return true }
+        if let delegate = session?.delegates.data, !DelegatesWithoutCaching.contain(delegate) { return true }
         guard let own = task?.ownDelegate as? any URLSessionDataDelegate else { return false }
-        return !IndifferentDelegates.contain(own)
+        return !DelegatesWithoutCaching.contain(own)
     }
 
     private func decide(_ entry: CachedResponse) async throws -> CacheDecision {
@@ -56,7 +56,7 @@ extension TaskBridge {
 }
 
 /// Delegate types without a `willCacheResponse` of their own, recorded when the default implementation was called.
-enum IndifferentDelegates {
+enum DelegatesWithoutCaching {
     private static let kinds = Lock(Set<ObjectIdentifier>())
 
     static func note(_ delegate: any URLSessionDataDelegate) {

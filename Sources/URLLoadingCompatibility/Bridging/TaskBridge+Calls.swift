@@ -69,7 +69,7 @@ extension TaskBridge {
         case .opened, .closed: tell(call, session, task as? URLSessionWebSocketTask)
         case .readClosed, .writeClosed, .betterRoute, .captured: tell(call, session, task as? URLSessionStreamTask)
         case .metrics(let metrics):
-            let path = LatePath(session.core.networkMonitor)
+            let path = LazyNetworkPath(session.core.networkMonitor)
             taskDelegate?.urlSession(
                 session, task: task, didFinishCollecting: URLSessionTaskMetrics(metrics, original, path))
         case .finished(let error): end(error, session, task)

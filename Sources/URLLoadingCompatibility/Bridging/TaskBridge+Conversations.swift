@@ -17,7 +17,7 @@ extension TaskBridge: WebSocketSink {
     }
 
     /// Adds a call to the delegate, in order.
-    func hear(_ call: Mailbox.Call) {
+    func process(_ call: Mailbox.Call) {
         state.withLock { $0.mailbox.put(said: call) }
         schedule()
     }
@@ -49,7 +49,7 @@ extension TaskBridge: WebSocketSink {
 
     // MARK: WebSockets
 
-    func opened(_ opening: WebSocketOpening) { hear(.opened(opening.subprotocol)) }
+    func opened(_ opening: WebSocketOpening) { process(.opened(opening.subprotocol)) }
 
     /// The close code and reason that the server sent.
     var closing: (code: URLSessionWebSocketTask.CloseCode, reason: Data?)? {
@@ -63,7 +63,7 @@ extension TaskBridge: WebSocketSink {
         let code = URLSessionWebSocketTask.CloseCode(rawValue: Int(close.code.rawValue)) ?? .invalid
         let reason = close.reason.isEmpty ? nil : Data(close.reason.utf8)
         state.withLock { $0.remainder = .closing(code, reason: reason) }
-        hear(.closed(code, reason))
+        process(.closed(code, reason))
     }
 
     // MARK: Streams
@@ -83,6 +83,6 @@ extension TaskBridge: WebSocketSink {
     /// Watches for better routes. This needs a netlink socket, so it happens only if there is a delegate for it.
     func watchRoutes(of stream: StreamTask) {
         guard streamDelegate != nil else { return }
-        Task { await stream.watchRoutes { self.hear(.betterRoute) } }
+        Task { await stream.watchRoutes { self.process(.betterRoute) } }
     }
 }

@@ -51,15 +51,15 @@ extension TaskBridge: LoadSink {
 
     /// Adds a response. It is delivered with the next event, because usually the body has already arrived.
     private func respond(_ response: Response) {
-        let isHeard = kind == .data && (hasHandler || dataDelegate != nil)
+        let isObserved = kind == .data && (hasHandler || dataDelegate != nil)
         let (method, judged) = state.withLock { ($0.current.httpMethod, $0.active?.judgement.response) }
         let known = judged ?? URLResponse.make(response, to: method)
         let becomesDownload = state.withLock { state -> Bool in
             state.response = known
-            state.mailbox.put(known, isHeard: isHeard, isAsked: judged == nil)
+            state.mailbox.put(known, isObserved: isObserved, isAsked: judged == nil)
             guard var active = state.active else { return false }
             active.head = response
-            if isHeard, !hasHandler, active.body.spool == nil {
+            if isObserved, !hasHandler, active.body.spool == nil {
                 active.body = MixedParts(response).map { .parts($0) } ?? .mailbox
             }
             state.active = active
@@ -95,12 +95,12 @@ extension TaskBridge: LoadSink {
         case .parts: await receiveParts(chunk)
         case .taken(let goesOn, let count):
             if count > limit { cancel(LoadError(.bodyTooLarge, phase: .receiving, party: .local, url: original.url)) }
-            if !goesOn { await untilHeard() }
+            if !goesOn { await untilDelivered() }
         }
     }
 
     /// Waits until everything that has arrived was delivered.
-    func untilHeard() async {
+    func untilDelivered() async {
         schedule()
         await withUnsafeContinuation { continuation in
             if !state.withLock({ $0.mailbox.wait(continuation) }) { continuation.resume() }

@@ -163,6 +163,6 @@ extension TaskBridge {
         state.withLock { state in
             if let load = state.load { state.active?.work = .replaced(load) }
         }
-        hear(.becameStream(task))
+        process(.becameStream(task))
     }
 }

@@ -40,7 +40,7 @@ final class ConnectionAdaptor: NSObject, URLSessionDataDelegate, URLSessionDownl
     ) {
         guard let delegate = connection.delegate else { return completionHandler(.performDefaultHandling, nil) }
         let connection = connection
-        let sender = OldSender<any NSURLConnectionDelegate>(completionHandler, on: session) {
+        let sender = LegacyChallengeSender<any NSURLConnectionDelegate>(completionHandler, on: session) {
             $0.connection(connection, didCancel: $1)
         } of: {
             connection.delegate
@@ -197,7 +197,7 @@ extension URLRequest {
 }
 
 /// Receives the answers of delegates of the older classes, and notifies the delegate if the answer was `cancel`.
-final class OldSender<Delegate>: NSObject, URLAuthenticationChallengeSender, Sendable {
+final class LegacyChallengeSender<Delegate>: NSObject, URLAuthenticationChallengeSender, Sendable {
     private let reply: ChallengeSender.Reply
     private let lane: DelegateLane
     private let tell: @Sendable (Delegate, URLAuthenticationChallenge) -> Void

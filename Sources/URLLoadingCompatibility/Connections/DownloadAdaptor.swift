@@ -30,7 +30,7 @@ final class DownloadAdaptor: NSObject, URLSessionDataDelegate, URLSessionDownloa
             delegate.download(download, canAuthenticateAgainstProtectionSpace: challenge.protectionSpace)
         else { return completionHandler(.performDefaultHandling, nil) }
         let download = download
-        let sender = OldSender<any NSURLDownloadDelegate>(completionHandler, on: session) {
+        let sender = LegacyChallengeSender<any NSURLDownloadDelegate>(completionHandler, on: session) {
             $0.download(download, didCancel: $1)
         } of: {
             download.delegate

@@ -34,9 +34,9 @@ open class URLSessionTaskMetrics: NSObject, @unchecked Sendable {
 
     private let metrics: LoadMetrics
     private let original: URLRequest
-    private let path: LatePath
+    private let path: LazyNetworkPath
 
-    init(_ metrics: LoadMetrics, _ original: URLRequest, _ path: LatePath) {
+    init(_ metrics: LoadMetrics, _ original: URLRequest, _ path: LazyNetworkPath) {
         self.metrics = metrics
         self.original = original
         self.path = path
@@ -61,7 +61,7 @@ open class URLSessionTaskMetrics: NSObject, @unchecked Sendable {
 
 /// The properties of the network path, read from the kernel at first access: the query takes about 0.1 ms, and few
 /// observers of metrics need it.
-final class LatePath: Sendable {
+final class LazyNetworkPath: Sendable {
     private let monitor: NetworkMonitor
     private let path = Lock<NetworkPath?>(nil)
 

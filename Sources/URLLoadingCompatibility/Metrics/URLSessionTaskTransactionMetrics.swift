@@ -11,9 +11,9 @@ open class URLSessionTaskTransactionMetrics: NSObject, @unchecked Sendable {
     /// The response; `nil` if none was received.
     public let response: URLResponse?
 
-    private let path: LatePath
+    private let path: LazyNetworkPath
 
-    init(_ transaction: LoadMetrics.Transaction, _ original: URLRequest, _ path: LatePath) {
+    init(_ transaction: LoadMetrics.Transaction, _ original: URLRequest, _ path: LazyNetworkPath) {
         self.transaction = transaction
         self.path = path
         request = URLRequest(transaction.request, like: original)

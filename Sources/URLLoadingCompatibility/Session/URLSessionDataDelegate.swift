@@ -95,7 +95,7 @@ extension URLSessionDataDelegate {
             completionHandler($0)
         } otherwise: {
             guard let next = self.next(in: session, dataTask) as? any URLSessionDataDelegate else {
-                IndifferentDelegates.note(self)
+                DelegatesWithoutCaching.note(self)
                 return completionHandler(proposedResponse)
             }
             next.urlSession(

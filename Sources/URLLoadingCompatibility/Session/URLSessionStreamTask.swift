@@ -52,7 +52,7 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
                 atLeast: least, atMost: max(1, most), timeout: Duration(timeout: timeout))
             return (data, isEnd)
         }
-        if case .success((_, true)) = result { bridge?.hear(.readClosed) }
+        if case .success((_, true)) = result { bridge?.process(.readClosed) }
         return result
     }
 
@@ -85,7 +85,7 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
     open func closeWrite() {
         calls.append(.output) { [self] in
             let result = await attempt { (stream) throws(LoadError) in try await stream.closeWrite() }
-            if result.failure == nil { bridge?.hear(.writeClosed) }
+            if result.failure == nil { bridge?.process(.writeClosed) }
         }
     }
 
@@ -94,7 +94,7 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
         calls.append(.input) { [self] in
             guard let stream = bridge?.stream else { return }
             stream.closeRead()
-            bridge?.hear(.readClosed)
+            bridge?.process(.readClosed)
         }
     }
 
@@ -118,8 +118,8 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
             guard let stream = bridge?.stream, stream.isSecure else { return }
             try? await stream.closeWrite()
             stream.closeRead()
-            bridge?.hear(.writeClosed)
-            bridge?.hear(.readClosed)
+            bridge?.process(.writeClosed)
+            bridge?.process(.readClosed)
         }
     }
 
@@ -129,7 +129,7 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
         calls.append(.both) { [self] in
             let result = await attempt { (stream) throws(LoadError) in try await stream.connected() }
             guard result.failure == nil, let stream = bridge?.stream else { return }
-            bridge?.hear(.captured(CapturedStreams(stream)))
+            bridge?.process(.captured(CapturedStreams(stream)))
         }
     }
 

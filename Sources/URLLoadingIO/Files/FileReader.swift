@@ -44,7 +44,7 @@ package final class FileReader: Sendable {
     }
 
     /// Returns whether the `count` bytes at `offset` are in the page cache, judged by the first and the last of them.
-    package func isNear(_ offset: Int64, count: Int) -> Bool { csys_file_is_near(descriptor, offset, count) }
+    package func isInPageCache(_ offset: Int64, count: Int) -> Bool { csys_file_is_near(descriptor, offset, count) }
 
     /// Sends bytes of the file into a socket. Returns 0 at the end of the file, -errno on failure.
     func send(to socket: Int32, at offset: Int64, count: Int) -> Int {

@@ -69,33 +69,33 @@ package final class PollSlot: Sendable {
     /// See `gatherReads`.
     let gathers = Atomic<Bool>(false)
     /// While set, readability also wakes a writer, because a peer may answer before it has read the whole request.
-    private let writerHearsReads = Atomic<Bool>(false)
+    private let wakesWriterForReads = Atomic<Bool>(false)
     /// True while the waiter waits for something local (a slot of the pool, a decision, a handler) and not for its
     /// peer. Set by such a wait.
     let isAside = Atomic<Bool>(false)
     /// True if the peer may have closed. Data and the end of the stream often arrive as one event: reading the data
     /// consumes the `readable` notification, while this flag stays.
-    private let heardEnd = Atomic<Bool>(false)
+    private let isEndNoted = Atomic<Bool>(false)
 
     func notify(readable isReadable: Bool, writable isWritable: Bool) {
         if isReadable { readable.open() }
-        if isWritable || (isReadable && writerHearsReads.load(ordering: .acquiring)) { writable.open() }
+        if isWritable || (isReadable && wakesWriterForReads.load(ordering: .acquiring)) { writable.open() }
         if let pointer = UnsafeRawPointer(bitPattern: relay.load(ordering: .acquiring)) {
-            Unmanaged<PollSlot>.fromOpaque(pointer)._withUnsafeGuaranteedRef { $0.hearRelayed() }
+            Unmanaged<PollSlot>.fromOpaque(pointer)._withUnsafeGuaranteedRef { $0.receiveRelayed() }
         }
     }
 
-    private func hearRelayed() {
+    private func receiveRelayed() {
         readable.open()
-        if writerHearsReads.load(ordering: .acquiring) { writable.open() }
+        if wakesWriterForReads.load(ordering: .acquiring) { writable.open() }
     }
 
-    func hearEnd() { heardEnd.store(true, ordering: .releasing) }
+    func noteEnd() { isEndNoted.store(true, ordering: .releasing) }
 
     /// Consumes the flag that the peer may have closed. An unconnected socket raises it too, so the caller must check
     /// the socket.
     func takeEnd() -> Bool {
-        heardEnd.load(ordering: .relaxed) && heardEnd.exchange(false, ordering: .acquiringAndReleasing)
+        isEndNoted.load(ordering: .relaxed) && isEndNoted.exchange(false, ordering: .acquiringAndReleasing)
     }
 
     /// Whether a task is parked here now; lets tests end waits that have really begun.
@@ -110,7 +110,7 @@ package final class PollSlot: Sendable {
     /// data gather first.
     package func gatherReads(_ on: Bool) { gathers.store(on, ordering: .relaxed) }
 
-    package func hearReadsWhileWriting(_ on: Bool) { writerHearsReads.store(on, ordering: .releasing) }
+    package func wakeWriterForReads(_ on: Bool) { wakesWriterForReads.store(on, ordering: .releasing) }
 
     /// Forwards this slot's notifications to `other` from now on. Slots are immortal, so a late notification is
     /// harmless.
@@ -124,9 +124,9 @@ package final class PollSlot: Sendable {
     package func reset() {
         _ = readable.take()
         _ = writable.take()
-        writerHearsReads.store(false, ordering: .releasing)
+        wakesWriterForReads.store(false, ordering: .releasing)
         gathers.store(false, ordering: .relaxed)
-        heardEnd.store(false, ordering: .releasing)
+        isEndNoted.store(false, ordering: .releasing)
         isAside.store(false, ordering: .relaxed)
         unrelay()
     }

@@ -132,7 +132,7 @@ package final class Poller: Sendable {
     }
 
     /// Waits on a socket's slot for something other than the peer; the wait does not count as idle time.
-    package func parkAside(_ slot: PollSlot, _ token: StopToken) async {
+    package func parkUntimed(_ slot: PollSlot, _ token: StopToken) async {
         guard token.stopReason == nil else { return }
         slot.isAside.store(true, ordering: .relaxed)
         await slot.writable.pass()
@@ -161,7 +161,7 @@ package final class Poller: Sendable {
             guard let key = event.key else { continue }
             let ready = Int(event.ready)
             Unmanaged<PollSlot>.fromOpaque(key)._withUnsafeGuaranteedRef {
-                if ready & CSYS_ENDED != 0 { $0.hearEnd() }
+                if ready & CSYS_ENDED != 0 { $0.noteEnd() }
                 $0.notify(readable: ready & CSYS_READABLE != 0, writable: ready & CSYS_WRITABLE != 0)
             }
         }

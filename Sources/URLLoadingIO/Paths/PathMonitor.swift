@@ -21,11 +21,11 @@ package final class PathMonitor: @unchecked Sendable {
     private static let unrest: (first: Int64, most: Int64) = (50_000_000, 5_000_000_000)
 
     package init(_ source: any PathSource) throws(IOFailure) {
-        channel = try source.open(hearsChanges: true)
+        channel = try source.open(notifiesOfChanges: true)
     }
 
     private init(once source: any PathSource) throws(IOFailure) {
-        channel = try source.open(hearsChanges: false)
+        channel = try source.open(notifiesOfChanges: false)
     }
 
     deinit { channel.close() }

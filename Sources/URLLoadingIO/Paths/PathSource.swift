@@ -27,8 +27,8 @@ package protocol PathChannel: AnyObject, Sendable {
 }
 
 package protocol PathSource: Sendable {
-    /// - Parameter hearsChanges: whether changes wake the channel's slot.
-    func open(hearsChanges: Bool) throws(IOFailure) -> any PathChannel
+    /// - Parameter notifiesOfChanges: whether changes wake the channel's slot.
+    func open(notifiesOfChanges: Bool) throws(IOFailure) -> any PathChannel
     /// The local address from which a peer would be reached now; `nil` if the peer is unreachable.
     func localAddress(towards peer: SocketAddress) -> SocketAddress?
 }
@@ -37,8 +37,8 @@ package protocol PathSource: Sendable {
 package struct SystemPaths: PathSource {
     package init() {}
 
-    package func open(hearsChanges: Bool) throws(IOFailure) -> any PathChannel {
-        try RouteSocket(hearsChanges: hearsChanges)
+    package func open(notifiesOfChanges: Bool) throws(IOFailure) -> any PathChannel {
+        try RouteSocket(notifiesOfChanges: notifiesOfChanges)
     }
 
     package func localAddress(towards peer: SocketAddress) -> SocketAddress? {
@@ -57,13 +57,13 @@ private final class RouteSocket: PathChannel {
     private let descriptor: Int32
     private let isClosed = Atomic<Bool>(false)
 
-    init(hearsChanges: Bool) throws(IOFailure) {
+    init(notifiesOfChanges: Bool) throws(IOFailure) {
         var port: UInt32 = 0
-        descriptor = csys_paths_open(hearsChanges, &port)
+        descriptor = csys_paths_open(notifiesOfChanges, &port)
         guard descriptor >= 0 else { throw IOFailure(.system(-descriptor), .open) }
         self.port = port
         slot = Poller.shared.borrowSlot()
-        guard hearsChanges else { return }
+        guard notifiesOfChanges else { return }
         do throws(IOFailure) { try Poller.shared.register(descriptor, slot) } catch {
             close()
             throw error

@@ -91,9 +91,9 @@ package final class SocketTransport: Transport {
     package func hasPendingInput(askingKernel asks: Bool) -> Bool {
         // The notified data may have been consumed long ago, and pending data may not have been notified yet.
         guard isOpen else { return true }
-        let hasHeard = slot.readable.take()
-        let hasHeardEnd = slot.takeEnd()
-        guard hasHeard || hasHeardEnd || asks || hasFilled.load(ordering: .relaxed) else { return false }
+        let hasInput = slot.readable.take()
+        let hasNotedEnd = slot.takeEnd()
+        guard hasInput || hasNotedEnd || asks || hasFilled.load(ordering: .relaxed) else { return false }
         return csys_peek(descriptor) != -Int(EAGAIN)
     }
 

@@ -113,7 +113,7 @@ package final class Database {
     }
 
     /// Runs work without waiting for other connections: it fails if one of them is writing.
-    package func withoutPatience(_ work: () throws(DatabaseFailure) -> Void) throws(DatabaseFailure) {
+    package func withoutWaitingForLock(_ work: () throws(DatabaseFailure) -> Void) throws(DatabaseFailure) {
         sqlite3_busy_timeout(handle, 0)
         defer { sqlite3_busy_timeout(handle, patience) }
         try work()

@@ -70,11 +70,11 @@ package final class StateDisk<Memory: StateMemory>: @unchecked Sendable {
     /// file.
     package func refresh() {
         guard isLoaded else { return load() }
-        if isLookMine() { look() }
+        if claimsCheck() { look() }
     }
 
     /// Returns true for one caller per interval: that caller checks the file.
-    private func isLookMine() -> Bool {
+    private func claimsCheck() -> Bool {
         let now = clock.coarseNow()
         let due = nextLook.load(ordering: .relaxed)
         return now >= due
@@ -91,7 +91,7 @@ package final class StateDisk<Memory: StateMemory>: @unchecked Sendable {
             guard current != version else { return }
             // Pending changes would be missing from the rows that are read, so write them first. A caller is waiting:
             // if another process is writing just now, the next check or the background write waits for it.
-            try database.withoutPatience { () throws(DatabaseFailure) in try writePending(database, patience: 0) }
+            try database.withoutWaitingForLock { () throws(DatabaseFailure) in try writePending(database, patience: 0) }
             version = try Self.version(database)
             let rows = try Schema.rows(database)
             memory.replace(with: rows)
@@ -147,7 +147,7 @@ package final class StateDisk<Memory: StateMemory>: @unchecked Sendable {
     }
 
     private func removeExpired(_ database: Database) {
-        try? database.withoutPatience { () throws(DatabaseFailure) in
+        try? database.withoutWaitingForLock { () throws(DatabaseFailure) in
             let lock = try lock(patience: 0)
             defer { withExtendedLifetime(lock) {} }
             try Schema.removeExpired(database)

@@ -139,7 +139,7 @@ private struct PassphraseReader {
 }
 
 /// Decides whether a server that requests a client certificate gets one, and which. Belongs to one connection.
-final class TLSIdentityGiving {
+final class TLSIdentitySelection {
     /// The configuration's identity for this peer.
     private let own: TLSIdentity?
     private let asks: Bool

@@ -16,7 +16,7 @@ final class TLSLink {
     var firstByte: UInt8?
     /// For clients: the verification of the server, and the client certificate.
     let check: TLSTrustCheck?
-    let giving: TLSIdentityGiving?
+    let giving: TLSIdentitySelection?
 
     /// Bytes read during one SSL call. OpenSSL keeps reading through tickets and key updates as long as they come, so a
     /// peer could keep it busy for ever, beyond the reach of every timeout. A handshake's certificates are limited to
@@ -42,7 +42,7 @@ final class TLSLink {
         cache = context.sessions
         self.key = key
         check = TLSTrustCheck(peer, context.configuration, context.chains)
-        giving = TLSIdentityGiving(peer, context.configuration)
+        giving = TLSIdentitySelection(peer, context.configuration)
     }
 
     static func of(_ ssl: OpaquePointer?) -> TLSLink? {

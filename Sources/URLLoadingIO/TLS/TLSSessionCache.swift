@@ -44,7 +44,7 @@ final class TLSSession: @unchecked Sendable {
     /// TLS 1.3 tickets are used once; otherwise an observer could link two connections to one client (RFC 8446 §C.4).
     var isUsedOnce: Bool { SSL_SESSION_get_protocol_version(pointer) >= TLSVersion.tls13.rawValue }
 
-    func stillStands(for name: TLSPeerName, verified: Bool, now: Int) -> Bool {
+    func isStillValid(for name: TLSPeerName, verified: Bool, now: Int) -> Bool {
         guard SSL_SESSION_is_resumable(pointer) == 1,
             now - Int(c_SSL_SESSION_get_time(pointer)) < Int(SSL_SESSION_get_timeout(pointer))
         else { return false }
@@ -111,7 +111,7 @@ package final class TLSSessionCache: Sendable {
     /// - Parameter recalled: whether a decision needs the verification result of the session's certificate again.
     func take(for key: Key, verified: Bool, recalled: Bool = false, now: Int = Int(csys_wall_clock())) -> TLSSession? {
         while let session = state.withLock({ $0.next(key) }) {
-            if !recalled || session.trust != nil, session.stillStands(for: key.name, verified: verified, now: now) {
+            if !recalled || session.trust != nil, session.isStillValid(for: key.name, verified: verified, now: now) {
                 return session.isUsedOnce ? session : TLSSession(copying: session)
             }
             if !session.isUsedOnce { forget(key) }

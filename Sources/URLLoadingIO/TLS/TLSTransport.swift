@@ -25,7 +25,7 @@ package final class TLSTransport: Transport, @unchecked Sendable {
     private var hasHalfWritten = false
     private var isGoodbyeBlocked = false
     private var isClosed = false
-    private var turns = TLSTurns()
+    private var turns = TLSWaitingGates()
     /// The server is told that it may request a client certificate after the handshake. Otherwise the question need not
     /// be looked for after each read, under the lock.
     private let identityMayComeLater: Bool
@@ -99,7 +99,7 @@ package final class TLSTransport: Transport, @unchecked Sendable {
                 let session = TLSSession(
                     copying: pointer, trust: link.check?.trust ?? link.resumed?.trust,
                     until: link.check?.statusEnd ?? link.resumed?.statusEnd, isIdentified: link.isIdentified),
-                session.stillStands(for: name, verified: verified, now: Int(csys_wall_clock()))
+                session.isStillValid(for: name, verified: verified, now: Int(csys_wall_clock()))
             else { return nil }
             return session
         }
@@ -252,15 +252,17 @@ package final class TLSTransport: Transport, @unchecked Sendable {
         return .moved(total)
     }
 
-    /// Makes sure that a reader and a writer never wait at the same gate; see `TLSTurns`.
-    private func turn(_ side: TLSTurns.Side, _ body: () throws(IOFailure) -> Progress) throws(IOFailure) -> Progress {
+    /// Makes sure that a reader and a writer never wait at the same gate; see `TLSWaitingGates`.
+    private func turn(_ side: TLSWaitingGates.Side, _ body: () throws(IOFailure) -> Progress) throws(IOFailure)
+        -> Progress
+    {
         do throws(IOFailure) {
             let progress = try body()
             if case .blocked(let interest) = progress { return .blocked(turns.wait(side, interest)) }
-            if turns.goOn(side) { slot.wake() }
+            if turns.endWait(side) { slot.wake() }
             return progress
         } catch {
-            if turns.goOn(side) { slot.wake() }
+            if turns.endWait(side) { slot.wake() }
             throw error
         }
     }
@@ -289,9 +291,9 @@ package final class TLSTransport: Transport, @unchecked Sendable {
 
     // MARK: Closing
 
-    package func finishWriting() { lock.withLock { _ in sayGoodbye() } }
+    package func finishWriting() { lock.withLock { _ in sendCloseNotify() } }
 
-    private func sayGoodbye() {
+    private func sendCloseNotify() {
         if case .server(let context) = side, context.configuration.omitsCloseNotify { return }
         guard agreed != nil, !isBroken, !hasHalfWritten, !isClosed,
             SSL_get_shutdown(ssl) & SSL_SENT_SHUTDOWN == 0
@@ -323,7 +325,7 @@ package final class TLSTransport: Transport, @unchecked Sendable {
 
     package func close() {
         lock.withLock { _ in
-            sayGoodbye()
+            sendCloseNotify()
             isClosed = true
         }
         link.inner.close()

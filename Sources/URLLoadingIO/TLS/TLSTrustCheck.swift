@@ -160,7 +160,7 @@ final class TLSTrustCheck {
     }
 
     /// Returns whether the handshake may continue with the stapled status (RFC 6066 §8, RFC 8446 §4.4.2.1).
-    func mayGoOn(_ ssl: OpaquePointer) -> Bool {
+    func acceptsStatus(_ ssl: OpaquePointer) -> Bool {
         // A decision has already accepted the chain's faults, and the status of an unproven certificate means nothing.
         guard staples != .ignored, SSL_session_reused(ssl) == 0, answer != true || failures.isEmpty else { return true }
         // A self-signed certificate has no issuer that could vouch for its status.

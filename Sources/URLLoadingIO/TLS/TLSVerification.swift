@@ -42,7 +42,7 @@ enum TLSVerification {
     /// Called by OpenSSL when all of the server's messages have arrived, to check the stapled status.
     static let status: @convention(c) (OpaquePointer?, UnsafeMutableRawPointer?) -> Int32 = { ssl, _ in
         guard let ssl, let check = TLSLink.of(ssl)?.check else { return 1 }
-        return check.mayGoOn(ssl) ? 1 : 0
+        return check.acceptsStatus(ssl) ? 1 : 0
     }
 
     /// Called by OpenSSL when the server requests a client certificate.

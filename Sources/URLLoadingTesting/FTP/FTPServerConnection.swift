@@ -34,13 +34,13 @@ final class FTPServerConnection: @unchecked Sendable {
                 try await secure.handshake(token)
                 (control, isSecure, protects) = (secure, true, true)
             }
-            if try await !intervene("") { try await say("220 here") }
+            if try await !applyFault("") { try await say("220 here") }
             while let line = try await nextLine() {
                 server.note(line)
                 let parts = line.split(separator: " ", maxSplits: 1)
                 let verb = parts.first.map { $0.uppercased() } ?? ""
                 if verb == "QUIT" { break }
-                if try await intervene(verb) { continue }
+                if try await applyFault(verb) { continue }
                 try await answer(verb, parts.count > 1 ? String(parts[1]) : "")
             }
         } catch {}
@@ -52,7 +52,7 @@ final class FTPServerConnection: @unchecked Sendable {
     // MARK: Faults
 
     /// Applies the fault for this command. Returns whether there was one.
-    private func intervene(_ verb: String) async throws -> Bool {
+    private func applyFault(_ verb: String) async throws -> Bool {
         for fault in server.faults {
             switch fault {
             case .reply(verb, let text):

@@ -32,7 +32,7 @@ public final class HTTP2Peer: Sendable {
     let token: StopToken
     let input = Lock(HTTP2PeerInput())
     private let isDeaf = Atomic<Bool>(false)
-    private let mayGoOn = Atomic<Bool>(false)
+    private let isReleased = Atomic<Bool>(false)
 
     /// The reason why a script cannot continue.
     public enum Failure: Error, Sendable, Hashable, CustomStringConvertible {
@@ -153,8 +153,8 @@ public final class HTTP2Peer: Sendable {
 
     private func awaitRoom(_ interest: PollSlot.Interest) async {
         guard readsWhileSending else { return await Poller.shared.park(transport.slot, interest, token) }
-        transport.slot.hearReadsWhileWriting(true)
-        defer { transport.slot.hearReadsWhileWriting(false) }
+        transport.slot.wakeWriterForReads(true)
+        defer { transport.slot.wakeWriterForReads(false) }
         var hasRead = false
         while case .moved = pull() { hasRead = true }
         // Another task may be waiting for the data that was read here.
@@ -185,14 +185,14 @@ public final class HTTP2Peer: Sendable {
     public func hold() async throws(Failure) {
         server.change { $0.counts.held += 1 }
         defer { server.change { $0.counts.held -= 1 } }
-        while !mayGoOn.exchange(false, ordering: .acquiringAndReleasing) {
+        while !isReleased.exchange(false, ordering: .acquiringAndReleasing) {
             guard token.stopReason == nil, !socket.peerHasLeft else { throw .left }
             await Poller.shared.park(socket.slot, .read, token)
         }
     }
 
     func release() {
-        mayGoOn.store(true, ordering: .releasing)
+        isReleased.store(true, ordering: .releasing)
         socket.slot.wake()
     }
 

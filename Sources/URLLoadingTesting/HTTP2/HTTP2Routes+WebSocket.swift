@@ -44,7 +44,7 @@ extension HTTP2Routes {
         for field in answer.fields { headers.append(FieldName(field.name), field.value) }
         if server.handshakeFault == .endsBeforeHead { return reset(stream) }
         try section(stream, HTTP2Fields(.ok, headers))
-        let way = HTTP2WebSocketWay(self, stream, slot)
+        let way = HTTP2WebSocketStream(self, stream, slot)
         if server.handshakeFault == nil { try? await server.script(TestWebSocket(request, way, deflate)) }
         guard !isGone(stream) else { return }
         // RFC 8441 §5: END_STREAM ends the connection.
@@ -62,7 +62,7 @@ extension HTTP2Routes {
 }
 
 /// The stream of an HTTP/2 connection that carries a WebSocket.
-final class HTTP2WebSocketWay: WebSocketWay {
+final class HTTP2WebSocketStream: WebSocketByteStream {
     private let routes: HTTP2Routes
     private let stream: Int
     private let slot: PollSlot

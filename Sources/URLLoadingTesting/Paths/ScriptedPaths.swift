@@ -89,8 +89,8 @@ package final class ScriptedPaths: PathSource {
         }
     }
 
-    package func open(hearsChanges: Bool) throws(IOFailure) -> any PathChannel {
-        let channel = ScriptedChannel(self, hearsChanges: hearsChanges)
+    package func open(notifiesOfChanges: Bool) throws(IOFailure) -> any PathChannel {
+        let channel = ScriptedChannel(self, notifiesOfChanges: notifiesOfChanges)
         let refusal = state.withLock { state in
             guard state.refusal == nil else { return state.refusal }
             state.opened += 1
@@ -125,17 +125,17 @@ private final class ScriptedChannel: PathChannel {
     let slot: PollSlot
     let port: UInt32 = 4711
     private let source: ScriptedPaths
-    private let hearsChanges: Bool
+    private let notifiesOfChanges: Bool
     private let words = Lock<[ScriptedPaths.Word]?>([])
 
-    init(_ source: ScriptedPaths, hearsChanges: Bool) {
+    init(_ source: ScriptedPaths, notifiesOfChanges: Bool) {
         self.source = source
-        self.hearsChanges = hearsChanges
+        self.notifiesOfChanges = notifiesOfChanges
         slot = Poller.shared.borrowSlot()
     }
 
     func say(_ word: ScriptedPaths.Word) {
-        guard hearsChanges else { return }
+        guard notifiesOfChanges else { return }
         words.withLock { $0?.append(word) }
         slot.wake()
     }

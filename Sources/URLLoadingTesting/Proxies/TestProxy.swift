@@ -45,7 +45,7 @@ public final class TestProxy: Sendable {
         own.acceptEncoding = nil
         own.userAgent = nil
         own.maximumRedirects = 0
-        own.resolver = ThisMachine()
+        own.resolver = LocalhostResolver()
         client = Session(own)
     }
 
@@ -148,7 +148,7 @@ extension TestProxy: ServingTests {
 }
 
 /// Resolves every name to this machine.
-private struct ThisMachine: Resolver {
+private struct LocalhostResolver: Resolver {
     func addresses(of name: String, _ token: StopToken) async throws(IOFailure) -> [SocketAddress] {
         [.ipv4((127, 0, 0, 1), port: 0)]
     }

@@ -82,7 +82,7 @@ public final class RecordingHandler: ProtocolHandler {
                 note.end(Headers())
                 return answer
             }
-            return answer.with(body: NotedBody(body: answer.body, note: note)) { note.trailers }
+            return answer.with(body: RecordedBody(body: answer.body, note: note)) { note.trailers }
         } catch {
             note.fail(error)
             throw error
@@ -105,7 +105,7 @@ public final class RecordingHandler: ProtocolHandler {
 }
 
 /// Passes a body on and records its pieces.
-private struct NotedBody: AsyncSequence {
+private struct RecordedBody: AsyncSequence {
     let body: ResponseBody
     let note: Note
     func makeAsyncIterator() -> Iterator { Iterator(body: body, pieces: body.makeAsyncIterator(), note: note) }

@@ -200,7 +200,7 @@ final class UploadReceiver: OriginReceiver, @unchecked Sendable {
             ]
         }
         guard let offset = ownOffset, let upload else { return [.fault(.reset)] }
-        guard completes == true else { return [.answer(partTaken(offset))] }
+        guard completes == true else { return [.answer(partReceived(offset))] }
         if let length = upload.length, length != offset {
             return [.answer(problem(.badRequest, "inconsistent-upload-length", "less than the length stated"))]
         }
@@ -226,7 +226,7 @@ final class UploadReceiver: OriginReceiver, @unchecked Sendable {
         do { return try await handler(upload) } catch { return .status(.internalServerError) }
     }
 
-    private func partTaken(_ offset: Int64) -> HTTPTestServer.Response {
+    private func partReceived(_ offset: Int64) -> HTTPTestServer.Response {
         var fields = limitFields(completes: false)
         fields[.uploadOffset] = "\(offset)"
         guard folder != nil else { return .status(.noContent, headers: fields) }

@@ -22,7 +22,7 @@ public final class TestWebSocket: @unchecked Sendable {
     /// The client's close frame; ``/URLLoading/WebSocketClose/Code/noStatus`` if it had no status.
     public private(set) var receivedClose: WebSocketClose?
 
-    private let way: any WebSocketWay
+    private let way: any WebSocketByteStream
     private var output: [UInt8] = []
     private var codec: WebSocketCodec
     private var reader: WebSocketMessageReader
@@ -31,7 +31,7 @@ public final class TestWebSocket: @unchecked Sendable {
     private var message = Data()
     private var kind = WebSocketCodec.Kind.binary
 
-    init(_ request: HTTPTestServer.RecordedRequest, _ way: any WebSocketWay, _ deflate: MessageDeflate?) {
+    init(_ request: HTTPTestServer.RecordedRequest, _ way: any WebSocketByteStream, _ deflate: MessageDeflate?) {
         self.request = request
         self.way = way
         input = way.takeReceived()
@@ -154,7 +154,7 @@ public final class TestWebSocket: @unchecked Sendable {
 }
 
 /// The byte stream below a WebSocket. Used by one task.
-protocol WebSocketWay: AnyObject {
+protocol WebSocketByteStream: AnyObject {
     /// Takes the bytes that have arrived.
     func takeReceived() -> [UInt8]
     /// Whether the client sends no more.
@@ -167,7 +167,7 @@ protocol WebSocketWay: AnyObject {
 }
 
 /// A separate HTTP/1.1 connection.
-final class OriginWebSocketWay: WebSocketWay {
+final class HTTP1WebSocketStream: WebSocketByteStream {
     private let connection: OriginConnection
     /// The reason why the connection has ended, if the script caused it.
     private(set) var ending: OriginConnection.Ending?

@@ -77,7 +77,7 @@ extension WebSocketTestServer {
         try await connection.flush()
         if handshakeFault == .endsInHead { throw .close }
         guard handshakeFault == nil else { return try await connection.linger() }
-        let way = OriginWebSocketWay(connection)
+        let way = HTTP1WebSocketStream(connection)
         let socket = TestWebSocket(request, way, deflate)
         do {
             try await script(socket)

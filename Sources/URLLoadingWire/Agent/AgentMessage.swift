@@ -133,7 +133,8 @@ extension AgentMessage {
         package var expectedToReceive: Int64
         package var sent: Int64
         package var expectedToSend: Int64
-        /// The response, encoded by the floors above, in the message that is sent when it was received; empty otherwise.
+        /// The response, encoded by the floors above, in the message that is sent when it was received; empty
+        /// otherwise.
         package var response: [UInt8]
 
         package init(

@@ -120,7 +120,7 @@ struct Options: Sendable {
     var httpVersions = Configuration.HTTPVersions.automatic
 
     var ftp = Configuration.FTP()
-    var way = WayOptions()
+    var way = ConnectionOptions()
 
     var login = LoginOptions()
 

@@ -97,7 +97,7 @@ extension OptionTable {
         OptionRule(.way, nil, "proxy", "SCHEME:PROXY", "through this proxy") { (options, text) throws(UsageError) in
             let parts = text.split(separator: ":", maxSplits: 1)
             guard parts.count == 2 else { throw UsageError("--proxy takes SCHEME:PROXY, not \(text)") }
-            options.way.proxy = try WayOptions.proxy(String(parts[1]), "--proxy")
+            options.way.proxy = try ConnectionOptions.proxy(String(parts[1]), "--proxy")
         },
         OptionRule(.memory, nil, "session", "FILE", "read cookies from FILE and write them back") {
             $0.memory.cookieInputs.append($1)

@@ -86,21 +86,21 @@ struct Continuation: Sendable {
     }
 
     /// Loads the rest, or the whole file.
-    /// - Parameter hear: receives each event; returns a duration to pause.
+    /// - Parameter onEvent: receives each event; returns a duration to pause.
     func load(
-        _ request: Request, _ run: Run, _ hear: (LoadEvent) -> Duration?
+        _ request: Request, _ run: Run, _ onEvent: (LoadEvent) -> Duration?
     ) async throws(LoadError) -> DownloadedFile {
         let token = token(for: request.url)
-        guard run.resumes, let token else { return try await load(request, nil, run, old: token, hear) }
+        guard run.resumes, let token else { return try await load(request, nil, run, old: token, onEvent) }
         do throws(LoadError) {
-            return try await load(request, token, run, old: nil, hear)
+            return try await load(request, token, run, old: nil, onEvent)
         } catch  where error.reason == .invalidResumeToken {
-            return try await load(request, nil, run, old: nil, hear)
+            return try await load(request, nil, run, old: nil, onEvent)
         }
     }
 
     private func load(
-        _ request: Request, _ token: ResumeToken?, _ run: Run, old: ResumeToken?, _ hear: (LoadEvent) -> Duration?
+        _ request: Request, _ token: ResumeToken?, _ run: Run, old: ResumeToken?, _ onEvent: (LoadEvent) -> Duration?
     ) async throws(LoadError) -> DownloadedFile {
         var options = DownloadOptions(destination: place)
         options.leftover = run.leftover
@@ -115,7 +115,7 @@ struct Continuation: Sendable {
         var stored: Int64?
         var canStore = true
         for await event in events {
-            if let pause = hear(event) {
+            if let pause = onEvent(event) {
                 task.suspend()
                 try? await Task.sleep(for: pause)
                 task.resume()

@@ -58,7 +58,7 @@ extension Configuration {
 
 extension AddressPolicy {
     /// A policy that allows addresses of one family only (`-4`, `-6`).
-    static func only(_ family: WayOptions.Family) -> AddressPolicy {
+    static func only(_ family: ConnectionOptions.Family) -> AddressPolicy {
         AddressPolicy { $0.host.contains(":") == (family == .ipv6) }
     }
 }

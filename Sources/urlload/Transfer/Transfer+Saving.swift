@@ -34,7 +34,9 @@ extension Transfer {
         return path
     }
 
-    func carryOn(_ continuation: Continuation, _ request: Request, _ watch: Watch, _ attempt: Attempt) async throws {
+    func saveResumably(_ continuation: Continuation, _ request: Request, _ watch: Watch, _ attempt: Attempt)
+        async throws
+    {
         var decisions = decisions(watch)
         let goesOn = options.continues && continuation.hasNotes
         decisions.response = Decision { response in
@@ -50,7 +52,7 @@ extension Transfer {
             session: session, decisions: decisions, resumes: options.continues, leftover: continuation.leftover)
         do throws(LoadError) {
             _ = try await continuation.load(request, run) { event in
-                hear(event, continuation, watch, attempt)
+                process(event, continuation, watch, attempt)
                 guard case .received(let bytes) = event else { return nil }
                 return throttle?.pause(after: bytes.count)
             }
@@ -70,7 +72,7 @@ extension Transfer {
         throw RefusedStatus()
     }
 
-    private func hear(_ event: LoadEvent, _ continuation: Continuation, _ watch: Watch, _ attempt: Attempt) {
+    private func process(_ event: LoadEvent, _ continuation: Continuation, _ watch: Watch, _ attempt: Attempt) {
         switch event {
         case .responded(let response):
             attempt.response = response

@@ -60,7 +60,7 @@ struct Transfer: Sendable {
         try await FTPUpload.prepare(&request, options, session)
         try await Watch.$current.withValue(watch) {
             if let partial = partial { return try await append(to: partial, request, url, watch, attempt) }
-            if let continuation = continuation { return try await carryOn(continuation, request, watch, attempt) }
+            if let continuation = continuation { return try await saveResumably(continuation, request, watch, attempt) }
             guard options.uploadState == nil else { return try await uploadResumably(request, url, watch, attempt) }
             guard !options.printsEvents else { return try await receiveEvents(request, decisions(watch), attempt) }
             if case .from(let offset) = options.resuming, options.upload == nil {

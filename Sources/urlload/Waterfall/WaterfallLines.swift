@@ -110,8 +110,8 @@ struct WaterfallLines {
         return path.count > 1 ? String(path) : String(rest)
     }
 
-    /// A text of at most `width` characters, without its middle if it is longer. Control characters, which could command
-    /// a terminal, are replaced.
+    /// A text of at most `width` characters, without its middle if it is longer. Control characters, which could
+    /// command a terminal, are replaced.
     private func clipped(_ text: String, _ width: Int) -> String {
         let safe = String(
             String.UnicodeScalarView(

@@ -55,7 +55,7 @@ enum WebSocketCommand {
         Signals.watch { session.invalidateAndCancel() }
         socket.resume()
         let code = await withTaskGroup(of: ExitCode?.self) { group in
-            group.addTask { await hear(socket, own, screen) }
+            group.addTask { await process(socket, own, screen) }
             group.addTask {
                 await say(socket, own)
                 return nil
@@ -87,7 +87,8 @@ enum WebSocketCommand {
         if !Task.isCancelled { await socket.close() }
     }
 
-    private static func hear(_ socket: WebSocketTask, _ own: WebSocketArguments, _ screen: Screen) async -> ExitCode {
+    private static func process(_ socket: WebSocketTask, _ own: WebSocketArguments, _ screen: Screen) async -> ExitCode
+    {
         do {
             for try await message in socket.messages {
                 try own.bytes(of: message).withUnsafeBufferPointer { bytes throws(OutputError) in

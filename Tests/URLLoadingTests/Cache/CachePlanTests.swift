@@ -173,17 +173,17 @@ import URLLoadingWire
         expect(that: plan(request([.cacheControl: "max-age=80"]), stored(headers, ago: 90)).hasPrefix("validate"))
         expect(that: plan(request([.cacheControl: "only-if-cached"]), stored(headers, ago: 90)).hasPrefix("refused"))
         let query = CacheQuery(request())
-        expect(that: CachePlan.standsIn(stored(headers, ago: 150), query, now: Self.now))
-        expect(that: !CachePlan.standsIn(stored(headers, ago: 151), query, now: Self.now))
+        expect(that: CachePlan.mayServeStale(stored(headers, ago: 150), query, now: Self.now))
+        expect(that: !CachePlan.mayServeStale(stored(headers, ago: 151), query, now: Self.now))
         expect(
-            that: !CachePlan.standsIn(
+            that: !CachePlan.mayServeStale(
                 stored([.cacheControl: "max-age=60, must-revalidate, stale-if-error=90"], ago: 70), query, now: Self.now
             ))
         expect(
-            that: CachePlan.standsIn(
+            that: CachePlan.mayServeStale(
                 stored([.cacheControl: "max-age=60"], ago: 70),
                 CacheQuery(request([.cacheControl: "stale-if-error=10"])), now: Self.now))
-        expect(that: !CachePlan.standsIn(stored([.cacheControl: "max-age=60"], ago: 70), query, now: Self.now))
+        expect(that: !CachePlan.mayServeStale(stored([.cacheControl: "max-age=60"], ago: 70), query, now: Self.now))
     }
 
     @Test("RFC 9111 4.1: variants and owners are kept apart (security 72)")

@@ -19,7 +19,7 @@ struct HTTP2UploadTests {
     }
 
     /// The question, and the rest.
-    private static func goOn(_ peer: HTTP2Peer, _ received: borrowing Lock<[UInt8]>) async throws {
+    private static func letServerContinue(_ peer: HTTP2Peer, _ received: borrowing Lock<[UInt8]>) async throws {
         let question = try await peer.expectRequest()
         #expect(question.fields[":method"] == "HEAD" && question.fields[":path"] == "/uploads/1")
         try await peer.respond(
@@ -55,11 +55,11 @@ struct HTTP2UploadTests {
                 }
                 _ = try await peer.expectBody(of: first.stream)
                 try await peer.reset(first.stream, .internalError)
-                try await Self.goOn(peer, received)
+                try await Self.letServerContinue(peer, received)
             }
             server.script(onConnection: 2) { peer in
                 try await peer.start()
-                try await Self.goOn(peer, received)
+                try await Self.letServerContinue(peer, received)
             }
             let (data, response) = try await session.uploadResumably(
                 Request(url: server.url("/files"), method: .post), from: .data(Data(Self.content)),

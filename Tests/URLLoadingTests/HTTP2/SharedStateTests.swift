@@ -102,7 +102,7 @@ import URLLoadingWire
         let token = Token()
         _ = state.connected(token, route)
         let waiting = try (0..<4).map { _ in try waiter(lease(&state, enter: { _ in false })) }
-        let called = state.placeIsFree(token, route, 2)
+        let called = state.slotIsFree(token, route, 2)
         #expect(called.count == 2 && called[0] === waiting[0] && called[1] === waiting[1])
         let again = try waiter(lease(&state, called[0], enter: { _ in false }))
         #expect(state.next(route).first === again)

@@ -193,7 +193,7 @@ import URLLoadingWire
         now: NetworkPath,
         waits: Bool = true, cellular: Bool = true
     ) -> ConnectivityPlan {
-        let note = PathNote()
+        let note = RecordedPath()
         if let before { note.note(before) }
         let access = NetworkAccess(allowsCellular: cellular, pathNote: waits ? note : nil)
         return .make(LoadError(reason, phase: phase, party: .system), now: now, access)

@@ -68,7 +68,7 @@ import URLLoadingWire
             case 4..<6: connect()
             case 6..<8: giveBack()
             case 8: goOnOrAbandon()
-            case 9: sendAway()
+            case 9: dismissWaiters()
             default: for token in state.reap(idleSince: now - Int64.random(in: 0..<40, using: &random)) { close(token) }
             }
             check()
@@ -125,9 +125,9 @@ import URLLoadingWire
             }
         }
 
-        private mutating func sendAway() {
+        private mutating func dismissWaiters() {
             guard let route = waiting.randomElement(using: &random)?.route else { return }
-            let sent = state.sendAway(route)
+            let sent = state.dismissWaiters(route)
             let those = waiting.filter { $0.route == route }.map(\.waiter)
             for waiter in those {
                 if case .waiting = waiter.turn { Issue.record("left behind") }

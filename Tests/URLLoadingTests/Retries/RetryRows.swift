@@ -259,15 +259,16 @@ struct RetryRows {
     @Test("a delay between attempts can be cancelled", arguments: [Ending.task, .invalidation], Verb.allCases)
     func endings(_ ending: Ending, _ verb: Verb) async throws {
         try await withHTTPTestServer { origin in
-            for hearsPaths in [false, true] {
+            for endsOnPathChange in [false, true] {
                 origin.route("/", faults: [.init(.responseHead(after: 0), .close)]) { _ in .ok("") }
                 let network = SwitchedNetwork(isUp: true)
                 let rig = Rig(
-                    { $0.retriesOnNetworkChange = hearsPaths }, configure: { $0.networkMonitor = network.monitor })
+                    { $0.retriesOnNetworkChange = endsOnPathChange }, configure: { $0.networkMonitor = network.monitor }
+                )
                 let load = RunningLoad(rig.session, Request(url: origin.url()), verb: verb)
                 try await rig.recorder.wait(for: .retrying)
                 try await rig.clock.untilSleeping()
-                #expect(network.kernel.open == (hearsPaths ? 1 : 0))
+                #expect(network.kernel.open == (endsOnPathChange ? 1 : 0))
                 ending.strike(load, rig.session)
                 #expect(await load.reason == .cancelled)
                 await expectEmpty(rig.session)
@@ -277,11 +278,11 @@ struct RetryRows {
     }
 
     @Test("a suspended load makes no attempt", arguments: [false, true])
-    func suspension(_ hearsPaths: Bool) async throws {
+    func suspension(_ endsOnPathChange: Bool) async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("hello") }
             origin.inject(.init(.requestHead, .close), onConnection: 1)
-            let rig = Rig({ $0.retriesOnNetworkChange = hearsPaths })
+            let rig = Rig({ $0.retriesOnNetworkChange = endsOnPathChange })
             let task = rig.session.dataTask(from: origin.url())
             task.resume()
             try await rig.recorder.wait(for: .retrying)

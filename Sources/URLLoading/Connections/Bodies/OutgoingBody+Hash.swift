@@ -32,7 +32,7 @@ extension OutgoingBody {
     static func hash(of make: @escaping @Sendable () -> AnyChunkIterator, _ kind: DigestHash, _ load: LoadHandle) async
         -> String?
     {
-        let hashed = await Interruption<String?>.run(load) {
+        let hashed = await CallbackOutcome<String?>.run(load) {
             let (pieces, running) = (make(), BodyHash(kind))
             while true {
                 guard let next = try? await pieces.next() as SequencePiece?? else { return nil }

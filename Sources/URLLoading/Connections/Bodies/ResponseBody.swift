@@ -37,17 +37,17 @@ public struct ResponseBody: AsyncSequence, Sendable {
             // Without an actor the read runs in place; on an actor, decoding would occupy it, so the read runs
             // elsewhere.
             if actor == nil { return try await source.next() }
-            return try await Self.nextElsewhere(source)
+            return try await Self.nextOffActor(source)
         }
 
         /// The next piece, never empty; `nil` at the end.
         /// - Throws: the ``LoadError`` of the load.
         public mutating func next() async throws(LoadError) -> Chunk? {
             guard let source else { throw .bodyUnavailable }
-            return try await Self.nextElsewhere(source)
+            return try await Self.nextOffActor(source)
         }
 
-        @concurrent private static func nextElsewhere(_ source: any BodySource) async throws(LoadError) -> Chunk? {
+        @concurrent private static func nextOffActor(_ source: any BodySource) async throws(LoadError) -> Chunk? {
             try await source.next()
         }
     }

@@ -63,7 +63,7 @@ extension HTTP2Connection {
             }
             incoming.input.receivedInTurn = 0
             if mayPark(interest) { await Poller.shared.park(slot, interest, control, idleSince: start) }
-            slot.hearReadsWhileWriting(false)
+            slot.wakeWriterForReads(false)
             hasParked = true
             state.withLock { $0.unpark() }
             incoming.mustRead = true
@@ -82,7 +82,7 @@ extension HTTP2Connection {
     /// Lets input also wake a reader that waits for writing; returns false if input has already arrived.
     private func mayPark(_ interest: PollSlot.Interest) -> Bool {
         guard interest == .write else { return true }
-        transport.slot.hearReadsWhileWriting(true)
+        transport.slot.wakeWriterForReads(true)
         return !transport.hasPendingInput(askingKernel: false)
     }
 

@@ -21,7 +21,7 @@ final class HTTP2Connection: @unchecked Sendable {
     let http2PingTimeout: Int64
 
     let state: Lock<HTTP2State>
-    let places = HTTP2Places()
+    let places = HTTP2StreamSlots()
     var incoming = HTTP2Incoming()
     private var outgoing = HTTP2Outgoing()
     /// Counts the reads that found no more input.
@@ -139,7 +139,7 @@ final class HTTP2Connection: @unchecked Sendable {
 
     func close() {
         places.retire()
-        if state.withLock({ $0.wantClose() }) { closeTransport() }
+        if state.withLock({ $0.requestClose() }) { closeTransport() }
         report()
     }
 

@@ -32,7 +32,7 @@ final class HTTP2AnswerTimer: TimerTarget, @unchecked Sendable {
 
 extension HTTP2Connection {
     /// Called by a load that has just taken a slot.
-    func probeIfRestedLong() {
+    func probeIfIdleLong() {
         guard let interval = http2PingInterval else { return }
         let now = clock.coarseNow()
         probe(ifSilentSince: now - interval, now)
@@ -52,7 +52,7 @@ extension HTTP2Connection {
     func watch(_ timer: HTTP2SilenceTimer, _ now: Int64) {
         guard let interval = http2PingInterval else { return }
         // Input may be unread, because no task reads while all loads are suspended.
-        lookIfIdle()
+        readIfIdle()
         guard let received = state.withLock({ $0.keepWatching() }) else { return }
         guard now - received >= interval else { return clock.schedule(timer, at: received + interval) }
         probe(ifSilentSince: now - interval, now)
@@ -68,7 +68,7 @@ extension HTTP2Connection {
     }
 
     func judge(_ timer: HTTP2AnswerTimer, _ now: Int64) {
-        lookIfIdle()
+        readIfIdle()
         let (looked, isPing, timeout) = (looks.load(ordering: .relaxed), timer.question == .ping, http2PingTimeout)
         let hasLooked = timer.looksWhenAsked.map { $0 != looked }
         switch state.withLock({ $0.judge(isPing: isPing, hasLooked: hasLooked, now: now, timeout: timeout) }) {

@@ -23,8 +23,8 @@ extension HTTP2Connection {
     }
 
     /// Reads the available input, unless a task is reading. Also called before the connection is reused.
-    func lookIfIdle() {
-        if state.withLock({ $0.beginLook() }) { look() }
+    func readIfIdle() {
+        if state.withLock({ $0.beginIdleRead() }) { look() }
     }
 
     private func look() {

@@ -40,7 +40,7 @@ extension HTTP2State {
             return true
         }
 
-        mutating func beginLook() -> Bool {
+        mutating func beginIdleRead() -> Bool {
             guard isFree else { return false }
             reader = .look
             return true
@@ -141,10 +141,10 @@ extension HTTP2State {
     }
 
     /// Returns whether the caller may read the socket.
-    mutating func beginLook() -> Bool { failure == nil && reading.beginLook() }
+    mutating func beginIdleRead() -> Bool { failure == nil && reading.beginIdleRead() }
 
     mutating func timerFired() -> Bool {
         reading.timerFired()
-        return beginLook()
+        return beginIdleRead()
     }
 }

@@ -12,7 +12,7 @@ import URLLoadingWire
 /// Unchecked: the codec and the streams are accessed only under the connection's lock.
 struct HTTP2State: @unchecked Sendable {
     let codec: HTTP2Codec
-    let places: HTTP2Places
+    let places: HTTP2StreamSlots
     private(set) var streams: [Int32: HTTP2Stream] = [:]
     var reading = Reading()
     var writing = Writing()
@@ -28,7 +28,7 @@ struct HTTP2State: @unchecked Sendable {
     /// The time at which the last stream ended, by the coarse clock.
     private(set) var lastEnd: Int64
 
-    init(_ codec: HTTP2Codec, _ places: HTTP2Places, now: Int64) {
+    init(_ codec: HTTP2Codec, _ places: HTTP2StreamSlots, now: Int64) {
         (self.codec, self.places, lastEnd) = (codec, places, now)
         probing = Probing(now: now)
     }
@@ -270,7 +270,7 @@ struct HTTP2State: @unchecked Sendable {
     }
 
     /// Returns whether the caller must close the transport; otherwise the reader does when it stops.
-    mutating func wantClose() -> Bool {
+    mutating func requestClose() -> Bool {
         guard closing == .no else { return false }
         closing = .wanted
         return reading.isFree

@@ -24,20 +24,20 @@ protocol ConnectionClient: AnyObject, Sendable {
     func trusted(_ trust: TLSTrust, _ peer: TLSPeer)
 
     /// Passes on an interim response (RFC 9110 §15.2).
-    func informed(_ head: HTTP1ResponseHead)
+    func receivedInterim(_ head: HTTP1ResponseHead)
     /// Reports that a part of the request's body was sent.
     func sent(_ bytes: TransferProgress)
     /// Gives the connection's slot in the pool away while the load is suspended, or takes one again.
-    func setResting(_ isResting: Bool, _ route: Route)
+    func setUnread(_ isUnread: Bool, _ route: Route)
 }
 
 extension ConnectionClient {
     func challenged(_ challenge: Challenge) {}
     func forbidsTrust(in host: String) async -> Bool { false }
     func trusted(_ trust: TLSTrust, _ peer: TLSPeer) {}
-    func informed(_ head: HTTP1ResponseHead) {}
+    func receivedInterim(_ head: HTTP1ResponseHead) {}
     func sent(_ bytes: TransferProgress) {}
-    func setResting(_ isResting: Bool, _ route: Route) {}
+    func setUnread(_ isUnread: Bool, _ route: Route) {}
 
     /// Asks a decision of the caller, and waits for the answer, its deadline, or the end of the load.
     func ask<Question: Sendable, Answer: Sendable>(

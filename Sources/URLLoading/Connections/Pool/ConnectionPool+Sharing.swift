@@ -65,9 +65,9 @@ extension ConnectionPool {
             switch lease {
             case .use(let connection):
                 // Reads what arrived while no task was reading: a GOAWAY, or the end.
-                connection.lookIfIdle()
+                connection.readIfIdle()
                 guard connection.isRetired else {
-                    connection.probeIfRestedLong()
+                    connection.probeIfIdleLong()
                     return .shared(connection)
                 }
                 leave(connection)
@@ -170,7 +170,7 @@ extension ConnectionPool {
     /// Handles a connection's report: it is retired, or has additional slots.
     func changed(_ connection: HTTP2Connection, grownBy count: Int) {
         guard connection.isRetired else {
-            return wake(withSharing { $0.placeIsFree(connection, connection.route, count) })
+            return wake(withSharing { $0.slotIsFree(connection, connection.route, count) })
         }
         wake(withSharing { $0.remove(connection, connection.route) })
         // Otherwise the last stream to end closes it.
@@ -189,7 +189,7 @@ extension ConnectionPool {
                 && (connection.isRetired || !keepsConnections || sharing.isDraining || connection.route.isForOneLoad)
             let woken =
                 connection.isRetired || closes
-                ? sharing.remove(connection, connection.route) : sharing.placeIsFree(connection, connection.route)
+                ? sharing.remove(connection, connection.route) : sharing.slotIsFree(connection, connection.route)
             return (isLast, closes, woken)
         }
         wake(woken)

@@ -173,7 +173,7 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
     /// for a connection of their own; they ask again.
     func withSharingAndQueue<R: Sendable>(_ route: Route, _ body: (inout Sharing) -> R) -> (R, [PollSlot]) {
         state.withLock { state in
-            (body(&state.shared), state.pool.sendAway(route).map(\.slot))
+            (body(&state.shared), state.pool.dismissWaiters(route).map(\.slot))
         }
     }
 
@@ -183,8 +183,12 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
     }
 
     /// Gives the slot of a leased connection away while its load is suspended, or takes one again.
-    func setResting(_ isResting: Bool, _ route: Route) {
-        if isResting { act(on: state.withLock { $0.pool.rest(route) }) } else { state.withLock { $0.pool.goOn(route) } }
+    func setUnread(_ isUnread: Bool, _ route: Route) {
+        if isUnread {
+            act(on: state.withLock { $0.pool.rest(route) })
+        } else {
+            state.withLock { $0.pool.endRest(route) }
+        }
     }
 
     /// Closes idle connections, now and from now on; leased ones close when they are given back.
@@ -248,8 +252,8 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
 
     // MARK: Connecting
 
-    /// Makes a connection in a task of its own. A task keeps the memory of its deepest call until it ends, and connecting
-    /// is the deepest: the load's own task would hold it while it waits for its response.
+    /// Makes a connection in a task of its own. A task keeps the memory of its deepest call until it ends, and
+    /// connecting is the deepest: the load's own task would hold it while it waits for its response.
     @inline(never)
     private func connect(
         _ route: Route, for request: ConnectionRequest, isFirst: Bool, at addresses: FoundAddresses?, offersHTTP2: Bool

@@ -91,8 +91,8 @@ final class Connector: Sendable {
     /// A test replaces the dialer; no protocol is negotiated.
     var isScripted: Bool { configuration.dial != nil }
 
-    /// Returns a connection for a byte stream, which offers no application protocol (RFC 7301). `ProxyTalk` answers
-    /// challenges of proxies.
+    /// Returns a connection for a byte stream, which offers no application protocol (RFC 7301). `TunnelAuthentication`
+    /// answers challenges of proxies.
     func stream(
         to origin: Origin, through way: ProxyChain, isSecure: Bool, for request: ConnectionRequest
     ) async throws(LoadError) -> any Transport {

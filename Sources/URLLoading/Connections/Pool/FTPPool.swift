@@ -51,8 +51,8 @@ final class FTPPool: Sendable, CustomStringConvertible {
         )
     }
 
-    func setResting(_ isResting: Bool, _ route: Route) {
-        if isResting { act(on: state.withLock { $0.rest(route) }) } else { state.withLock { $0.goOn(route) } }
+    func setUnread(_ isUnread: Bool, _ route: Route) {
+        if isUnread { act(on: state.withLock { $0.rest(route) }) } else { state.withLock { $0.endRest(route) } }
     }
 
     func snapshots() -> [ConnectionPool.HostSnapshot] { state.withLock { $0.snapshots() } }

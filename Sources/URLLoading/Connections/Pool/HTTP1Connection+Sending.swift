@@ -111,15 +111,17 @@ extension HTTP1Connection {
     /// Sends until the request is complete, or the peer has begun to respond.
     func send(_ client: any ConnectionClient) async throws(LoadError) {
         if sending.expectsContinue, try await !mayContinue(client) { return cut() }
-        while sending.isGoingOn, answer == nil { try await sendOn(client) }
+        while sending.isGoingOn, answer == nil { try await continueSending(client) }
         // A server that rejects the request does not need the rest of the body (RFC 9110 §15); one that accepts may
         // respond while it reads.
         if let answer, answer.status.kind != .successful { cut() }
     }
 
     /// Sends as much as possible, then waits until more can be sent.
-    /// - Parameter hearsReads: whether input ends the wait as well.
-    func sendOn(_ client: any ConnectionClient, hearingReads hearsReads: Bool = true) async throws(LoadError) {
+    /// - Parameter wakesForReads: whether input ends the wait as well.
+    func continueSending(_ client: any ConnectionClient, wakingForReads wakesForReads: Bool = true)
+        async throws(LoadError)
+    {
         if client.isSuspended { await pause(client) }
         if let reason = client.stopReason {
             throw LoadError(reason, phase: phase == .receiving ? .receiving : .sending)
@@ -131,15 +133,15 @@ extension HTTP1Connection {
         case .yields: await Task.yield()
         case .blocked(let interest):
             if try await answerQuestion(client) { return }
-            if hearsReads, try !listen(client) { return }
-            defer { transport.slot.hearReadsWhileWriting(false) }
+            if wakesForReads, try !listen(client) { return }
+            defer { transport.slot.wakeWriterForReads(false) }
             await Poller.shared.park(transport.slot, interest, client.handle)
         case .waitsForPiece:
-            if hearsReads, try !listen(client) { return }
-            if try await answerQuestion(client) { return transport.slot.hearReadsWhileWriting(false) }
-            defer { transport.slot.hearReadsWhileWriting(false) }
+            if wakesForReads, try !listen(client) { return }
+            if try await answerQuestion(client) { return transport.slot.wakeWriterForReads(false) }
+            defer { transport.slot.wakeWriterForReads(false) }
             // The caller is slow, not the peer: the idle timeout does not run.
-            await Poller.shared.parkAside(transport.slot, client.handle)
+            await Poller.shared.parkUntimed(transport.slot, client.handle)
         case .wantsFile(let reader, let offset, let count):
             let chunk = try await OutgoingBodyReader.read(reader, offset, count: count, for: client.handle)
             try sending.body?.loaded(chunk)
@@ -158,10 +160,10 @@ extension HTTP1Connection {
 
     /// Lets input end the wait for writing. Returns false if there is input already.
     private func listen(_ client: any ConnectionClient) throws(LoadError) -> Bool {
-        transport.slot.hearReadsWhileWriting(true)
+        transport.slot.wakeWriterForReads(true)
         guard transport.hasPendingInput(askingKernel: false) else { return true }
         if phase != .receiving, answer == nil, try !hasAnswer(client) { return true }
-        transport.slot.hearReadsWhileWriting(false)
+        transport.slot.wakeWriterForReads(false)
         return false
     }
 
@@ -252,7 +254,7 @@ extension HTTP1Connection {
                 ? .wantsFile(reader, offset, wanted) : nil
         }
         let count = Int(min(left, Int64(Self.window)))
-        guard reader.isNear(offset, count: count) else { return .wantsFile(reader, offset, wanted) }
+        guard reader.isInPageCache(offset, count: count) else { return .wantsFile(reader, offset, wanted) }
         let outcome = Result { () throws(IOFailure) in try transport.sendFile(reader, at: offset, count: count) }
         switch outcome {
         case .success(nil): sending.copiesFiles = true

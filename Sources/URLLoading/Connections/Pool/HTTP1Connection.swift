@@ -121,7 +121,7 @@ final class HTTP1Connection: @unchecked Sendable {
             case .response(let head)?:
                 phase = .receiving
                 return head
-            case .informational(let head)?: client.informed(head)
+            case .informational(let head)?: client.receivedInterim(head)
             case .upgraded(let head)? where acceptsUpgrade():
                 phase = .receiving
                 return head
@@ -157,7 +157,7 @@ final class HTTP1Connection: @unchecked Sendable {
             case .response(let head)?:
                 answer = head
                 return true
-            case .informational(let head)?: client.informed(head)
+            case .informational(let head)?: client.receivedInterim(head)
             case .some: throw LoadError(.unexpectedUpgrade, phase: .sending, party: .remote)
             case nil: if try !read() { return false }
             }
@@ -172,7 +172,7 @@ final class HTTP1Connection: @unchecked Sendable {
                 answer = head
                 return false
             case .informational(let head)?:
-                client.informed(head)
+                client.receivedInterim(head)
                 if head.status == .continue { return true }
             case .some: throw LoadError(.unexpectedUpgrade, phase: .sending, party: .remote)
             case nil: if try !read() { return nil }
@@ -237,7 +237,7 @@ final class HTTP1Connection: @unchecked Sendable {
     @inline(never)
     private func goOn(_ client: any ConnectionClient) async throws(LoadError) {
         if try await answerQuestion(client) { return }
-        if sending.isGoingOn { try await sendOn(client) } else { await parkReading(blockedOn, client) }
+        if sending.isGoingOn { try await continueSending(client) } else { await parkReading(blockedOn, client) }
     }
 
     private func parkReading(_ interest: PollSlot.Interest, _ client: any ConnectionClient) async {
@@ -257,9 +257,9 @@ final class HTTP1Connection: @unchecked Sendable {
     /// Gives up the slot in the pool while the load is suspended.
     @inline(never)
     func pause(_ client: any ConnectionClient) async {
-        client.setResting(true, route)
+        client.setUnread(true, route)
         await client.handle.untilResumed()
-        client.setResting(false, route)
+        client.setUnread(false, route)
     }
 
     /// Yields now and then: with a peer faster than the reader, the task would never suspend.
@@ -275,7 +275,7 @@ final class HTTP1Connection: @unchecked Sendable {
     /// whether there was one.
     func answerQuestion(_ client: any ConnectionClient) async throws(LoadError) -> Bool {
         guard let secure, let (peer, question) = secure.laterQuestion else { return false }
-        try await HandshakeAsking(transport: secure, peer: peer, client: client).answer(
+        try await HandshakeChallenges(transport: secure, peer: peer, client: client).answer(
             question, client.handshakeDecision)
         return true
     }

@@ -73,12 +73,12 @@ extension ConnectionPool {
             sharing.connections(to: route).first { $0.places.takesTunnels && $0.places.take() }
         }
         guard let found else { return nil }
-        found.lookIfIdle()
+        found.readIfIdle()
         guard !found.isRetired else {
             leave(found)
             return nil
         }
-        found.probeIfRestedLong()
+        found.probeIfIdleLong()
         return .shared(found)
     }
 }

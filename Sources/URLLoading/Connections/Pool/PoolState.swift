@@ -57,7 +57,7 @@ struct PoolState<Connection: AnyObject & Sendable>: Sendable {
         }
 
         /// Gives a free slot to the next waiter, which makes a connection.
-        mutating func placeIsFree(of perHost: Int) -> Waiter? {
+        mutating func slotIsFree(of perHost: Int) -> Waiter? {
             guard count < perHost, let next = waiting.popFirst() else { return nil }
             connecting += 1
             next.turn = .connect
@@ -148,14 +148,14 @@ struct PoolState<Connection: AnyObject & Sendable>: Sendable {
         let perHost = perHost
         let next = update(route) { host in
             host.connecting -= 1
-            return host.placeIsFree(of: perHost)
+            return host.slotIsFree(of: perHost)
         }
         if next == nil { dropIfEmpty(route) }
         return Consequence(wake: next)
     }
 
     /// Sends all waiters away, because the server speaks HTTP/2 and one connection serves them all.
-    mutating func sendAway(_ route: Route) -> [Waiter] {
+    mutating func dismissWaiters(_ route: Route) -> [Waiter] {
         guard hosts[route] != nil else { return [] }
         var sent: [Waiter] = []
         while let next = hosts[route]?.waiting.popFirst() {
@@ -173,13 +173,13 @@ struct PoolState<Connection: AnyObject & Sendable>: Sendable {
             wake: update(route) { host in
                 host.leased -= 1
                 host.resting += 1
-                return host.placeIsFree(of: perHost)
+                return host.slotIsFree(of: perHost)
             })
     }
 
     /// A resting connection continues, and takes a slot again, if necessary beyond the limit: a half-read message
     /// cannot wait for a slot.
-    mutating func goOn(_ route: Route) {
+    mutating func endRest(_ route: Route) {
         update(route) { host in
             host.resting -= 1
             host.leased += 1
@@ -199,7 +199,7 @@ struct PoolState<Connection: AnyObject & Sendable>: Sendable {
                 return next
             }
             host.leased -= 1
-            guard keeps else { return host.placeIsFree(of: perHost) }
+            guard keeps else { return host.slotIsFree(of: perHost) }
             host.idle.append(Idle(connection: connection, since: now, order: order))
             isKept = true
             return nil

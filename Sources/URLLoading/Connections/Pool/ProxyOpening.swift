@@ -67,9 +67,10 @@ struct ProxyOpening {
         let authority = Array("\(host.authority):\(port)".utf8)
         if !isAgain, let tap { tap.tell(.connected(transport.description, connection: tap.connection)) }
         if proxy.authorization == nil, let login = proxy.login,
-            let legs = ProofLegs(login, timeout: configuration.authentication.kerberosTimeout)
+            let authenticationHandshake = AuthenticationHandshake(
+                login, timeout: configuration.authentication.kerberosTimeout)
         {
-            return try await prove(legs, authority)
+            return try await prove(authenticationHandshake, authority)
         }
         let digest = proxy.authorization == nil ? proxy.login?.digestAuthorization() : nil
         let said =
@@ -79,24 +80,26 @@ struct ProxyOpening {
         // A successful answer to CONNECT has no body that a proof could cover.
         if refusal == nil, let digest {
             let proof = DigestProof(digest, authority, isProxy: true)
-            if try !proof.hear(head.headers) { try proof.end() }
+            if try !proof.process(head.headers) { try proof.end() }
         }
         return refusal
     }
 
     /// Authenticates the connection with several messages. A connection whose final message was refused is not kept,
     /// because it is bound to the refused login.
-    private func prove(_ legs: ProofLegs, _ authority: [UInt8]) async throws(LoadError) -> Refusal? {
+    private func prove(_ authenticationHandshake: AuthenticationHandshake, _ authority: [UInt8]) async throws(LoadError)
+        -> Refusal?
+    {
         let binding = proxy.kind == .https ? (transport as? TLSTransport)?.endPointBinding : nil
-        var said = try await legs.first(binding, control)
+        var said = try await authenticationHandshake.first(binding, control)
         while true {
             let (head, refused) = try await ask(authority, said?.value)
             guard var refusal = refused else {
-                _ = try await legs.hear(head, control)
+                _ = try await authenticationHandshake.process(head, control)
                 return nil
             }
-            guard let message = said, !message.isLast, head.status == legs.refusal,
-                let words = legs.words(in: head.headers)
+            guard let message = said, !message.isLast, head.status == authenticationHandshake.refusal,
+                let words = authenticationHandshake.words(in: head.headers)
             else {
                 refusal.isOfProof = said != nil
                 return refusal
@@ -105,7 +108,7 @@ struct ProxyOpening {
                 try check()
                 throw .proofBroken("the proxy's connection ends before the proof does")
             }
-            said = try await legs.next(words, binding, control)
+            said = try await authenticationHandshake.next(words, binding, control)
         }
     }
 

@@ -1,9 +1,9 @@
 // Decides when the data of a fast body gathers before its reader is woken.
 //
-// Waking a task for each arrival of some ten KB costs more than reading them. The kernel gathers without a clock, by the
-// low-water mark of the socket, if the length of the body is known: it wakes the reader for the last bytes too. A mark
-// holds back less data than it for as long as the peer pauses, so a reader that waits with a mark looks again after
-// `patience`, and a short read removes the mark. For other bodies the poller gathers by napping (`PollSlot`).
+// Waking a task for each arrival of some ten KB costs more than reading them. The kernel gathers without a clock, by
+// the low-water mark of the socket, if the length of the body is known: it wakes the reader for the last bytes too. A
+// mark holds back less data than it for as long as the peer pauses, so a reader that waits with a mark looks again
+// after `patience`, and a short read removes the mark. For other bodies the poller gathers by napping (`PollSlot`).
 
 /// A value: it is told of reads and waits, and says how the socket and the poller are to be set.
 struct ReceiveGathering {

@@ -91,14 +91,14 @@ final class SecureContext: Sendable {
         client.handle.attach(transport.slot)
         defer { client.handle.detach(transport.slot) }
         do throws(LoadError) {
-            while let question = try await Self.goOn(transport, client.handle) {
+            while let question = try await Self.continueHandshake(transport, client.handle) {
                 if let other, case .trust(let found) = question,
                     found.isResumed || found.shown.first?.der == other.peerChain.first
                 {
                     transport.answer(trusts: true)
                     continue
                 }
-                try await HandshakeAsking(transport: transport, peer: peer, client: client, scheme: scheme).answer(
+                try await HandshakeChallenges(transport: transport, peer: peer, client: client, scheme: scheme).answer(
                     question, asking)
             }
         } catch {
@@ -108,7 +108,9 @@ final class SecureContext: Sendable {
         return transport
     }
 
-    private static func goOn(_ transport: TLSTransport, _ handle: LoadHandle) async throws(LoadError) -> TLSQuestion? {
+    private static func continueHandshake(_ transport: TLSTransport, _ handle: LoadHandle) async throws(LoadError)
+        -> TLSQuestion?
+    {
         do throws(IOFailure) { return try await transport.handshakeUntilQuestion(handle) } catch {
             throw LoadError(error)
         }

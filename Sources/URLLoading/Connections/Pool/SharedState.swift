@@ -196,7 +196,7 @@ struct SharedState<Connection: AnyObject & Sendable>: Sendable {
     }
 
     /// A number of slots on a connection have become free.
-    mutating func placeIsFree(_ connection: Connection, _ route: Route, _ count: Int = 1) -> [Waiter] {
+    mutating func slotIsFree(_ connection: Connection, _ route: Route, _ count: Int = 1) -> [Waiter] {
         next(route, count) + (aliases[ObjectIdentifier(connection)] ?? []).flatMap { next($0, count) }
     }
 

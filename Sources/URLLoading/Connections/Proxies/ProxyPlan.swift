@@ -78,7 +78,7 @@ final class ProxyPlan: Sendable {
     private func ask(
         _ decide: @escaping @Sendable (URL) async throws -> [ProxyChain], _ url: URL, _ load: LoadHandle
     ) async throws(LoadError) -> [ProxyChain] {
-        let answer = await Interruption<Result<[ProxyChain], any Error>>.run(load) {
+        let answer = await CallbackOutcome<Result<[ProxyChain], any Error>>.run(load) {
             do { return .success(try await decide(url)) } catch { return .failure(error) }
         }
         switch answer {

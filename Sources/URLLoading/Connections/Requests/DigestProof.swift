@@ -20,7 +20,7 @@ final class DigestProof: @unchecked Sendable {
     }
 
     /// - Returns: true if the check is complete, because the proof does not cover the body.
-    func hear(_ headers: Headers) throws(LoadError) -> Bool {
+    func process(_ headers: Headers) throws(LoadError) -> Bool {
         guard let text = headers[field], let information = AuthenticationChallenge.information(text) else {
             return true
         }
@@ -32,7 +32,7 @@ final class DigestProof: @unchecked Sendable {
         return true
     }
 
-    func hear(_ piece: Chunk) { body.update(piece) }
+    func process(_ piece: Chunk) { body.update(piece) }
 
     /// Checks the proof at the end of the body.
     func end() throws(LoadError) {
@@ -49,10 +49,10 @@ final class DigestProof: @unchecked Sendable {
 
 extension [DigestProof] {
     /// Passes a piece to the proofs of the origin and of the proxy.
-    func hear(_ piece: BodyPiece?) throws(LoadError) {
+    func process(_ piece: BodyPiece?) throws(LoadError) {
         for proof in self {
             switch piece {
-            case .chunk(let chunk)?: proof.hear(chunk)
+            case .chunk(let chunk)?: proof.process(chunk)
             case .end?: try proof.end()
             case nil: return
             }

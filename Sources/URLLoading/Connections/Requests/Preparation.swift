@@ -16,7 +16,7 @@ struct PreparedRequest: Sendable {
     let proxyAuthorization: String?
     /// Login that the connection must be authenticated as (NTLM, Negotiate), and the handshake for one that is not yet.
     var identity: Route.Identity?
-    var legs: ProofLegs?
+    var authenticationHandshake: AuthenticationHandshake?
     /// The offer of a request that opens a WebSocket.
     var webSocket: WebSocketOffer?
     /// True if the request is sent to a proxy in absolute form.

@@ -14,12 +14,12 @@ package enum TokenRenewal: Sendable {
 
 /// A session's bearer token, in use for one request that a handler answers.
 package struct TokenUse: Sendable {
-    private let talk: AuthenticationTalk
+    private let authentication: RequestAuthentication
     private let client: ProtocolClient
 
-    fileprivate init?(_ talk: AuthenticationTalk, _ client: ProtocolClient) {
-        guard talk.origin.issue != nil else { return nil }
-        (self.talk, self.client) = (talk, client)
+    fileprivate init?(_ authentication: RequestAuthentication, _ client: ProtocolClient) {
+        guard authentication.origin.issue != nil else { return nil }
+        (self.authentication, self.client) = (authentication, client)
     }
 
     /// Gets the token after the refused one, at most once for each request, as after a server's refusal.
@@ -30,8 +30,8 @@ package struct TokenUse: Sendable {
     package func renew(_ token: Int?, after refusal: Response) async throws(LoadError) -> Bool {
         try client.enter()
         defer { client.leave() }
-        if let token, let own = talk.origin.issue { talk.origin.issue = min(token, own) }
-        return try await talk.renewToken(refusal) ?? false
+        if let token, let own = authentication.origin.issue { authentication.origin.issue = min(token, own) }
+        return try await authentication.renewToken(refusal) ?? false
     }
 }
 
@@ -44,9 +44,9 @@ extension ProtocolClient {
         else { return nil }
         try enter()
         defer { leave() }
-        let talk = AuthenticationTalk(hop(for: request), load, destination)
-        try await talk.begin()
-        return TokenUse(talk, self)
+        let authentication = RequestAuthentication(hop(for: request), load, destination)
+        try await authentication.begin()
+        return TokenUse(authentication, self)
     }
 }
 

@@ -80,8 +80,8 @@ final class CacheTee: Exchange, @unchecked Sendable {
         return try inner.fillNow()
     }
     var isSending: Bool { !hasEnded && inner.isSending }
-    func sendOn() async throws(LoadError) { try await inner.sendOn() }
-    func setResting(_ isResting: Bool) { if !hasEnded { inner.setResting(isResting) } }
+    func continueSending() async throws(LoadError) { try await inner.continueSending() }
+    func setUnread(_ isUnread: Bool) { if !hasEnded { inner.setUnread(isUnread) } }
 
     /// Reads a short body at once; used for a redirect, whose body the load does not read.
     func readAhead(upTo most: Int) async throws(LoadError) {

@@ -113,7 +113,7 @@ final class EmptyBody: StoredBody {
 }
 
 /// A stored beginning of a body and the rest from its server, as one response.
-final class JoinedExchange: Exchange, @unchecked Sendable {
+final class ConcatenatedExchange: Exchange, @unchecked Sendable {
     private let first: CachedExchange
     private let second: CacheTee
     private var hasBegunSecond = false
@@ -153,7 +153,7 @@ final class JoinedExchange: Exchange, @unchecked Sendable {
     }
 
     func fillNow() throws(LoadError) -> Bool { hasBegunSecond ? try second.fillNow() : false }
-    func setResting(_ isResting: Bool) { second.setResting(isResting) }
+    func setUnread(_ isUnread: Bool) { second.setUnread(isUnread) }
 
     func release() {
         first.release()

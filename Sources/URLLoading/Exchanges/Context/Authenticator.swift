@@ -15,7 +15,7 @@ final class Authenticator: CredentialUser, Sendable {
     private let memory: CredentialStore
     private let permanent: CredentialStore?
     private let netrc: NetrcReader?
-    let bearer: BearerKeeper?
+    let bearer: SharedBearerToken?
 
     /// The server or proxy that authenticates the client.
     struct Place: Hashable, Sendable {
@@ -71,7 +71,7 @@ final class Authenticator: CredentialUser, Sendable {
         let isUsual = settings.credentialStore == nil && !configuration.isEphemeral
         permanent = isUsual ? SharedStores.of(configuration)?.credentials ?? .shared : nil
         netrc = settings.netrc.map { NetrcReader($0) }
-        bearer = settings.bearer.map { BearerKeeper($0) }
+        bearer = settings.bearer.map { SharedBearerToken($0) }
         flag = Atomic(settings.bearer != nil)
         memory.add(self)
         permanent?.add(self)

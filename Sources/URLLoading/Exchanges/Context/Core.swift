@@ -14,9 +14,9 @@ final class Core: Sendable {
     /// The configured fields, merged once for all requests.
     let defaultFields: DefaultFields
     let leaked = LeakCount()
-    let handlers: HandlerLine
-    /// Makes the event sink of a load; nil for a load without observers and without a driver (`isHeard`).
-    let makeEvents: @Sendable (_ request: Request, _ isHeard: Bool) -> (any EventSink)?
+    let handlers: HandlerChain
+    /// Makes the event sink of a load; nil for a load without observers and without a driver (`isObserved`).
+    let makeEvents: @Sendable (_ request: Request, _ isObserved: Bool) -> (any EventSink)?
     let proxies: ProxyPlan
     /// True if a configured resolver replaces the system's.
     let hasOwnResolver: Bool
@@ -32,8 +32,8 @@ final class Core: Sendable {
 
     /// The parts of a session that belong to layers above its loads.
     struct Parts: Sendable {
-        let handlers: HandlerLine
-        let makeEvents: @Sendable (_ request: Request, _ isHeard: Bool) -> (any EventSink)?
+        let handlers: HandlerChain
+        let makeEvents: @Sendable (_ request: Request, _ isObserved: Bool) -> (any EventSink)?
         /// Called when the session has ended.
         let ended: @Sendable () -> Void
     }

@@ -10,7 +10,7 @@ protocol EventSink: AnyObject, Sendable {
     func canonicalized(_ request: Request)
     func challenged(_ challenge: Challenge)
     func sent(_ bytes: TransferProgress)
-    func informed(_ head: HTTPHead)
+    func receivedInterim(_ head: HTTPHead)
     func retrying(_ retry: Retry)
     func waitingForConnectivity()
     /// Reports that `count` bytes of the body have reached their reader.

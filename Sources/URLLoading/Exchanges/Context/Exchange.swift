@@ -36,9 +36,9 @@ protocol Exchange: AnyObject, Sendable {
     /// True while a part of the request is not sent.
     var isSending: Bool { get }
     /// Sends more of the request, or waits until that is possible; reads nothing.
-    func sendOn() async throws(LoadError)
+    func continueSending() async throws(LoadError)
     /// Notes whether the exchange has no reader for now.
-    func setResting(_ isResting: Bool)
+    func setUnread(_ isUnread: Bool)
     /// Ends the exchange and frees its resources.
     func release()
 }
@@ -47,10 +47,10 @@ extension Exchange {
     var redirect: Request? { nil }
     var network: (any NetworkExchange)? { nil }
     var hasOwnRecord: Bool { false }
-    func setResting(_ isResting: Bool) {}
+    func setUnread(_ isUnread: Bool) {}
     func fillNow() throws(LoadError) -> Bool { false }
     var isSending: Bool { false }
-    func sendOn() async throws(LoadError) {}
+    func continueSending() async throws(LoadError) {}
 
     /// Returns the next piece of the body; `nil` at its end, when the exchange is released.
     func next() async throws(LoadError) -> Chunk? {
@@ -61,7 +61,7 @@ extension Exchange {
                 case .end?:
                     release()
                     return nil
-                case nil: try await fillHearingCancellation()
+                case nil: try await fillWithCancellation()
                 }
             }
         } catch {
@@ -71,7 +71,7 @@ extension Exchange {
 
     /// Fills, and stops the load if the calling task is cancelled: a body may be iterated in another task than the one
     /// whose cancellation the load observes.
-    private func fillHearingCancellation() async throws(LoadError) {
+    private func fillWithCancellation() async throws(LoadError) {
         let filled: Result<Void, LoadError> = await withTaskCancellationHandler {
             do throws(LoadError) { return .success(try await fill(atMost: .max)) } catch { return .failure(error) }
         } onCancel: {

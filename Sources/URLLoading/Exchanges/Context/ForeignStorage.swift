@@ -17,7 +17,7 @@ extension SessionCache {
         }
         request.method = .get
         let limit = load.handle.idleLimit == .max ? nil : Duration.nanoseconds(load.handle.idleLimit)
-        let ending = await Interruption.run(load.handle, timeout: limit) { [request] in
+        let ending = await CallbackOutcome.run(load.handle, timeout: limit) { [request] in
             await foreign.cachedResponse(for: request)
         }
         switch ending {

@@ -35,7 +35,7 @@ final class HandlerExchange: Exchange, @unchecked Sendable {
     var trailers: Headers { makeTrailers?() ?? Headers() }
     var load: LoadContext? { taker.withLock { $0 } }
 
-    /// Empty, because the marks of the responses that the handler used are collected by `GatheredMarks`.
+    /// Empty, because the marks of the responses that the handler used are collected by `CollectedMarks`.
     func marks(for query: CacheQuery) -> AnswerMarks { AnswerMarks() }
 
     func taken(by load: LoadContext) { taker.withLock { $0 = load } }
@@ -67,7 +67,7 @@ extension AnyChunkIterator {
     /// Returns the next piece; nil at the end. The sequence is the caller's code: stopping the load cancels it, and
     /// does not wait for it.
     fileprivate func next(for load: LoadHandle) async -> Result<Chunk?, any Error> {
-        let pulled = await Interruption.run(load) { [self] () -> Result<Chunk?, any Error> in
+        let pulled = await CallbackOutcome.run(load) { [self] () -> Result<Chunk?, any Error> in
             do { return .success(try await next()?.chunk) } catch { return .failure(error) }
         }
         guard case .answered(let piece) = pulled else { return .failure(CancellationError()) }

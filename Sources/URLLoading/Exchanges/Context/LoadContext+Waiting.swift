@@ -5,19 +5,19 @@ import URLLoadingIO
 
 extension LoadContext {
     /// Waits before a retry.
-    /// - Parameter hearsPaths: true if a change of the network ends the wait.
-    func backoff(_ retry: Retry, hearsPaths: Bool) async throws(LoadError) {
+    /// - Parameter endsOnPathChange: true if a change of the network ends the wait.
+    func backoff(_ retry: Retry, endsOnPathChange: Bool) async throws(LoadError) {
         events?.retrying(retry)
         let moment = retry.delay > .zero ? clock.now() &+ LoadHandle.nanoseconds(retry.delay) : 0
         do throws(IOFailure) {
-            try await (hearsPaths ? sleepHearingPaths(until: moment) : clock.sleep(until: moment, handle))
+            try await (endsOnPathChange ? sleepUntilPathChange(until: moment) : clock.sleep(until: moment, handle))
         } catch {
             throw LoadError(error, retry.phase)
         }
-        try await goOn(retry.phase)
+        try await checkStillRunning(retry.phase)
     }
 
-    private func sleepHearingPaths(until moment: Int64) async throws(IOFailure) {
+    private func sleepUntilPathChange(until moment: Int64) async throws(IOFailure) {
         guard clock.now() < moment, let watch = try? PathWatch(core.configuration.networkMonitor, for: handle) else {
             return try await clock.sleep(until: moment, handle)
         }
@@ -43,8 +43,8 @@ extension LoadContext {
         defer { watch.end() }
         switch ConnectivityPlan.make(error, now: watch.path, access) {
         case .fail: return false
-        case .tryAgain: return mayTryAgain()
-        case .wait: guard mayTryAgain() else { return false }
+        case .tryAgain: return mayRetry()
+        case .wait: guard mayRetry() else { return false }
         }
         events?.waitingForConnectivity()
         do throws(IOFailure) {
@@ -52,13 +52,13 @@ extension LoadContext {
         } catch {
             throw LoadError(error, .connecting)
         }
-        try await goOn(.connecting)
+        try await checkStillRunning(.connecting)
         return true
     }
 
     /// Returns whether the load may be retried. An idle timeout is revoked for the retry, except while a custom handler
     /// waits for the response, because the handler was already cancelled.
-    func mayTryAgain() -> Bool {
+    func mayRetry() -> Bool {
         guard stopReason != nil else { return true }
         guard handlerScope == nil, handle.forgiveIdle() else { return false }
         // The registry stops observing a load that it has stopped, so register the load again.
@@ -66,7 +66,7 @@ extension LoadContext {
         return stopReason == nil
     }
 
-    private func goOn(_ phase: LoadError.Phase) async throws(LoadError) {
+    private func checkStillRunning(_ phase: LoadError.Phase) async throws(LoadError) {
         if isSuspended { await handle.untilResumed() }
         if let reason = stopReason { throw LoadError(reason, phase: phase) }
     }

@@ -49,9 +49,9 @@ final class LoadContext: ConnectionClient {
         init(_ decisions: Decisions) { self.decisions = decisions }
     }
 
-    /// - Parameter isHeard: true if a driver is notified of the events, in addition to the observers.
+    /// - Parameter isObserved: true if a driver is notified of the events, in addition to the observers.
     init(
-        _ core: Core, _ request: Request, _ decisions: Decisions?, consumer: BodyConsumer, isHeard: Bool = false,
+        _ core: Core, _ request: Request, _ decisions: Decisions?, consumer: BodyConsumer, isObserved: Bool = false,
         asker: (any DecisionCaller)? = nil, holdsSession: Bool = true
     ) {
         self.core = core
@@ -65,7 +65,7 @@ final class LoadContext: ConnectionClient {
             resource: request.resourceTimeout ?? configuration.resourceTimeout,
             connect: request.connectTimeout ?? configuration.connectTimeout,
             clock: configuration.clock, holdsSession: holdsSession, leaked: core.leaked)
-        events = core.makeEvents(request, isHeard)
+        events = core.makeEvents(request, isObserved)
     }
 
     /// Replaces the load's decisions. Called at most once, before the load begins.
@@ -152,7 +152,7 @@ final class LoadContext: ConnectionClient {
 
     func trusted(_ trust: TLSTrust, _ peer: TLSPeer) {
         guard peer.role == .origin, let leaf = trust.shown.first, let group = handshakeDecision?.group else { return }
-        core.cache?.believe(Digest.hex(leaf.der), of: peer, by: group)
+        core.cache?.recordAccepted(Digest.hex(leaf.der), of: peer, by: group)
     }
 
     func forbidsTrust(in host: String) async -> Bool {
@@ -164,11 +164,11 @@ final class LoadContext: ConnectionClient {
     func received(_ count: Int) { events?.received(count) }
     func sent(_ bytes: TransferProgress) { events?.sent(bytes) }
     func challenged(_ challenge: Challenge) { events?.challenged(challenge) }
-    func informed(_ head: HTTP1ResponseHead) {
+    func receivedInterim(_ head: HTTP1ResponseHead) {
         core.configuration.headTap?(HTTPHead(head))
-        events?.informed(HTTPHead(head))
+        events?.receivedInterim(HTTPHead(head))
     }
-    func setResting(_ isResting: Bool, _ route: Route) { core.pool.setResting(isResting, route) }
+    func setUnread(_ isUnread: Bool, _ route: Route) { core.pool.setUnread(isUnread, route) }
 
     /// Notes that a storage refused a response that is storable otherwise.
     func noteRefusal(of response: StoredResponse, by storage: any CacheStorage) {

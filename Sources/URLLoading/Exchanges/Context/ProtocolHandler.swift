@@ -70,7 +70,7 @@ public struct ProtocolClient: Sendable {
     /// True if no other handler waits for the response.
     let isOutermost: Bool
     /// Collects the owners of the responses that this handler, and those behind it, receive.
-    let gathered: GatheredMarks
+    let gathered: CollectedMarks
 
     /// The handlers behind this one.
     public var next: Next { Next(client: self) }
@@ -117,7 +117,7 @@ public struct ProtocolClient: Sendable {
         try enter()
         var exchange: (any Exchange)?
         defer { scope.leave(with: exchange) }
-        let answered = try await HandlerLine.answer(hop, for: load, from: line, after: position, gathered)
+        let answered = try await HandlerChain.answer(hop, for: load, from: line, after: position, gathered)
         exchange = answered
         note(answered, hop)
         return ProtocolResponse(answered)

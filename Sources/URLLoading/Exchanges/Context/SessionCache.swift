@@ -77,13 +77,13 @@ final class SessionCache: Sendable {
 
     // MARK: Servers that a decision accepted
 
-    func believe(_ certificate: String, of peer: TLSPeer, by group: Int) {
+    func recordAccepted(_ certificate: String, of peer: TLSPeer, by group: Int) {
         passed.withLock {
             _ = $0[Judged(group: group, name: peer.name, port: peer.port), default: []].insert(certificate)
         }
     }
 
-    func believed(by group: Int, _ origin: Origin) -> Set<String> {
+    func acceptedCertificates(by group: Int, _ origin: Origin) -> Set<String> {
         let judged = Judged(group: group, name: TLSPeerName(origin.host), port: origin.port)
         return passed.withLock { $0[judged] ?? [] }
     }

@@ -74,9 +74,9 @@ final class FTPExchange: Exchange, @unchecked Sendable {
         guard pending.chunk == nil, !isComplete else { return }
         while true {
             if owner.isSuspended {
-                setResting(true)
+                setUnread(true)
                 await owner.handle.untilResumed()
-                setResting(false)
+                setUnread(false)
             }
             try await owner.handle.goesOn(.receiving)
             if sawEnd { return try await finish() }
@@ -159,12 +159,12 @@ final class FTPExchange: Exchange, @unchecked Sendable {
 
     // MARK: The lease
 
-    func setResting(_ isResting: Bool) {
-        guard !isReleased, isResting != self.isResting else { return }
-        self.isResting = isResting
-        owner.core.pool.ftp.setResting(isResting, connection.route)
+    func setUnread(_ isUnread: Bool) {
+        guard !isReleased, isUnread != self.isUnread else { return }
+        self.isUnread = isUnread
+        owner.core.pool.ftp.setUnread(isUnread, connection.route)
     }
-    private var isResting = false
+    private var isUnread = false
 
     private func closeData() {
         guard let data, let socket else { return }
@@ -177,7 +177,7 @@ final class FTPExchange: Exchange, @unchecked Sendable {
     /// Ends the exchange. Ending a transfer in the middle closes both connections, because no server ends one reliably.
     func release() {
         guard !isReleased else { return }
-        setResting(false)
+        setUnread(false)
         isReleased = true
         closeData()
         pending.chunk = nil

@@ -7,7 +7,7 @@ import URLLoadingWire
 extension FTPHandler {
     /// Runs attempts according to a retry policy.
     @inline(never)
-    func tries(_ hop: Hop, _ policy: RetryPolicy, for load: LoadContext) async throws(LoadError) -> any Exchange {
+    func runAttempts(_ hop: Hop, _ policy: RetryPolicy, for load: LoadContext) async throws(LoadError) -> any Exchange {
         var plan = BackoffPlan(hop.request, policy, now: load.clock.now())
         while true {
             let retry: Retry
@@ -15,12 +15,12 @@ extension FTPHandler {
                 return try await once(hop, for: load)
             } catch {
                 guard let next = plan.retry(after: error, now: load.clock.now(), roll: .random(in: 0..<1)),
-                    load.mayTryAgain()
+                    load.mayRetry()
                 else { throw error }
                 retry = next
             }
             do throws(LoadError) {
-                try await load.backoff(retry, hearsPaths: policy.retriesOnNetworkChange)
+                try await load.backoff(retry, endsOnPathChange: policy.retriesOnNetworkChange)
             } catch { throw error.at(hop.request.url) }
         }
     }
@@ -29,10 +29,10 @@ extension FTPHandler {
         _ plan: FTPPlan, _ request: Request, _ login: FTPLogin, for load: LoadContext, fresh: Bool,
         _ record: TransactionRecord?
     ) async throws(LoadError) -> FTPTransfer {
-        let talk = ProxyTalk(plan.target.origin, load, load.core)
+        let authentication = TunnelAuthentication(plan.target.origin, load, load.core)
         return try await load.core.proxies.first(to: plan.target.origin, request.url, for: load.handle) {
             (way) throws(LoadError) in
-            try await talk.open(way) { (way, refused) throws(LoadError) in
+            try await authentication.open(way) { (way, refused) throws(LoadError) in
                 try await lease(plan, request, login, through: way, refused, for: load, fresh: fresh, record)
             }
         }
@@ -50,7 +50,7 @@ extension FTPHandler {
             login.credential, account: core.configuration.ftp.account, security: "\(core.configuration.ftp.security)")
         route.trust = Route.Trust(
             generation: core.pool.connector.secure.generation, group: load.handshakeDecision?.group ?? 0)
-        let dialling = FTPDialling(load, access, route, refused)
+        let dialling = FTPConnector(load, access, route, refused)
         let connection = try await lease(dialling, for: load, fresh: fresh, over: access, record)
         if connection.transfers > 0,
             let refusal = access.refusal(of: connection.transport, core.configuration.networkMonitor)
@@ -63,7 +63,7 @@ extension FTPHandler {
 
     /// Returns a connection; waits for connectivity first if the load does and there is no network.
     private func lease(
-        _ dialling: FTPDialling, for load: LoadContext, fresh: Bool, over access: NetworkAccess,
+        _ dialling: FTPConnector, for load: LoadContext, fresh: Bool, over access: NetworkAccess,
         _ record: TransactionRecord?
     ) async throws(LoadError) -> FTPConnection {
         while true {

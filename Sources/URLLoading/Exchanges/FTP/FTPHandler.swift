@@ -17,7 +17,7 @@ struct FTPHandler: DirectHandler {
         guard let policy = hop.request.retryPolicy ?? load.core.configuration.retryPolicy else {
             return try await once(hop, for: load)
         }
-        return try await tries(hop, policy, for: load)
+        return try await runAttempts(hop, policy, for: load)
     }
 
     func once(_ hop: Hop, for load: LoadContext) async throws(LoadError) -> any Exchange {
@@ -60,7 +60,7 @@ extension LoadError {
 }
 
 /// Makes the connections to one server.
-struct FTPDialling {
+struct FTPConnector {
     private let load: LoadContext
     private let access: NetworkAccess
     let route: Route
@@ -99,7 +99,7 @@ struct FTPDialling {
     func data(beside control: any Transport, _ port: UInt16) async throws(LoadError) -> any Transport {
         if !route.way.isDirect {
             let (host, _) = connector.configuration.addressOverrides.target(of: route.origin)
-            return try await ProxyTalk(route.origin, load, load.core).open(route.way) {
+            return try await TunnelAuthentication(route.origin, load, load.core).open(route.way) {
                 (way, refused) throws(LoadError) in
                 try await connector.tunnel(
                     Connector.TunnelPlan(

@@ -35,10 +35,10 @@ final class FTPSending {
     /// Sends the complete body and its end.
     func send(_ body: OutgoingBody) async throws(LoadError) {
         connection.transport.slot.relay(to: socket.slot)
-        socket.slot.hearReadsWhileWriting(true)
+        socket.slot.wakeWriterForReads(true)
         defer {
             connection.transport.slot.unrelay()
-            socket.slot.hearReadsWhileWriting(false)
+            socket.slot.wakeWriterForReads(false)
         }
         let slot = data.slot
         let source = OutgoingBodyReader(body, for: load.handle) { slot.wake() }
@@ -55,7 +55,7 @@ final class FTPSending {
                 try source.loaded(try await OutgoingBodyReader.read(reader, offset, count: count, for: load.handle))
             case .pending:
                 try connection.listen()
-                await Poller.shared.parkAside(data.slot, load.handle)
+                await Poller.shared.parkUntimed(data.slot, load.handle)
             case .end: break sending
             }
         }

@@ -11,7 +11,7 @@ final class FTPTransfer: @unchecked Sendable {
     private let plan: FTPPlan
     private let request: Request
     private let load: LoadContext
-    private let dialling: FTPDialling
+    private let dialling: FTPConnector
     private let record: TransactionRecord?
     private var socket: (any Transport)?
     private var data: (any Transport)?
@@ -24,7 +24,7 @@ final class FTPTransfer: @unchecked Sendable {
     private var isOver = false
 
     init(
-        _ connection: FTPConnection, _ plan: FTPPlan, _ request: Request, _ load: LoadContext, _ dialling: FTPDialling,
+        _ connection: FTPConnection, _ plan: FTPPlan, _ request: Request, _ load: LoadContext, _ dialling: FTPConnector,
         _ record: TransactionRecord?
     ) {
         self.connection = connection

@@ -11,17 +11,19 @@ extension CacheQuery {
             hop.request, isForeign: hop.isForeign, policy: hop.request.cachePolicy ?? core.configuration.cachePolicy,
             core.defaultFields, configured: hop.isForeign ? nil : core.configuration.headers, load)
         trust = core.cache?.trust
-        if policy != .onlyIfCached, !control.flags.contains(.onlyIfCached) { believed = Self.believed(hop, load) }
+        if policy != .onlyIfCached, !control.flags.contains(.onlyIfCached) {
+            acceptedCertificates = Self.acceptedCertificates(hop, load)
+        }
         // The store's cookies are read when the request is sent; by then they may belong to another user.
         guard ownCookie == nil, let jar = core.cookies, jar.mayAttach(to: hop.request) else { return }
         (knowsCookies, cookies) = (false, jar.store.mark)
     }
 
-    private static func believed(_ hop: Hop, _ load: LoadContext) -> Set<String>? {
+    private static func acceptedCertificates(_ hop: Hop, _ load: LoadContext) -> Set<String>? {
         guard let decision = load.handshakeDecision, case .success(let destination) = hop.request.destination,
             destination.target.origin.isSecure, load.judgesServers
         else { return nil }
-        return load.core.cache?.believed(by: decision.group, destination.target.origin)
+        return load.core.cache?.acceptedCertificates(by: decision.group, destination.target.origin)
     }
 }
 

@@ -11,7 +11,7 @@ struct HTTP2Sending {
     var length: Int64?
     /// The number of bytes that the connection buffers and has not written.
     var queued = 0
-    var mayGoOn = false
+    var hasContinue = false
     /// True if the last byte has been written, or no more will be.
     var hasEnded = false
 }
@@ -29,7 +29,7 @@ extension HTTP2Exchange {
 
     var isSending: Bool { !sending.hasEnded && (sending.body != nil || sending.queued > 0) }
 
-    func sendOn() async throws(LoadError) {
+    func continueSending() async throws(LoadError) {
         if owner.isSuspended { await owner.handle.untilResumed() }
         if let reason = owner.stopReason { throw LoadError(reason, phase: phase) }
         _ = takeNews()

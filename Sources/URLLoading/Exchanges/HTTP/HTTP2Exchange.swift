@@ -33,7 +33,7 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
     private var answer: HTTP1ResponseHead?
     private var end: Headers?
     private var failure: HTTP2Failure?
-    private var hasHeard = false
+    private var hasReceivedHead = false
     var traffic = HTTP1Traffic()
 
     var phase = LoadError.Phase.sending
@@ -61,7 +61,9 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
 
     deinit { release() }
 
-    var failedStale: Bool { wasUsed && !hasHeard && owner.stopReason == nil && failure?.isLostConnection == true }
+    var failedStale: Bool {
+        wasUsed && !hasReceivedHead && owner.stopReason == nil && failure?.isLostConnection == true
+    }
     var failedUnprocessed: Bool { owner.stopReason == nil && failure?.isUnprocessed == true }
     func fallsBack() -> Bool {
         guard case .reset(.http11Required)? = failure, owner.stopReason == nil else { return false }
@@ -82,9 +84,10 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
     func start(_ request: PreparedRequest) async throws(LoadError) {
         carried = request.carried
         var request = request
-        if let legs = request.legs {
+        if let authenticationHandshake = request.authenticationHandshake {
             // HTTP/2 supports only schemes with a single message; others fall back to HTTP/1.1.
-            request.say(try await legs.first(binding(toProxy: false), owner.handle)?.value, toProxy: false)
+            request.say(
+                try await authenticationHandshake.first(binding(toProxy: false), owner.handle)?.value, toProxy: false)
         }
         record?.mark(.requestStart)
         let opensTunnel = request.webSocket != nil
@@ -157,7 +160,7 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
         if owner.isSuspended { await owner.handle.untilResumed() }
         if let reason = owner.stopReason { throw LoadError(reason, phase: phase) }
         if takeNews(readsBody: readsBody) { return }
-        if let failure { throw failure.loadError(phase, hasBegun: hasHeard) }
+        if let failure { throw failure.loadError(phase, hasBegun: hasReceivedHead) }
         switch try pump() {
         case .wantsFile(let reader, let offset, let count): try await fetch(reader, offset, count)
         case .waitsForPiece: await connection.wait(for: stream, owner.handle, countsIdle: false)
@@ -180,14 +183,14 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
             if let record, !record.has(.requestEnd) { record.mark(.requestEnd) }
         }
         for head in inbox.informational {
-            hasHeard = true
-            sending.mayGoOn = sending.mayGoOn || head.status == .continue
-            owner.informed(head)
+            hasReceivedHead = true
+            sending.hasContinue = sending.hasContinue || head.status == .continue
+            owner.receivedInterim(head)
             tell("HTTP/2 \(head.status.code)", head.headers, isSent: false)
         }
         if let head = inbox.head {
             tell("HTTP/2 \(head.status.code)", head.headers, isSent: false)
-            hasHeard = true
+            hasReceivedHead = true
             answer = head
             record?.mark(.responseStart)
             traffic.receivedHead += Int64(head.headers.size)
@@ -211,9 +214,9 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
             if owner.isSuspended { await owner.handle.untilResumed() }
             if let reason = owner.stopReason { throw LoadError(reason, phase: .waiting) }
             _ = takeNews()
-            if let failure { throw failure.loadError(.waiting, hasBegun: hasHeard) }
+            if let failure { throw failure.loadError(.waiting, hasBegun: hasReceivedHead) }
             if answer != nil { return false }
-            if sending.mayGoOn || owner.clock.now() >= deadline { return true }
+            if sending.hasContinue || owner.clock.now() >= deadline { return true }
             await connection.wait(for: stream, owner.handle, until: deadline)
         }
     }
@@ -253,7 +256,7 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
 
     private func piece() throws(LoadError) -> BodyPiece? {
         let piece = try rawPiece()
-        if !proofs.isEmpty { try proofs.hear(piece) }
+        if !proofs.isEmpty { try proofs.process(piece) }
         return piece
     }
 
@@ -272,7 +275,7 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
             return .chunk(chunk)
         }
         if end != nil { return .end }
-        if let failure { throw failure.loadError(phase, hasBegun: hasHeard) }
+        if let failure { throw failure.loadError(phase, hasBegun: hasReceivedHead) }
         return nil
     }
 

@@ -56,7 +56,7 @@ final class HTTPExchange: NetworkExchange, @unchecked Sendable {
     /// Sends the request and waits for the head of the response.
     func start(_ request: PreparedRequest) async throws(LoadError) {
         carried = request.carried
-        if request.legs != nil || connection.forwarder?.login?.opensConnections == true {
+        if request.authenticationHandshake != nil || connection.forwarder?.login?.opensConnections == true {
             try await open(request)
         } else {
             try await send(request)
@@ -112,7 +112,8 @@ final class HTTPExchange: NetworkExchange, @unchecked Sendable {
         }
         if decoding == nil { expectedLength = connection.expectedLength }
         self.head = HTTPHead(head)
-        if let proof = connection.proxyProof, head.status != .proxyAuthenticationRequired, try !proof.hear(head.headers)
+        if let proof = connection.proxyProof, head.status != .proxyAuthenticationRequired,
+            try !proof.process(head.headers)
         {
             prove(proof)
         }
@@ -160,7 +161,7 @@ final class HTTPExchange: NetworkExchange, @unchecked Sendable {
     /// Returns the next piece without content decoding.
     private func raw() throws(LoadError) -> BodyPiece? {
         let piece = try connection.bufferedData()
-        if !proofs.isEmpty { try proofs.hear(piece) }
+        if !proofs.isEmpty { try proofs.process(piece) }
         return piece
     }
 
@@ -184,25 +185,27 @@ final class HTTPExchange: NetworkExchange, @unchecked Sendable {
     func fillNow() throws(LoadError) -> Bool { try connection.fillNow(owner) }
 
     var isSending: Bool { !isReleased && connection.sending.isGoingOn }
-    func sendOn() async throws(LoadError) { try await connection.sendOn(owner, hearingReads: false) }
+    func continueSending() async throws(LoadError) {
+        try await connection.continueSending(owner, wakingForReads: false)
+    }
 
     /// The trailer fields of a chunked body; empty before its end.
     private(set) var trailers = Headers()
 
     // MARK: The lease
 
-    func setResting(_ isResting: Bool) {
-        guard !isReleased, isResting != self.isResting else { return }
-        self.isResting = isResting
-        owner.core.pool.setResting(isResting, connection.route)
+    func setUnread(_ isUnread: Bool) {
+        guard !isReleased, isUnread != self.isUnread else { return }
+        self.isUnread = isUnread
+        owner.core.pool.setUnread(isUnread, connection.route)
     }
-    private var isResting = false
+    private var isUnread = false
 
     /// Ends the exchange. If the body was not read to its end, the connection is closed, unless the rest was already
     /// received.
     func release() {
         guard !isReleased else { return }
-        setResting(false)
+        setUnread(false)
         isReleased = true
         owner.handle.detach(connection.transport.slot)
         connection.stopSending()
@@ -218,7 +221,7 @@ final class HTTPExchange: NetworkExchange, @unchecked Sendable {
 
     func surrender() -> SurrenderedConnection? {
         guard !isReleased else { return nil }
-        setResting(false)
+        setUnread(false)
         isReleased = true
         hasEnded = true
         owner.handle.detach(connection.transport.slot)

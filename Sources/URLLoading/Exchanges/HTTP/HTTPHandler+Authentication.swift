@@ -6,25 +6,25 @@ import URLLoadingWire
 extension HTTPHandler {
     /// Creates the authentication of a request, in a session that has credentials or a challenge decision.
     @inline(never)
-    static func talk(_ hop: Hop, for load: LoadContext, _ request: PreparedRequest) async throws(LoadError)
-        -> AuthenticationTalk
+    static func authentication(_ hop: Hop, for load: LoadContext, _ request: PreparedRequest) async throws(LoadError)
+        -> RequestAuthentication
     {
-        let talk = AuthenticationTalk(hop, load, request.destination)
-        try await talk.begin()
-        return talk
+        let authentication = RequestAuthentication(hop, load, request.destination)
+        try await authentication.begin()
+        return authentication
     }
 
     /// Handles a challenge in a response. Returns whether the request is to be sent again.
     @inline(never)
     static func answers(
         _ exchange: any NetworkExchange, _ request: PreparedRequest, _ hop: Hop, for load: LoadContext,
-        _ talk: inout AuthenticationTalk?
+        _ authentication: inout RequestAuthentication?
     ) async throws(LoadError) -> Bool {
         guard let head = exchange.head else { return false }
-        let heard = talk ?? AuthenticationTalk(hop, load, request.destination)
-        talk = heard
+        let current = authentication ?? RequestAuthentication(hop, load, request.destination)
+        authentication = current
         do throws(LoadError) {
-            guard try await heard.hear(exchange, head, request) else { return false }
+            guard try await current.process(exchange, head, request) else { return false }
         } catch {
             exchange.release()
             throw error
@@ -37,12 +37,12 @@ extension HTTPHandler {
     @inline(never)
     static func answers(
         _ refusal: ProxyRefusal, _ request: PreparedRequest, _ hop: Hop, for load: LoadContext,
-        _ talk: inout AuthenticationTalk?
+        _ authentication: inout RequestAuthentication?
     ) async throws(LoadError) -> Bool {
         guard refusal.error.reason == .proxyAuthenticationRequired else { return false }
-        let heard = talk ?? AuthenticationTalk(hop, load, request.destination)
-        talk = heard
-        return try await heard.hear(refusal)
+        let current = authentication ?? RequestAuthentication(hop, load, request.destination)
+        authentication = current
+        return try await current.process(refusal)
     }
 }
 

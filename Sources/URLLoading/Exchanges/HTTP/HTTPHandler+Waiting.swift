@@ -8,24 +8,24 @@ import URLLoadingWire
 extension HTTPHandler {
     /// Attempts the request as often as the retry policy allows.
     @inline(never)
-    static func tries(_ hop: Hop, for load: LoadContext) async throws(LoadError) -> any NetworkExchange {
+    static func runAttempts(_ hop: Hop, for load: LoadContext) async throws(LoadError) -> any NetworkExchange {
         let policy = hop.request.retryPolicy ?? load.core.configuration.retryPolicy ?? .never
         var plan = BackoffPlan(hop.request, policy, now: load.clock.now())
         while true {
             let retry: Retry
-            let hearsPaths: Bool
+            let endsOnPathChange: Bool
             do throws(LoadError) {
                 let exchange = try await exchange(hop, for: load, attempt: plan.attempts)
                 guard let head = exchange.head, let next = plan.retry(after: head, load) else { return exchange }
                 exchange.release()
-                (retry, hearsPaths) = (next, false)
+                (retry, endsOnPathChange) = (next, false)
             } catch {
                 guard let next = plan.retry(after: error, now: load.clock.now(), roll: .random(in: 0..<1)),
-                    load.mayTryAgain()
+                    load.mayRetry()
                 else { throw error }
-                (retry, hearsPaths) = (next, policy.retriesOnNetworkChange)
+                (retry, endsOnPathChange) = (next, policy.retriesOnNetworkChange)
             }
-            do throws(LoadError) { try await load.backoff(retry, hearsPaths: hearsPaths) } catch {
+            do throws(LoadError) { try await load.backoff(retry, endsOnPathChange: endsOnPathChange) } catch {
                 throw error.at(hop.request.url)
             }
         }

@@ -8,8 +8,8 @@ struct HTTPHandler: DirectHandler {
     func canHandle(_ request: Request) -> Bool { true }
 
     func exchange(_ hop: Hop, for load: LoadContext) async throws(LoadError) -> any Exchange {
-        if let cache = load.core.cache { return try await CacheLine.answer(hop, for: load, cache) }
-        try CacheLine.checkWithout(hop, load.core)
+        if let cache = load.core.cache { return try await CacheFetch.answer(hop, for: load, cache) }
+        try CacheFetch.checkWithout(hop, load.core)
         return try await Self.exchange(hop, for: load)
     }
 
@@ -18,25 +18,26 @@ struct HTTPHandler: DirectHandler {
         -> any NetworkExchange
     {
         if attempt == 0, hop.request.hasRetryPolicy || load.core.configuration.retryPolicy != nil {
-            return try await tries(hop, for: load)
+            return try await runAttempts(hop, for: load)
         }
         // The record of a transaction that has no exchange yet.
         var record: TransactionRecord?
         do throws(LoadError) {
             var retries = RetryPlan(hop.request, isRepeated: attempt > 1)
             var prepared = try await prepare(hop, for: load, retries)
-            var talk = load.core.authenticator.isInUse ? try await talk(hop, for: load, prepared) : nil
+            var authentication =
+                load.core.authenticator.isInUse ? try await authentication(hop, for: load, prepared) : nil
             // Lowest connection id that counts as fresh after a stale-connection retry.
             var firstFresh = Int.min
             while true {
-                if let talk { try await talk.authorize(&prepared, load) }
+                if let authentication { try await authentication.authorize(&prepared, load) }
                 if let cookies = load.core.cookies {
                     if !cookies.store.isReady { await cookies.store.load(for: load.handle) }
                     cookies.attach(to: &prepared)
                 }
                 record = load.events?.begin(prepared)
                 let least = retries.wantsFresh ? firstFresh : nil
-                let exchange = try await lease(prepared, for: load, since: least, record, hop, &talk)
+                let exchange = try await lease(prepared, for: load, since: least, record, hop, &authentication)
                 if !retries.wantsFresh { firstFresh = Connector.next }
                 record = nil
                 if let error = await failure(of: exchange, prepared) {
@@ -44,8 +45,8 @@ struct HTTPHandler: DirectHandler {
                 } else {
                     let mustRepeat = answered(exchange, prepared, load, &retries)
                     if !mustRepeat {
-                        guard talk != nil || exchange.isChallenge,
-                            try await answers(exchange, prepared, hop, for: load, &talk)
+                        guard authentication != nil || exchange.isChallenge,
+                            try await answers(exchange, prepared, hop, for: load, &authentication)
                         else { return exchange }
                         retries.isChallenged = true
                     }
@@ -151,8 +152,8 @@ struct HTTPHandler: DirectHandler {
         var request = hop.request
         request.body = nil
         let prepared = try PreparedRequest(request, load.core.defaultFields, isForeign: hop.isForeign)
-        var talk = load.core.authenticator.isInUse ? try await talk(hop, for: load, prepared) : nil
-        try await lease(prepared, for: load, since: nil, nil, hop, &talk).release()
+        var authentication = load.core.authenticator.isInUse ? try await authentication(hop, for: load, prepared) : nil
+        try await lease(prepared, for: load, since: nil, nil, hop, &authentication).release()
     }
 
     /// Leases a connection over the first usable proxy or directly. A load that connects directly does not hold the
@@ -161,11 +162,11 @@ struct HTTPHandler: DirectHandler {
     @inline(never)
     private static func lease(
         _ request: PreparedRequest, for load: LoadContext, since first: Int?, _ record: TransactionRecord?, _ hop: Hop,
-        _ talk: inout AuthenticationTalk?
+        _ authentication: inout RequestAuthentication?
     ) async throws(LoadError) -> any NetworkExchange {
         let wanted = wanted(request, load, record)
         guard load.core.proxies.isDirect else {
-            return try await leaseThroughProxies(request, wanted, since: first, for: load, hop, &talk)
+            return try await leaseThroughProxies(request, wanted, since: first, for: load, hop, &authentication)
         }
         return try await lease(request, over: request.destination.route, wanted, since: first, for: load)
     }
@@ -245,7 +246,7 @@ struct HTTPHandler: DirectHandler {
     @inline(never)
     private static func leaseThroughProxies(
         _ request: PreparedRequest, _ wanted: ConnectionRequest, since first: Int?, for load: LoadContext, _ hop: Hop,
-        _ talk: inout AuthenticationTalk?
+        _ authentication: inout RequestAuthentication?
     ) async throws(LoadError) -> any NetworkExchange {
         var wanted = wanted
         wanted.refused = RefusedTunnels()
@@ -253,7 +254,7 @@ struct HTTPHandler: DirectHandler {
         return try await load.core.proxies.first(to: origin, request.request.url, for: load.handle) {
             (way) throws(LoadError) in
             let way = way.authorized(by: request.proxyAuthorization)
-            return try await lease(request, through: way, wanted, since: first, for: load, hop, &talk)
+            return try await lease(request, through: way, wanted, since: first, for: load, hop, &authentication)
         }
     }
 
@@ -262,19 +263,19 @@ struct HTTPHandler: DirectHandler {
     @inline(never)
     private static func lease(
         _ request: PreparedRequest, through way: ProxyChain, _ wanted: ConnectionRequest, since first: Int?,
-        for load: LoadContext, _ hop: Hop, _ talk: inout AuthenticationTalk?
+        for load: LoadContext, _ hop: Hop, _ authentication: inout RequestAuthentication?
     ) async throws(LoadError) -> any NetworkExchange {
         defer { wanted.refused?.forget() }
         let origin = request.destination.route.origin
         let isMoved = load.core.configuration.addressOverrides.moves(origin)
         while true {
-            let way = talk?.opened(way) ?? way
+            let way = authentication?.opened(way) ?? way
             do throws(LoadError) {
                 let route = Route(origin: origin, way: way, isMoved: isMoved)
                 return try await lease(request, over: route, wanted, since: first, for: load)
             } catch {
                 let refusal = ProxyRefusal(error: error, way: way, binding: wanted.refused?.binding)
-                guard try await answers(refusal, request, hop, for: load, &talk) else { throw error }
+                guard try await answers(refusal, request, hop, for: load, &authentication) else { throw error }
             }
         }
     }

@@ -102,7 +102,7 @@ package actor BackgroundConnection {
         self.link = link
         pump?.cancel()
         pump = Task { [weak self] in
-            for await message in link.announcements { await self?.hear(message) }
+            for await message in link.announcements { await self?.process(message) }
             await self?.lost(link)
         }
         return link
@@ -294,7 +294,7 @@ package actor BackgroundConnection {
 
     // MARK: Announcements of the agent
 
-    private func hear(_ message: AgentMessage) {
+    private func process(_ message: AgentMessage) {
         switch message {
         case .progress(let counts): progress[counts.transfer]?(counts)
         case .finishedEvents:

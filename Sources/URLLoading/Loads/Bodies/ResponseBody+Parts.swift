@@ -64,17 +64,17 @@ extension ResponseBody {
             public mutating func next(isolation actor: isolated (any Actor)?) async throws(LoadError) -> ResponsePart? {
                 guard let reader else { throw .bodyUnavailable }
                 if actor == nil { return try await reader.nextPart() }
-                return try await Self.nextElsewhere(reader)
+                return try await Self.nextOffActor(reader)
             }
 
             /// The next part; `nil` after the last.
             /// - Throws: the ``LoadError`` of the load.
             public mutating func next() async throws(LoadError) -> ResponsePart? {
                 guard let reader else { throw .bodyUnavailable }
-                return try await Self.nextElsewhere(reader)
+                return try await Self.nextOffActor(reader)
             }
 
-            @concurrent private static func nextElsewhere(_ reader: PartReader) async throws(LoadError) -> ResponsePart?
+            @concurrent private static func nextOffActor(_ reader: PartReader) async throws(LoadError) -> ResponsePart?
             {
                 try await reader.nextPart()
             }

@@ -39,14 +39,14 @@ extension ResponseBody {
             {
                 guard reader != nil else { throw .bodyUnavailable }
                 if actor == nil { return try await reader?.next() }
-                return try await reader?.nextElsewhere()
+                return try await reader?.nextOffActor()
             }
 
             /// The next event; `nil` at the end of the body.
             /// - Throws: the ``LoadError`` of the load.
             public mutating func next() async throws(LoadError) -> ServerSentEvent? {
                 guard reader != nil else { throw .bodyUnavailable }
-                return try await reader?.nextElsewhere()
+                return try await reader?.nextOffActor()
             }
         }
     }
@@ -86,7 +86,7 @@ struct EventReader: Sendable {
     }
 
     /// Returns the next event, parsed off the caller's actor.
-    @concurrent mutating func nextElsewhere() async throws(LoadError) -> ServerSentEvent? { try await next() }
+    @concurrent mutating func nextOffActor() async throws(LoadError) -> ServerSentEvent? { try await next() }
 
     private mutating func step(_ chunk: Chunk) throws(LoadError) -> EventStreamItem? {
         let rest = UnsafeRawBufferPointer(rebasing: chunk.storage.bytes(chunk.range)[position...])

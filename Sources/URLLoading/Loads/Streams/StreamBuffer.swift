@@ -26,12 +26,12 @@ struct StreamBuffer {
     /// Returns the free space to read into. The caller calls `moved` if bytes were read.
     /// - Parameter most: the maximum number of bytes, at least 1.
     mutating func room(atMost most: Int) -> UnsafeMutableRawBufferPointer {
-        let room = wholeRoom()
+        let room = writableSpace()
         return room.count > most ? UnsafeMutableRawBufferPointer(rebasing: room[..<most]) : room
     }
 
     /// Returns the free space of the current buffer, or of a new one if a chunk still refers to the current one.
-    private mutating func wholeRoom() -> UnsafeMutableRawBufferPointer {
+    private mutating func writableSpace() -> UnsafeMutableRawBufferPointer {
         if isKnownUniquelyReferenced(&storage), let storage {
             if unread.isEmpty, storage.capacity >= capacity { unread = 0..<0 }
             if unread.upperBound < storage.capacity { return storage.room(from: unread.upperBound) }

@@ -135,9 +135,9 @@ final class StreamDriver: ConnectionClient, StopListener, @unchecked Sendable {
     private func open(_ origin: Origin) async {
         let result: Result<any Transport, LoadError>
         do throws(LoadError) {
-            let talk = ProxyTalk(origin, self, core)
+            let authentication = TunnelAuthentication(origin, self, core)
             let transport = try await core.proxies.first(to: origin, url, for: handle) { (way) throws(LoadError) in
-                try await talk.open(way) { (way, refused) throws(LoadError) in
+                try await authentication.open(way) { (way, refused) throws(LoadError) in
                     try await core.pool.connector.stream(
                         to: origin, through: way, isSecure: wantsSecurity,
                         for: ConnectionRequest(client: self, record: record, refused: refused))

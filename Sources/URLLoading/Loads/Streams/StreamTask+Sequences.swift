@@ -37,14 +37,14 @@ public struct StreamInput: AsyncSequence, Sendable {
             // Without an actor the read runs in place; on an actor, decryption would occupy it, so the read runs
             // elsewhere.
             if actor == nil { return try await task.load.next() }
-            return try await Self.nextElsewhere(task)
+            return try await Self.nextOffActor(task)
         }
 
         /// Returns the next bytes, at least one; `nil` when the peer has sent all.
         /// - Throws: the ``LoadError`` of the stream.
-        public mutating func next() async throws(LoadError) -> Chunk? { try await Self.nextElsewhere(task) }
+        public mutating func next() async throws(LoadError) -> Chunk? { try await Self.nextOffActor(task) }
 
-        @concurrent private static func nextElsewhere(_ task: StreamTask) async throws(LoadError) -> Chunk? {
+        @concurrent private static func nextOffActor(_ task: StreamTask) async throws(LoadError) -> Chunk? {
             try await task.load.next()
         }
     }

@@ -56,7 +56,7 @@ final class BackgroundWork: Sendable {
         tell()
         do throws(AgentFailure) {
             return try await connection.end(of: id) { [weak driver, weak self] counts in
-                if let driver { self?.hear(counts, driver) }
+                if let driver { self?.process(counts, driver) }
             }
         } catch { throw LoadError(error) }
     }
@@ -154,7 +154,7 @@ final class BackgroundWork: Sendable {
 
     // MARK: Progress
 
-    private func hear(_ counts: AgentMessage.Progress, _ driver: TaskDriver) {
+    private func process(_ counts: AgentMessage.Progress, _ driver: TaskDriver) {
         if let response = TransferCoding.decode(TransferResponse.self, counts.response)?.response {
             note(response, driver)
         }

@@ -149,7 +149,7 @@ final class DownloadWork: Sendable {
         // An error page is written to another file, so another download may use the partial file.
         if let held, held !== file { held.unclaim() }
         // While the load holds the file, it is again removed with its last reference.
-        file.unkeep()
+        file.undoKeep()
         let kept: Int64 = if case .resume(let offset) = opening { offset } else { 0 }
         let isPage = if case .page = opening { true } else { false }
         let facts = response.properties[FTPFacts.self]
@@ -173,7 +173,7 @@ final class DownloadWork: Sendable {
     // MARK: Continuing over another connection
 
     /// Turns the request into one for the rest. Returns its offset; `nil` if the download cannot be resumed.
-    func goOn(with request: inout Request) -> Int64? {
+    func prepareResumption(with request: inout Request) -> Int64? {
         let (offset, record) = state.withLock { ($0.offset, $0.record) }
         guard offset > 0, let record else { return nil }
         record.condition.addCondition(to: &request.headers, from: offset)
@@ -302,7 +302,7 @@ final class DownloadWork: Sendable {
         let (held, size, response) = state.withLock { ($0.file, $0.offset, $0.response) }
         guard let held, let response else { return }
         // A stored token is useless from now on.
-        held.unkeep()
+        held.undoKeep()
         let complete = DownloadedFile(response, held, size)
         if let destination = options.destination {
             let options = options

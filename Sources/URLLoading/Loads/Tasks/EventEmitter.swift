@@ -10,7 +10,7 @@ import URLLoadingWire
 
 /// The driver of a task, which is notified of each event after the observers.
 protocol LoadListener: AnyObject, Sendable {
-    func hear(_ event: LoadEvent)
+    func process(_ event: LoadEvent)
     /// Sets the load's stream on a shared connection; nil when it has none any more.
     func hasStream(_ stream: HTTP2Stream?, on connection: HTTP2Connection)
     /// Notes that other loads wait for this load's fetch.
@@ -46,12 +46,12 @@ final class EventEmitter: EventSink, @unchecked Sendable {
         self.observers = observers
     }
 
-    /// - Parameter isHeard: true if a driver will be notified of the events, in addition to the observers.
-    static func make(_ request: Request, _ observers: [any LoadObserver], isHeard: Bool) -> EventEmitter? {
+    /// - Parameter isObserved: true if a driver will be notified of the events, in addition to the observers.
+    static func make(_ request: Request, _ observers: [any LoadObserver], isObserved: Bool) -> EventEmitter? {
         #if DEBUG
-        let isHeard = true  // Debug builds check the order of events for every load.
+        let isObserved = true  // Debug builds check the order of events for every load.
         #endif
-        guard isHeard || !observers.isEmpty else { return nil }
+        guard isObserved || !observers.isEmpty else { return nil }
         return EventEmitter(LoadIdentity(request), observers)
     }
 
@@ -72,7 +72,7 @@ final class EventEmitter: EventSink, @unchecked Sendable {
     func canonicalized(_ request: Request) { emit(.canonicalized(request)) }
     func challenged(_ challenge: Challenge) { emit(.challenged(challenge)) }
     func sent(_ bytes: TransferProgress) { emit(.bodySent(bytes)) }
-    func informed(_ head: HTTPHead) { emit(.informational(head)) }
+    func receivedInterim(_ head: HTTPHead) { emit(.informational(head)) }
     func retrying(_ retry: Retry) { emit(.retrying(retry)) }
     func waitingForConnectivity() { emit(.waitingForConnectivity) }
 
@@ -99,7 +99,7 @@ final class EventEmitter: EventSink, @unchecked Sendable {
         assert(isLegal || mayOverlap.load(ordering: .relaxed), "events out of order: \(words ?? "")")
         #endif
         for observer in observers { observer.observe(event, of: identity) }
-        listener.withLock { $0 }?.hear(event)
+        listener.withLock { $0 }?.process(event)
     }
 
     func hasStream(_ stream: HTTP2Stream?, on connection: HTTP2Connection) {

@@ -11,7 +11,7 @@ extension Load {
         _ core: Core, _ request: Request, _ decisions: Decisions?, consumer: BodyConsumer,
         telling listener: (any LoadListener)? = nil
     ) throws(LoadError) -> Load {
-        let context = LoadContext(core, request, decisions, consumer: consumer, isHeard: listener != nil)
+        let context = LoadContext(core, request, decisions, consumer: consumer, isObserved: listener != nil)
         if let listener { context.emitter?.tell(listener) }
         context.handle.startClock()
         guard core.registry.enter(context.handle) else { throw .sessionInvalidated(request.url) }

@@ -61,10 +61,10 @@ struct Load: Sendable {
         }
         // Without custom handlers, http and https go straight to the cache and the network.
         guard core.handlers.isPlain, hop.request.hasDestination else {
-            return try await HandlerLine.answer(&hop, for: context)
+            return try await HandlerChain.answer(&hop, for: context)
         }
-        if let cache = core.cache { return try await CacheLine.answer(hop, for: context, cache) }
-        try CacheLine.checkWithout(hop, core)
+        if let cache = core.cache { return try await CacheFetch.answer(hop, for: context, cache) }
+        try CacheFetch.checkWithout(hop, core)
         return try await HTTPHandler.exchange(hop, for: context)
     }
 

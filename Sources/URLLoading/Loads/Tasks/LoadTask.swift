@@ -77,8 +77,8 @@ public final class LoadTask<Output: Sendable>: Sendable, Identifiable, CustomStr
     /// Returns at once; the load has released its connection when `value` throws or ``events`` ends.
     public func cancel() { if !isOver { load.stop(.cancelled) } }
 
-    /// Waits until the background agent has the task on its disk: from then on the transfer outlives this process. Returns
-    /// at once for the task of another session. Waits forever if the task is never resumed.
+    /// Waits until the background agent has the task on its disk: from then on the transfer outlives this process.
+    /// Returns at once for the task of another session. Waits forever if the task is never resumed.
     /// - Throws: ``LoadError`` if the task failed before; ``LoadError/Reason/cancelled`` also if the calling task is
     ///   cancelled, which does not affect the task.
     public var accepted: Void {

@@ -233,7 +233,7 @@ struct LoadTaskState: Sendable {
     // MARK: Consumers of the whole body
 
     /// Registers a consumer of the whole body. Returns whether the driver must be woken.
-    mutating func wantWhole() -> Bool {
+    mutating func registerWholeConsumer() -> Bool {
         if isUnclaimed { use = .whole(nil) }
         return isSending
     }

@@ -34,7 +34,7 @@ extension TaskDriver {
                     exchange.release()
                     return complete(.finished, exchange.trailers)
                 case nil where most > 0: try await exchange.fill(atMost: most)
-                case nil where isWanted && exchange.isSending: try await sendOn(exchange)
+                case nil where isWanted && exchange.isSending: try await continueSending(exchange)
                 case nil: if try leave(exchange) { return }
                 }
             }
@@ -46,9 +46,9 @@ extension TaskDriver {
     /// Sends the rest of the request while there is no demand for more of the response. Returns when the request is
     /// sent, or when a consumer asks for the body.
     @inline(never)
-    func sendOn(_ exchange: any Exchange) async throws(LoadError) {
+    func continueSending(_ exchange: any Exchange) async throws(LoadError) {
         guard state.withLock({ $0.beginSending() }) else { return }
-        try await exchange.sendOn()
+        try await exchange.continueSending()
         state.withLock { $0.endSending() }
     }
 
@@ -65,12 +65,12 @@ extension TaskDriver {
     /// Leaves the exchange to a reader. Returns false if the driver must read on.
     @inline(never)
     func leave(_ exchange: any Exchange) throws(LoadError) -> Bool {
-        exchange.setResting(true)
+        exchange.setUnread(true)
         let (leaving, readers) = state.withLock { ($0.leave(exchange), $0.takeReaders()) }
         readers.wake()
         switch leaving {
         case .stay:
-            exchange.setResting(false)
+            exchange.setUnread(false)
             return false
         case .pointless: throw LoadError(.cancelled, phase: .receiving, party: .local)
         case .left:
@@ -115,7 +115,7 @@ extension TaskDriver {
     }
 
     func pull(_ exchange: any Exchange) async throws(LoadError) -> Chunk? {
-        exchange.setResting(false)
+        exchange.setUnread(false)
         do throws(LoadError) {
             guard let chunk = try await exchange.next() else {
                 complete(.finished, exchange.trailers)
@@ -152,7 +152,7 @@ extension TaskDriver {
 
     /// Returns the whole body, read by the driver. Cancelling the calling task ends only the wait.
     func whole() async throws(LoadError) -> Data {
-        if state.withLock({ $0.wantWhole() }) { context.handle.wake() }
+        if state.withLock({ $0.registerWholeConsumer() }) { context.handle.wake() }
         while true {
             let seen = await wait { state, slot -> LoadTaskState.Whole? in
                 let seen = state.takeWhole(slot)
@@ -162,14 +162,14 @@ extension TaskDriver {
             switch seen {
             case .data(let data)?: return data
             case .failed(let error)?: throw error
-            case .drive(let exchange)?: Task { await driveOn(exchange) }
+            case .drive(let exchange)?: Task { await continueDriving(exchange) }
             case .wait?, nil: throw LoadError(.cancelled, phase: .waiting, party: .local).at(original.url)
             }
         }
     }
 
-    func driveOn(_ exchange: any Exchange) async {
-        exchange.setResting(false)
+    func continueDriving(_ exchange: any Exchange) async {
+        exchange.setUnread(false)
         do throws(LoadError) { try await read(exchange) } catch { complete(.failed(error)) }
     }
 

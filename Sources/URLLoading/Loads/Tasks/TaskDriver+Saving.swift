@@ -56,7 +56,7 @@ extension TaskDriver {
         var hop = hop
         guard hasRested.exchange(false, ordering: .relaxed),
             [.connectionLost, .truncated, .streamReset].contains(error.reason),
-            let offset = download.goOn(with: &hop.request)
+            let offset = download.prepareResumption(with: &hop.request)
         else { return nil }
         guard let exchange = try? await Load(context: context).answer(again: hop) else { return nil }
         guard download.isRest(exchange.response) else {

@@ -46,7 +46,7 @@ final class TaskDriver: LoadListener, StopListener {
         work = Lock(download)
         context = LoadContext(
             core, request, decisions, consumer: download != nil ? .file : sink != nil ? .sink : .reader,
-            isHeard: true, asker: sink, holdsSession: holdsSession)
+            isObserved: true, asker: sink, holdsSession: holdsSession)
         context.tell(self)
         state.withLock { $0.counts.expectedToSend = request.body.map(\.length) ?? 0 }
         if !core.registry.enter(context.handle) { refuse(.sessionInvalidated(request.url)) }
@@ -242,7 +242,7 @@ final class TaskDriver: LoadListener, StopListener {
 
     // MARK: Events
 
-    func hear(_ event: LoadEvent) {
+    func process(_ event: LoadEvent) {
         let event = upload.map { noted(event, $0) } ?? event
         let listeners = state.withLock { state in
             state.counts.note(event)

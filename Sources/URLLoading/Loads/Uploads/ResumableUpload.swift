@@ -136,7 +136,7 @@ final class ResumableUpload {
     ) async throws(LoadError) -> (UploadPlan, (Data, Response)?) {
         do throws(LoadError) {
             let load = try UploadLoad(core, exchange.request, decisions(for: exchange))
-            let answer = try await load.run { event throws(LoadError) in try await self.hear(event, exchange, load) }
+            let answer = try await load.run { event throws(LoadError) in try await self.process(event, exchange, load) }
             guard let head = answer.1.http else { return (.finish, answer) }
             let said = UploadAnswer(head)
             if exchange.kind == .creation { try await learn(said, exchange) }
@@ -159,7 +159,7 @@ final class ResumableUpload {
 
     // MARK: Events of a request
 
-    private func hear(_ event: LoadEvent, _ exchange: UploadExchange, _ load: UploadLoad) async throws(LoadError) {
+    private func process(_ event: LoadEvent, _ exchange: UploadExchange, _ load: UploadLoad) async throws(LoadError) {
         switch event {
         case .bodySent(let bytes): try await report(.sent(exchange.range.lowerBound + bytes.total))
         case .redirected(let redirect): exchange.note(redirect)
@@ -171,7 +171,7 @@ final class ResumableUpload {
                 acknowledged = offset
                 try await report(.acknowledged(offset))
             }
-            heed(exchange, load)
+            abortIfRefused(exchange, load)
         default: break
         }
     }
@@ -193,7 +193,7 @@ final class ResumableUpload {
     }
 
     /// Aborts a request that the server will refuse, before more of it is sent (draft §4.2.1).
-    private func heed(_ exchange: UploadExchange, _ load: UploadLoad) {
+    private func abortIfRefused(_ exchange: UploadExchange, _ load: UploadLoad) {
         guard exchange.kind == .creation, token != nil else { return }
         if let largest = limits.largest, largest < length {
             exchange.refusal = UploadPlan.tooLarge("at most \(largest) bytes")

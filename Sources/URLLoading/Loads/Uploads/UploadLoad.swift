@@ -11,7 +11,7 @@ struct UploadLoad: Sendable {
 
     private final class Events: LoadListener {
         let queue = EventQueue()
-        func hear(_ event: LoadEvent) { queue.append(event) }
+        func process(_ event: LoadEvent) { queue.append(event) }
     }
 
     init(_ core: Core, _ request: Request, _ decisions: Decisions?) throws(LoadError) {
@@ -21,13 +21,13 @@ struct UploadLoad: Sendable {
 
     func stop() { load.context.stop(.cancelled) }
 
-    /// Runs the load to its end. The load continues while `hear` waits; an error that `hear` throws ends it.
+    /// Runs the load to its end. The load continues while `process` waits; an error that `process` throws ends it.
     func run(
-        _ hear: nonisolated(nonsending) (LoadEvent) async throws(LoadError) -> Void
+        _ process: nonisolated(nonsending) (LoadEvent) async throws(LoadError) -> Void
     ) async throws(LoadError) -> (Data, Response) {
         let outcome: Result<(Data, Response), LoadError> = await withTaskCancellationHandler {
             async let outcome = load.collect(request)
-            let failure = await listen(hear)
+            let failure = await listen(process)
             if failure != nil { stop() }
             let ended = await outcome
             return failure.map { .failure($0) } ?? ended
@@ -37,10 +37,11 @@ struct UploadLoad: Sendable {
         return try outcome.get()
     }
 
-    private func listen(_ hear: nonisolated(nonsending) (LoadEvent) async throws(LoadError) -> Void) async -> LoadError?
+    private func listen(_ process: nonisolated(nonsending) (LoadEvent) async throws(LoadError) -> Void) async
+        -> LoadError?
     {
         while let event = await events.queue.next() {
-            do throws(LoadError) { try await hear(event) } catch { return error }
+            do throws(LoadError) { try await process(event) } catch { return error }
         }
         return nil
     }

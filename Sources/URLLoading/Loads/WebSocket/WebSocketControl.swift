@@ -33,7 +33,7 @@ struct WebSocketControl: Sendable {
     ///   advance.
     init(firstID: UInt64 = .random(in: .min ... .max)) { lastID = firstID }
 
-    mutating func heardPing(_ payload: [UInt8]) { pong = payload }
+    mutating func receivedPing(_ payload: [UInt8]) { pong = payload }
 
     mutating func queueClose(_ close: WebSocketClose?) {
         guard !isCloseQueued else { return }
@@ -49,7 +49,7 @@ struct WebSocketControl: Sendable {
     }
 
     /// Records a pong, which also answers the pings sent before its own.
-    mutating func heardPong(_ payload: [UInt8], _ now: Int64) {
+    mutating func receivedPong(_ payload: [UInt8], _ now: Int64) {
         guard payload.count == 8 else { return }
         let id = payload.reduce(0) { $0 << 8 | UInt64($1) }
         guard let index = pings.firstIndex(where: { $0.id == id && $0.sentAt != nil }) else { return }

@@ -123,7 +123,7 @@ extension WebSocketDriver {
         input?.setLimit(maximumMessageSize.load(ordering: .relaxed))
         while true {
             if let until = state.withLock({ $0.lingersUntil }) {
-                if isPatienceOver(transport, until) {
+                if isPastCloseDeadline(transport, until) {
                     lost(nil)
                     return .moved
                 }
@@ -133,7 +133,7 @@ extension WebSocketDriver {
             }
             do throws(WireViolation) {
                 while let event = try input?.next() {
-                    if !hear(event) { return .moved }
+                    if !process(event) { return .moved }
                 }
             } catch {
                 violated(error)
@@ -169,16 +169,16 @@ extension WebSocketDriver {
     }
 
     /// - Returns: whether to continue with the next event.
-    private func hear(_ event: WebSocketInput.Event) -> Bool {
+    private func process(_ event: WebSocketInput.Event) -> Bool {
         switch event {
         case .message(let message):
             state.withLock { $0.deliver(message) }
             answer()
             return false
-        case .ping(let payload): state.withLock { $0.control.heardPing(payload) }
+        case .ping(let payload): state.withLock { $0.control.receivedPing(payload) }
         case .pong(let payload):
             let now = clock.now()
-            state.withLock { $0.control.heardPong(payload, now) }
+            state.withLock { $0.control.receivedPong(payload, now) }
             settle()
         case .close(let close):
             let moment = closeDeadline

@@ -54,7 +54,7 @@ final class WebSocketDriver: LoadListener, StopListener, @unchecked Sendable {
             refusal = error
         }
         // A session that finishes its tasks waits for a classic task even before it is resumed.
-        context = LoadContext(core, request, decisions, consumer: .reader, isHeard: true, holdsSession: sink != nil)
+        context = LoadContext(core, request, decisions, consumer: .reader, isObserved: true, holdsSession: sink != nil)
         context.tell(self)
         if !core.registry.enter(context.handle) { refusal = .sessionInvalidated(url) }
         if let refusal {
@@ -68,7 +68,7 @@ final class WebSocketDriver: LoadListener, StopListener, @unchecked Sendable {
     var stopReason: StopReason? { context.stopReason }
     func stop(_ reason: StopReason) { context.stop(reason) }
 
-    func hear(_ event: LoadEvent) { sink?.emit(event) }
+    func process(_ event: LoadEvent) { sink?.emit(event) }
 
     // MARK: Opening
 
@@ -182,7 +182,7 @@ final class WebSocketDriver: LoadListener, StopListener, @unchecked Sendable {
     /// have sent the last frame, and a reset would discard it, so an unsent frame extends the wait to that of a
     /// separate connection.
     /// - Parameter until: the `closeDeadline`.
-    func isPatienceOver(_ transport: any Transport, _ until: Int64) -> Bool {
+    func isPastCloseDeadline(_ transport: any Transport, _ until: Int64) -> Bool {
         let now = clock.now()
         guard now >= until, let tunnel = transport as? HTTP2Tunnel, tunnel.holdsUnsent else { return now >= until }
         return now >= until &+ LoadHandle.nanoseconds(closePatience) - LoadHandle.nanoseconds(tunnelPatience)

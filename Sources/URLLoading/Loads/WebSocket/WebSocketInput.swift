@@ -63,7 +63,7 @@ struct WebSocketInput {
         case .data(let range):
             // Reserves at most a fixed amount, because a peer may announce a length that it never sends.
             if message.isEmpty {
-                message.reserveCapacity(range.count + Int(clamping: min(codec.remaining, Self.believed)))
+                message.reserveCapacity(range.count + Int(clamping: min(codec.remaining, Self.maximumReserve)))
             }
             try extend { (reader, sink) throws(WireViolation) in
                 try reader.take(UnsafeRawBufferPointer(rebasing: input[range]), sink)
@@ -87,7 +87,7 @@ struct WebSocketInput {
         try read(&reader) { longer.append(contentsOf: $0) }
     }
 
-    private static let believed: UInt64 = 1 << 20
+    private static let maximumReserve: UInt64 = 1 << 20
 
     private mutating func takeMessage() -> WebSocketMessage {
         defer { message = Data() }

@@ -26,19 +26,21 @@ public struct WebSocketMessages: AsyncSequence, Sendable {
         let task: WebSocketTask
 
         /// Returns the next message; `nil` when the server has closed.
-        /// - Throws: ``LoadError/Reason/webSocketClosed`` for another code than 1000 and 1001, or the error of the connection.
+        /// - Throws: ``LoadError/Reason/webSocketClosed`` for another code than 1000 and 1001, or the error of the
+        ///   connection.
         public mutating func next(isolation actor: isolated (any Actor)?) async throws(LoadError) -> WebSocketMessage? {
             // Without an actor the read runs in place; on an actor, decryption would occupy it, so the read runs
             // elsewhere.
             if actor == nil { return try await task.load.receive() }
-            return try await Self.nextElsewhere(task)
+            return try await Self.nextOffActor(task)
         }
 
         /// Returns the next message; `nil` when the server has closed.
-        /// - Throws: ``LoadError/Reason/webSocketClosed`` for another code than 1000 and 1001, or the error of the connection.
-        public mutating func next() async throws(LoadError) -> WebSocketMessage? { try await Self.nextElsewhere(task) }
+        /// - Throws: ``LoadError/Reason/webSocketClosed`` for another code than 1000 and 1001, or the error of the
+        ///   connection.
+        public mutating func next() async throws(LoadError) -> WebSocketMessage? { try await Self.nextOffActor(task) }
 
-        @concurrent private static func nextElsewhere(_ task: WebSocketTask) async throws(LoadError)
+        @concurrent private static func nextOffActor(_ task: WebSocketTask) async throws(LoadError)
             -> WebSocketMessage?
         {
             try await task.load.receive()

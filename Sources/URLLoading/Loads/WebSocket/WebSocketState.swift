@@ -65,7 +65,7 @@ struct WebSocketState: Sendable {
     /// Slots of calls that wait for the next change of the state.
     private var waiting: [PollSlot] = []
     /// True while the keeper's timer is set; when it fires, it reads and writes what needs no wait.
-    private(set) var isKeeperSet = false
+    private(set) var isIdleTimerSet = false
 
     /// Messages read ahead of `receive`.
     private var ahead: [WebSocketMessage] = []
@@ -275,11 +275,11 @@ struct WebSocketState: Sendable {
 
     /// Returns whether the caller sets the keeper's timer.
     /// - Parameter hasLeftover: bytes wait to be written, so the keeper is needed even while a call reads.
-    mutating func setKeeper(hasLeftover: Bool) -> Bool {
-        guard transport != nil, !isKeeperSet, hasLeftover || !isReading else { return false }
-        isKeeperSet = true
+    mutating func setIdleTimer(hasLeftover: Bool) -> Bool {
+        guard transport != nil, !isIdleTimerSet, hasLeftover || !isReading else { return false }
+        isIdleTimerSet = true
         return true
     }
 
-    mutating func keeperFired() { isKeeperSet = false }
+    mutating func idleTimerFired() { isIdleTimerSet = false }
 }

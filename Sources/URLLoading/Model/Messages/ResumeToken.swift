@@ -132,10 +132,10 @@ public struct ResumeToken: Sendable, CustomStringConvertible {
     /// Removes the partial file: the download can no longer be resumed.
     public func discard() {
         if let file = storage.file {
-            file.unkeep()
+            file.undoKeep()
             file.discard()
         } else if let (file, _) = try? reopened(after: SystemBoot.identity) {
-            file.unkeep()
+            file.undoKeep()
             file.discard()
         }
     }

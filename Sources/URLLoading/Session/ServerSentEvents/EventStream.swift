@@ -34,7 +34,7 @@ struct EventStream: Sendable {
     private var clock: LoopClock { session.core.configuration.clock }
 
     /// Returns the next event, parsed off the caller's actor.
-    @concurrent mutating func nextElsewhere() async throws(LoadError) -> ServerSentEvent? { try await next() }
+    @concurrent mutating func nextOffActor() async throws(LoadError) -> ServerSentEvent? { try await next() }
 
     mutating func next() async throws(LoadError) -> ServerSentEvent? {
         if deadline == nil {
@@ -48,7 +48,7 @@ struct EventStream: Sendable {
             } catch {
                 failure = error.at(request.url)
             }
-            await goOn(after: failure)
+            await recover(after: failure)
         }
         (reader, connection) = (nil, nil)
         try ending?.get()
@@ -99,7 +99,7 @@ struct EventStream: Sendable {
 
     // MARK: Reconnecting
 
-    private mutating func goOn(after failure: LoadError?) async {
+    private mutating func recover(after failure: LoadError?) async {
         note(reader)
         (reader, connection) = (nil, nil)
         let now = clock.now()

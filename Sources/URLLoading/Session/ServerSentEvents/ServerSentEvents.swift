@@ -69,12 +69,12 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
         /// - Throws: the ``LoadError`` of the load.
         public mutating func next(isolation actor: isolated (any Actor)?) async throws(LoadError) -> ServerSentEvent? {
             if actor == nil { return try await stream.next() }
-            return try await stream.nextElsewhere()
+            return try await stream.nextOffActor()
         }
 
         /// Returns the next event; `nil` when the sequence has ended.
         /// - Throws: the ``LoadError`` of the load.
-        public mutating func next() async throws(LoadError) -> ServerSentEvent? { try await stream.nextElsewhere() }
+        public mutating func next() async throws(LoadError) -> ServerSentEvent? { try await stream.nextOffActor() }
     }
 
     /// The rules of reconnection: a value.

@@ -83,7 +83,7 @@ struct AnswerMarks: Sendable, Equatable {
 }
 
 /// The marks of every answer that the handlers of one request received, including answers that were discarded.
-final class GatheredMarks: Sendable {
+final class CollectedMarks: Sendable {
     private let united = Lock(AnswerMarks())
 
     var marks: AnswerMarks { united.withLock { $0 } }

@@ -91,7 +91,7 @@ extension CacheQuery {
     func isForOwner(of stored: StoredResponse, _ provenance: Provenance) -> Bool {
         var marks: [String: String?] = [:]
         guard !provenance.isForced, mark(&marks, provenance) else { return false }
-        // Certificates are compared by `CacheLine.isServer`.
+        // Certificates are compared by `CacheFetch.isServer`.
         return marks.allSatisfy { $0.key == CacheOwner.server || (stored.varying[$0.key] ?? nil) == $0.value }
     }
 
@@ -113,7 +113,9 @@ extension CacheQuery {
             if (kept[CacheOwner.trust] ?? nil) != trust { return CacheOwner.trust }
             if let store = kept[CacheOwner.cookies] ?? nil, store != cookies { return CacheOwner.cookies }
             if let session = kept[CacheOwner.route] ?? nil, session != user?.cacheMark { return CacheOwner.route }
-            if let believed, let server = kept[CacheOwner.server] ?? nil, !believed.contains(server) {
+            if let acceptedCertificates, let server = kept[CacheOwner.server] ?? nil,
+                !acceptedCertificates.contains(server)
+            {
                 return CacheOwner.server
             }
         }
@@ -144,7 +146,7 @@ extension CacheQuery {
         "\(credential.user)\u{0}\(credential.password)\u{0}\(credential.token ?? "")"
     }
 
-    /// The credential that the request will carry without being challenged (`AuthenticationTalk.begin`). A keeper's
+    /// The credential that the request will carry without being challenged (`RequestAuthentication.begin`). A keeper's
     /// current token is not known here, and may belong to another user than the previous one: a response obtained with
     /// a token is found only while that token is in use.
     private var login: Credential? {

@@ -127,7 +127,7 @@ enum CachePlan: Sendable {
     }
 
     /// RFC 5861 §4: whether a stale response may stand in for a failure.
-    static func standsIn(_ stored: StoredResponse, _ query: CacheQuery, now: Double) -> Bool {
+    static func mayServeStale(_ stored: StoredResponse, _ query: CacheQuery, now: Double) -> Bool {
         let rules = stored.knownRules
         guard stored.isWhole, query.policy == .useProtocol else { return false }
         guard rules.control.flags.isDisjoint(with: [.mustRevalidate, .noCache]),

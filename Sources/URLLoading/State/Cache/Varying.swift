@@ -73,7 +73,7 @@ struct CacheQuery: Sendable {
     var trust: String?
     /// The certificates of this server that the trust decision has accepted; `nil` without a decision, or if the
     /// request may not use the network.
-    var believed: Set<String>?
+    var acceptedCertificates: Set<String>?
     /// False if a cookie store adds to the request's Cookie field. Responses that vary by Cookie are then not stored.
     var knowsCookies = true
     /// The session's fields are unknown: a field that the request does not set matches any value.

@@ -12,7 +12,7 @@ struct NetworkAccess: Sendable {
     /// The traffic class that marks the packets.
     var traffic = TrafficClass.default
     /// Set if the load waits for connectivity: without a network, no connection is attempted. `nil` otherwise.
-    var pathNote: PathNote?
+    var pathNote: RecordedPath?
     var needsPath: Bool { pathNote != nil }
 
     /// Allows every network without a query.
@@ -47,7 +47,7 @@ struct NetworkAccess: Sendable {
 }
 
 /// The network path at the time when a request last began to connect.
-final class PathNote: Sendable {
+final class RecordedPath: Sendable {
     private let path = Lock<NetworkPath?>(nil)
     var noted: NetworkPath? { path.withLock { $0 } }
     func note(_ path: NetworkPath) { self.path.withLock { $0 = path } }
@@ -62,7 +62,7 @@ extension NetworkAccess {
         traffic = request.trafficClass ?? configuration.trafficClass
         guard request.waitsForConnectivity ?? configuration.waitsForConnectivity else { return }
         guard let host = host ?? (try? request.destination.get())?.route.origin.host else { return }
-        pathNote = host.isThisMachine ? nil : PathNote()
+        pathNote = host.isThisMachine ? nil : RecordedPath()
     }
 }
 

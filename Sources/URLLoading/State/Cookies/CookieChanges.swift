@@ -52,7 +52,7 @@ final class ChangeListener: Sendable {
 
     init(_ tell: (@Sendable (CookieChanges.Change) -> Void)?) { self.tell = tell }
 
-    func hear(_ change: CookieChanges.Change) {
+    func process(_ change: CookieChanges.Change) {
         if let tell { return tell(change) }
         news.withLock { if change == .cookies { $0.cookies = true } else { $0.policy = true } }
         token.wake()

@@ -68,7 +68,7 @@ final class CookieMemory: StateMemory {
             }
             return (stored, told(&state, hasChanged))
         }
-        for listener in listeners { listener.hear(.cookies) }
+        for listener in listeners { listener.process(.cookies) }
         return stored
     }
 
@@ -78,7 +78,7 @@ final class CookieMemory: StateMemory {
             if hasFile, let removed { state.pending.set(nil, for: removed.key) }
             return (removed != nil, told(&state, removed != nil))
         }
-        for listener in listeners { listener.hear(.cookies) }
+        for listener in listeners { listener.process(.cookies) }
         return isGone
     }
 
@@ -91,7 +91,7 @@ final class CookieMemory: StateMemory {
             }
             return told(&state, !removed.isEmpty)
         }
-        for listener in listeners { listener.hear(.cookies) }
+        for listener in listeners { listener.process(.cookies) }
     }
 
     private func told(_ state: inout State, _ hasChanged: Bool) -> [ChangeListener] {
@@ -104,7 +104,7 @@ final class CookieMemory: StateMemory {
     func add(_ listener: ChangeListener) { state.withLock { $0.listeners[ObjectIdentifier(listener)] = listener } }
     func remove(_ listener: ChangeListener) { state.withLock { $0.listeners[ObjectIdentifier(listener)] = nil } }
     func policyChanged() {
-        for listener in state.withLock({ Array($0.listeners.values) }) { listener.hear(.acceptPolicy) }
+        for listener in state.withLock({ Array($0.listeners.values) }) { listener.process(.acceptPolicy) }
     }
 
     // MARK: The file
@@ -133,6 +133,6 @@ final class CookieMemory: StateMemory {
             }
             return told(&state, state.table.persistent != before)
         }
-        for listener in listeners { listener.hear(.cookies) }
+        for listener in listeners { listener.process(.cookies) }
     }
 }

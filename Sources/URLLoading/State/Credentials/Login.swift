@@ -119,7 +119,7 @@ final class Login: Sendable {
     private let needsMore = Atomic(false)
 
     /// Notes that the server asked for a further token after the first.
-    func takeLegs() { needsMore.store(true, ordering: .relaxed) }
+    func noteFurtherMessage() { needsMore.store(true, ordering: .relaxed) }
 
     /// The Kerberos credential made of a user and password; `nil` uses the tickets in this user's cache.
     let ticketCredential: TicketCredential?

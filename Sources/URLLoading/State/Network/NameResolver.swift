@@ -20,20 +20,20 @@ public struct NameResolver: Sendable {
     ///   invalid address, ends the load with ``LoadError/Reason/lookupFailed``. It runs in a task of its own, which is
     ///   cancelled with the load. It must not wait for a load of the same session, which would need its answer.
     public init(_ lookUp: @escaping @Sendable (String) async throws -> [String]) {
-        resolver = CallersResolver(lookUp: lookUp)
+        resolver = CustomResolver(lookUp: lookUp)
     }
 
     init(_ resolver: any Resolver) { self.resolver = resolver }
 }
 
-private struct CallersResolver: Resolver {
+private struct CustomResolver: Resolver {
     let lookUp: @Sendable (String) async throws -> [String]
 
     func addresses(of name: String, _ token: StopToken) async throws(IOFailure) -> [SocketAddress] {
         guard let load = token as? LoadHandle else { throw IOFailure(.lookupFailed("there is no load"), .resolve) }
         let lookUp = lookUp
         let timeLeft = load.attempt.map { Duration.nanoseconds($0.timeLeft) }
-        let answer = await Interruption<Result<[String], any Error>>.run(load, timeout: timeLeft) {
+        let answer = await CallbackOutcome<Result<[String], any Error>>.run(load, timeout: timeLeft) {
             do { return .success(try await lookUp(name)) } catch { return .failure(error) }
         }
         let result: Result<[String], any Error>

@@ -136,7 +136,7 @@ public struct HTTP2TunnelFault: Sendable, CustomStringConvertible {
                 try await peer.windowUpdate(stream: stream, 1)
                 said += try await peer.expect(.data, stream: stream).payload
             }
-            try await leave(peer, stream, hearsClose: false)
+            try await leave(peer, stream, awaitsClose: false)
         },
         HTTP2TunnelFault("an answer in fields of 204", .says("none"), opens: false) { peer, stream in
             try await peer.respond(to: stream, .ok, [.contentLength: "0"], endStream: false)
@@ -146,8 +146,8 @@ public struct HTTP2TunnelFault: Sendable, CustomStringConvertible {
     ]
 
     /// Performs the server's part of a normal closing handshake.
-    private static func leave(_ peer: HTTP2Peer, _ stream: Int, hearsClose: Bool = true) async throws {
-        if hearsClose { _ = try await peer.expect(.data, stream: stream) }
+    private static func leave(_ peer: HTTP2Peer, _ stream: Int, awaitsClose: Bool = true) async throws {
+        if awaitsClose { _ = try await peer.expect(.data, stream: stream) }
         try await peer.data(stream, [0x88, 0x02, 0x03, 0xE8], endStream: true)
     }
 }

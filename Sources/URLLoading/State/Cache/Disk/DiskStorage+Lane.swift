@@ -289,7 +289,7 @@ extension DiskStorage {
     }
 
     /// Whether the disk was full a short time ago.
-    var isResting: Bool { lane.withLock { $0.resumes > Poller.coarseNow() } }
+    var isUnread: Bool { lane.withLock { $0.resumes > Poller.coarseNow() } }
 }
 
 extension DiskState {

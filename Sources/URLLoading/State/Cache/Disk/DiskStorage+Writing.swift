@@ -10,7 +10,7 @@ extension DiskStorage {
             state.phase != .failed && state.capacity > 0 && (length ?? 0) <= min(state.maximumEntry, state.capacity)
         }
         guard isOpen, queued.load(ordering: .relaxed) < Self.overfull else { return false }
-        return !isResting
+        return !isUnread
     }
 
     func write(_ response: StoredResponse, length: Int64?) -> (any CacheWriting)? {

@@ -4,8 +4,8 @@ import URLLoading
 @testable import urlload
 
 /// Options for proxies, addresses and interfaces, with curl's grammar.
-@Suite struct WayOptionsTests {
-    private func parse(_ words: String...) throws -> WayOptions { try ArgumentParser.parse(words + ["u"]).way }
+@Suite struct ConnectionOptionsTests {
+    private func parse(_ words: String...) throws -> ConnectionOptions { try ArgumentParser.parse(words + ["u"]).way }
 
     @Test("Proxies are parsed") func proxies() throws {
         #expect(try parse("-x", "p:1").proxy?.description == "http://p:1")

@@ -3,7 +3,7 @@
 import URLLoadingIO
 import URLLoadingWire
 
-extension HandlerLine {
+extension HandlerChain {
     /// Answers a request with the first handler that can handle it.
     static func answer(_ hop: inout Hop, for load: LoadContext) async throws(LoadError) -> any Exchange {
         let line = load.core.handlers.inOrder
@@ -12,13 +12,13 @@ extension HandlerLine {
             hop.request = canonical
         }
         load.events?.beginLocal(hop.request)
-        let gathered = GatheredMarks()
+        let gathered = CollectedMarks()
         do throws(LoadError) {
             let exchange = try await answer(hop, for: load, from: line, after: -1, gathered)
             (exchange as? HandlerExchange)?.isOutermost = true
             load.events?.answeredLocally(exchange)
             guard exchange is HandlerExchange, load.core.cache != nil else { return exchange }
-            return CacheLine.keepHandled(exchange, hop, for: load, gathered)
+            return CacheFetch.keepHandled(exchange, hop, for: load, gathered)
         } catch {
             load.events?.failedLocally(error)
             throw error
@@ -29,7 +29,7 @@ extension HandlerLine {
     /// - Parameter gathered: collects the owners of the responses that handlers receive.
     static func answer(
         _ hop: Hop, for load: LoadContext, from line: [any ProtocolHandler], after place: Int,
-        _ gathered: GatheredMarks
+        _ gathered: CollectedMarks
     ) async throws(LoadError) -> any Exchange {
         guard let next = line.indices.dropFirst(place + 1).first(where: { line[$0].canHandle(hop.request) }) else {
             throw LoadError(.unsupportedScheme, phase: .preparing, party: .local, url: hop.request.url)
@@ -46,7 +46,7 @@ extension HandlerLine {
         _ handler: any ProtocolHandler, _ client: ProtocolClient
     ) async throws(LoadError) -> any Exchange {
         let (load, request) = (client.load, client.hop.request)
-        let ending = await Interruption.run(load.handle) { () -> Result<ProtocolResponse, any Error> in
+        let ending = await CallbackOutcome.run(load.handle) { () -> Result<ProtocolResponse, any Error> in
             do { return .success(try await handler.load(request, client: client)) } catch { return .failure(error) }
         }
         switch ending {

@@ -10,17 +10,17 @@ extension StoredBody {
         if bytes != nil || offset >= length { return self }
         if length <= most { return whole.map { MemoryBody($0) } }
         guard let first = read(at: offset, atMost: 128 * 1024), first.count > 0 else { return nil }
-        return BegunBody(self, first, at: offset)
+        return PrefetchedBody(self, first, at: offset)
     }
 
     /// Returns the piece that was read ahead at an offset; nil if none was.
     func ahead(from offset: Int64) -> Chunk? {
-        guard let begun = self as? BegunBody, begun.offset == offset else { return nil }
+        guard let begun = self as? PrefetchedBody, begun.offset == offset else { return nil }
         return begun.first
     }
 }
 
-final class BegunBody: StoredBody {
+final class PrefetchedBody: StoredBody {
     fileprivate let first: Chunk
     fileprivate let offset: Int64
     private let body: any StoredBody

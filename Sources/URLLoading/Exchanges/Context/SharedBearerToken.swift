@@ -4,7 +4,7 @@ import Synchronization
 import URLLoadingIO
 import URLLoadingWire
 
-final class BearerKeeper: Sendable {
+final class SharedBearerToken: Sendable {
     private struct State: Sendable {
         var token: String?
         /// Counts the tokens, so that a load knows whether its refused token is still the current one.
@@ -88,7 +88,7 @@ final class BearerKeeper: Sendable {
 /// One run of the refresh closure, and the loads that wait for it.
 private final class Refresh: Sendable {
     private struct State: Sendable {
-        var result: Result<BearerKeeper.Issue, any Error>?
+        var result: Result<SharedBearerToken.Issue, any Error>?
         var task: Task<Void, Never>?
         var slots: [PollSlot] = []
         var waiting = 0
@@ -99,7 +99,7 @@ private final class Refresh: Sendable {
 
     init(_ abandoned: LeakCount) { self.abandoned = abandoned }
 
-    func start(_ work: @escaping @Sendable () async -> Result<BearerKeeper.Issue, any Error>) {
+    func start(_ work: @escaping @Sendable () async -> Result<SharedBearerToken.Issue, any Error>) {
         let task = Task {
             let result = await work()
             let (slots, isAbandoned) = self.state.withLock { state in
@@ -118,7 +118,7 @@ private final class Refresh: Sendable {
     func enter() { state.withLock { $0.waiting += 1 } }
 
     /// Returns `nil` if the load is stopped first.
-    func wait(for load: LoadHandle) async -> Result<BearerKeeper.Issue, any Error>? {
+    func wait(for load: LoadHandle) async -> Result<SharedBearerToken.Issue, any Error>? {
         await Poller.shared.wait(until: load) { slot in
             state.withLock { state in
                 if state.result == nil, !state.slots.contains(where: { $0 === slot }) { state.slots.append(slot) }

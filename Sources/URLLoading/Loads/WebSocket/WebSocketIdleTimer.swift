@@ -5,7 +5,7 @@
 import Synchronization
 import URLLoadingIO
 
-final class WebSocketKeeper: TimerTarget {
+final class WebSocketIdleTimer: TimerTarget {
     private let load: WebSocketDriver
     init(_ load: WebSocketDriver) { self.load = load }
     func timerFired(now: Int64) { load.keep() }
@@ -23,16 +23,16 @@ extension WebSocketDriver {
     /// - Parameter hasLeftover: bytes wait to be written, so the timer is set even while a call reads.
     func keep(within interval: Int64, hasLeftover: Bool = false) {
         let (isNeeded, isLingering) = state.withLock {
-            ($0.setKeeper(hasLeftover: hasLeftover), $0.lingersUntil != nil)
+            ($0.setIdleTimer(hasLeftover: hasLeftover), $0.lingersUntil != nil)
         }
         guard isNeeded else { return }
         clock.schedule(
-            WebSocketKeeper(self), at: clock.coarseNow() &+ (isLingering ? min(interval, Self.soon) : interval))
+            WebSocketIdleTimer(self), at: clock.coarseNow() &+ (isLingering ? min(interval, Self.soon) : interval))
     }
 
     /// Called on the poller's thread.
     fileprivate func keep() {
-        state.withLock { $0.keeperFired() }
+        state.withLock { $0.idleTimerFired() }
         look()
         // If bytes are left over, `pump` sets the timer again.
         _ = pump()
@@ -49,7 +49,7 @@ extension WebSocketDriver {
 
     private func look(_ transport: any Transport) {
         let lingersUntil = state.withLock { $0.lingersUntil }
-        if let lingersUntil, isPatienceOver(transport, lingersUntil) { return lost(nil) }
+        if let lingersUntil, isPastCloseDeadline(transport, lingersUntil) { return lost(nil) }
         let isLingering = lingersUntil != nil
         // While a large message waits for its receiver, the rest of it stays in the kernel.
         guard isLingering || (input?.held ?? 0) <= options.readAhead else { return }

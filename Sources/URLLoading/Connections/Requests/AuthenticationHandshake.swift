@@ -4,7 +4,7 @@ import FoundationEssentials
 import URLLoadingIO
 import URLLoadingWire
 
-final class ProofLegs: @unchecked Sendable {
+final class AuthenticationHandshake: @unchecked Sendable {
     // Unchecked: used by the load's own task.
     private enum Scheme {
         case ntlm(Credential)
@@ -15,7 +15,7 @@ final class ProofLegs: @unchecked Sendable {
     let isProxy: Bool
     /// A message was sent, or the connection was authenticated already.
     private(set) var hasSpoken = false
-    func wasHeard() { hasSpoken = true }
+    func noteSent() { hasSpoken = true }
 
     /// The value of Authorization or Proxy-Authorization, and whether it is sent with the request itself.
     typealias Message = (value: String, isLast: Bool)
@@ -58,13 +58,13 @@ final class ProofLegs: @unchecked Sendable {
 
     /// Handles the response to a single message: the end of the proof, or a request for a further token.
     /// - Returns: whether a further message must be sent.
-    func hear(_ head: HTTPHead, _ load: LoadHandle) async throws(LoadError) -> Bool {
+    func process(_ head: HTTPHead, _ load: LoadHandle) async throws(LoadError) -> Bool {
         guard case .negotiate(let proof) = scheme, proof.isOpen else { return false }
         if head.status == refusal {
             guard !login.takesLegs, let words = words(in: head.headers),
                 case .goesOn(_, isComplete: false) = await proof.step(words, load)
             else { return false }
-            login.takeLegs()
+            login.noteFurtherMessage()
             return true
         }
         guard let words = words(in: head.headers) ?? finalWords(in: head.headers) else { return false }

@@ -8,7 +8,7 @@
 import Synchronization
 import URLLoadingIO
 
-enum Interruption<Answer: Sendable>: Sendable {
+enum CallbackOutcome<Answer: Sendable>: Sendable {
     case answered(Answer)
     /// The deadline has passed.
     case late
@@ -16,13 +16,13 @@ enum Interruption<Answer: Sendable>: Sendable {
     case stopped
 }
 
-extension Interruption {
+extension CallbackOutcome {
     /// - Parameters:
     ///   - limit: how long to wait; nil for as long as the load lives.
     ///   - work: inherits priority and task-local values.
     static func run(
         _ handle: LoadHandle, timeout limit: Duration? = nil, _ work: @escaping @Sendable () async -> Answer
-    ) async -> Interruption {
+    ) async -> CallbackOutcome {
         let slot = Poller.shared.borrowSlot()
         handle.attach(slot)
         defer {
@@ -60,7 +60,7 @@ extension LoadHandle {
         let attempt = attempt
         let paused = attempt?.pause()
         defer { attempt?.go(on: paused) }
-        let ending = await Interruption.run(self, timeout: decision.deadline) { () -> Result<Answer, any Error> in
+        let ending = await CallbackOutcome.run(self, timeout: decision.deadline) { () -> Result<Answer, any Error> in
             do {
                 guard let asker else { return .success(try await decision.decide(question)) }
                 return .success(try await asker.asking { try await decision.decide(question) })

@@ -4,7 +4,7 @@
 import URLLoadingIO
 import URLLoadingWire
 
-extension AuthenticationTalk {
+extension RequestAuthentication {
     /// Returns whether a new token was obtained; `nil` if the refused credential was no bearer token.
     func renewToken(_ response: Response) async throws(LoadError) -> Bool? {
         guard let issue = origin.issue, let bearer = authenticator.bearer else { return nil }
@@ -32,7 +32,7 @@ extension AuthenticationTalk {
         if let used = side.login {
             if used.renew(from: offers) { return used }
             side.login = nil
-            let wasSaid = place.isProxy || legs?.hasSpoken ?? true
+            let wasSaid = place.isProxy || authenticationHandshake?.hasSpoken ?? true
             if wasSaid { side.refuse(used.credential, in: used.space, strength: used.strength) }
             if used.isTicket { side.hasTriedTicket = true }
             // A login that was not sent, because the connection is shared, may still be valid elsewhere; an expired

@@ -8,7 +8,7 @@ import URLLoadingWire
 
 /// Loads that wait for a stream slot continue when one becomes available for any reason.
 @Suite(.timeLimit(.minutes(4)))
-struct HTTP2PlacesTests {
+struct HTTP2StreamSlotsTests {
     private func waiting(_ session: Session, _ server: HTTP2TestServer, _ count: Int) -> [LoadTask<Data>] {
         (0..<count).map { _ in
             let task = session.dataTask(from: server.url("/"))

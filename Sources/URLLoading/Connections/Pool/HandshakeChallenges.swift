@@ -2,7 +2,7 @@
 
 import URLLoadingIO
 
-struct HandshakeAsking {
+struct HandshakeChallenges {
     let transport: TLSTransport
     let peer: TLSPeer
     let client: any ConnectionClient

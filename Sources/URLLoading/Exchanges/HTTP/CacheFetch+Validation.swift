@@ -5,7 +5,7 @@ import FoundationEssentials
 import URLLoadingIO
 import URLLoadingWire
 
-extension CacheLine {
+extension CacheFetch {
     // MARK: Conditions (RFC 9111 §4.3)
 
     func validate(_ stored: StoredResponse, _ shared: SharedFetch?) async throws(LoadError) -> any Exchange {
@@ -16,7 +16,7 @@ extension CacheLine {
         let begun = cache.begin(key)
         let exchange: any NetworkExchange
         do throws(LoadError) { exchange = try await HTTPHandler.exchange(asked, for: load) } catch {
-            guard standsIn(stored, for: error) else { throw error }
+            guard mayServeStale(stored, for: error) else { throw error }
             return serve(stored, body)
         }
         guard let head = exchange.head else { return exchange }
@@ -40,7 +40,7 @@ extension CacheLine {
             shared?.settle(isKept ? .stored : .unstorable)
             return serve(updated, body, besides: isKept ? nil : AnswerMarks(provenance, to: query))
         }
-        if head.status.isFailure, CachePlan.standsIn(stored, query, now: cache.now()) {
+        if head.status.isFailure, CachePlan.mayServeStale(stored, query, now: cache.now()) {
             exchange.release()
             return serve(stored, body)
         }
@@ -68,11 +68,11 @@ extension CacheLine {
     }
 
     /// Loads a response that has no validator; the stale one stands in if the server fails (RFC 5861 §4).
-    func tryFor(_ stored: StoredResponse, _ shared: SharedFetch?) async throws(LoadError) -> any Exchange {
+    func loadOrServeStale(_ stored: StoredResponse, _ shared: SharedFetch?) async throws(LoadError) -> any Exchange {
         let begun = cache.begin(key)
         let exchange: any NetworkExchange
         do throws(LoadError) { exchange = try await HTTPHandler.exchange(hop, for: load) } catch {
-            guard standsIn(stored, for: error), let body = try await open(stored) else { throw error }
+            guard mayServeStale(stored, for: error), let body = try await open(stored) else { throw error }
             return serve(stored, body)
         }
         if exchange.head?.status.isFailure == true, let body = try await open(stored) {
@@ -83,11 +83,11 @@ extension CacheLine {
         return try await keep(exchange, begun, shared)
     }
 
-    private func standsIn(_ stored: StoredResponse, for error: LoadError) -> Bool {
+    private func mayServeStale(_ stored: StoredResponse, for error: LoadError) -> Bool {
         guard load.stopReason == nil, error.party != .local,
             [.resolving, .connecting, .sending, .waiting].contains(error.phase)
         else { return false }
-        return CachePlan.standsIn(stored, query, now: cache.now())
+        return CachePlan.mayServeStale(stored, query, now: cache.now())
     }
 
     // MARK: Partial responses (RFC 9111 §3.4)
@@ -116,7 +116,7 @@ extension CacheLine {
             let answer = HTTPHead(updated, updated.headers)
             let first = CachedExchange(
                 answer, body, of: stored, part: 0..<body.length, hop.request, load, length: whole)
-            return JoinedExchange(answer, first, tee, length: whole)
+            return ConcatenatedExchange(answer, first, tee, length: whole)
         case .rangeNotSatisfiable: break
         default: return try await keep(exchange, begun, shared)
         }

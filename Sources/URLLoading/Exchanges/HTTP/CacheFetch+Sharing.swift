@@ -4,7 +4,7 @@ import FoundationEssentials
 import URLLoadingIO
 import URLLoadingWire
 
-extension CacheLine {
+extension CacheFetch {
     // MARK: Shared fetches
 
     /// Waits for the fetch of an equal request, or leads one.

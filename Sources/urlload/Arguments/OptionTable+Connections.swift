@@ -11,27 +11,27 @@ extension OptionTable {
             "the proxy: http://, https:// or socks4:// to socks5h://HOST:PORT; '' for none"
         ) { (options, text) throws(UsageError) in
             options.way.forbidsProxies = text.isEmpty
-            options.way.proxy = text.isEmpty ? nil : try WayOptions.proxy(text, "--proxy")
+            options.way.proxy = text.isEmpty ? nil : try ConnectionOptions.proxy(text, "--proxy")
         }.like(wget: "-e http_proxy=…", httpie: "--proxy http:PROXY"),
         OptionRule(.way, nil, "socks5", "HOST:PORT", "through this SOCKS 5 proxy; names are looked up here") {
             (options, text) throws(UsageError) in
-            options.way.proxy = try WayOptions.proxy(text, "--socks5", scheme: "socks5")
+            options.way.proxy = try ConnectionOptions.proxy(text, "--socks5", scheme: "socks5")
         },
         OptionRule(.way, nil, "socks5-hostname", "HOST:PORT", "like --socks5, but the proxy looks up the names") {
             (options, text) throws(UsageError) in
-            options.way.proxy = try WayOptions.proxy(text, "--socks5-hostname", scheme: "socks5h")
+            options.way.proxy = try ConnectionOptions.proxy(text, "--socks5-hostname", scheme: "socks5h")
         },
         OptionRule(.way, nil, "socks4", "HOST:PORT", "through this SOCKS 4 proxy; names are looked up here") {
             (options, text) throws(UsageError) in
-            options.way.proxy = try WayOptions.proxy(text, "--socks4", scheme: "socks4")
+            options.way.proxy = try ConnectionOptions.proxy(text, "--socks4", scheme: "socks4")
         },
         OptionRule(.way, nil, "socks4a", "HOST:PORT", "like --socks4, but the proxy looks up the names (SOCKS 4A)") {
             (options, text) throws(UsageError) in
-            options.way.proxy = try WayOptions.proxy(text, "--socks4a", scheme: "socks4a")
+            options.way.proxy = try ConnectionOptions.proxy(text, "--socks4a", scheme: "socks4a")
         },
         OptionRule(.way, nil, "preproxy", "PROXY", "a SOCKS proxy in front of the proxy") {
             (options, text) throws(UsageError) in
-            options.way.preproxy = try WayOptions.proxy(text, "--preproxy")
+            options.way.preproxy = try ConnectionOptions.proxy(text, "--preproxy")
         },
         OptionRule(
             .way, "U", "proxy-user", "USER[:PASSWORD]",
@@ -57,16 +57,16 @@ extension OptionTable {
         OptionRule(
             .way, nil, "resolve", "HOST:PORT:ADDRESS", "use this address for the host, or several, separated by commas"
         ) { (options, text) throws(UsageError) in
-            options.way.overrides.append(try WayOptions.addresses(text))
+            options.way.overrides.append(try ConnectionOptions.addresses(text))
         },
         OptionRule(
             .way, nil, "connect-to", "A:PORT:B:PORT", "connect to B in place of A; parts may be empty"
         ) { (options, text) throws(UsageError) in
-            options.way.overrides.append(try WayOptions.target(text))
+            options.way.overrides.append(try ConnectionOptions.target(text))
         },
         OptionRule(.way, nil, "interface", "NAME", "connect from this interface, or from this address of it") {
             (options, text) throws(UsageError) in
-            options.way.interface = try WayOptions.interface(text)
+            options.way.interface = try ConnectionOptions.interface(text)
         }.like(wget: "--bind-address=ADDRESS"),
     ]
 }

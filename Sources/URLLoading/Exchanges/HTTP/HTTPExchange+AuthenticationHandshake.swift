@@ -15,67 +15,81 @@ extension HTTPExchange {
         let limit = owner.core.configuration.authentication.kerberosTimeout
         // A connection is authenticated either to the origin or to the proxy that forwards its requests, never to both.
         // A connection without an identity in its route stays anonymous at the origin.
-        let own = connection.route.identity == nil ? nil : request.legs
-        guard let legs = own ?? connection.forwarder?.login.flatMap({ ProofLegs($0, timeout: limit) }) else {
+        let own = connection.route.identity == nil ? nil : request.authenticationHandshake
+        guard
+            let authenticationHandshake = own
+                ?? connection.forwarder?.login.flatMap({ AuthenticationHandshake($0, timeout: limit) })
+        else {
             return try await send(request)
         }
-        let binding = binding(toProxy: legs.isProxy)
-        if legs.login.takesLegs {
-            try await open(with: legs, binding, request)
+        let binding = binding(toProxy: authenticationHandshake.isProxy)
+        if authenticationHandshake.login.takesLegs {
+            try await open(with: authenticationHandshake, binding, request)
         } else {
-            try await sendOne(legs, binding, request)
+            try await sendOne(authenticationHandshake, binding, request)
         }
     }
 
     /// Sends a single token with the request itself. A proxy remembers the identity of an authenticated connection, so
     /// the token is sent once; an origin gets one with every request.
-    private func sendOne(_ legs: ProofLegs, _ binding: [UInt8]?, _ request: PreparedRequest) async throws(LoadError) {
+    private func sendOne(
+        _ authenticationHandshake: AuthenticationHandshake, _ binding: [UInt8]?, _ request: PreparedRequest
+    ) async throws(LoadError) {
         var request = request
-        if !legs.isProxy || !connection.isOpened {
-            request.say(try await legs.first(binding, owner.handle)?.value, toProxy: legs.isProxy)
+        if !authenticationHandshake.isProxy || !connection.isOpened {
+            request.say(
+                try await authenticationHandshake.first(binding, owner.handle)?.value,
+                toProxy: authenticationHandshake.isProxy)
         }
         let wasOpened = connection.isOpened
         try await send(request)
-        guard legs.isProxy, let head else { return }
-        guard head.status == legs.refusal else {
+        guard authenticationHandshake.isProxy, let head else { return }
+        guard head.status == authenticationHandshake.refusal else {
             connection.isOpened = true
-            _ = try await legs.hear(head, owner.handle)
+            _ = try await authenticationHandshake.process(head, owner.handle)
             return
         }
         if wasOpened { return forgetProof() }
         connection.isCut = true
-        hasLostProof = try await legs.hear(head, owner.handle)
+        hasLostProof = try await authenticationHandshake.process(head, owner.handle)
     }
 
-    private func open(with legs: ProofLegs, _ binding: [UInt8]?, _ request: PreparedRequest) async throws(LoadError) {
+    private func open(
+        with authenticationHandshake: AuthenticationHandshake, _ binding: [UInt8]?, _ request: PreparedRequest
+    ) async throws(LoadError) {
         guard !connection.isOpened else {
-            legs.wasHeard()
+            authenticationHandshake.noteSent()
             try await send(request)
-            if head?.status == legs.refusal { forgetProof() }
+            if head?.status == authenticationHandshake.refusal { forgetProof() }
             return
         }
-        guard var said = try await legs.first(binding, owner.handle) else { return try await send(request) }
+        guard var said = try await authenticationHandshake.first(binding, owner.handle) else {
+            return try await send(request)
+        }
         while !said.isLast {
-            guard let answer = try await leg(request.leg(saying: said.value, toProxy: legs.isProxy), legs, request)
+            guard
+                let answer = try await leg(
+                    request.leg(saying: said.value, toProxy: authenticationHandshake.isProxy), authenticationHandshake,
+                    request)
             else { return }
             guard let words = answer.words else {
                 // The server requires no authentication. Its response is the result, unless the request has a body that
                 // is still to be sent.
                 return try await send(request)
             }
-            said = try await legs.next(words, binding, owner.handle)
+            said = try await authenticationHandshake.next(words, binding, owner.handle)
         }
         var request = request
-        request.say(said.value, toProxy: legs.isProxy)
+        request.say(said.value, toProxy: authenticationHandshake.isProxy)
         try await send(request)
         guard let head else { return }
         // A refused login is not followed by another one on this connection.
-        if head.status == legs.refusal {
+        if head.status == authenticationHandshake.refusal {
             connection.isCut = true
         } else if !head.isRefusal {
             connection.isOpened = true
         }
-        if legs.isProxy { _ = try await legs.hear(head, owner.handle) }
+        if authenticationHandshake.isProxy { _ = try await authenticationHandshake.process(head, owner.handle) }
     }
 
     private func forgetProof() {
@@ -90,7 +104,9 @@ extension HTTPExchange {
     }
 
     /// Sends one message without a body and returns the server's reply; `nil` if its response is the result.
-    private func leg(_ leg: PreparedRequest, _ legs: ProofLegs, _ request: PreparedRequest) async throws(LoadError)
+    private func leg(
+        _ leg: PreparedRequest, _ authenticationHandshake: AuthenticationHandshake, _ request: PreparedRequest
+    ) async throws(LoadError)
         -> Answer?
     {
         let record = record
@@ -103,7 +119,8 @@ extension HTTPExchange {
             if found == nil { try await connection.fill(owner) }
         }
         guard let head = found else { return nil }
-        let words = head.status == legs.refusal ? legs.words(in: head.headers) : nil
+        let words =
+            head.status == authenticationHandshake.refusal ? authenticationHandshake.words(in: head.headers) : nil
         let isOver = HTTPHead(head).isRefusal || request.body == nil
         guard words != nil || !isOver else {
             try receive(head, request)

@@ -5,7 +5,7 @@ import FoundationEssentials
 import URLLoadingIO
 import URLLoadingWire
 
-struct CacheLine: Sendable {
+struct CacheFetch: Sendable {
     let hop: Hop
     let load: LoadContext
     let cache: SessionCache
@@ -26,21 +26,21 @@ struct CacheLine: Sendable {
         if let foreign = cache.foreign {
             return try await answer(hop, for: load, try await cache.asked(for: hop, load, foreign))
         }
-        let line = try CacheLine(hop, load, cache)
+        let cacheFetch = try CacheFetch(hop, load, cache)
         // Requests that a cache cannot answer skip the lookup.
-        if hop.request.method != .get || hop.request.body != nil { return try await line.other() }
-        guard let variants = cache.storage.variantsNow(line.key) else { return try await line.look() }
-        let plan = line.plan(variants)
+        if hop.request.method != .get || hop.request.body != nil { return try await cacheFetch.other() }
+        guard let variants = cache.storage.variantsNow(cacheFetch.key) else { return try await cacheFetch.look() }
+        let plan = cacheFetch.plan(variants)
         if case .stored(let stored, _) = plan, cache.storage.isInMemory(stored), let body = cache.storage.body(stored) {
-            return line.serve(stored, body)
+            return cacheFetch.serve(stored, body)
         }
         if case .network(_, nil) = plan, !cache.coalescesIdenticalRequests {
-            let begun = cache.begin(line.key)
+            let begun = cache.begin(cacheFetch.key)
             let exchange = try await HTTPHandler.exchange(hop, for: load)
-            guard let tee = line.tee(exchange, begun, nil) else { return exchange }
-            return exchange.isRedirect ? try await line.readAhead(tee) : tee
+            guard let tee = cacheFetch.tee(exchange, begun, nil) else { return exchange }
+            return exchange.isRedirect ? try await cacheFetch.readAhead(tee) : tee
         }
-        return try await line.act(plan)
+        return try await cacheFetch.act(plan)
     }
 
     @inline(never)
@@ -128,7 +128,7 @@ struct CacheLine: Sendable {
         do throws(LoadError) {
             let exchange = try await fetched(plan, shared)
             // A tee settles the shared fetch itself; any other exchange stores nothing.
-            if let shared, !(exchange is CacheTee), !(exchange is JoinedExchange) { shared.settle(.unstorable) }
+            if let shared, !(exchange is CacheTee), !(exchange is ConcatenatedExchange) { shared.settle(.unstorable) }
             return exchange
         } catch {
             shared?.settle(.failed)
@@ -140,8 +140,8 @@ struct CacheLine: Sendable {
         switch plan {
         case .validate(let stored, _): return try await validate(stored, shared)
         case .complete(let stored, _) where load.cacheDecision == nil: return try await complete(stored, shared)
-        case .network(_, let stale?) where CachePlan.standsIn(stale, query, now: cache.now()):
-            return try await tryFor(stale, shared)
+        case .network(_, let stale?) where CachePlan.mayServeStale(stale, query, now: cache.now()):
+            return try await loadOrServeStale(stale, shared)
         default: return try await load(hop, shared)
         }
     }
@@ -226,19 +226,20 @@ struct CacheLine: Sendable {
     /// - Parameter gathered: the marks of every answer that the handlers of this request received; a response made of
     ///   those answers has the same owners.
     static func keepHandled(
-        _ exchange: any Exchange, _ hop: Hop, for load: LoadContext, _ gathered: GatheredMarks
+        _ exchange: any Exchange, _ hop: Hop, for load: LoadContext, _ gathered: CollectedMarks
     ) -> any Exchange {
         let response = exchange.response
         guard let policy = response.storagePolicy, policy != .notAllowed, exchange.redirect == nil,
             let head = exchange.head, head.status.kind != .redirection, let cache = load.core.cache,
-            let line = try? CacheLine(hop, load, cache)
+            let cacheFetch = try? CacheFetch(hop, load, cache)
         else { return exchange }
         let now = cache.now()
         let given = gathered.marks
         var marks = given
         marks.unite(AnswerMarks(response))
         let facts = StoringPlan.Facts(requestTime: now, responseTime: now)
-        guard var stored = StoringPlan.make(line.query, line.key, head, facts), stored.isWhole, stored.bear(marks)
+        guard var stored = StoringPlan.make(cacheFetch.query, cacheFetch.key, head, facts), stored.isWhole,
+            stored.bear(marks)
         else { return exchange }
         if policy == .allowedInMemoryOnly { stored.isMemoryOnly = true }
         let decision = load.cacheDecision

@@ -7,7 +7,7 @@ import URLLoadingIO
 @testable import URLLoading
 
 /// Races between two loads that request a token at the same moment.
-@Suite(.timeLimit(.minutes(4))) struct BearerKeeperTests {
+@Suite(.timeLimit(.minutes(4))) struct SharedBearerTokenTests {
     private struct Refused: Error {}
 
     private final class Count: Sendable {
@@ -46,7 +46,7 @@ import URLLoadingIO
     /// not the cancelled one.
     @Test func `a load does not join a cancelled refresh`() async throws {
         let (calls, isCancelled, isOver) = (Count(), Count(), Door())
-        let keeper = BearerKeeper(
+        let keeper = SharedBearerToken(
             try BearerTokens(for: ["http://a.test"]) { _ in
                 let call = calls.next()
                 guard call == 1 else { return "t\(call)" }
@@ -105,7 +105,7 @@ import URLLoadingIO
     @Test func `a token carries its own number, however late it is delivered`() async throws {
         let calls = Count()
         let goesOn = Count()
-        let keeper = BearerKeeper(
+        let keeper = SharedBearerToken(
             try BearerTokens(for: ["http://a.test"]) { _ in
                 let call = calls.next()
                 while goesOn.now < call { try await Task.sleep(for: .microseconds(200)) }
@@ -135,7 +135,8 @@ import URLLoadingIO
     /// A load that reports the refusal of an older token late gets the current one without a refresh.
     @Test func `a late refusal of an older token causes no refresh`() async throws {
         let calls = Count()
-        let keeper = BearerKeeper(try BearerTokens(for: ["http://a.test"], token: "t0") { _ in "t\(calls.next())" })
+        let keeper = SharedBearerToken(
+            try BearerTokens(for: ["http://a.test"], token: "t0") { _ in "t\(calls.next())" })
         let session = Session(.ephemeral)
         let one = load(session)
         for refused in [0, 0, 1, 0, 1] {

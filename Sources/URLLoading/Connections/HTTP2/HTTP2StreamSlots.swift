@@ -3,7 +3,7 @@
 
 import Synchronization
 
-final class HTTP2Places: Sendable {
+final class HTTP2StreamSlots: Sendable {
     private let taken = Atomic<Int>(0)
     private let limit = Atomic<Int>(100)
     private let isOpen = Atomic<Bool>(true)

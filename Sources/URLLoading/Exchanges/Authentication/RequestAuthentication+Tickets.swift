@@ -5,7 +5,7 @@
 import URLLoadingIO
 import URLLoadingWire
 
-extension AuthenticationTalk {
+extension RequestAuthentication {
     /// Returns `nil` if the next offered scheme must be tried.
     func negotiate(
         _ space: ProtectionSpace, _ side: inout Side, _ response: Response, _ asks: Bool, instead own: Credential?

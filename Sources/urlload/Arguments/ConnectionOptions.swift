@@ -3,7 +3,7 @@
 import URLLoading
 import URLLoadingWire
 
-struct WayOptions: Sendable {
+struct ConnectionOptions: Sendable {
     /// An address family.
     enum Family: Sendable, Hashable { case ipv4, ipv6 }
 

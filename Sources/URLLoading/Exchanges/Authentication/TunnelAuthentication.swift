@@ -14,12 +14,12 @@ struct ProxyRefusal {
 }
 
 /// Made for one connection; used by the load's own task.
-final class ProxyTalk {
+final class TunnelAuthentication {
     private let origin: Origin
     private let load: any ConnectionClient
     private let core: Core
     /// Created at the first challenge of a proxy.
-    private var talk: AuthenticationTalk?
+    private var authentication: RequestAuthentication?
 
     init(_ origin: Origin, _ load: any ConnectionClient, _ core: Core) {
         self.origin = origin
@@ -35,10 +35,10 @@ final class ProxyTalk {
         let refused = RefusedTunnels()
         defer { refused.forget() }
         while true {
-            let way = talk?.opened(way) ?? core.authenticator.opened(way)
+            let way = authentication?.opened(way) ?? core.authenticator.opened(way)
             do throws(LoadError) {
                 let value = try await attempt(way, refused)
-                await talk?.passedProxy()
+                await authentication?.passedProxy()
                 return value
             } catch {
                 let refusal = ProxyRefusal(error: error, way: way, binding: refused.binding)
@@ -53,8 +53,8 @@ final class ProxyTalk {
         guard let url = URL(string: "http://\(origin.host):\(origin.port)/"),
             case .success(let destination) = Request(url: url).destination
         else { return false }
-        let heard = talk ?? AuthenticationTalk(load, core, url, destination)
-        talk = heard
-        return try await heard.hear(refusal)
+        let current = authentication ?? RequestAuthentication(load, core, url, destination)
+        authentication = current
+        return try await current.process(refusal)
     }
 }

@@ -8,7 +8,7 @@ import FoundationEssentials
 import URLLoadingIO
 import URLLoadingWire
 
-final class AuthenticationTalk: @unchecked Sendable {
+final class RequestAuthentication: @unchecked Sendable {
     // Unchecked: used by the load's own task.
 
     /// The state of the authentication to the origin or to one proxy.
@@ -128,7 +128,7 @@ final class AuthenticationTalk: @unchecked Sendable {
         }
     }
 
-    func take(_ issue: BearerKeeper.Issue?) throws(LoadError) {
+    func take(_ issue: SharedBearerToken.Issue?) throws(LoadError) {
         guard let issue else { return }
         origin.login = Login(
             .bearer(realm: nil), place.space(.bearer(realm: nil)), .bearer(issue.token, persistence: .none),
@@ -143,7 +143,7 @@ final class AuthenticationTalk: @unchecked Sendable {
     /// Sets the Authorization field, or the identity of the connection, for this sending.
     func authorize(_ request: inout PreparedRequest, _ load: LoadContext) async throws(LoadError) {
         guard !isCallers else { return }
-        (request.identity, request.legs, legs, digest) = (nil, nil, nil, nil)
+        (request.identity, request.authenticationHandshake, authenticationHandshake, digest) = (nil, nil, nil, nil)
         request.login = origin.login
         guard let login = origin.login, login.opensConnections else {
             guard let login = origin.login, let digest = login.digestAuthorization() else {
@@ -159,8 +159,8 @@ final class AuthenticationTalk: @unchecked Sendable {
         }
         request.identity = Route.Identity(login: login, speaksHTTP1: login.takesLegs)
         // The messages depend on the connection: see `HTTPExchange+Legs`.
-        legs = ProofLegs(login, timeout: authenticator.settings.kerberosTimeout)
-        request.legs = legs
+        authenticationHandshake = AuthenticationHandshake(login, timeout: authenticator.settings.kerberosTimeout)
+        request.authenticationHandshake = authenticationHandshake
         request.setAuthorization(nil)
     }
 
@@ -168,14 +168,14 @@ final class AuthenticationTalk: @unchecked Sendable {
     private var digest: DigestAuthorization?
 
     /// RFC 7616 §3.5: checks the server's own proof. A proof that covers the body is checked at the end of the body.
-    private func hearDigest(_ head: HTTPHead, _ exchange: any NetworkExchange) throws(LoadError) {
+    private func checkServerDigest(_ head: HTTPHead, _ exchange: any NetworkExchange) throws(LoadError) {
         guard let digest else { return }
         let proof = DigestProof(digest, destination.target.originForm, isProxy: false)
-        if try !proof.hear(head.headers) { exchange.prove(proof) }
+        if try !proof.process(head.headers) { exchange.prove(proof) }
     }
 
     /// The connection authentication that the last sending began: the response may complete it.
-    private(set) var legs: ProofLegs?
+    private(set) var authenticationHandshake: AuthenticationHandshake?
 
     /// Returns the proxy chain with logins for its proxies; the logins of this load precede remembered ones.
     func opened(_ way: ProxyChain) -> ProxyChain {
@@ -195,35 +195,35 @@ final class AuthenticationTalk: @unchecked Sendable {
     // MARK: After an answer
 
     /// Returns whether the request must be sent again with another login.
-    func hear(_ exchange: any NetworkExchange, _ head: HTTPHead, _ request: PreparedRequest) async throws(LoadError)
+    func process(_ exchange: any NetworkExchange, _ head: HTTPHead, _ request: PreparedRequest) async throws(LoadError)
         -> Bool
     {
         if let forwarder = exchange.forwarder {
             if head.status == .proxyAuthenticationRequired {
-                if mayGoOn(exchange) { return true }
+                if mayRetrySameLogin(exchange) { return true }
                 channel = Channel(binding: exchange.binding(toProxy: true))
-                return try await challenged(by: forwarder, head, exchange.response) { exchange.setResting($0) }
+                return try await challenged(by: forwarder, head, exchange.response) { exchange.setUnread($0) }
             }
             forwarder.login?.learn(from: head)
         }
         // The proxies have accepted their logins, which stay in `proxies`: the request may have to be sent again.
         await rememberProxies()
         guard !isCallers else { return false }
-        if let legs, try await legs.hear(head, load.handle) { return true }
+        if let authenticationHandshake, try await authenticationHandshake.process(head, load.handle) { return true }
         guard head.status == .unauthorized else {
-            try hearDigest(head, exchange)
+            try checkServerDigest(head, exchange)
             origin.login?.learn(from: head)
             // A 407 that does not come from a configured proxy proves nothing.
             if head.status != .proxyAuthenticationRequired { await accepted(&origin) }
             return false
         }
-        if mayGoOn(exchange) { return true }
+        if mayRetrySameLogin(exchange) { return true }
         channel = Channel(
             isForwarded: exchange.forwarder != nil,
             keepsClientsApart: exchange.forwarder?.login?.opensConnections != true && head.keepsClientsApart,
             binding: exchange.binding(toProxy: false))
-        exchange.setResting(true)
-        defer { exchange.setResting(false) }
+        exchange.setUnread(true)
+        defer { exchange.setUnread(false) }
         if let again = try await renewToken(exchange.response) { return again }
         guard let login = try await answer(origin, place, head, exchange.response) else { return false }
         origin.login = login
@@ -231,14 +231,14 @@ final class AuthenticationTalk: @unchecked Sendable {
     }
 
     /// Whether to retry with the same login, because its connection was not the authenticated one.
-    private func mayGoOn(_ exchange: any NetworkExchange) -> Bool {
+    private func mayRetrySameLogin(_ exchange: any NetworkExchange) -> Bool {
         guard exchange.hasLostProof, rounds < Self.mostRounds else { return false }
         rounds += 1
         return true
     }
 
     /// Returns whether the tunnel must be opened again, after a proxy of the chain refused it.
-    func hear(_ refusal: ProxyRefusal) async throws(LoadError) -> Bool {
+    func process(_ refusal: ProxyRefusal) async throws(LoadError) -> Bool {
         let error = refusal.error
         guard error.reason == .proxyAuthenticationRequired, let failure = error.proxyFailure, let head = failure.head,
             let proxy = refusal.way.proxies.first(where: { $0.isHTTP && $0 == failure.proxy })

@@ -4,7 +4,7 @@
 // so both tasks may need the same gate, and a peer can bring that about. The second task then waits at the other gate,
 // and the first one to continue wakes both.
 
-struct TLSTurns {
+struct TLSWaitingGates {
     enum Side { case reader, writer }
 
     private var reader: PollSlot.Interest?
@@ -21,7 +21,7 @@ struct TLSTurns {
     }
 
     /// Records that `side` no longer waits. Returns whether the other side must be woken.
-    mutating func goOn(_ side: Side) -> Bool {
+    mutating func endWait(_ side: Side) -> Bool {
         set(side, nil)
         defer { isDisplaced = false }
         return isDisplaced

@@ -47,7 +47,7 @@ public enum ProtocolHandlers {
 }
 
 /// The handlers of one session.
-struct HandlerLine: Sendable {
+struct HandlerChain: Sendable {
     private let own: [any ProtocolHandler]
     private let builtIn: [any ProtocolHandler]
 

@@ -7,7 +7,7 @@ import Synchronization
 import URLLoading
 import URLLoadingIO
 
-enum TrustGroups {
+enum TaskTrustDecisions {
     private struct Entry: Sendable {
         weak var delegate: (any URLSessionTaskDelegate)?
         let decision: Decision<Challenge, ChallengeDecision>
@@ -51,7 +51,7 @@ extension TaskBridge {
     func challengeDecision() -> Decision<Challenge, ChallengeDecision>? {
         let trustee = trustee
         state.withLock { $0.trustee = trustee.map { ObjectIdentifier($0) } }
-        if let trustee { return TrustGroups.decision(of: trustee) }
+        if let trustee { return TaskTrustDecisions.decision(of: trustee) }
         // Without a delegate there is no decision, so no load waits for one.
         return sessionDelegate == nil && taskDelegate == nil ? nil : URLSession.decisions.challenge
     }
