@@ -14,7 +14,12 @@ public import URLLoadingWire
 /// of the transfer was acknowledged.
 public struct BackgroundTransfer: Sendable, Identifiable, CustomStringConvertible {
     /// The kind of transfer.
-    public enum Kind: Sendable, Hashable { case download, upload }
+    public enum Kind: Sendable, Hashable {
+        /// A body is written to a file.
+        case download
+        /// A file is sent.
+        case upload
+    }
 
     /// The state of the transfer.
     public enum State: Sendable, Hashable {
@@ -22,6 +27,7 @@ public struct BackgroundTransfer: Sendable, Identifiable, CustomStringConvertibl
         case queued
         /// Waits for a reason, in words for people; `until` is the next attempt.
         case waiting(String, until: Date?)
+        /// Under way, in the agent.
         case running
         /// Suspended by a program.
         case suspended
@@ -31,6 +37,7 @@ public struct BackgroundTransfer: Sendable, Identifiable, CustomStringConvertibl
 
     /// The identifier, never used again.
     public var id: String { record.id }
+    /// Whether it is a download or an upload.
     public var kind: Kind { record.kind == .download ? .download : .upload }
     /// ``BackgroundOptions/label``.
     public var label: String { record.label }
@@ -38,20 +45,24 @@ public struct BackgroundTransfer: Sendable, Identifiable, CustomStringConvertibl
     public var userData: Data { record.userData }
     /// The URL of the request, without userinfo and query.
     public var url: URL? { URL(string: record.shownURL) }
+    /// The method of the request.
     public var method: Method { Method(record.method) }
     /// The destination of a download; `nil` if the agent keeps the file for the event's handler.
     public var destination: URL? { record.destination.map { URL(filePath: $0) } }
     /// Bytes received so far, and their expected total if it is known.
     public var received: Int64 { record.received }
+    /// The expected total of received bytes; `nil` if it is unknown.
     public var expectedToReceive: Int64? { record.expectedToReceive }
     /// Bytes of the body sent so far, and their total.
     public var sent: Int64 { record.sent }
+    /// The size of the body; `nil` if there is none.
     public var expectedToSend: Int64? { record.expectedToSend }
     /// The number of attempts so far.
     public var attempts: Int { record.attempts }
     /// The moment at which the transfer was created.
     public var created: Date { Date(timeIntervalSince1970: Double(record.created) / 1e9) }
 
+    /// The state, as the agent told it last.
     public var state: State {
         switch record.state {
         case .queued: .queued
@@ -93,15 +104,19 @@ public struct BackgroundTransfer: Sendable, Identifiable, CustomStringConvertibl
 
 /// The end of a background transfer.
 public struct BackgroundEvent: Sendable {
+    /// The ways in which a transfer ends.
     public enum Result: Sendable {
         /// The file of a download. Without a destination it is removed with the last reference to it, unless it is
         /// moved.
         case downloaded(DownloadedFile)
         /// The response to an upload and its body, of which the agent keeps 1 MiB.
         case uploaded(Data, Response)
+        /// The error of a transfer that is not retried any more.
         case failed(LoadError)
     }
+    /// The transfer that has ended.
     public let transfer: BackgroundTransfer
+    /// The way in which it ended.
     public let result: Result
 }
 

@@ -36,8 +36,11 @@ public struct Waterfall: Sendable {
 
     /// A stage with its beginning and end.
     public struct Span: Sendable, Hashable {
+        /// The stage.
         public var stage: Stage
+        /// The beginning, from the start of the first load.
         public var start: Duration
+        /// The end, from the start of the first load.
         public var end: Duration
 
         /// - Parameters:
@@ -72,6 +75,7 @@ public struct Waterfall: Sendable {
         public var load: Int
         /// The index of the request's ``LoadMetrics/Transaction``, among those of its load.
         public var transaction: Int
+        /// The method of the request.
         public var method: Method
         /// The URL without secrets.
         public var url: String
@@ -83,6 +87,7 @@ public struct Waterfall: Sendable {
         public var connection: Int?
         /// The protocol by its ALPN name, such as `h2`; `nil` without a connection.
         public var protocolName: String?
+        /// The reasons for the request, or the source of its response.
         public var marks: [Mark]
         /// The stages in the order of time; they do not overlap.
         public var spans: [Span]
