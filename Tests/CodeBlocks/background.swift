@@ -1,1 +1,1 @@
-private let source = URL(filePath: "/")
+private let source = file

@@ -64,7 +64,7 @@ public struct BackgroundTransfers: Sendable {
     // MARK: Submitting
 
     /// Hands a download over to the agent; returns when the agent has it on its disk. Its end is an event for
-    /// ``handleEvents(_:)``, in this process or a later one.
+    /// ``handleEvents(finished:_:)``, in this process or a later one.
     /// - Parameter destination: a `file` URL, whose folder exists; `nil` keeps the file with the agent until its event
     ///   is handled.
     @concurrent @discardableResult

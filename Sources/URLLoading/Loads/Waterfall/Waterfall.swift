@@ -43,6 +43,7 @@ public struct Waterfall: Sendable {
         /// The end, from the start of the first load.
         public var end: Duration
 
+        /// Creates a span.
         /// - Parameters:
         ///   - stage: the stage.
         ///   - start: its beginning.
@@ -101,6 +102,7 @@ public struct Waterfall: Sendable {
         /// different lanes; the first is 0. Set by ``Waterfall/init(rows:)``.
         public internal(set) var lane = 0
 
+        /// Creates a row, for other sources than ``LoadMetrics``.
         /// - Parameters:
         ///   - method: the method of the request.
         ///   - url: the URL, without secrets.

@@ -1,0 +1,1 @@
+private let (task, path) = (session.dataTask(from: url), "")
