@@ -1,7 +1,7 @@
 // The texts of `--help` and `--version`, and the warning of `--insecure`.
 
 enum Help {
-    static let versionNumber = "0.1"
+    static let versionNumber = "0.2"
     static let version = "urlload " + versionNumber
     static let insecureWarning =
         "WARNING: --insecure: no certificate is checked. "

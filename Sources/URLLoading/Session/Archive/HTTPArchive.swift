@@ -36,7 +36,7 @@ public struct HTTPArchive: Sendable {
     ///   - contents: optional contents.
     ///   - creator: the program's name, for readers of the file.
     ///   - version: the program's version.
-    public init(contents: Contents = [], creator: String = "URLLoading", version: String = "0.1") {
+    public init(contents: Contents = [], creator: String = "URLLoading", version: String = "0.2") {
         self.contents = contents
         self.creator = HAR.Tool(name: creator, version: version)
     }

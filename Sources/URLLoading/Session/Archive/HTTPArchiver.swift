@@ -24,7 +24,7 @@ public final class HTTPArchiver: LoadObserver {
     ///   - version: the program's version.
     public init(
         contents: HTTPArchive.Contents = [], maximumEntries: Int = 10_000, creator: String = "URLLoading",
-        version: String = "0.1"
+        version: String = "0.2"
     ) {
         form = HTTPArchive(contents: contents, creator: creator, version: version)
         state = Lock(HTTPArchive(contents: contents, creator: creator, version: version))

@@ -108,7 +108,7 @@ public struct Configuration: Sendable {
     /// only to the proxy.
     public var headers = Headers()
     /// The User-Agent of requests that set none; `nil` sends none.
-    public var userAgent: String? = "URLLoading/0.1"
+    public var userAgent: String? = "URLLoading/0.2"
     /// The Accept-Encoding of requests that set none and ask for no range; `nil` sends none. A response is decoded only
     /// if this default was sent: a request that sets Accept-Encoding itself gets the coded bytes. Downloads send
     /// `identity`, and are decoded if the server codes them all the same.
