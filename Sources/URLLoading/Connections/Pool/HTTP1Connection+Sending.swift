@@ -201,7 +201,7 @@ extension HTTP1Connection {
     private func step(_ client: any ConnectionClient) throws(LoadError) -> Step {
         while !client.isSuspended, client.stopReason == nil {
             if let interest = try flush(client) { return .blocked(interest) }
-            guard sending.writtenSinceWait < Self.sendingTurn else { return .yields }
+            if sending.writtenSinceWait >= Self.sendingTurn, sending.isGoingOn { return .yields }
             if sending.framed > 0 {
                 guard try sent(writeFramed(), client, { $0.advance($1) }) else { return blocked }
                 guard sending.body != nil, sending.framed == 0 else { continue }

@@ -241,7 +241,7 @@ final class HTTP1Connection: @unchecked Sendable {
     }
 
     private func parkReading(_ interest: PollSlot.Interest, _ client: any ConnectionClient) async {
-        if let moment = gathering.wait(now: Poller.coarseNow()) {
+        if let moment = gathering.wait(now: Poller.now()) {
             // Not the session's clock, which a test may hold.
             Poller.shared.schedule(transport.slot, at: moment)
         }
@@ -304,7 +304,7 @@ final class HTTP1Connection: @unchecked Sendable {
             unread = unread.lowerBound..<unread.upperBound + count
             if count == room.count, count < most { capacity = min(capacity * 4, Self.largestBuffer) }
             let left = codec.remainingLength.map { $0 - Int64(unread.count) }
-            gather { $0.read(count, left: left, now: Poller.coarseNow()) }
+            gather { $0.read(count, left: left, now: Poller.now()) }
             if let tap, let storage {
                 tap(
                     .received(
@@ -317,7 +317,7 @@ final class HTTP1Connection: @unchecked Sendable {
         case .blocked(let interest):
             blockedOn = interest
             let left = codec.remainingLength.map { $0 - Int64(unread.count) }
-            gather { $0.read(0, left: left, now: Poller.coarseNow()) }
+            gather { $0.read(0, left: left, now: Poller.now()) }
             return false
         }
     }

@@ -28,7 +28,8 @@ struct ReceiveGathering {
     /// - Parameters:
     ///   - count: the bytes read; 0 if there were none.
     ///   - left: the bytes of the body that are still to be read; nil if unknown, or outside of a body.
-    ///   - now: a monotonic time in nanoseconds.
+    ///   - now: the time of the timers, in nanoseconds: a coarser clock may still show a time before a timer that has
+    ///     fired, and no further one would be set.
     mutating func read(_ count: Int, left: Int64?, now: @autoclosure () -> Int64) {
         if count >= Self.flood {
             isFlood = true
@@ -43,9 +44,11 @@ struct ReceiveGathering {
     }
 
     /// The reader found nothing, and waits. Returns the moment at which a timer must wake it; nil for none.
-    mutating func wait(now: Int64) -> Int64? {
+    mutating func wait(now: @autoclosure () -> Int64) -> Int64? {
         hasWaited = true
-        guard mark > 1, now >= nextLook else { return nil }
+        guard mark > 1 else { return nil }
+        let now = now()
+        guard now >= nextLook else { return nil }
         nextLook = now + Self.patience
         return nextLook
     }
