@@ -19,7 +19,11 @@ extension Configuration {
         httpVersions = options.httpVersions
         ftp = options.ftp
         if let count = options.maximumRedirects { maximumRedirects = count }
-        if let agent = options.userAgent { userAgent = agent.isEmpty ? nil : agent } else { userAgent = "urlload/\(Help.versionNumber)" }
+        if let agent = options.userAgent {
+            userAgent = agent.isEmpty ? nil : agent
+        } else {
+            userAgent = "urlload/\(Help.versionNumber)"
+        }
         if options.removedFields.contains("User-Agent") { userAgent = nil }
         if !options.decodes || options.removedFields.contains("Accept-Encoding") { acceptEncoding = nil }
         if let text = options.rootsText { tls.trustRoots = .pem(text) }
