@@ -10,13 +10,16 @@ final class BodyDecoding {
 
     private static let outputSize = 64 * 1024
 
-    /// Returns `nil` if the body has no content coding, or an unsupported one.
-    init?(_ headers: Headers, _ limits: Configuration.Limits) throws(LoadError) {
+    private init(_ decoder: consuming ContentDecoder) { self.decoder = decoder }
+
+    /// Returns `nil` if the body has no content coding, or an unsupported one. Not an initializer, because that would
+    /// allocate the object before it returns `nil`.
+    static func make(_ headers: Headers, _ limits: Configuration.Limits) throws(LoadError) -> BodyDecoding? {
         guard let coding = headers[.contentEncoding] else { return nil }
         do throws(WireViolation) {
             guard let decoder = try ContentDecoder(contentEncoding: coding, limits: ContentDecodingLimits(limits))
             else { return nil }
-            self.decoder = decoder
+            return BodyDecoding(decoder)
         } catch {
             throw LoadError(error, .decoding)
         }

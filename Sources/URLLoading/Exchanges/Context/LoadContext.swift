@@ -1,5 +1,6 @@
-// The context of a load, passed to every function that works for it: the handle that ends it, the session's shared
-// state, the decisions, and the events. Facts about a single request are returned with its exchange instead.
+// The context of a load, passed to every function that works for it: the session's shared state, the decisions, and the
+// events. It is also the load's handle, so that a load is one object. Facts about a single request are returned with
+// its exchange instead.
 
 import FoundationEssentials
 import Synchronization
@@ -28,8 +29,7 @@ enum BodyConsumer: Sendable {
     }
 }
 
-final class LoadContext: ConnectionClient {
-    let handle: LoadHandle
+final class LoadContext: LoadHandle, ConnectionClient, @unchecked Sendable {
     let core: Core
     /// The request as the caller made it.
     let original: Request
@@ -59,13 +59,13 @@ final class LoadContext: ConnectionClient {
         self.consumer = consumer
         self.asker = asker
         given = decisions.map { GivenDecisions($0) }
+        events = core.makeEvents(request, isObserved)
         let configuration = core.configuration
-        handle = LoadHandle(
+        super.init(
             idle: request.idleTimeout ?? configuration.idleTimeout,
             resource: request.resourceTimeout ?? configuration.resourceTimeout,
             connect: request.connectTimeout ?? configuration.connectTimeout,
             clock: configuration.clock, holdsSession: holdsSession, leaked: core.leaked)
-        events = core.makeEvents(request, isObserved)
     }
 
     /// Replaces the load's decisions. Called at most once, before the load begins.
@@ -73,17 +73,15 @@ final class LoadContext: ConnectionClient {
 
     // MARK: The handle
 
-    var clock: LoopClock { handle.clock }
-    var stopReason: StopReason? { handle.stopReason }
-    var isSuspended: Bool { handle.isSuspended }
-    func stop(_ reason: StopReason) { handle.stop(reason) }
+    /// The load as the layers below know it, which end, suspend and time it.
+    var handle: LoadHandle { self }
 
     /// Ends the load: it leaves its session, and its observers are notified.
     func end(_ error: LoadError?) {
         handlerScope?.end()
         events?.complete(error)
-        core.registry.leave(handle)
-        handle.forgetListener()
+        core.registry.leave(self)
+        forgetListener()
     }
 
     // MARK: Custom handlers
@@ -156,7 +154,7 @@ final class LoadContext: ConnectionClient {
     }
 
     func forbidsTrust(in host: String) async -> Bool {
-        await core.strictTransport?.forbidsTrust(in: host, handle) ?? false
+        await core.strictTransport?.forbidsTrust(in: host, self) ?? false
     }
 
     // MARK: Events

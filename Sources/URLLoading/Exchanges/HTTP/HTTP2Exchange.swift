@@ -137,7 +137,7 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
         // sent on.
         if isSending, answer.status.kind != .successful { cut() }
         if request.decodesContent(of: answer.status) {
-            decoding = try BodyDecoding(answer.headers, owner.core.configuration.limits)
+            decoding = try BodyDecoding.make(answer.headers, owner.core.configuration.limits)
         }
         if decoding == nil { expectedLength = length(of: answer, request.request.method) }
         head = HTTPHead(answer)

@@ -108,7 +108,7 @@ final class HTTPExchange: NetworkExchange, @unchecked Sendable {
 
     func receive(_ head: HTTP1ResponseHead, _ request: PreparedRequest) throws(LoadError) {
         if request.decodesContent(of: head.status) {
-            decoding = try BodyDecoding(head.headers, owner.core.configuration.limits)
+            decoding = try BodyDecoding.make(head.headers, owner.core.configuration.limits)
         }
         if decoding == nil { expectedLength = connection.expectedLength }
         self.head = HTTPHead(head)

@@ -1,5 +1,6 @@
 // The handle by which a load is ended from outside (by its task's cancellation, by a timer, by its session), suspended
-// and resumed. It is independent of the features of a load. See `StopToken` for how a stop wakes the load.
+// and resumed. It is independent of the features of a load, which belong to `LoadContext`. See `StopToken` for how a
+// stop wakes the load.
 
 import Synchronization
 import URLLoadingIO
@@ -11,18 +12,19 @@ protocol StopListener: AnyObject, Sendable {
     func stopped()
 }
 
-final class LoadHandle: StopToken, @unchecked Sendable {
+/// Not final, because the context of a load is its handle and adds to it; a subclass overrides nothing.
+class LoadHandle: StopToken, @unchecked Sendable {
     /// The moment the whole load must have ended; `.max` for none, or while it has not begun.
-    let deadline = Atomic<Int64>(.max)
+    final let deadline = Atomic<Int64>(.max)
     private let resourceLimit: Int64
     /// The limit of an attempt to connect, in nanoseconds; `.max` for none.
-    let connectLimit: Int64
+    final let connectLimit: Int64
     /// The index in the registry. Accessed only under the registry's lock.
-    var registryIndex = -1
+    final var registryIndex = -1
     /// Whether a session that finishes its tasks waits for this load. A task that was never resumed does not hold it.
-    let holdsSession: Atomic<Bool>
+    final let holdsSession: Atomic<Bool>
     /// Counts callers' closures that still run although this load no longer waits for them.
-    let leaked: LeakCount
+    final let leaked: LeakCount
     private let listener = Lock<(any StopListener)?>(nil)
 
     /// - Parameters:
@@ -41,7 +43,7 @@ final class LoadHandle: StopToken, @unchecked Sendable {
     }
 
     /// Starts the resource timeout.
-    func startClock() {
+    final func startClock() {
         guard resourceLimit != .max else { return }
         deadline.store(clock.now().addingReportingOverflow(resourceLimit).partialValue, ordering: .relaxed)
     }
@@ -51,24 +53,24 @@ final class LoadHandle: StopToken, @unchecked Sendable {
     // MARK: The driver
 
     /// Sets the driver that is notified of a stop, and keeps it alive until `forgetListener`.
-    func tell(_ listener: any StopListener) { self.listener.withLock { $0 = listener } }
+    final func tell(_ listener: any StopListener) { self.listener.withLock { $0 = listener } }
 
     /// Called at the end of the load: the handle may outlive its driver.
-    func forgetListener() {
+    final func forgetListener() {
         let last = listener.withLock { $0.take() }
         withExtendedLifetime(last) {}
     }
 
-    override func didStop() { listener.withLock { $0 }?.stopped() }
+    final override func didStop() { listener.withLock { $0 }?.stopped() }
 
     // MARK: Suspension
 
     private let suspended = Atomic<Bool>(false)
 
     /// While true, no byte is read or written, and the idle timeout is suspended.
-    var isSuspended: Bool { suspended.load(ordering: .relaxed) }
+    final var isSuspended: Bool { suspended.load(ordering: .relaxed) }
 
-    func setSuspended(_ isSuspended: Bool) {
+    final func setSuspended(_ isSuspended: Bool) {
         let wasSuspended = suspended.exchange(isSuspended, ordering: .sequentiallyConsistent)
         guard wasSuspended != isSuspended else { return }
         if !isSuspended { restartIdle() }
@@ -85,7 +87,7 @@ final class LoadHandle: StopToken, @unchecked Sendable {
     }
 
     /// Waits until the load is not suspended, or was stopped.
-    func untilResumed() async {
+    final func untilResumed() async {
         guard isSuspended else { return }
         // The time of a suspension does not count towards the connect timeout.
         let attempt = attempt
