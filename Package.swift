@@ -123,8 +123,8 @@ let package = Package(
         .testTarget(
             name: "URLLoadingAgentTests",
             dependencies: [
-                "URLLoadingAgent", "url-loading-agent", "BackgroundProgram", "URLLoading", "URLLoadingTesting",
-                "URLLoadingWire",
+                "URLLoadingAgent", "url-loading-agent", "BackgroundProgram", "URLLoadingCompatibility", "URLLoading",
+                "URLLoadingTesting", "URLLoadingWire",
                 "URLLoadingIO", "URLLoadingCTestHome", "URLLoadingTestChildren",
             ],
             swiftSettings: strict),

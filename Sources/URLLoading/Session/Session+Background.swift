@@ -28,6 +28,8 @@ extension Session {
         backgroundUpload(request, .file(file), background, nil, sink: nil)
     }
 
+    /// - Parameter sink: the classic task; the event is acknowledged when it was delivered to the program
+    ///   (``LoadTask/delivered()``).
     nonisolated func backgroundDownload(
         _ request: Request, _ options: DownloadOptions, _ own: BackgroundOptions, _ decisions: Decisions?,
         sink: (any LoadSink)?, resuming token: ResumeToken? = nil
@@ -39,9 +41,15 @@ extension Session {
         let load = TaskDriver(
             core, request, decisions, sink: sink, download: work, background: agent.map { BackgroundWork($0, order) },
             holdsSession: sink != nil)
+        if sink != nil { load.background?.waitForClosure() }
         check(load, order, decisions)
         return LoadTask(load, self)
     }
+
+    /// Creates an upload task for the classic API, whose transfer outlives this process.
+    package nonisolated func backgroundUpload(_ request: Request, fromFile file: URL, sink: any LoadSink) -> LoadTask<
+        Data
+    > { backgroundUpload(request, .file(file), BackgroundOptions(), nil, sink: sink) }
 
     nonisolated func backgroundUpload(
         _ request: Request, _ body: RequestBody, _ own: BackgroundOptions, _ decisions: Decisions?,
@@ -55,6 +63,7 @@ extension Session {
         let load = TaskDriver(
             core, request, decisions, sink: sink, background: agent.map { BackgroundWork($0, order) },
             holdsSession: sink != nil)
+        if sink != nil { load.background?.waitForClosure() }
         check(load, order, decisions)
         return LoadTask(load, self)
     }

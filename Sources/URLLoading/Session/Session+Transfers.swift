@@ -159,6 +159,8 @@ extension Session {
     package nonisolated func downloadTask(
         _ request: Request, decisions: Decisions?, sink: any LoadSink
     ) -> LoadTask<DownloadedFile> {
+        // The agent asks no delegate.
+        if agent != nil { return backgroundDownload(request, DownloadOptions(), BackgroundOptions(), nil, sink: sink) }
         let work = DownloadWork(DownloadOptions(), nil, core.configuration)
         return LoadTask(
             TaskDriver(core, DownloadWork.request(request), decisions, sink: sink, download: work, holdsSession: true),
@@ -168,8 +170,12 @@ extension Session {
     package nonisolated func downloadTask(
         resuming token: ResumeToken, request: Request? = nil, decisions: Decisions?, sink: any LoadSink
     ) -> LoadTask<DownloadedFile> {
-        let work = DownloadWork(DownloadOptions(), token, core.configuration, page: .delivered)
         let request = DownloadWork.request(request ?? token.request)
+        if agent != nil {
+            return backgroundDownload(
+                request, DownloadOptions(), BackgroundOptions(), nil, sink: sink, resuming: token)
+        }
+        let work = DownloadWork(DownloadOptions(), token, core.configuration, page: .delivered)
         return LoadTask(TaskDriver(core, request, decisions, sink: sink, download: work, holdsSession: true), self)
     }
 

@@ -27,6 +27,24 @@ enum BridgedLoad: Sendable {
         }
     }
 
+    /// Sets the options of a transfer of the background agent. To be called before the load begins.
+    func setBackground(_ options: BackgroundOptions) {
+        switch self {
+        case .data(let load): load.setBackground(options)
+        case .download(let load): load.setBackground(options)
+        case .socket, .stream: break
+        }
+    }
+
+    /// Acknowledges the end of a transfer of the background agent: the delegate's calls have returned.
+    func delivered() {
+        switch self {
+        case .data(let load): load.delivered()
+        case .download(let load): load.delivered()
+        case .socket, .stream: break
+        }
+    }
+
     func prioritize(_ priority: TaskPriority) {
         switch self {
         case .data(let load): load.prioritize(priority)

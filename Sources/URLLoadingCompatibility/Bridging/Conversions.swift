@@ -127,6 +127,10 @@ extension Configuration {
         cookies.acceptPolicy = values.acceptPolicy?.core
         cookies.fallbackPolicy = .onlyFromMainDocument
         cookies.sendsCookies = values.setsCookies
+        if values.isBackground {
+            background = Background(identifier: values.identifier ?? "")
+            background?.isDiscretionary = values.isDiscretionary
+        }
         values.adjust?(&self)
     }
 }

@@ -96,7 +96,9 @@ extension TaskBridge {
         case nil: taskDelegate?.urlSession(session, task: task, didCompleteWithError: failure)
         }
         withExtendedLifetime(file) {}
+        let load = state.withLock { $0.load }
         leave(session, task)
+        if isInBackground { load?.delivered() }
     }
 
     /// Releases the task's references after its last call.

@@ -13,6 +13,8 @@ extension TaskBridge {
     }
 
     func resume(_ priority: Float, notBefore date: Date?) {
+        // The background agent waits for the date itself.
+        let date = isInBackground ? nil : date
         let delay = date?.timeIntervalSinceNow ?? 0
         let begins = state.withLock { state -> Bool in
             state.isHeldUp = state.task?.isHeldUp ?? false

@@ -25,6 +25,8 @@ final class TaskBridge: Sendable {
     let kind: Kind
     /// The maximum number of bytes collected for a completion handler.
     let limit: Int
+    /// Whether the background agent carries out the task.
+    let isInBackground: Bool
     let state: Lock<State>
 
     /// Whether the program has requested the task's progress.
@@ -38,6 +40,7 @@ final class TaskBridge: Sendable {
             session.lane.isSerial
             ? session.lane : DelegateLane(session.lane.queue, isOfProgram: session.lane.isOfProgram)
         limit = session.core.configuration.limits.collectedBodySize
+        isInBackground = session.values.isBackground
         hasHandler = handler != nil
         if case .bytes(let pipe)? = handler { self.pipe = pipe } else { pipe = nil }
         let receiver: Mailbox.Receiver = hasHandler ? .handler : kind == .download ? .downloadDelegate : .delegate
@@ -67,6 +70,7 @@ final class TaskBridge: Sendable {
             return (true, state.load)
         }
         if isFirst, hasOtherTrustee { load?.decide(by: decisions) }
+        if isFirst, isInBackground, let task = state.withLock({ $0.task }) { load?.setBackground(task.transferOptions) }
         if isFirst, case .stream(let stream)? = load { watchRoutes(of: stream) }
         if let error = obey(load, isHeldUp: false, priority) { finish(error) }
     }

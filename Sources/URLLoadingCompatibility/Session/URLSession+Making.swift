@@ -48,10 +48,11 @@ extension URLSession {
     ///   - load: creates the task's load, suspended.
     final func makeTask<Made: URLSessionTask>(
         _ request: URLRequest, _ kind: TaskBridge.Kind, _ handler: TaskBridge.Handler?, isSuccessor: Bool = false,
-        _ make: (TaskBridge) -> Made,
+        identifier wanted: Int? = nil, _ make: (TaskBridge) -> Made,
         _ load: (TaskBridge) -> Result<BridgedLoad, LoadError>
     ) -> Made {
         let identifier = members.withLock { members in
+            if let wanted, members.tasks[wanted] == nil { return wanted }
             members.lastIdentifier += 1
             return members.lastIdentifier
         }
@@ -63,7 +64,11 @@ extension URLSession {
             if !isLate { members.tasks[identifier] = task }
             return isLate
         }
-        bridge.begin(isLate ? .failure(.tooLate(request)) : load(bridge))
+        let misuse = values.isBackground ? misuse(in: task, hasHandler: handler != nil) : nil
+        if let misuse { Self.misuseHandler(misuse) }
+        bridge.begin(
+            isLate
+                ? .failure(.tooLate(request)) : misuse.map { .failure(.notInBackground($0, request)) } ?? load(bridge))
         announce(task)
         return task
     }

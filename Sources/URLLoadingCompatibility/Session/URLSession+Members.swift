@@ -13,6 +13,8 @@ extension URLSession {
         var lastIdentifier = 0
         var isInvalid = false
         var isEmptied = false
+        /// The calls that wait until a background session has the tasks of earlier programs; `nil` if none has to.
+        var adoption: [@Sendable () -> Void]?
     }
 
     /// The delegate, cast to each protocol once, because casts are slow.
@@ -38,7 +40,10 @@ extension URLSession {
 
     /// The tasks that are not over, by kind: data, upload, download.
     public var tasks: ([URLSessionDataTask], [URLSessionUploadTask], [URLSessionDownloadTask]) {
-        get async { Self.byKind(currentTasks) }
+        get async {
+            await untilAdopted()
+            return Self.byKind(currentTasks)
+        }
     }
 
     static func byKind(
@@ -52,7 +57,12 @@ extension URLSession {
     }
 
     /// All tasks that are not over.
-    public var allTasks: [URLSessionTask] { get async { currentTasks } }
+    public var allTasks: [URLSessionTask] {
+        get async {
+            await untilAdopted()
+            return currentTasks
+        }
+    }
 
     final var currentTasks: [URLSessionTask] {
         let tasks = members.withLock { $0.tasks }

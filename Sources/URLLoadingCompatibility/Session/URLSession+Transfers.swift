@@ -10,7 +10,9 @@ extension URLSession {
         -> URLSessionUploadTask
     {
         makeTask(request, .data, handler, { URLSessionUploadTask($0) }) {
-            load(request, $0) { made, bridge in uploading(made, source, bridge) }
+            load(request, $0) { made, bridge in
+                values.isBackground ? uploadingInBackground(made, source, bridge) : uploading(made, source, bridge)
+            }
         }
     }
 
@@ -63,7 +65,7 @@ extension URLSession {
         var request = URLRequest()
         if case .success(let ticket) = ticket { request = URLRequest(ticket.request, like: request) }
         return makeTask(request, .data, handler, { URLSessionUploadTask($0) }) { bridge in
-            ticket.flatMap { resumed($0, bridge) }
+            values.isBackground ? misused(.resumesInBackground, bridge) : ticket.flatMap { resumed($0, bridge) }
         }
     }
 

@@ -60,10 +60,19 @@ open class URLSession: NSObject, @unchecked Sendable {
     ) {
         settings = configuration.ownCopy
         values = settings.values
-        core = Session(Configuration(values), decisions: delegate == nil ? nil : Self.decisions)
+        let adopts = values.isBackground && delegate != nil
+        var configuration = Configuration(values)
+        configuration.background?.adopts = adopts
+        // The background agent asks no delegate.
+        core = Session(configuration, decisions: delegate == nil || values.isBackground ? nil : Self.decisions)
         isShared = false
         lane = DelegateLane(queue ?? Self.makeQueue(), isOfProgram: queue != nil)
-        members = Lock(Members(delegates: Delegates(delegate)))
+        members = Lock(
+            Members(
+                delegates: Delegates(delegate), lastIdentifier: values.isBackground ? Self.firstIdentifier() : 0,
+                adoption: adopts ? [] : nil))
+        super.init()
+        if adopts { adoptTransfers() }
     }
 
     private init(shared core: Session) {
@@ -248,19 +257,25 @@ open class URLSession: NSObject, @unchecked Sendable {
         makeStream(hostname, port)
     }
 
-    /// Passes all tasks that are not over to a closure, on the ``delegateQueue``.
+    /// Passes all tasks that are not over to a closure, on the ``delegateQueue``. A background session answers when it
+    /// has the tasks of earlier programs.
     open func getAllTasks(completionHandler: @escaping @Sendable ([URLSessionTask]) -> Void) {
-        let tasks = currentTasks
-        lane.append(.call { completionHandler(tasks) })
+        whenAdopted { [self] in
+            let tasks = currentTasks
+            lane.append(.call { completionHandler(tasks) })
+        }
     }
 
-    /// Passes the tasks that are not over to a closure, by kind, on the ``delegateQueue``.
+    /// Passes the tasks that are not over to a closure, by kind, on the ``delegateQueue``; see
+    /// ``getAllTasks(completionHandler:)``.
     open func getTasksWithCompletionHandler(
         _ completionHandler:
             @escaping @Sendable ([URLSessionDataTask], [URLSessionUploadTask], [URLSessionDownloadTask]) -> Void
     ) {
-        let tasks = Self.byKind(currentTasks)
-        lane.append(.call { completionHandler(tasks.0, tasks.1, tasks.2) })
+        whenAdopted { [self] in
+            let tasks = Self.byKind(currentTasks)
+            lane.append(.call { completionHandler(tasks.0, tasks.1, tasks.2) })
+        }
     }
 
     // MARK: Its end

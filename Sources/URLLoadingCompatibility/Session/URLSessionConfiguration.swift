@@ -38,6 +38,8 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
         var cache: URLCache?
         var protocolClasses: [AnyClass] = []
         var identifier: String?
+        var isBackground = false
+        var sendsLaunchEvents = false
         var isDiscretionary = false
         var idlesLonger = false
 
@@ -76,6 +78,27 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
         values.credentials = URLCredentialStorage()
         values.cookies = HTTPCookieStorage()
         values.cache = URLCache(memoryCapacity: 4 << 20, diskCapacity: 0, directory: nil)
+        return URLSessionConfiguration(values)
+    }
+
+    /// A new configuration for downloads, and uploads of files, that outlive the program: another process, the
+    /// background agent (`url-loading-agent`), carries them out.
+    ///
+    /// ```swift
+    /// let session = URLSession(
+    ///     configuration: .background(withIdentifier: "org.example.sync"), delegate: receiver, delegateQueue: nil)
+    /// session.downloadTask(with: url).resume()
+    /// ```
+    /// A session that is created later with the same identifier has the tasks that are not over
+    /// (``URLSession/getAllTasks(completionHandler:)``), and its delegate gets the calls that were missed. Such a
+    /// session needs a delegate. Data tasks, completion handlers, bodies that are not files and URLs other than http
+    /// and https fail when the task is resumed, as does every task if the agent cannot use a setting: a credential
+    /// storage or a proxy dictionary. The delegate is not asked about redirects and challenges.
+    /// - Parameter identifier: the name of the session, 1 to 255 bytes. One live session of a user may have it.
+    open class func background(withIdentifier identifier: String) -> URLSessionConfiguration {
+        var values = Values.usual
+        (values.isBackground, values.identifier, values.sendsLaunchEvents) = (true, identifier, true)
+        (values.credentials, values.cache) = (nil, nil)
         return URLSessionConfiguration(values)
     }
 
@@ -211,18 +234,28 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
         set { state.withLock { $0.protocolClasses = newValue ?? [] } }
     }
 
-    // MARK: Of transfers in the background, which are not there yet
+    // MARK: Of transfers in the background
 
-    /// The name of a background session. Stored, but without effect: sessions live as long as the process.
+    /// The identifier of a background session, 1 to 255 bytes; see ``background(withIdentifier:)``. Without effect on
+    /// other sessions.
     open var identifier: String? {
         get { values.identifier }
         set { state.withLock { $0.identifier = newValue } }
     }
 
-    /// Whether background transfers may be delayed for performance. Stored, but without effect.
+    /// Whether the agent may choose the time of background transfers. The agent records it; such transfers begin like
+    /// others.
     open var isDiscretionary: Bool {
         get { values.isDiscretionary }
         set { state.withLock { $0.isDiscretionary = newValue } }
+    }
+
+    /// Whether the system launches the program for events of a background session. Stored, but without effect: the
+    /// events wait until the program creates a session with the identifier. In the async API,
+    /// `Configuration.Background.wakes` names the command to start.
+    open var sessionSendsLaunchEvents: Bool {
+        get { values.sendsLaunchEvents }
+        set { state.withLock { $0.sendsLaunchEvents = newValue } }
     }
 
     /// The container shared by an application and its extensions. Always `nil`, because this platform has none.

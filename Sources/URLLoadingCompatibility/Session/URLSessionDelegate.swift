@@ -20,6 +20,10 @@ public protocol URLSessionDelegate: NSObjectProtocol, Sendable {
         _ session: URLSession, didReceive challenge: URLAuthenticationChallenge,
         completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void)
 
+    /// The events of a background session that the program had missed are delivered: their calls have returned, and
+    /// come no more. Called once, and only if events were missed.
+    func urlSessionDidFinishEvents(forBackgroundURLSession session: URLSession)
+
     /// The async form of `didReceive challenge`; a delegate implements one of the two.
     func urlSession(
         _ session: URLSession, didReceive challenge: URLAuthenticationChallenge
@@ -28,6 +32,8 @@ public protocol URLSessionDelegate: NSObjectProtocol, Sendable {
 
 extension URLSessionDelegate {
     public func urlSession(_ session: URLSession, didBecomeInvalidWithError error: (any Error)?) {}
+
+    public func urlSessionDidFinishEvents(forBackgroundURLSession session: URLSession) {}
 
     public func urlSession(
         _ session: URLSession, didReceive challenge: URLAuthenticationChallenge,

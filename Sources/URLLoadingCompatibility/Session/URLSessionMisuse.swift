@@ -12,17 +12,33 @@ public struct URLSessionMisuse: Sendable, CustomStringConvertible {
         case completionHandlerDropped = "was dropped without being called; the task is cancelled"
         /// The delegate called a completion handler again. Only the first call counts.
         case completionHandlerCalledAgain = "was called again, without effect"
+        /// A task of a background session was given a completion handler, or is awaited. The task fails.
+        case completionHandlerInBackground =
+            "has a completion handler, which a background session does not call; the task fails"
+        /// A task of a background session is neither a download nor an upload of a file. The task fails.
+        case notPossibleInBackground =
+            "is not possible in a background session, which has downloads and uploads of files; the task fails"
+        /// A task of a background session resumes an upload. The task fails.
+        case resumesInBackground = "resumes an upload, which a background session does not; the task fails"
+        /// A task belongs to a background session without a delegate. The task fails.
+        case noDelegateInBackground = "belongs to a background session without a delegate; the task fails"
     }
     /// The mistake.
     public let kind: Kind
-    /// The delegate method whose completion handler was misused.
+    /// The delegate method whose completion handler was misused; for a task of a background session, the method that
+    /// created it.
     public let method: String
-    /// The task whose delegate made the mistake.
+    /// The task whose delegate, or whose creator, made the mistake.
     public let task: URLSessionTask
 
     /// One line: `task 3: the completion handler of willPerformHTTPRedirection was called again, without effect`.
     public var description: String {
-        "task \(task.taskIdentifier): the completion handler of \(method) \(kind.rawValue)"
+        switch kind {
+        case .completionHandlerDropped, .completionHandlerCalledAgain:
+            "task \(task.taskIdentifier): the completion handler of \(method) \(kind.rawValue)"
+        case .completionHandlerInBackground, .notPossibleInBackground, .resumesInBackground, .noDelegateInBackground:
+            "task \(task.taskIdentifier): \(method) \(kind.rawValue)"
+        }
     }
 }
 

@@ -147,7 +147,8 @@ open class URLSessionTask: NSObject, NSCopying, @unchecked Sendable {
     public static let highPriority: Float = 0.75
 
     /// The earliest date at which the task begins, even if it is resumed before; `nil` for no delay. Must be set before
-    /// ``resume()``. At that date the delegate is asked which request to send (`willBeginDelayedRequest`).
+    /// ``resume()``. At that date the delegate is asked which request to send (`willBeginDelayedRequest`), except for
+    /// the tasks of a background session: the program may not run then.
     open var earliestBeginDate: Date? {
         get { own.withLock { $0.earliestBegin } }
         set { own.withLock { $0.earliestBegin = newValue } }

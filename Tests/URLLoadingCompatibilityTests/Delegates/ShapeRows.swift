@@ -204,15 +204,6 @@ struct ShapeRows {
         }
     }
 
-    // MARK: Checklist 118
-
-    @Test("there are no classic background sessions, so no protocol class applies to them (checklist 118)")
-    func noBackground() async throws {
-        // Background sessions would need a test that their `protocolClasses` are not asked.
-        let surface = try await PublicSurface(of: "URLLoadingCompatibility")
-        #expect(!surface.declarations.keys.contains { $0.hasPrefix("URLSessionConfiguration.background(") })
-    }
-
     // MARK: Checklist 129
 
     @Test(

@@ -201,8 +201,9 @@ extension HTTP1Connection {
     private func step(_ client: any ConnectionClient) throws(LoadError) -> Step {
         while !client.isSuspended, client.stopReason == nil {
             if let interest = try flush(client) { return .blocked(interest) }
-            if sending.writtenSinceWait >= Self.sendingTurn, sending.isGoingOn { return .yields }
+            let isTurnOver = sending.writtenSinceWait >= Self.sendingTurn
             if sending.framed > 0 {
+                guard !isTurnOver else { return .yields }
                 guard try sent(writeFramed(), client, { $0.advance($1) }) else { return blocked }
                 guard sending.body != nil, sending.framed == 0 else { continue }
                 try write { codec, output throws(WireViolation) in codec.sendDataEnd(into: &output) }
@@ -212,6 +213,8 @@ extension HTTP1Connection {
             case nil:
                 if let record, !isCut, !record.has(.requestEnd) { record.mark(.requestEnd) }
                 return .goesOn
+            // Not at the end of the body, which a complete response would turn into a request that was cut short.
+            case .bytes where isTurnOver, .file where isTurnOver: return .yields
             case .bytes(let count) where count <= Self.smallBody && sending.isChunked: try append(count)
             case .bytes(let count):
                 try write { codec, output throws(WireViolation) in try codec.sendData(count: count, into: &output) }

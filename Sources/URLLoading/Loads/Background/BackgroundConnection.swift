@@ -36,6 +36,14 @@ package actor BackgroundConnection {
     /// end of a session inside a handler does not repeat its event.
     private var held: Set<Int64> = []
     private var waiters: [String: CheckedContinuation<Result<PendingEvent, AgentFailure>, Never>] = [:]
+    /// The transfers of this program's tasks, whose events no handler receives.
+    private var ownTransfers: Set<String> = []
+    /// The transfers of adopted tasks, whose events the handler passes on in order.
+    private var adopted: Set<String> = []
+    /// The events that the handler has passed on to tasks that did not wait yet.
+    private var passedOn: [String: PendingEvent] = [:]
+    /// The submissions that wait until the transfers of earlier programs are listed; `nil` if none has to.
+    private var waitingSubmissions: [CheckedContinuation<Void, Never>]?
     private var progress: [String: ProgressHandler] = [:]
     private var handlerWaits: CheckedContinuation<Void, Never>?
     private var hasHandler = false
@@ -48,6 +56,7 @@ package actor BackgroundConnection {
         self.settings = background.keepsSettings ? [] : TransferCoding.encode(settings)
         self.secrets = background.keepsSettings ? [] : TransferCoding.encode(secrets)
         observes = background.observes
+        waitingSubmissions = background.adopts ? [] : nil
         self.facts = facts
     }
 
@@ -63,6 +72,7 @@ package actor BackgroundConnection {
         let failure = AgentFailure(.refused, "the session was invalidated")
         for (_, waiter) in waiters { waiter.resume(returning: .failure(failure)) }
         waiters = [:]
+        releaseSubmissions()
         wakeHandler()
     }
 
@@ -181,10 +191,54 @@ package actor BackgroundConnection {
     package func submit(
         _ id: String, _ order: TransferOrder, _ secrets: TransferSecrets, files: [PassedFile] = []
     ) async throws(AgentFailure) {
+        await untilListed()
         _ = try await request(
             .submit(
                 .init(transfer: id, order: TransferCoding.encode(order), secrets: TransferCoding.encode(secrets))),
             files: files)
+    }
+
+    /// Submits the transfer of a task, which then waits for its end with ``end(of:progress:)``.
+    package func submitOwn(_ id: String, _ order: TransferOrder, _ secrets: TransferSecrets) async throws(AgentFailure)
+    {
+        // Before the submission: the event may precede the wait for it.
+        ownTransfers.insert(id)
+        do throws(AgentFailure) { try await submit(id, order, secrets) } catch {
+            ownTransfers.remove(id)
+            throw error
+        }
+    }
+
+    /// Returns the transfers of earlier programs. Submissions of this program wait until then.
+    package func earlierTransfers() async throws(AgentFailure) -> [TransferRecord] {
+        defer { releaseSubmissions() }
+        return try await transfers()
+    }
+
+    private func untilListed() async {
+        guard waitingSubmissions != nil else { return }
+        await withCheckedContinuation { waitingSubmissions?.append($0) }
+    }
+
+    private func releaseSubmissions() {
+        let waiting = waitingSubmissions.take() ?? []
+        for submission in waiting { submission.resume() }
+    }
+
+    /// Makes the handler receive the event of a transfer although a task waits for it: see ``pass(_:)``.
+    package func adopt(_ id: String) { adopted.insert(id) }
+
+    /// Passes an event from the handler to the adopted task of its transfer.
+    package func pass(_ event: PendingEvent) {
+        let id = event.record.id
+        guard let waiter = waiters.removeValue(forKey: id) else { return passedOn[id] = event }
+        waiter.resume(returning: .success(event))
+    }
+
+    /// Forgets an adopted task.
+    package func abandon(_ id: String) {
+        adopted.remove(id)
+        passedOn[id] = nil
     }
 
     package func transfers() async throws(AgentFailure) -> [TransferRecord] {
@@ -222,9 +276,15 @@ package actor BackgroundConnection {
     package func end(of id: String, progress handler: ProgressHandler? = nil) async throws(AgentFailure) -> PendingEvent
     {
         progress[id] = handler
-        defer { progress[id] = nil }
+        defer {
+            progress[id] = nil
+            ownTransfers.remove(id)
+        }
         try await listen()
-        if let index = backlog.firstIndex(where: { $0?.record.id == id }), let event = backlog.remove(at: index) {
+        if let event = passedOn.removeValue(forKey: id) { return event }
+        if !adopted.contains(id), let index = backlog.firstIndex(where: { $0?.record.id == id }),
+            let event = backlog.remove(at: index)
+        {
             held.insert(event.sequence)
             return event
         }
@@ -271,16 +331,25 @@ package actor BackgroundConnection {
     }
 
     private func takeNext() -> PendingEvent?? {
-        guard !backlog.isEmpty else { return .none }
-        let next = backlog.removeFirst()
+        guard let index = nextIndex else { return .none }
+        let next = backlog.remove(at: index)
         if let next { held.insert(next.sequence) }
         return .some(next)
+    }
+
+    /// The next event for the handler: the tasks of this program receive theirs themselves.
+    private var nextIndex: Int? {
+        backlog.firstIndex { event in event.map { !ownTransfers.contains($0.record.id) } ?? true }
     }
 
     private func waitForEvents() async {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                if Task.isCancelled || !backlog.isEmpty { continuation.resume() } else { handlerWaits = continuation }
+                if Task.isCancelled || isClosed || nextIndex != nil {
+                    continuation.resume()
+                } else {
+                    handlerWaits = continuation
+                }
             }
         } onCancel: {
             Task { await self.wakeHandler() }
@@ -305,7 +374,7 @@ package actor BackgroundConnection {
                 taken.insert(event.sequence).inserted
             else { return }
             let pending = PendingEvent(sequence: event.sequence, record: record)
-            if let waiter = waiters.removeValue(forKey: record.id) {
+            if !adopted.contains(record.id), let waiter = waiters.removeValue(forKey: record.id) {
                 held.insert(event.sequence)
                 return waiter.resume(returning: .success(pending))
             }

@@ -157,7 +157,7 @@ extension TransferOrder {
         take(own, configuration)
     }
 
-    private mutating func take(_ own: BackgroundOptions, _ configuration: Configuration) {
+    mutating func take(_ own: BackgroundOptions, _ configuration: Configuration) {
         (label, userData) = (own.label, own.userData)
         earliestBegin = own.earliestBegin.map { Int64(max(0, min($0.timeIntervalSince1970, 9e9)) * 1e9) }
         isDiscretionary = own.isDiscretionary ?? configuration.background?.isDiscretionary ?? false

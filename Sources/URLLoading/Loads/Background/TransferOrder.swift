@@ -35,7 +35,8 @@ package struct TransferOrder: Codable, Sendable, Equatable {
     package var sourceStamp: SourceStamp?
 
     /// The priority, 0 to 255; greater values are served first.
-    package var priority: UInt8 = 25
+    package var priority = Self.usualPriority
+    package static let usualPriority: UInt8 = 25
     /// The earliest time of sending, in nanoseconds since 1970.
     package var earliestBegin: Int64?
     package var isDiscretionary = false

@@ -30,12 +30,16 @@ final class BackgroundWork: Sendable {
         var hasResponse = false
         var closure = Closure.none
         var event: PendingEvent?
+        /// Waits until the closure has returned.
+        var delivery: CheckedContinuation<Void, Never>?
+        /// The order to submit; `nil` for a transfer that the agent has already.
+        var order: TransferOrder?
+        var hasFailed = false
     }
 
     /// The transfer's identifier, never used again.
     let id: String
     let connection: BackgroundConnection
-    private let order: TransferOrder
     private let state: Lock<State>
     /// Raised once the agent has the transfer, or never will.
     private let settled = ThreadSignal()
@@ -43,31 +47,57 @@ final class BackgroundWork: Sendable {
     init(_ connection: BackgroundConnection, _ order: TransferOrder) {
         id = TransferOrder.newIdentifier()
         self.connection = connection
-        self.order = order
         let wish = Wish(priority: order.priority)
-        state = Lock(State(wanted: wish, told: wish))
+        state = Lock(State(wanted: wish, told: wish, order: order))
     }
+
+    /// Creates the work of a transfer that the agent has already.
+    init(_ connection: BackgroundConnection, adopting record: TransferRecord) {
+        id = record.id
+        self.connection = connection
+        let wish = Wish(isPaused: record.state == .paused, priority: TransferOrder.usualPriority)
+        state = Lock(State(acceptance: .success(()), wanted: wish, told: wish, closure: .running))
+        settled.raise()
+    }
+
+    /// Changes the order before its submission, and returns it; `nil` for a transfer that the agent has already.
+    func change(_ change: (inout TransferOrder) -> Void) -> TransferOrder? {
+        state.withLock { state in
+            guard var order = state.order else { return nil }
+            change(&order)
+            state.order = order
+            return order
+        }
+    }
+
+    /// Whether the wait for the event has failed: the event, if it still comes, is for another task.
+    var hasFailed: Bool { state.withLock { $0.hasFailed } }
 
     // MARK: Submission
 
     /// Submits the transfer and waits for its end; the caller acknowledges the event.
     func run(_ driver: TaskDriver) async throws(LoadError) -> PendingEvent {
-        try await submit(driver)
-        tell()
-        do throws(AgentFailure) {
-            return try await connection.end(of: id) { [weak driver, weak self] counts in
-                if let driver { self?.process(counts, driver) }
-            }
-        } catch { throw LoadError(error) }
+        do throws(LoadError) {
+            if let order = state.withLock({ $0.order }) { try await submit(order, driver) }
+            tell()
+            do throws(AgentFailure) {
+                return try await connection.end(of: id) { [weak driver, weak self] counts in
+                    if let driver { self?.process(counts, driver) }
+                }
+            } catch { throw LoadError(error) }
+        } catch {
+            state.withLock { $0.hasFailed = true }
+            throw error
+        }
     }
 
-    private func submit(_ driver: TaskDriver) async throws(LoadError) {
+    private func submit(_ order: TransferOrder, _ driver: TaskDriver) async throws(LoadError) {
         let exit = ObjectIdentifier(self)
         StateExit.add(exit) { [settled] in BackgroundExit.wait(for: settled) }
         defer { StateExit.remove(exit) }
         let (order, secrets) = try await order.prepared(driver.original, driver.core, driver.context.handle)
         guard driver.stopReason == nil else { throw LoadError(.cancelled, phase: .preparing, party: .local) }
-        do throws(AgentFailure) { try await connection.submit(id, order, secrets) } catch { throw LoadError(error) }
+        do throws(AgentFailure) { try await connection.submitOwn(id, order, secrets) } catch { throw LoadError(error) }
         settle(.success(()))
     }
 
@@ -190,6 +220,8 @@ final class BackgroundWork: Sendable {
     }
 
     func acknowledge(_ event: PendingEvent) async {
+        // The handler that has passed the event on acknowledges it.
+        guard state.withLock({ $0.order != nil }) else { return }
         let closure = state.withLock { state in
             if state.closure == .running { state.event = event }
             return state.closure
@@ -207,15 +239,28 @@ final class BackgroundWork: Sendable {
 
     /// - Parameter isDone: false if the closure threw: the event then comes again.
     func closureReturned(_ isDone: Bool) async {
-        let event = state.withLock { state in
+        let (event, delivery) = state.withLock { state in
             state.closure = isDone ? .returned : .failed
-            return state.event
+            return (state.event, state.delivery.take())
         }
+        delivery?.resume()
         guard let event else { return }
         if isDone {
             try? await connection.acknowledge(event.sequence)
         } else {
             await connection.release(event.sequence)
+        }
+    }
+
+    /// Waits until the closure has returned.
+    func delivered() async {
+        await withCheckedContinuation { continuation in
+            let isOver = state.withLock { state in
+                guard state.closure == .running else { return true }
+                state.delivery = continuation
+                return false
+            }
+            if isOver { continuation.resume() }
         }
     }
 }

@@ -31,6 +31,9 @@ extension Configuration {
         package var observes = false
         /// Whether the settings of the session before stay in force.
         package var keepsSettings = false
+        /// Whether the session gives the transfers of earlier programs tasks before it submits its own
+        /// (``BackgroundTransfers/adopt(_:adopted:finished:)``).
+        package var adopts = false
 
         /// Creates settings; the properties without a parameter are set afterwards.
         public init(identifier: String) { self.identifier = identifier }
