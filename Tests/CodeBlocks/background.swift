@@ -1,1 +1,4 @@
+import URLLoadingCompatibility
+
 private let source = file
+private let receiver: (any URLSessionDelegate)? = nil
