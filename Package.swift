@@ -1,4 +1,5 @@
 // swift-tools-version: 6.3
+// SPDX-License-Identifier: Apache-2.0
 // Three layers and the products on top of them; docs/architecture.md has the picture. No package dependencies:
 // everything comes from the toolchain or is a C library of the system.
 

@@ -1,4 +1,5 @@
 // swift-tools-version: 6.3
+// SPDX-License-Identifier: Apache-2.0
 // A package of its own, so that users of the library never resolve or build the clients compared here.
 // script/bench builds it; docs/benchmarks has its output.
 

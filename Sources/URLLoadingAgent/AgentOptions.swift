@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The command line of the agent.
 struct AgentOptions: Sendable, Equatable {
     /// The path of the socket for programs; `nil` for the one in the state folder, unless a listening socket was

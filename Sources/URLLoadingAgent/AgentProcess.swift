@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Runs the agent's process: journal, socket, programs, idleness, exit.
 
 import Glibc

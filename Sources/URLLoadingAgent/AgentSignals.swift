@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Stops the agent on SIGTERM and SIGINT, with transfers synchronised to disk. The signal handler only posts a
 // semaphore, because few functions are async-signal-safe.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // One attempt of a transfer: the load itself. It does not access the journal; it reports what the service must record.
 
 import FoundationEssentials

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Selects the transfers to begin, and a running one that gives way. Pure.
 ///
 /// Identifiers take turns; within one, higher priority comes first, then the older transfer. Limits bound the running

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The interface to service managers: sd_listen_fds(3), sd_notify(3), sd_watchdog_enabled(3).
 
 import URLLoadingIO

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Attempts: their start, their reports, and their results.
 
 import FoundationEssentials

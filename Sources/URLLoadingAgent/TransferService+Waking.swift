@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Starts programs that have undelivered events.
 
 import FoundationEssentials

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The agent's state and its actions: one actor, whose changes are queued for the journal in the order in which they are
 // made.
 

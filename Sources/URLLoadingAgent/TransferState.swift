@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The states of one transfer and their transitions, as a value. It knows no file, no socket and no clock.
 
 import FoundationEssentials

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Decides when a program is started for its undelivered events. Pure: times are nanoseconds of one clock.
 ///
 /// A program of an identifier is started once at a time; again after 1 s, doubled up to 1 h while it acknowledges

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // OpenSSL 3 for Swift. Much of its API consists of macros over `SSL_ctrl`, or macros that generate functions; those
 // used here are wrapped by inline functions with the prefix `c_`.
 #ifndef COPENSSL_H

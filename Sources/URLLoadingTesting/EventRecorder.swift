@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Records the events of loads for assertions, under one lock; every event wakes the waiting tasks.
 
 import Synchronization

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 extension HTTPTestServer {
     /// A fault at a named point of a connection.
     ///

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The lifetime of an origin server in the test's own process. `OriginConnection` serves the connections.
 
 public import FoundationEssentials

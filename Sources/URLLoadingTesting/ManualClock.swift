@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A clock that tests move by hand; see `LoopClock` and `ManualTime` for its users.
 
 import Synchronization

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Receiving: from the transport through the codec.
 
 import URLLoadingIO

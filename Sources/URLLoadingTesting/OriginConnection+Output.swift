@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Sending: turns responses into bytes, counted by section so that a fault can occur between any two of them.
 
 import URLLoadingIO

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Receives requests piece by piece, for servers that answer, or fail, while a body is still arriving.
 
 import URLLoadingIO

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // One connection of the origin: accepted, secured, then exchange after exchange. It belongs to the task that serves it;
 // other tasks only end it or release a stall.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The state shared by an origin's connections and its test: a value under a lock.
 
 import URLLoadingIO

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Connections without sockets for users' tests: public scripts on top of `ScriptedTransport`.
 
 import Glibc

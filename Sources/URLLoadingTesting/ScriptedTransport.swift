@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A transport without a socket that follows a list of steps. It serves to end a load in each of its waits, the `block`
 // steps: all but one of them are released at once, like a socket that becomes ready, and the chosen one holds until the
 // load is ended by other means.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The lifetime of a test server of any protocol, from the listening socket to the last closed connection.
 
 import Synchronization

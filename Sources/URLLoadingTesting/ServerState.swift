@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The state that all HTTP test servers share: connections, requests, and tasks that wait for a change.
 
 import Synchronization

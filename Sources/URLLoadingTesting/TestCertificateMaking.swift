@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Makes OpenSSL sign certificates that no authority would. The extensions are encoded in DER here, because OpenSSL's
 // builders refuse or repair deliberate errors.
 

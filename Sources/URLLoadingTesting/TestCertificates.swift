@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Certificates created at run time, valid and with every fault that a client must detect: no files, and no expiry dates
 // to maintain.
 

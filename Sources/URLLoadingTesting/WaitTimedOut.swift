@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The time limit of every wait of this library: a test whose condition never becomes true fails with a description of
 // the actual state.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 extension WireViolation {
     /// A code for each distinct violation. New ones may be added: switch with a `default`.
     public struct Code: RawRepresentable, Sendable, Hashable {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// A violation of a protocol rule by received bytes, or by a message that the caller asked to send.
 ///
 /// It states the responsible party, the rule and, where helpful, the offset. It never contains the bytes themselves:

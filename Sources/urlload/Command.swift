@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The first word selects a command; without one of its own, it is an option or a URL to load.
 enum Command {
     static func run(_ arguments: [String]) async -> ExitCode {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // `urlload` without arguments: a demonstration on a server inside this process.
 
 import FoundationEssentials

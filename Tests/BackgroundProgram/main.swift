@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A program with a background session, for the tests that kill it.
 //
 //     BackgroundProgram SOCKET IDENTIFIER submit URL FILE   hands a download over, and waits to be killed

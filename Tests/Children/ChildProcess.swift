@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Programs that tests start beside themselves.
 //
 // Not by Foundation's `Process`: in search of the highest open descriptor it copies 256 bytes of each entry of

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A client with a delegate: redirects, dispositions, the order of calls, and what it hears of errors.
 
 import Foundation

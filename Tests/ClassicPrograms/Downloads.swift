@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A download manager: pause, resume where it stood, progress, the file in its place.
 
 import Foundation

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Completion handlers: data, uploads, cookies, time-outs, cancellation.
 
 import Foundation

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // An image loader: URLCache answers the second time, and a changed image is asked for by its ETag.
 
 import Foundation

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A program that keeps cookies for its next run, in the place of its library's choice.
 
 import Foundation

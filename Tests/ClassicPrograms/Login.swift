@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A login: challenges answered by a delegate and from the storage, wrong passwords, a password given up.
 
 import Foundation

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A program that runs everything on one serial queue, the calls of its delegate included, and relies on their order.
 
 import Foundation

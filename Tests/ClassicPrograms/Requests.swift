@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A client of an API: relative URLs, fields under any case, odd media types, and what it tells its user of errors.
 
 import Foundation

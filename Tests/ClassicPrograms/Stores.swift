@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A program that keeps things: responses, cookies, credentials, by hand.
 
 import Foundation

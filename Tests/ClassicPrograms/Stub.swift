@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A stub: a URLProtocol in the place of the network, for tests of other code.
 
 import Foundation

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Programs as they were written for FoundationNetworking, each against the origin whose address it is
 // given. One source, built twice (ClassicProgramTests): only the import differs. What must live here:
 // which program is run, and how it says what it found.

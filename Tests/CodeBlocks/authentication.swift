@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 private struct Account { func newToken() async throws -> String { "" } }
 private let account = Account()
 private let saved = ""

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 private struct Receipt: Codable {}
 private struct Prompt: Codable { var model = "", stream = true }
 private struct Piece: Codable { var text = "" }

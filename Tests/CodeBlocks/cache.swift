@@ -1,1 +1,3 @@
+// SPDX-License-Identifier: Apache-2.0
+
 private let cache = ResponseCache(memoryCapacity: 1)

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 private let task = session.downloadTask(Request(url: url))
 private let token = ResumeToken?.none!
 private func store(_ token: Data?) throws {}

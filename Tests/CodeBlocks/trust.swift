@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 private let (company, text) = ("", "")
 private let (certificateFile, keyFile) = (file, file)
 private let identity = ClientIdentity?.none!

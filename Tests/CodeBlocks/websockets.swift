@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 private let socket = session.webSocketTask(url)
 private let origin = HTTPTestServer?.none!
 nonisolated(unsafe) private var heard: [WebSocketMessage] = []

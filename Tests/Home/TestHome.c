@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /* Keeps the files of sessions out of the developer's home folder: before any other code of a test process runs, the
    folders of caches, state and temporary files are set to a new folder, which child processes inherit and which is
    removed when the process ends. Every test target depends on this target; nothing has to be called. */

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The disk of a cache, used by processes that are killed, and by several processes at once.
 
 import FoundationEssentials

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // `urlload -F` and `--sse` as a process, with a server in this one.
 
 import FoundationEssentials

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // `urlload` as a process, with real servers.
 
 import FoundationEssentials

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // `urlload -C` as a process: the partial file of one run, and its use by the next.
 
 import Foundation

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The HTTP/2 server of URLLoadingTesting with other clients, where they are installed.
 
 import Foundation

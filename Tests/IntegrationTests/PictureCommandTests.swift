@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // `--waterfall`, `--report`, `har`, `top` and the heads of `-D`: as a process.
 
 import FoundationEssentials

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // `urlload -T` with input that can be read only once: a process with a pipe.
 
 import Foundation

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // `urlload` with proxies and address overrides, as a process, and its exit codes.
 
 import FoundationEssentials

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // libproxy, found at run time: the installed one, and a fake that answers as the test requires.
 
 import Foundation

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // State that `urlload` keeps between runs; an ephemeral session keeps none.
 
 import FoundationEssentials

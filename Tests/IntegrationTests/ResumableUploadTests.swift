@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // `urlload -T FILE URL --resumable STATEFILE`, killed with SIGKILL.
 
 import FoundationEssentials

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Passwords and tokens in the messages of `urlload`, and its behaviour without descriptors.
 
 import FoundationEssentials

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The servers that `script/test` starts, as named by the environment.
 
 import FoundationEssentials

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A target that has moved, in the same program: the same class names, of the layer.
 
 import Foundation

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A target that has not moved: it knows the toolchain's classes, and says what others need of them in words of
 // Foundation.
 

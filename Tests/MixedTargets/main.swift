@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A program in the middle of its move (docs/guides/moving.md, target by target): one of its targets loads by the
 // toolchain's module, the other by the layer. What they pass to each other is URL, Data, header fields and URLError.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A server of TLS 1.3 that asks who a client is when it has seen what he wants (RFC 8446 4.6.2).
 
     python3 asking.py PORT CERTIFICATE KEY ROOTS

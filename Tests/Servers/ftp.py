@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A server of ftp for ada, whose password is secret: ftp.py MODULES ROOT ADDRESS PORT [CERTIFICATE]."""
 
 import sys

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # FTP servers for script/servers: vsftpd, with anonymous users, without TLS, with explicit and with implicit TLS (its
 # data connections must resume the TLS session of the control connection); pyftpdlib, for the user ada with the
 # password secret, without TLS, and with explicit TLS over IPv6. A server that is not installed is left out.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A server with NTLM: a connection that is authenticated once stays authenticated. Arguments: see ntlmproving.py."""
 import os
 import sys

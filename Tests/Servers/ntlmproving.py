@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The common part of the NTLM server and proxy: pyspnego verifies the messages, which authenticate a connection.
 
     python3 … PORT PACKAGES USERS [CERTIFICATE KEY]

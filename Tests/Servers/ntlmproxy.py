@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A proxy with NTLM: a connection that is authenticated once is let through from then on. All names lead
 to this machine.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An origin for what nginx and Apache cannot be told to send. Written for tests: one thread per
 connection, exact bytes, no library in between.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the proxies of the tests have in common: tunnels, and requests that are sent on."""
 import http.client
 import selectors

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs a program in a new terminal and prints the content of the screen when the program has ended.
 
 screen.py COLUMNS AFTER KEYS PROGRAM ARGUMENT...

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs a program on a new terminal, types keys, and prints the content of the terminal.
 
     python3 terminal.py [--at-once] KEYS PROGRAM ARGUMENT...

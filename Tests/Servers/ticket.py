@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A server, and a proxy, that takes tickets over TLS and says whether they are bound to that (RFC 5929).
 
     KRB5_KTNAME=KEYTAB python3 ticket.py PORT CERTIFICATE KEY

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """WebSocket servers of several libraries; all echo messages.
 
     websocket.py MODULES websockets PORT        and /leave, /count, /ping; subprotocol chat.v2; compression

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # WebSocket servers for script/servers, of Python libraries: websockets, wsproto, and hypercorn, which supports HTTP/2
 # as well (RFC 8441). Left out if these are not installed.
 

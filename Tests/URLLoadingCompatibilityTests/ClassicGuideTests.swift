@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The examples of docs/guides/classic.md, compiled and run. A change of an example must be made in both places.
 
 import Foundation

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The examples of docs/guides/moving.md that mix the classic and the new API, compiled and run. A change of an example
 // must be made in both places. The ways to migrate are in Tests/IntegrationTests/Classic.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The surroundings of TLS tests: an authority, a server with one of its certificates, and a client that trusts it, over
 // loopback sockets or a transport with faults.
 

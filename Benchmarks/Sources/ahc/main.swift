@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // AsyncHTTPClient: its async API, with one task for each connection.
 
 import AsyncHTTPClient

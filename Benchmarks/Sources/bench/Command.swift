@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Foundation
 
 /// The result of a program that was run to its end in a process group of its own, with the resources it used.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 extension Contender {
     /// The classic API, compared with an async handle plus an empty operation on a queue of the same kind: the
     /// difference is its cost beyond the queue.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A measurement: a kind of request with its numbers and its server. A contender supports some kinds.
 
 struct Scenario {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Foundation
 
 /// nginx and the holding server on loopback, with certificates created for the run. Both end with this process.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The driver: servers, rounds, output. Scenarios are in Scenario.swift, the measurement is in Measurement.swift.
 
 import Foundation

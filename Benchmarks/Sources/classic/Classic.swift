@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The classic API: data tasks with a completion handler or a delegate, one chain of requests for each connection.
 // CLASSIC_SHAPE selects the API; CLASSIC_REMEMBERS enables cache and cookies, and every response is stored anew;
 // `queuehop` awaits an async handle and an empty operation, `queuehop2` two.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A proxy that opens tunnels (CONNECT, RFC 9110 9.3.6) and is no slower than the servers behind it: bytes are spliced
 // from socket to socket and never seen. It listens on a free port of this machine, which it writes on standard output,
 // and connects to this machine alone, whatever host it is asked for.

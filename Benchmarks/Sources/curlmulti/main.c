@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /* libcurl's multi interface driven by epoll, the fastest way it offers: one easy handle a connection,
  * used again for every request; callbacks only count. */
 

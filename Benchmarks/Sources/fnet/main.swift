@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // FoundationNetworking: data tasks with a completion handler, one chain of requests for each connection; large bodies
 // go to a delegate that counts and discards them.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /* h2load as a contender: the whole of its process is measured, start and end included. H2LOAD_STREAMS=1 has it
  * send all at once over one connection, where otherwise each request at a time has a connection of its own. */
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // URLLoading: its async functions, one task for each connection. OURS_EXECUTOR=1 runs the same code on the executor of
 // the event loop, entered once. OURS_SHAPE selects another API.
 // BENCH_HTTP2=1 uses HTTP/2: one connection, with as many streams as there would be connections. OURS_HTTP1 restricts

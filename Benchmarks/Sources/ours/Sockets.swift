@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // WebSockets, compared with GETs of the same bytes: OURS_SHAPE=echo sends a message of 1 KiB and awaits its echo,
 // OURS_SHAPE=messages receives messages of 16 MiB, OURS_SHAPE=rest keeps sockets open that receive one message a
 // second.

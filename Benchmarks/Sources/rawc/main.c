@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /* The floor: what HTTP/1.1 keep-alive costs with bare sockets, epoll, sendfile and OpenSSL, and nothing a
  * client needs besides. One thread, or with RAWC_TWICE two processes; sockets registered once, edge-triggered; Content-Length only. */
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /* The server of the WebSocket scenarios, which answers GET as well, so that both meet the same hand: GET /1k and /16m
  * are answered with so many bytes; a WebSocket of /echo says back each frame as it comes, one of /16m sends a message of
  * 16 MiB for each frame it gets. Prints its port. One thread, edge-triggered, no checks: what is measured is the

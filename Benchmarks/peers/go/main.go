@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Go's net/http: a goroutine for each connection. Same command line and output as the others
 // (Sources/BenchMeasure); its allocations are the runtime's own count, since it never asks malloc.
 package main

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The tasks of the classic API for transfers that earlier programs have submitted.
 
 package import FoundationEssentials

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The custom handlers and the observers of a session.
 
 extension Configuration {

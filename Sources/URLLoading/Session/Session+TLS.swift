@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 extension Session {
     /// Replaces the TLS settings of new connections: new roots, another client certificate, other pins. Running loads
     /// finish on their connections; later loads use neither those connections nor their TLS sessions.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The public methods that load without a handle. The load runs in the caller's task: no task is made, and cancelling
 // the caller ends the load. Typed throws do not pass through a cancellation handler, hence the results.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import URLLoadingIO
 
 /// Loads URLs. A session holds the connections and settings that its loads share.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The operating system's services for URLLoadingIO, in a platform-neutral form.
 //
 // Everything specific to Linux (epoll, eventfd, accept4, MSG_NOSIGNAL) is behind these functions in `linux/`; another

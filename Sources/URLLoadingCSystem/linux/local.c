@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Local sockets that carry credentials and open files, and the start of programs.
 #define _GNU_SOURCE
 #include "URLLoadingCSystem.h"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Connects a load and the reader of `AsyncBytes`. The load waits while the buffer is full; the reader waits while it is
 // empty. Neither side uses the delegate queue.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Runs asynchronous calls of a stream task in the order in which they were made: reads one after another, writes one
 // after another.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Foundation's streams over a connection: reads and writes block the calling thread, as `InputStream` and
 // `OutputStream` require. The asynchronous work runs on the poller's thread, so it needs no free thread of the pool.
 

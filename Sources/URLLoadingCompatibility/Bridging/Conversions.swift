@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Conversions between values of the classic API and values of the core.
 
 import Foundation

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The path from loads, which run on any thread, to the delegate queue, on which delegates and handlers are called.
 //
 // An operation costs 2 µs in a burst and 21 µs awaited, so one operation runs all calls that are due. At most one

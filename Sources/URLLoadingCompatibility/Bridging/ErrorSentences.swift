@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The user-facing description of errors: `localizedDescription`.
 
 import Foundation

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A load's question to its delegate. The load waits for the answer; the question is put on the lane, in order with the
 // other calls.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Resume data in the `userInfo` of an error, created when it is read. Most programs never read it; until then no file
 // of a download is preserved and no bytes of an upload are copied.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The phase of a load and of the calls about it.
 //
 //              finish            last call

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The body loaded by a `URLProtocol`, pulled by the load. It is also collected for the cache if the protocol and the
 // delegate allow it.
 

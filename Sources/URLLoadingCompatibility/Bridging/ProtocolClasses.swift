@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The program's `URLProtocol` classes as handlers of the core: the class that accepts a request, and the object that
 // loads it.
 

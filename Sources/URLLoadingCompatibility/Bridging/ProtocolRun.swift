@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Runs one object of a `URLProtocol` class. Its callbacks, from any thread, are queued; the load takes them from the
 // queue no faster than the program reads. The object itself is accessed on one serial queue only.
 

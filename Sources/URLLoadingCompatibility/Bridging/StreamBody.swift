@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A request body read from an `InputStream`. Its reads may block, so they run on blocking threads.
 
 import Foundation

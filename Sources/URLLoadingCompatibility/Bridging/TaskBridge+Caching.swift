@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Storing responses: the delegate's `willCacheResponse`, and caches that subclass ``URLCache``.
 
 import Foundation

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The calls of a task to its delegate or completion handler, made on the lane.
 
 import Foundation

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // WebSockets and streams: the calls to their delegates.
 
 import Foundation

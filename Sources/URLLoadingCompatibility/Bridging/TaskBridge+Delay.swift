@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tasks with an `earliestBeginDate`: when the date has come, the delegate is asked which request to send, and the load
 // begins.
 

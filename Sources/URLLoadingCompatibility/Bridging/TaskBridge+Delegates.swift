@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The delegates of a task: its own, and those of its session.
 
 import Foundation

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Receives the events of a load and the pieces of its body for the task.
 
 import Foundation

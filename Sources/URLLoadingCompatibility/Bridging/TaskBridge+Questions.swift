@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The questions of a load to its delegate. Most are decisions of the core, which waits for the answer. A response is
 // held back in the mailbox instead, so that allowing it costs no wait.
 

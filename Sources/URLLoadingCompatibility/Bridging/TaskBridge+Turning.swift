@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A data task that becomes a download or a stream task when its response is known.
 //
 // Download: pieces of the body may have arrived before the delegate answered, and the load may even have ended; so the

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Connects a load and its `URLSessionTask`. Events arrive on the thread that drives the load and go into the mailbox;
 // calls go out on the lane. No lock is held during a call of the program, and no thread is blocked.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The state of a task, as a value under the lock of `TaskBridge`. Phases that exclude each other are enum cases with
 // the data of the phase: a task that is over has no load, a body has one destination.
 

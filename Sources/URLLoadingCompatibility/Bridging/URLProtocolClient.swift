@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 public import Foundation
 
 /// The receiver of a ``URLProtocol``'s events. All methods may be called from any thread; calls after the end of the

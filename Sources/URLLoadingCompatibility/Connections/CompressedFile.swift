@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Files compressed with gzip. That is not a content coding (RFC 9110 §8.4), so they are decompressed only on request.
 
 import Foundation

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The session delegate behind an `NSURLConnection`: translates each call for the connection's delegate.
 
 import Foundation

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The session delegate behind an `NSURLDownload`. The download begins as a data task, so that the delegate sees the
 // response before it chooses the file; then the task becomes a download task.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The delegate protocols of `NSURLConnection`. Every method has a default except the one that delivers a download's
 // file.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // An operation queue that runs its operations on run loops: used for the delegate of a connection without a queue.
 
 import Foundation

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The usual spelling of HTTP's request fields. Programs look up their fields in a dictionary, whose keys are
 // case-sensitive.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Bridging between `URLRequest` and `NSURLRequest`: casts with `as`, and archives.
 
 public import Foundation

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Responses of the classic API. A response from a load wraps the core's response and derives its properties on access.
 
 public import Foundation

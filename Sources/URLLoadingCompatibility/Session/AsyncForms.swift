@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Delegate methods in two forms: with a completion handler, and async. A delegate implements one. The library calls the
 // first form only. Its default implementation calls the async form, whose default implementation reports that it is a
 // default. So exactly one implementation of the program is called, and delegates with neither are detected. Swift has

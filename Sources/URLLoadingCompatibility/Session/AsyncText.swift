@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Text from asynchronous bytes: characters, scalars and lines, as Apple's sequences of these names. Everything is
 // inlinable, because a call per byte into another module costs more than the work itself.
 

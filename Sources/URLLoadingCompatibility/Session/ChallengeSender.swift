@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The challenge's sender that delegates receive. It shares one answer with the completion handler of the same
 // challenge; the first answer counts.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Converts the classic API's proxy dictionary into a proxy policy.
 
 import Foundation

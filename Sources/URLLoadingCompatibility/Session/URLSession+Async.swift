@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Apple's async methods: each creates a task, resumes it and awaits its end. Cancelling the caller cancels the task.
 
 public import Foundation

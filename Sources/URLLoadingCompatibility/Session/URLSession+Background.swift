@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Background sessions: what they refuse, and the tasks for the transfers of earlier programs.
 
 import Foundation

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Byte-by-byte reading of a body. Pieces arrive as in other tasks; within a piece, a byte costs as much as an array
 // access.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 extension URLSession {
     /// How a task continues when its response is known.
     public enum ResponseDisposition: Int, Sendable {

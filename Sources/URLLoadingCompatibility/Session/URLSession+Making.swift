@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The creation of tasks: a bridge, a task object on top of it, and a load behind it.
 
 import Foundation

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The members of a session: its delegate and the tasks that are not over. The session ends when both are gone.
 
 import Foundation

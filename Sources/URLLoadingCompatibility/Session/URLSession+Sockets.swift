@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The creation of WebSocket and stream tasks.
 
 import Foundation

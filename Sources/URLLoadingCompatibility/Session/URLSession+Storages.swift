@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Resetting and flushing the storages of a session.
 
 import Foundation

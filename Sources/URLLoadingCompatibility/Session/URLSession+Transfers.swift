@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The creation of upload and download tasks.
 
 public import Foundation

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The session of the classic API: its parts and the members that subclasses may override, which extensions cannot
 // contain. Tasks are created in `+Making`, `+Transfers` and `+Sockets`; members are tracked in `+Members`. The core
 // does the loading.

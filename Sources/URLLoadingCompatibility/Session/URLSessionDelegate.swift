@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The delegate of a session. Every method has a default, so a delegate implements only the methods it needs:
 // didReceiveData and didCompleteWithError suffice to load data (checklist 46).
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The `Progress` of a task: created at the first access, and updated from then on.
 
 import Foundation

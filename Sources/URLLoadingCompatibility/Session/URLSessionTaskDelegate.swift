@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The delegate of tasks. A default implementation in a task's own delegate passes the call on to the session's
 // delegate.
 

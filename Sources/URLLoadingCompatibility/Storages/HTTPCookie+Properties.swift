@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Conversion between a cookie and its dictionary of properties.
 
 import Foundation

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The keys of a cookie's properties; see ``HTTPCookie/init(properties:)``.
 public struct HTTPCookiePropertyKey: RawRepresentable, Equatable, Hashable, Sendable {
     public let rawValue: String

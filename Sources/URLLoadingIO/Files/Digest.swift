@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import URLLoadingCOpenSSL
 
 /// Computes the SHA-256 (FIPS 180-4) of bytes that arrive in pieces. Used by one task at a time.

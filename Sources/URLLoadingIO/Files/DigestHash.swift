@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import URLLoadingCOpenSSL
 
 /// The hash functions of HTTP Digest authentication (RFC 7616 §3.2).

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tracks how much of a growing file is known to be on the disk. Data in the system's buffers survives the death of the
 // process but not a loss of power: afterwards the file may have its full size, with zeros in place of content.
 

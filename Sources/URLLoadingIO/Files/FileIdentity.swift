@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Tells one version of a file from another at the cost of two reads: by size, time of the last change, and a digest of
 /// both ends. A change that keeps all three goes unnoticed; only reading the whole file would detect it.
 package struct FileIdentity: Sendable, Hashable {

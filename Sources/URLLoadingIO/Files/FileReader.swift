@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // An open file, read at offsets. Cached pages are read at once; uncached pages are read on a blocking thread, for which
 // no task waits once the load has ended.
 

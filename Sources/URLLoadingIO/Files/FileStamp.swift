@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Glibc
 
 /// Size and modification time of a file, to notice that it was replaced. Cheap to read, but no proof that the file is

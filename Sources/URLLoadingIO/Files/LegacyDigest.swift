@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import URLLoadingCOpenSSL
 
 /// MD4 and MD5 for NTLM, and for nothing else. MD4 comes from OpenSSL's legacy provider, loaded into a library context

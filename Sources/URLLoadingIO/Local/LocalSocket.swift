@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Connections between processes of one machine, with the identity of the peer and the transfer of open files (unix(7)).
 
 import Glibc

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Wakes all waits of a stop token at a given moment. Until the alarm is turned off, tests that move the time count the
 // token's work as sleeping (`ManualTime.sleeping`).
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Runs blocking calls (name lookups, file access) on a limited number of threads, which start when there is work and
 // end after a while without any. No task blocks for a result: the work delivers it itself, so a caller that gives up
 // can leave at once.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The only lock type of the library. Held for a few lines, never across an `await` or a call into foreign code.
 // `Synchronization.Mutex` is invisible to the thread sanitizer, which would report correctly locked code and hide real
 // races, so sanitized builds use a pthread mutex.

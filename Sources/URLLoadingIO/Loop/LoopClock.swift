@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The source of time: the system's clock, or one that a test moves by hand. Every timeout of a load or connection uses
 // it; measurements and network pacing (`ConnectRace`) use the system's clock.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A clock that stands still until a test moves it. Each move fires the timers that became due, in order, before it
 // returns: the test then knows that every deadline up to that moment was acted upon.
 

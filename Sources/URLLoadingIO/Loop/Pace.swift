@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Computes how long the poller naps between two polls. Pure.
 //
 // During a nap, half of the waiting tasks become ready and are then resumed together. That pays only if many tasks wait

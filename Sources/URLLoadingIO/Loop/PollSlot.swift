@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A place where one task waits. Every wait in this library uses one: for a socket, a timer, a free connection, a name
 // lookup.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The one way to wait for a condition that other code changes: register the slot, check, park, check again.
 
 extension Poller {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The single thread that waits for the kernel and learns which sockets are ready.
 //
 // A task that finds its socket not ready parks on the socket's slot; the poller resumes it. Waking the thread for each

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Ends waits from outside. A token belongs to one piece of work (a load, an accept loop); every slot that the work
 // waits on is attached to it, and stopping the token wakes them all. The reason is set once and checked before and
 // after every wait.

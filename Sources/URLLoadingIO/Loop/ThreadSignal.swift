@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import URLLoadingCSystem
 
 /// A counting semaphore of the system, for threads that may block.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A time limit for one attempt of a task, such as the connect timeout: it ends the attempt's waits, but not the token's
 // other work. The attempt is a task-local value of the task that makes it, so that attempts of several tasks for the
 // same token have separate limits.

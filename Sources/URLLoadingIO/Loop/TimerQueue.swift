@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A binary heap of the moments at which the poller must wake. A timer that is no longer needed stays until its moment
 // and then finds its slot recycled or its target gone, which is harmless by rule 1 of `PollSlot`.
 

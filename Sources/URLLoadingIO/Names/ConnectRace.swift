@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Happy Eyeballs (RFC 8305): several addresses, one connection. `ConnectRace` is a value that decides; `connect` acts
 // on it. One task watches all attempts on one slot, so no attempt outlives the call.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // libproxy, if it is installed: resolves the proxies of a URL from the desktop's settings and from PAC scripts. Found
 // at run time, never required. Its calls block and may load scripts over the network.
 

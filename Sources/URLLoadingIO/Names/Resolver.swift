@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Resolves names to addresses. The system's resolver blocks, so it runs on the blocking threads. Equal lookups share
 // one call; every caller gets its own result, and a cancelled caller leaves at once while the call goes on for the
 // others.

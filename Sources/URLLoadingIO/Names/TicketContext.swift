@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Kerberos authentication of a service. `TicketLibrary` contains the calls of GSSAPI.
 
 import Synchronization

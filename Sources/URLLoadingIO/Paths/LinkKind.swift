@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The kind of a network interface, judged by the kernel's hardware type, by sysfs, and by its name where drivers
 // provide nothing better.
 

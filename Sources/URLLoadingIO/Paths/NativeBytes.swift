@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Reads numbers in native byte order at offsets of a byte slice; `nil` beyond its end.
 
 struct NativeBytes {

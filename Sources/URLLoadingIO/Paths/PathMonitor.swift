@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Reads the networks of this machine and waits for their change. A monitor belongs to one observer and runs in the
 // observer's task, without a thread or task of its own. While that task does something else the kernel's buffer may
 // fill up; lost messages are made good by reading everything again.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Sources of network state: the kernel, or a test.
 
 import Synchronization

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The network state reported by the kernel so far. Pure.
 
 package struct PathState: Sendable, Hashable {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Decodes rtnetlink(7) messages about networks; stateless. Decoding ends on any input: inconsistent lengths yield
 // `damaged`, upon which the caller reads everything again.
 

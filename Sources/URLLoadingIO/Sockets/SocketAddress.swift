@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The address of a socket: IPv4, IPv6, or a Unix path.
 
 package import URLLoadingCSystem

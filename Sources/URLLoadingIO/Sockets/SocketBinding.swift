@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The local end of connections, where the routing table is not to choose it.
 
 import URLLoadingCSystem

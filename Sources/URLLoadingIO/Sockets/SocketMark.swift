@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Marks a connection's packets with a traffic class.
 
 import URLLoadingCSystem

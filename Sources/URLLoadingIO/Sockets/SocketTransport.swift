@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A connected socket and its slot: reads, writes and closes, nothing else.
 
 import Synchronization

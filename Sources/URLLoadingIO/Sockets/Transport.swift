@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A bidirectional byte stream: a socket, TLS, or a tunnel. Its methods never wait. A task that finds it not ready parks
 // on its slot and tries again, so that one place (`Poller.park`) knows how a wait is ended. A transport has one owner
 // at a time and no lock.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // CRC-32 checksums of a file's blocks, so that a part of the file can be verified without reading all of it. CRC-32
 // detects every burst error of up to 32 bits and misses one in four billion of the others. It is no defence against an
 // attacker with write access to the file, and need not be: such an attacker can replace the checksums too.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // One connection to a SQLite file. It knows no tables and takes no lock: its owner makes sure that one thread uses it
 // at a time, and that this thread may block.
 

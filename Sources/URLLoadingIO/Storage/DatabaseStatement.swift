@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import URLLoadingCSQLite
 
 /// A prepared statement of a ``Database``. Parameters and columns are numbered from 0.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Changes that are still to be written to a file: the latest state of each row by key, preceded by the removal of all
 /// rows since a given moment.
 package struct PendingRows<Key: Hashable & Sendable, Row: Sendable>: Sendable {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Folders that belong to this user alone. A folder that another user owns or may write to is refused, because that user
 // could replace the files in it.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// A table or an index as the sources define it: `CREATE TABLE name (…)`.
 package struct SchemaPart: Sendable {
     package let name: String

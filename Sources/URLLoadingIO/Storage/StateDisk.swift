@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Stores in-memory state in a SQLite file: read at first use, written in the background, reread when other processes
 // have written. The file is created when there is something to store.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Writes pending state when a program ends by `exit` or by returning from `main`. A killed program loses its last
 // changes.
 

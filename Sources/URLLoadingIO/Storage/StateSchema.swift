@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Defines how one kind of state (cookies, for example) is stored in a ``Database``.
 package protocol StateSchema: Sendable {
     associatedtype Key: Hashable & Sendable

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The folders for a program's caches and state (XDG Base Directory Specification 0.8).
 
 package enum StorageFolders {

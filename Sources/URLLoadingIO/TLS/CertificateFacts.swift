@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The fields of a certificate, as a value. All of them come from a peer: nothing here is trusted. OpenSSL does the
 // parsing, and the input's size bounds the result.
 

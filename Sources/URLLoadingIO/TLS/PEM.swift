@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Reads certificates and keys from PEM text.
 
 import URLLoadingCOpenSSL

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Caches recently verified certificate chains. A server presents the same certificates to every connection, and
 // verifying them again costs a sixth of a handshake, or more where an intermediate has an RSA key.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import URLLoadingCOpenSSL
 
 /// Draws many cryptographically random numbers with one call.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Checks the certificate status that a server staples (OCSP, RFC 6960), signed by the issuer or by a responder that it
 // authorised.
 

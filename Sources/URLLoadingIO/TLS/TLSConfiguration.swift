@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The TLS settings of a caller, as a value. Connections and TLS sessions of different configurations are never shared,
 // so the configuration is part of every pool's key.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A TLS configuration prepared for use: created once, kept by the caller, and used for every connection with that
 // configuration. It has its own session cache.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Translates OpenSSL's error numbers into the check that failed.
 
 import URLLoadingCOpenSSL

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The reason why a TLS connection failed, by the check that failed.
 
 package struct TLSFailure: Error, Sendable {

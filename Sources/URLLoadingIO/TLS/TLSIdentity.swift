@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A client certificate with its issuers and private key.
 
 import URLLoadingCOpenSSL

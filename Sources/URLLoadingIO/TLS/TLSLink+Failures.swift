@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // What a failed SSL call means: a failure of the transport below, of a certificate, or of the peer.
 
 import Synchronization

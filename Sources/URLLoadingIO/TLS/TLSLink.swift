@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The state behind an SSL object that OpenSSL's callbacks use: the transport below, and its last result. A BIO can
 // report only "retry" or failure; the actual result is kept here until the SSL call returns.
 

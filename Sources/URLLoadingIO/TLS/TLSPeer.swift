@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The intended peer of a TLS connection. The name that its certificate must contain comes from here and nowhere else.
 
 package enum TLSPeerName: Sendable, Hashable, CustomStringConvertible {

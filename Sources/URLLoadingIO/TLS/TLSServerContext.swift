@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The server side of TLS, for the origin that tests load from.
 
 import URLLoadingCOpenSSL

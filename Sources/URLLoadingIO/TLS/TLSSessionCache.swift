@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Sessions that allow a resumed handshake, at half the cost of a full one.
 //
 // Rule 1: a cache belongs to one context, so two configurations never share a session. Within a cache, a session

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // TLS over any transport, client and server.
 //
 // Rule 1: no `await` between an SSL call and the inspection of its error, because the error queue belongs to the

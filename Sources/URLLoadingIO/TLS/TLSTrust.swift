@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The result of verifying a server's certificate: the presented certificates, the chain built from them, and every
 // check that failed.
 

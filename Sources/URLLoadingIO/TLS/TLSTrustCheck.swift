@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Verifies the server's certificate in one handshake: OpenSSL's checks, then the pins, then a pause if a decision is
 // needed. OpenSSL calls it again after the pause (SSL_set_retry_verify, OpenSSL 3.0), when the answer is there.
 //

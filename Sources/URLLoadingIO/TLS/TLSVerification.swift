@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Compares a peer's certificate with its name. Handshakes use OpenSSL's own parameters; sessions that may be offered
 // again are checked directly.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Assigns the gates at which a reader and a writer of one TLS connection wait.
 //
 // A gate of a slot holds one task. TLS may have to write in order to read (the answer to a KeyUpdate, RFC 8446 §4.6.3),

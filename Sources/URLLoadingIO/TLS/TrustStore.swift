@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The trusted certificates. The system's are read once per process, when the first context needs them, and shared by
 // all contexts: reading a bundle of 140 certificates takes 16 to 19 ms of CPU time.
 

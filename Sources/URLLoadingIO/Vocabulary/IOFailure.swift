@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Failures below the protocols. URLLoading translates them into `LoadError` in one place.
 
 package struct IOFailure: Error, Sendable {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package enum StopReason: UInt8, Sendable {
     case cancelled = 1
     case invalidated

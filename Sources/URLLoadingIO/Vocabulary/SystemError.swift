@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Classifies the system's error numbers, so that higher layers need no errno.
 
 import URLLoadingCSystem

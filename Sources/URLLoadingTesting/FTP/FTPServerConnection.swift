@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // One control connection of the test server: sequential calls, each of which the stop token can end.
 
 import FoundationEssentials

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // An FTP server in the test's own process: lifetime, files and records. `FTPServerConnection` serves the connections.
 
 public import FoundationEssentials

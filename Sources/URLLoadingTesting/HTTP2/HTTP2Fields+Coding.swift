@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // HPACK (RFC 7541). The encoder is written here, because it must be able to produce invalid blocks; nghttp2 decodes.
 
 import URLLoadingCNghttp2

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The rules for the fields of requests (RFC 9113 §8.2, §8.3).
 
 extension HTTP2Fields {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 public import URLLoadingWire
 
 /// The fields of an HTTP/2 message in order, including pseudo-header fields, valid or not, with the HPACK

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Factories for the ten frame types of RFC 9113 §6 in correct form.
 
 extension HTTP2Frame {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Access to the parts of a payload. Every property is `nil` for a payload that is too short or of another frame type.
 
 extension HTTP2Frame {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A frame as it is on the wire. It can represent everything that nine bytes and a payload can express, including
 // illegal frames; it does not judge them.
 

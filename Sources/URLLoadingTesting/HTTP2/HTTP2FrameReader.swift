@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Splits bytes into frames by their lengths. The only limit is that of the format, 16 MiB.
 
 package struct HTTP2FrameReader: Sendable {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Common sending operations of scripts. They send exactly what they are given, and keep no state except flow-control
 // windows.
 

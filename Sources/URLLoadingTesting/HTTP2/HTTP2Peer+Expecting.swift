@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Common waiting operations of scripts. Meanwhile SETTINGS are acknowledged and PINGs answered; other control frames
 // are skipped.
 

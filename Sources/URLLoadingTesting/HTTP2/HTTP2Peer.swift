@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The server's end of one connection, frame by frame: the transport, and received data that is not consumed yet. The
 // script, or `HTTP2Routes`, interprets the frames.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The received data of a connection: bytes, frames not consumed yet, and the client's flow-control windows.
 
 import URLLoadingIO

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Answers one request, in a task of its own.
 
 import Synchronization

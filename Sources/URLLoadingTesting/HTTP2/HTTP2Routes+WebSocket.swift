@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // WebSockets over HTTP/2 streams (RFC 8441), served as over HTTP/1.1.
 
 import Synchronization

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A well-behaved connection: one task reads, one writes, and one answers each request. `HTTP2RoutesState` interprets
 // frames; `HTTP2Routes+Answer` sends responses.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Processes the client's frames, each by its section of RFC 9113.
 
 import Synchronization

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The state of a well-behaved connection, and the effect of the client's frames on it. Pure except for the slots it
 // refers to.
 

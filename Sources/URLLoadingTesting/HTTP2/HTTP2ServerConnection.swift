@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // One accepted connection: secured, then served by a script or by the routes.
 
 import Synchronization

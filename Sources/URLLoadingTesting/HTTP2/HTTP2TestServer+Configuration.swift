@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 extension HTTP2TestServer {
     /// The configuration of an HTTP/2 test server: address, TLS, SETTINGS and records.
     ///

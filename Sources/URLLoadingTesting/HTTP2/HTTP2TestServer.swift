@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The lifetime of an HTTP/2 server in the test's own process. `HTTP2ServerConnection` serves connections; `HTTP2Routes`
 // behaves correctly, scripts and `HTTP2Fault` do not.
 

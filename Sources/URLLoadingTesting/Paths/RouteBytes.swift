@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Messages of rtnetlink(7) as the kernel writes them: in native byte order, padded to four bytes.
 
 package enum RouteBytes {

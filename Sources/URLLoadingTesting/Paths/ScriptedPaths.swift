@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A simulated kernel for tests of networks: its tables consist of messages, observers are notified of changes, and it
 // can lose and damage messages.
 

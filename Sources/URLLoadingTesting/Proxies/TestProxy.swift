@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The lifetime of a proxy in the test's own process. `TestProxyConnection` serves the connections.
 
 import FoundationEssentials

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The HTTP proxy: CONNECT (RFC 9110 §9.3.6), and requests with an absolute URL, which it forwards.
 
 import FoundationEssentials

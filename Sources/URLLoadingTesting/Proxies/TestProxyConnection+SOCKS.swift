@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The SOCKS proxy: the server side of RFC 1928, RFC 1929 and SOCKS 4A, for CONNECT only.
 
 import URLLoadingWire

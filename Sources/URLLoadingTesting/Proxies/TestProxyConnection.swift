@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // One connection of the proxy. It belongs to the task that serves it; other tasks only end it.
 
 import FoundationEssentials

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Represents bytes as lines of text that survive editors, version control and manual edits; every byte can be restored.
 
 import FoundationEssentials

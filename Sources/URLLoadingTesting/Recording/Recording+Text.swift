@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Writes a recording as text. Keep it consistent with `RecordingReader` and docs/guides/testing.md; a change that an
 // older reader cannot read requires a new version.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A recording as a value. `Recording+Text` writes it, `RecordingReader` reads it.
 
 public import FoundationEssentials

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Records loads and passes them on. The records are in `Notes`, under one lock, because loads run concurrently.
 
 import FoundationEssentials

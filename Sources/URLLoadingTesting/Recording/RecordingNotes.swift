@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The exchanges of a recorder, and the part of a single load.
 
 import Synchronization

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Reads the text of a recording line by line. The functions follow the grammar: each one consumes its own lines, and
 // reports the first unexpected one.
 

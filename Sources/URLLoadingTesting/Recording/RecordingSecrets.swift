@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Removes secrets from recordings.
 
 import FoundationEssentials

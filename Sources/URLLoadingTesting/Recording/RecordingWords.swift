@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The words of one line of a recording.
 
 import FoundationEssentials

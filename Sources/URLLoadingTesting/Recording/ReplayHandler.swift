@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Answers requests from a recording. `ReplayState` selects the exchange for a request without waiting; this file
 // handles timing.
 

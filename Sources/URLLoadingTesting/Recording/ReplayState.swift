@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Selects the exchange for each request: in order, each one once.
 
 import FoundationEssentials

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // One request to a server of resumable uploads. Section numbers are those of draft-ietf-httpbis-resumable-upload-12.
 
 import Synchronization

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // WebSockets on an origin: the response to a handshake, valid or not, and the data sent after it.
 
 import URLLoading

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The tagged fields of one frame, or of a record inside a field.
 ///
 /// A field is a tag (u16), a length (u32) and that many bytes; numbers are big-endian. The order of fields with

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// One frame of the protocol between a program and the background agent (docs/guides/background.md).
 ///
 /// A frame is a length (u32, of the rest of the frame), a kind (u16), the number of descriptors sent with it (u8), an

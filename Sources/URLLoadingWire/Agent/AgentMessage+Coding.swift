@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Kinds and tags of the wire format. A number never gets a second meaning.
 
 private enum Kind {

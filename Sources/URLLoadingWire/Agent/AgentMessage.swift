@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// A message between a program and the background agent.
 ///
 /// A program connects and sends ``hello(_:)``, which the agent answers with ``welcome(_:)``; then ``attach(_:)`` makes

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 extension WireViolation.Code {
     /// A frame of the background agent's protocol whose length, header or fields are out of grammar.
     public static let malformedAgentFrame = Self(rawValue: "malformedAgentFrame")

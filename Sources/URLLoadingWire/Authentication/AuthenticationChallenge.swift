@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // WWW-Authenticate and Proxy-Authenticate (RFC 9110 §11.6.1). Commas separate both challenges and the parameters of one
 // challenge, so the meaning of a comma is known only after the next word.
 

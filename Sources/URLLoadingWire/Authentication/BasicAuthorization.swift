@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Basic authentication (RFC 7617), always in UTF-8, the only charset a server may name (§2.1).
 package enum BasicAuthorization {
     /// Returns the value of Authorization or Proxy-Authorization; `nil` if the user contains a colon, or either text a

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The response to a Digest challenge (RFC 7616 §3.4). The caller supplies the hash function and the random values.
 
 package struct DigestAuthorization: Sendable {

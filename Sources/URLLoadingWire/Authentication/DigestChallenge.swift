@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A server's Digest challenge (RFC 7616 §3.3). Pure; the hash function is passed in where it is needed.
 
 /// A Digest challenge that can be answered.

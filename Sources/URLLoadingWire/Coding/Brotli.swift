@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import URLLoadingCBrotli
 
 /// Decodes br (RFC 7932) with libbrotlidec.

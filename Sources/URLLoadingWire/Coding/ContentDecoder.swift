@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Contains the order of the codings and the limits that apply to all of them. Each coding is a `ContentLayer`; a new
 // one is a class and a case in `layer(named:)`.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Limits of the expansion of coded content, against decompression bombs. Decoding is streamed and holds only a few KiB
 /// itself, so the limits protect callers that collect the output.
 package struct ContentDecodingLimits: Sendable, Hashable {

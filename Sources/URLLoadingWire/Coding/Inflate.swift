@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import URLLoadingCZlib
 
 /// Decodes gzip (RFC 1952) and deflate (RFC 1950, or RFC 1951 without the wrapper, which some servers send under that

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import URLLoadingCZstd
 
 /// Decodes zstd (RFC 8878) with libzstd: any number of frames, skippable frames between them, and a window of at most 8

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The header of a zstd frame, read byte by byte: the frame's kind and the memory it requires.
 struct ZstandardHeader {
     enum Kind: Equatable {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Dates in Set-Cookie, parsed with the very lenient algorithm of RFC 6265bis §5.1.1.
 
 /// ```swift

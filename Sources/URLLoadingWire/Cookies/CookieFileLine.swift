@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // One cookie in the Netscape cookie file format that curl, wget and browser tools exchange: seven fields separated by
 // TABs.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Domain and path matching of cookies (RFC 6265bis §5.1.3, §5.1.4).
 
 package enum CookieScope {

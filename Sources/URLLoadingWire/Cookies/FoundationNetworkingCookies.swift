@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// A cookie in the file of FoundationNetworking's `HTTPCookieStorage`: an XML property list with a dictionary of
 /// cookies by domain, path and name, each a dictionary of its properties.
 ///

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The policy of a Strict-Transport-Security field (RFC 6797 §6.1).
 ///
 /// ```swift

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The public suffix list, as provided by libpsl: the names below which the public can register names. No cookie may be
 // set for a whole public suffix.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Parses Set-Cookie as leniently as servers write it (RFC 6265bis §5.6). The cookie store applies the result.
 
 /// ```swift

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// An item of a stream of server-sent events.
 package enum EventStreamItem: Sendable, Hashable {
     /// An event to dispatch.

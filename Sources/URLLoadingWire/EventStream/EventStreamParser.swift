@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Splits bytes into lines and lines into events. Content type, reconnecting and time are handled elsewhere.
 
 /// Parses text/event-stream (WHATWG HTML 9.2.6).

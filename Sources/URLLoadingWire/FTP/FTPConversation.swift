@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Decides which FTP command follows which reply, from the greeting to the end of a transfer and the next transfer on
 // the same connection. Sockets, TLS, the source of credentials, and files are handled elsewhere.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The path of an ftp URL (RFC 1738 §3.2.2) as bytes for a command. Never contains a line break, which would inject
 /// another command.
 package struct FTPPath: Sendable, Hashable {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The port on which a server listens for the data connection.
 enum FTPPort {
     /// Parses the 229 reply to EPSV (RFC 2428 §3): `(|||6446|)`, with any delimiter.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// A server's reply to a command (RFC 959 §4.2).
 package struct FTPReply: Sendable, Hashable, CustomStringConvertible {
     /// The reply code: three digits, the first from 1 to 5.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Parses the replies of an FTP server (RFC 959 §4.2). Lines end in CRLF; a bare LF is accepted too, because servers
 /// send it.
 ///

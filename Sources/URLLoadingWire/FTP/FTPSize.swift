@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// File sizes in the text of a reply.
 enum FTPSize {
     /// Returns the number before the last word `bytes` or `byte`, as in `(12345 bytes)`; `nil` without that word, or if

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The parts of an absolute `ftp` or `ftps` URL that a transfer needs, computed once.
 ///
 /// ```swift

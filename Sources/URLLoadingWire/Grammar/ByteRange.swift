@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// One byte range of a request (RFC 9110 §14.1.2).
 package enum ByteRange: Sendable, Hashable {
     case from(Int64)

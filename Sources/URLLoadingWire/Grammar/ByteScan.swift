@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Searches eight bytes at a time. The bit operations are exact for the lowest flagged byte, the only one that is used.
 
 private let ones: UInt64 = 0x0101_0101_0101_0101

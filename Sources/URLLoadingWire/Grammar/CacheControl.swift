@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The Cache-Control directives of a request or a response (RFC 9111 §5.2, RFC 5861, RFC 8246).
 ///
 /// ```swift

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The disposition of the content and the file name that the sender proposes (RFC 6266, RFC 7578 §4.2).
 ///
 /// ```swift

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The part of a representation that a response carries, or a statement that the requested part does not exist (RFC
 /// 9110 §14.4).
 ///

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// A parsed `data` URL (RFC 2397). Where the RFC is silent, it is read as browsers do (Fetch, "data: URL processor"):
 /// an invalid media type becomes US-ASCII text, a percent sign without two digits stands for itself, and so on. Only a
 /// missing comma makes it invalid.

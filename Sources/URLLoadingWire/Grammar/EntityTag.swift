@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// An entity tag, the identifier of one state of a representation (RFC 9110 §8.8.3).
 ///
 /// ```swift

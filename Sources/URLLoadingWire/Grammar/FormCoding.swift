@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The serializer of application/x-www-form-urlencoded, and the parser of one of its names or values (WHATWG URL 5.2).
 package enum FormCoding {
     package static func encoded(_ text: String) -> String {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 extension HTTPDate {
     /// Parses any of the three date formats (RFC 9110 §5.6.7); `nil` for anything else.
     ///

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 extension Headers: Hashable {
     /// Compares by meaning: for each name the same values in the same order. The order of different names and the
     /// letter case of names are irrelevant (RFC 9110 §5.3).

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Reads `; name=value` pairs leniently, for fields in which every browser repairs servers' mistakes.
 /// ``ParameterScanner`` is the strict reader.
 ///

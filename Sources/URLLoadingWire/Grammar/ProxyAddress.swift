@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The parsed text of a proxy as written into `http_proxy` and on command lines: `scheme://user:password@host:port`,
 /// where only the host is required.
 ///

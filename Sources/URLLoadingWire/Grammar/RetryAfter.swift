@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The time to wait before a retry: a delay or a date (RFC 9110 §10.2.3).
 ///
 /// ```swift

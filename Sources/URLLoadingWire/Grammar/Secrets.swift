@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Defines what counts as a secret in traces, logs, archives, recordings, descriptions, errors and command-line
 // messages. The lists exist only here; docs/guides/metrics.md repeats them.
 //

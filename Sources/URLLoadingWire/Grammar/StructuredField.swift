@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Structured fields (RFC 9651), as far as resumable uploads use them: integers, booleans, and dictionaries of
 /// integers.
 ///

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The parsing algorithms of RFC 9651 §4.2, one function each. A function that returns `nil` may have consumed any
 /// amount: the field is invalid.
 struct StructuredFieldScanner {

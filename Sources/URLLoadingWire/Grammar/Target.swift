@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The parts of an absolute `http` or `https` URL that a request needs, computed once.
 ///
 /// ```swift

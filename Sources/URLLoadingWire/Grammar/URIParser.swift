@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Parses RFC 3986 Appendix A. The first pass splits the text, the second checks every character.
 enum URIParser {
     static func parse(_ bytes: [UInt8]) throws(WireViolation) -> URIParts {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// A parsed URI reference (RFC 3986 §4.1): the bytes, and the ranges of the parts in them.
 ///
 /// Strict by default: text outside the grammar is refused, above all text that two parsers could read differently.

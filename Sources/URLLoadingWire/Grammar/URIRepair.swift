@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Repairs a Location value as browsers do before parsing: percent-encodes spaces, non-ASCII bytes and a few harmless
 /// characters after the authority. Backslashes and control characters stay, so that the parser refuses them.
 enum URIRepair {

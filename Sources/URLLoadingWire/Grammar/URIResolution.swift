@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The separate parts of a reference, for building a new one.
 struct URIComponents {
     var scheme: ArraySlice<UInt8>?

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 extension URIReference {
     /// An `http` URI upgraded for a host with an HSTS policy: scheme `https`, an explicit port of 80 replaced by 443,
     /// everything else unchanged (RFC 6797 §8.3). `nil` for other schemes.

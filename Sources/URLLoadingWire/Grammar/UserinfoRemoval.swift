@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Removes credentials from URLs in any text.
 
 extension [UInt8] {

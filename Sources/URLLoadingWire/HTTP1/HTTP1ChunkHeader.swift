@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// A chunk header, `chunk-size [ chunk-ext ] CRLF` (RFC 9112 §7.1).
 struct HTTP1ChunkHeader {
     /// Bytes of data that follow; 0 ends the body.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Processes complete heads and derives the framing of the body that follows.
 
 extension HTTP1Codec {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Receiving: turns bytes into events. Bytes after a message never become the response to the next request.
 
 extension HTTP1Codec {

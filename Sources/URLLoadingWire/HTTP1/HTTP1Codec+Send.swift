@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Sending: checks each message first, then writes it; a refused message writes no bytes.
 
 extension HTTP1Codec {

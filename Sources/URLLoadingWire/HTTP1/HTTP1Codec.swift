@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The state of one HTTP/1.1 connection for either role, and the rules that connect its two directions. I/O, time, and
 // fields that do not frame the message are handled elsewhere. Three operations: send, receive (the input), next.
 

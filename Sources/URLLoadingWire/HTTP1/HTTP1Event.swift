@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// An event that the codec found in its input.
 package enum HTTP1Event: Sendable, Equatable {
     /// The head of a request; server role only.

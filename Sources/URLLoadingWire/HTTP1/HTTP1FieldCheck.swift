@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Checks fields before they are sent, against header injection and ambiguous framing. All violations are local.
 enum HTTP1FieldCheck {
     /// Checks that names are tokens, and that values contain no CR, LF, NUL or other control character.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The framing fields that were seen, so that most messages need no search.
 struct HTTP1FieldFlags: Sendable {
     var hasContentLength = false

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Derives the length of a message's content from its head (RFC 9112 §6.3).
 enum HTTP1Framing {
     /// Returns the length on which all Content-Length fields agree. `5, 5` and two equal fields count as one, which RFC

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Limits of what a peer can make the codec hold or examine. In bytes unless stated otherwise. Bodies have no limit,
 /// because they are never held.
 package struct HTTP1Limits: Sendable, Hashable {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Fields shared by many requests, checked and serialised once.
 ///
 /// ```swift

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Searches for the empty line that ends a head or trailer section, and remembers its position: each byte is examined
 /// once, however the input is split.
 struct HTTP1SectionScanner: Sendable {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Parses status lines (RFC 9112 §4) and request lines (§3).
 enum HTTP1StartLine {
     /// Parses `HTTP/1.1 200 OK`, in `line` without its CRLF. The space after the code may be missing if there is no

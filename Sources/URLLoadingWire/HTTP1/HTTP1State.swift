@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The state of the message being received.
 enum HTTP1Receiving: Sendable, Equatable {
     /// No request is outstanding (client).

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Serialises checked values into a buffer that the caller keeps and reuses.
 enum HTTP1Writer {
     static func requestLine(_ method: Method, _ target: [UInt8], _ host: [UInt8], _ buffer: inout [UInt8]) {

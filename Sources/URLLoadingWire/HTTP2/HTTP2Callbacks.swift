@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The callbacks of nghttp2. Each finds its codec in the user data, copies its arguments into it, and returns: no
 // callback calls other code, or nghttp2 to send or receive.
 

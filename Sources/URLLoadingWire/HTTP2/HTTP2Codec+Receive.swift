@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Handles nghttp2's callbacks: only changes the codec's own state and appends events.
 
 import URLLoadingCNghttp2

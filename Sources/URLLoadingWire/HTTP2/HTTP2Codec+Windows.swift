@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The effect of the peer's SETTINGS on the send windows of streams.
 
 import URLLoadingCNghttp2

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// An event found in the received bytes, or caused by sending.
 package enum HTTP2Event: Sendable, Equatable {
     /// An interim response (1xx); more will follow.

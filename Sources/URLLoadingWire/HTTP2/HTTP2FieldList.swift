@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A request's fields in the form that nghttp2 expects: names in lower case, pseudo-header fields first, no fields
 // specific to an HTTP/1 connection (RFC 9113 §8.2.2, §8.3.1).
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The nine-byte header of a frame (RFC 9113 §4.1). Parsed before nghttp2 receives the frame: to pass whole frames, to
 /// count those without effect, and to trace them.
 package struct HTTP2FrameHeader: Sendable, Hashable, CustomStringConvertible {

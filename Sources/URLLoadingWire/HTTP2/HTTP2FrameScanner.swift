@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Finds the boundaries of received frames and counts frames without effect. nghttp2 accepts input split anywhere, but
 /// it replies to many frames, so a flood of useless ones is limited here (CVE-2019-9512 and similar). Every frame
 /// counts; progress of a load resets the counter (`progressed`), so useless kinds of frames need not be known.

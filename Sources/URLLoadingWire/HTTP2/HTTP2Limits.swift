@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Limits of what a peer can make the codec hold or do on one connection.
 package struct HTTP2Limits: Sendable, Hashable {
     /// The size of one head as defined in RFC 9113 §6.5.2: names, values and 32 bytes for each field. Also limits its

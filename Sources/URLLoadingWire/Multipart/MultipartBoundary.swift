@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The boundary between the parts of a multipart body (RFC 2046 §5.1.1): 1 to 70 characters.
 ///
 /// ```swift

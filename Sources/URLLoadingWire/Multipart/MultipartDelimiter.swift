@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Recognises the delimiter lines between parts (RFC 2046 §5.1.1).
 ///
 /// Stricter than the RFC, which accepts any line that begins with the boundary: only padding may follow it here, so

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Finds the end of a part's fields and parses them (RFC 2046 §5.1; the syntax is that of HTTP).
 struct MultipartHeadScanner: Sendable {
     // Offsets from the first unconsumed byte; each byte is examined once, however the input is split.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Limits of what a peer can make the reader hold or examine. In bytes unless stated otherwise. Parts have no size
 /// limit, because they are never held.
 package struct MultipartLimits: Sendable, Hashable {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Finds the beginning and end of parts. The meaning of parts (byteranges, form-data, x-mixed-replace) and I/O are
 // handled elsewhere.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// One part of a form (RFC 7578 §4).
 package struct MultipartFormPart: Sendable, Hashable {
     /// The name of the form field, any text.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 extension WireViolation.Code {
     /// A multipart media type without a boundary, or with an illegal one (RFC 2046 §5.1.1).
     public static let malformedBoundary = WireViolation.Code(rawValue: "malformedBoundary")

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The destination requested from a SOCKS proxy: a host name, for the proxy to resolve, or an address.
 package struct SOCKSAddress: Sendable, Hashable {
     package enum Host: Sendable, Hashable {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The client side of SOCKS 5 (RFC 1928, RFC 1929) and SOCKS 4A, from the first byte to the proxy's final reply. I/O and
 // time are handled elsewhere.
 

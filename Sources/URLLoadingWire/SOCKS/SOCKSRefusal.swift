@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The reason why a SOCKS proxy refused to connect.
 package struct SOCKSRefusal: Sendable, Hashable, CustomStringConvertible {
     package enum Stage: Sendable, Hashable {

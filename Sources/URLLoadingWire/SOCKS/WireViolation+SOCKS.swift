@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 extension WireViolation.Code {
     /// The peer is not a SOCKS proxy of this version.
     public static let notSOCKS = Self(rawValue: "notSOCKS")

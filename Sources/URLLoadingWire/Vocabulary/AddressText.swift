@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Parses ports: digits only, where `UInt16` would accept a sign.
 package enum PortText {
     package static func number(_ text: some StringProtocol) -> UInt16? {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// A set of ASCII characters as two words: a test is a shift, without a table in memory.
 struct ByteSet: Sendable {
     let low: UInt64

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Registered field names, spelled as in their specifications.
 
 extension FieldName {

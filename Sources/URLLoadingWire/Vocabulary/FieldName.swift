@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The name of a header field: keeps its letter case, and compares case-insensitively.
 ///
 /// ```swift

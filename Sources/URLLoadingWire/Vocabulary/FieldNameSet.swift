@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// A set of field names for a joint search: one bit excludes most other names.
 package struct FieldNameSet: Sendable {
     let names: [FieldName]

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// A date in HTTP's format (RFC 9110 §5.6.7), with a resolution of one second.
 ///
 /// ```swift

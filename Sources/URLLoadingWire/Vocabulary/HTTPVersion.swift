@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The HTTP version of a message (RFC 9110 §2.5).
 public struct HTTPVersion: Sendable, Hashable, Comparable, CustomStringConvertible {
     /// The major version, which determines the message syntax.

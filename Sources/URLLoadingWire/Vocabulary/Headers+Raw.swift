@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Access to fields as bytes, for the parsers and writers of messages.
 
 extension Headers {

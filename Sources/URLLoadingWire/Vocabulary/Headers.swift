@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Header or trailer fields in their original order and letter case, including duplicates (RFC 9110 §5).
 ///
 /// ```swift

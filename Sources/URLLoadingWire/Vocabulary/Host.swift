@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 extension Origin {
     /// A host in normal form: the single spelling used for DNS, TLS, the Host field, cookies, HSTS and the connection
     /// pool, so that all parts of the library agree on its identity.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Decides which bytes are a valid host; it does not know URLs. Decodes first, maps to ASCII second and checks last, so
 // that the checked name is exactly the one that is used.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// A media type with its parameters (RFC 9110 §8.3.1).
 ///
 /// ```swift

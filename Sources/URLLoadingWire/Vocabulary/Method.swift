@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// A request method (RFC 9110 §9). Case-sensitive: `get` is not `GET`.
 ///
 /// ```swift

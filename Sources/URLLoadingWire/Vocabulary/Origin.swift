@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// An origin: scheme, host and port (RFC 6454 §4).
 ///
 /// ```swift

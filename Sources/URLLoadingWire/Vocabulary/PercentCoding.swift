@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package enum PercentCoding {
     /// Decodes percent escapes (RFC 3986 §2.1); `nil` when a "%" is not followed by two hexadecimal digits.
     package static func decode(_ bytes: some RandomAccessCollection<UInt8>) -> [UInt8]? {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The registered status codes (RFC 9110 §15, RFC 6585, 7725, 8297, 8470) and their reason phrases.
 
 extension Status {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// A three-digit response status code (RFC 9110 §15).
 ///
 /// ```swift

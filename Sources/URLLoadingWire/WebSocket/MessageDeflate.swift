@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import URLLoadingCZlib
 
 /// The negotiated parameters of permessage-deflate (RFC 7692).

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Validates UTF-8 that arrives in pieces (RFC 3629), and fails at the first impossible byte.
 struct UTF8Check: Sendable {
     /// The number of continuation bytes still required, and the range of the next one.

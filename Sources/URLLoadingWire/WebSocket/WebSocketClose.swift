@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The status of a WebSocket's closure, as carried by a close frame (RFC 6455 §7).
 ///
 /// ```swift

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Frames, the messages composed of them, and the closing of both directions, for either role. Handshake, compression,
 // text, randomness and time are handled elsewhere.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The header of a frame (RFC 6455 §5.2).
 struct WebSocketFrame: Sendable, Equatable {
     enum Opcode: UInt8, Sendable {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The opening handshake of a WebSocket (RFC 6455 §4, RFC 8441 §5). The caller supplies the hash function and the random
 // bytes.
 

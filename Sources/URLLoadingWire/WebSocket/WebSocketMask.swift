@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The mask of a frame's payload (RFC 6455 §5.3), applied piece by piece.
 struct WebSocketMask: Sendable {
     /// The bytes of the key twice in a row, the next one to use first in memory.

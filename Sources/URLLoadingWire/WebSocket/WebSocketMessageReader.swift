@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Turns the payload of messages into content: decompressed, limited in size, and valid UTF-8 if it is text. Frames and
 // the storage of messages are handled elsewhere.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 extension WireViolation.Code {
     /// A WebSocket frame violates RFC 6455 §5: reserved bits or opcodes, a forbidden or missing mask, an illegal
     /// length, a misplaced fragment.

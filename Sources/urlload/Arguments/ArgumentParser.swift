@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Parses arguments into `Options`: `-s`, `-sf`, `-oFILE`, `-o FILE`, `--output FILE`, `--output=FILE`, `--no-fail`,
 // unambiguous prefixes of long names; after `--` every argument is a URL. The options themselves are in `OptionTable`.
 

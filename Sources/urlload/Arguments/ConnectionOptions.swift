@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Options for connections: proxies, address overrides, local interface. With curl's meanings.
 
 import URLLoading

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The arguments of `-d` and its companions: parts of a body or of a query.
 
 extension Options.Payload {

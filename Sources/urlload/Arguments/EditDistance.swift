@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 enum EditDistance {
     /// Returns how many letters must be added, removed or changed to make `b` of `a` (Levenshtein).
     static func between(_ a: String, _ b: String) -> Int {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // An option of curl, wget or httpie that this command does not have. The error for it names the nearest option.
 
 struct ForeignOption: Sendable {

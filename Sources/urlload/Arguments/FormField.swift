@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The argument of `-F`, in curl's grammar: `name=text`, `name=@file` or `name=<file`, followed by `;type=` and
 // `;filename=`.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The texts of `--help` and `--version`, and the warning of `--insecure`.
 
 enum Help {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The options of httpie's grammar that apply to its items.
 struct ItemOptions: Sendable {
     enum Kind: Sendable { case json, form, multipart }

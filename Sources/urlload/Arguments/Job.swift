@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A job: one URL of a group of options, with the destination of its body.
 
 import FoundationEssentials

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The options for credentials, with curl's names. Unlike curl, a password is sent only after a server has asked for it.
 
 import FoundationEssentials

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The options for state that outlives a run: cookies and HSTS hosts. Without them nothing is stored.
 
 import URLLoading

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Checks of options that exclude each other.
 
 enum OptionCheck {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // One option: its names, value, help text and effect, and its names in other tools. `OptionTable` lists all options;
 // the parser, the help, completions, the man page and the table of other tools' options are made from that list.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Options for the output: files, formats, messages.
 
 import URLLoading

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The options of one grammar, in the order of the help. An option with the meaning of a curl option has curl's name.
 
 import URLLoading

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Parsers for the values of options. They throw ``UsageError``.
 
 import URLLoading

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The parsed command line as a value. Parsing ends before the first load begins.
 
 import URLLoading

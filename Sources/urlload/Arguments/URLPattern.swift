@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Expands `[1-9]`, `[001-100:3]`, `[a-z]` and `{one,two}` in a URL to one URL for each value, as curl does. The values
 // replace `#1`, `#2` … in the name of the output file.
 

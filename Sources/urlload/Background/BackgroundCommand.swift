@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // `urlload bg`: transfers that the background agent carries out, also after this program has ended.
 
 import FoundationEssentials

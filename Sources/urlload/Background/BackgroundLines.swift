@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // What `urlload bg` prints of transfers.
 
 import FoundationEssentials

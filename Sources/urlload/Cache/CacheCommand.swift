@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // `urlload cache`: lists, shows, explains and removes stored responses. It makes no connection.
 
 import FoundationEssentials

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Stored responses as lines of text.
 
 import URLLoading

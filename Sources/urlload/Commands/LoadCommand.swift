@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Loads the URLs of each group, and tells how it went.
 
 import Glibc

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Exit codes. The numbers are curl's where curl has an equal one, so that scripts for curl keep working.
 
 import FoundationEssentials

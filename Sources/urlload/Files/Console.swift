@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Short texts for the two standard outputs.
 enum Console {
     /// - Parameter help: the command that lists the options.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Complete writes to a descriptor. They may block: the command has nothing else to do, and interrupts do not depend on
 // this thread (`Signals`).
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The file name of `-O`. It comes from the given URL, never from the target of a redirect: a server must not choose
 // which local file is overwritten.
 

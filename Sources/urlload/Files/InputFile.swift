@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Glibc
 
 /// A file that is read piece by piece; `-` is standard input. Used by one task, or one thread, at a time.

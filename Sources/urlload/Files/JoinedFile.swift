@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // One file for the bodies of several loads, one behind the other: wget's `-O`.
 
 import Glibc

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Asks for a password on the terminal, with echo off. Keys that end or stop a program (Ctrl-C, Ctrl-Z) are read as
 // bytes meanwhile: a program killed by their signal would leave the terminal without echo.
 

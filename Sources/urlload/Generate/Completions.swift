@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Completions for bash, zsh and fish: options with descriptions, files after options that take one, commands.
 
 enum Completions {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // `--generate KIND`: texts that are generated from the option table.
 
 enum Generator {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The table of options of curl, wget and httpie in docs/guides/command-line.md.
 
 enum HabitTable {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The man page, in the macros of man(7).
 
 enum ManPage {

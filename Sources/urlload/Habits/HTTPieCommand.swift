@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // `urlload http [METHOD] URL [ITEM…]`: builds a request as httpie does.
 
 import FoundationEssentials

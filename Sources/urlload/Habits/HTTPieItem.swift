@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // One item of `urlload http METHOD URL ITEM…`: `Name:field`, `NAME==QUERY`, `NAME=TEXT`, `NAME:=JSON`, `NAME@FILE`,
 // `NAME=@FILE`, `NAME:=@FILE` or `Name:@FILE`. A backslash escapes a separator.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // `urlload wget`: saves URLs to files that are named as wget names them, with wget's options.
 
 enum WgetCommand {

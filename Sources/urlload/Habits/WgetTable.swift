@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // `urlload wget …`: wget's grammar. It is separate from curl's because `-c`, `-i`, `-N` and `-O` mean other things
 // there.
 

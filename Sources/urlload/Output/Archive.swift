@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Writes the HTTP Archive of `--har` after the last load.
 
 import FoundationEssentials

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Error messages for users, followed in parentheses by the library's reason, which can be searched for.
 
 import Glibc

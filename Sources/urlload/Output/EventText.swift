@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // How `--sse` writes an event: as a block of lines in the same event-stream format, or as one JSON object on a line.
 
 import URLLoading

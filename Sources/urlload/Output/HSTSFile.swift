@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // HSTS hosts in curl's format: `.example.org "20300101 00:00:00"`; a leading dot includes subdomains.
 
 import FoundationEssentials

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The file of `-D`: the heads of all responses, in the order in which they come.
 
 import Glibc

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The part of JSON that reports need, with fields in a fixed order (RFC 8259).
 
 enum JSONText: Sendable {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The files of `--cookies`, `-b`, `-c` and `--hsts`: read before the first load, written after the last. A file is
 // replaced in one step and readable by its owner alone, because cookies grant access to accounts. A symbolic link is
 // kept and its target replaced; a device or a pipe is written to.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The result of a load, as written by `--summary json` and `-w`.
 
 import FoundationEssentials

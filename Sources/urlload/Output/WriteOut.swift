@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // `-w FORMAT`: the text that curl writes after each load, with its variables: `%{http_code}`, `%header{etag}`,
 // `%{json}`, `
 // `.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The variables of `-w`, with curl's names. Values that this command cannot know are 0 or empty, as in curl.
 
 import FoundationEssentials

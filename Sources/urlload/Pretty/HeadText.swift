@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A response head as `-i` and `-I` write it.
 
 import URLLoading

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Formats JSON with line breaks and colours. Names, numbers and strings keep their spelling and order.
 
 struct JSONPrinter {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Formats XML with line breaks, and XML and HTML with colours. Text between tags is never changed: an element with text
 // and child elements stays on one line.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // `--pretty`: indents and colours heads, JSON, XML and HTML.
 
 import Glibc

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import URLLoading
 
 /// A body for standard output that is collected and then written formatted. Used by one task only.

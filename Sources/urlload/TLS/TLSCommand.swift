@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // `urlload tls HOST[:PORT]`: draws the certificate chain of a server and the result of its verification.
 
 import FoundationEssentials

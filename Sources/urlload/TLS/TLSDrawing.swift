@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Draws a certificate chain and the result of its verification in a few lines.
 
 import FoundationEssentials

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // `urlload top SOCKET`: shows what the session behind a statistics socket is doing, once a second.
 
 import FoundationEssentials

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The screen of `urlload top`: totals, then a line for each host. Pure but for the snapshot before.
 
 import URLLoading

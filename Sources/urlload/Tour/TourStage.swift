@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The surroundings of a step: a server, a session whose bytes are recorded, and the printed results.
 
 import FoundationEssentials

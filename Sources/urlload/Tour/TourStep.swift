@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The steps. Each shows the code that it runs; a test compares both line by line.
 
 import FoundationEssentials

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The destination of a response's body.
 
 import FoundationEssentials

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A download that a later run of the command can resume (`-C`). Its resume token is stored beside the file in
 // `.FILE.urlload` as soon as a part of the body is on the disk, so that a killed run can be resumed, too.
 

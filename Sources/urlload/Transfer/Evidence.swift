@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // What a report shows of the loads of a group besides their times.
 
 import FoundationEssentials

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // `-T` to ftp: a URL of a folder is completed with the name of the file; `-C` sends the bytes that the server lacks.
 
 import FoundationEssentials

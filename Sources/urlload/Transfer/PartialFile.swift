@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The beginning of a file, left by curl, wget or an earlier run without a resume token.
 
 import FoundationEssentials

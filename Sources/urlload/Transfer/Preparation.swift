@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Converts options to the library's configuration and requests.
 
 import FoundationEssentials

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Runs the jobs of a group: in order; with `-O` as many at a time as the limit of connections per host; with `-Z` as
 // many as `--parallel-max`.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // `--retry` and its companions with curl's meaning, as a `RetryPolicy`. Any method is retried: the user chose the
 // method together with `--retry`.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // SIGINT, SIGTERM and SIGHUP end the loads, not the process, so that files are cleaned up and connections closed. The
 // handler only counts; a thread of its own does the rest, because little is allowed in a signal handler, and blocking
 // the signals for `sigwait` does not work beside `dispatch_main`, which unblocks all of them on its thread. A write

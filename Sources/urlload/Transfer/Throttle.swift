@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // `--limit-rate`: computes pauses that keep the average rate of a transfer below the limit.
 
 import FoundationEssentials

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // `-T FILE --resumable STATEFILE`: an upload that can be resumed after the end of the connection or of the process.
 
 import FoundationEssentials

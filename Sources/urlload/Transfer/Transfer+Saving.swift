@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Saves the body of a GET to a file. The partial file of a load that ends early is kept, and a later run can resume it.
 
 import FoundationEssentials

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Loads one URL and writes its output. Every outcome, including errors, becomes a `Report`.
 
 import FoundationEssentials

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The bodies of `-d` and `-T`. A file is read while it is sent, and read again if the request is repeated. For `-T`, a
 // pipe or a device is sent while it is read (`PipedInput`); for `-d` it is read completely first.
 

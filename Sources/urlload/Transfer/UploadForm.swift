@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The body of `-F`. Files are read while they are sent; pipes and devices are read completely first.
 
 import FoundationEssentials

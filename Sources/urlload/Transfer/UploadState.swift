@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The file with the token of a resumable upload, readable by its owner alone. It is replaced in one step, so that it is
 // complete whenever the process or the machine stops.
 

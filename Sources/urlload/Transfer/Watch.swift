@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The redirects, times and progress line of one running load.
 
 import Synchronization

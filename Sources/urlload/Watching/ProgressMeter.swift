@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The progress and the recent rate of one load. A value; the time is an argument.
 
 struct ProgressMeter: Sendable {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Standard error: messages, transcript and the progress lines, which make room for the others. A failure to write to
 // it is ignored.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The bytes on the wire as lines: `> ` sent, `< ` received, `* ` notes. It parses each connection far enough to tell
 // heads from bodies: secrets in heads are hidden, and `-v` shows only heads. A value without I/O.
 

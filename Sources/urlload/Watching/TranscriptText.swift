@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Converts bytes to lines of text and back without loss: the format of `--trace` and of transcripts in tests.
 //
 // A line stands for its bytes and CR LF. With `

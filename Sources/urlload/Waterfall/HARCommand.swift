@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // `urlload har FILE`: draws the requests of an HTTP Archive.
 
 import URLLoading

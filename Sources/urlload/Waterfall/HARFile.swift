@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // An HTTP Archive (HAR 1.2) as it is read: of this program, or of a browser's developer tools.
 
 import FoundationEssentials

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // What a report shows of a request besides its row in the waterfall.
 
 import URLLoading

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The facts of one request on a report's page: URL, times, heads, what the cache decided, certificates, body.
 
 import FoundationEssentials

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Secrets in the text of a body. By name, as in URLs (docs/guides/metrics.md): members of JSON, fields of forms,
 // attributes, and inputs of HTML.
 

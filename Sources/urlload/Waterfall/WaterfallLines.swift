@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Draws a waterfall on a terminal: a line for each request, grouped by connection.
 
 import URLLoading

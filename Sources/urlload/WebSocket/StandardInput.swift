@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Standard input, read on a thread of its own, because reading from a terminal blocks. It is read only on request.
 
 import Glibc

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The options of `urlload ws` beside those of all loads.
 
 import FoundationEssentials

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // `urlload ws URL`: sends lines of input as messages, writes received messages as lines.
 
 import FoundationEssentials

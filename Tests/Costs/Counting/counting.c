@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /* Replaces the allocator's entry points in the program that is linked with this file, and counts their calls. glibc only. */
 
 #include "URLLoadingCCosts.h"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The program of script/costs. `serve` is its server, so that the server's work is not counted; `run` performs the
 // loads of one scenario and prints what one of them cost. Loads run one after the other on the event loop's executor,
 // which makes the figures repeatable.

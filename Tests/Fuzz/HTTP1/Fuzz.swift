@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Coverage-guided fuzzing of the floor. The first byte chooses the target, the second the rule by
 // which the rest is cut. A broken promise stops the process, which is what the fuzzer looks for.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // What stands inside bodies and fields, and the handshakes of SOCKS: any cut of the input tells the same.
 
 import URLLoadingWire

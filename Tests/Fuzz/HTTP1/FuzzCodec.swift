@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import URLLoadingWire
 
 /// The result of a run, which must not depend on how the input was split.

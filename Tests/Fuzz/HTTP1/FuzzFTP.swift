@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // What an ftp server says, cut anywhere, and where its answers and our URLs lead.
 
 import URLLoadingWire

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Frames of a WebSocket, their messages, inflated where they say so, and the parameters of the extension: any cut of
 // the input tells the same, and nothing goes beyond its limits.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The package manager gives every executable a main of its own name, which keeps the fuzzer's from
 // being linked: so this one hands over to the fuzzer's driver.
 

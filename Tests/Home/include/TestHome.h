@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #ifndef URLLOADING_TEST_HOME_H
 #define URLLOADING_TEST_HOME_H
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Programs written for FoundationNetworking (Tests/ClassicPrograms), built from the same source against that module,
 // against the compatibility layer, and against the layer under that module's name.
 

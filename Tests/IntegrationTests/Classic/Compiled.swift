@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Builds the programs in Tests/ClassicPrograms with the compiler alone, as a user of the shim or of `-module-alias`
 // does, so that no build of this package contains their module names.
 

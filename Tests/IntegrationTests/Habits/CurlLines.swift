@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command lines of curl, each run by curl and by urlload with the same server. `U` is the server's address; the text
 // after `##` is the reason for an intended difference, from the table in docs/guides/command-line.md.
 

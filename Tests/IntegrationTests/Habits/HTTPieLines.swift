@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command lines of httpie, each run by `http` and by `urlload http`. The text after `##` is the reason for an intended
 // difference.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The server of the command lines in `HabitTests`, and the files in their folder.
 
 import Foundation

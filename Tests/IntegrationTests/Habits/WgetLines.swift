@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command lines of wget, each run by wget and by `urlload wget`. The text after `##` is the reason for an intended
 // difference.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The public API of a module as the compiler reports it (the symbol graphs of swift-docc).
 // This file reads a graph; the comparison is in `SurfaceTests`.
 

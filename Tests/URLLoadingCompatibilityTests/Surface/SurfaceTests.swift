@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Compares the public API with that of FoundationNetworking, as the compiler reports both.
 
 import Testing

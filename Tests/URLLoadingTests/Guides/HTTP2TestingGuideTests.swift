@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The examples of "A server of HTTP/2" in docs/guides/testing.md, compiled and run. A change of one is repeated here.
 
 import FoundationEssentials

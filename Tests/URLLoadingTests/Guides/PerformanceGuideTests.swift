@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The example of docs/guides/performance.md, compiled and run. A change must be made in both places.
 
 import FoundationEssentials

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The socket of a session's statistics, as `urlload top` reads it.
 
 import FoundationEssentials

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Waterfalls of real loads, and of rows that were made.
 
 import FoundationEssentials

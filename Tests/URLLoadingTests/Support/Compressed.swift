@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Enough of RFC 1951 and 1952 to write test data: stored blocks, and one fixed Huffman block whose only matches are
 // runs, as in decompression bombs.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #ifndef BENCH_MEASURE_H
 #define BENCH_MEASURE_H
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #ifndef MALLOCCOUNT_H
 #define MALLOCCOUNT_H
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Decodes content codings piece by piece: from chunks of the connection to chunks of its own output buffer.
 
 import URLLoadingWire

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Pieces of a body as they are received.
 
 import URLLoadingIO

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Hashes of bodies, for Digest with auth-int and for resumable uploads.
 
 import FoundationEssentials

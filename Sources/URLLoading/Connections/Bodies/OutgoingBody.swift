@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A body prepared for one request: its files are open and measured, so that the head can state its length. It is opened
 // anew for each request that sends it.
 

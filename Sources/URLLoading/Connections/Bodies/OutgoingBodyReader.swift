@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Reads a request's body in order while it is sent. It alone knows the source of the bytes (memory, files, a sequence
 // of the caller's); HTTP/1.1, HTTP/2 and FTP frame and write them.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The pieces of a body that is made of parts, read from memory and files.
 
 public import FoundationEssentials

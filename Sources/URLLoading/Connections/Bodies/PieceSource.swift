@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The pieces of a caller's sequence, one at a time.
 //
 // The sequence may suspend for ever, so a task of its own asks it. That task begins on the calling thread: a piece at

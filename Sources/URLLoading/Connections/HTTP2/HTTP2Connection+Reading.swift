@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Reads a shared connection. One task reads at a time: the first that waits while no other reads. It reads until its
 // own stream has an event, and then hands over to another waiting task. A single load therefore reads its socket
 // itself, without a switch between tasks, and many loads share each read and each write.

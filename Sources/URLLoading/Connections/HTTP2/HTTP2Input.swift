@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The bytes that were received and not consumed. A body piece whose reader is waiting refers to the read buffer, which
 // is soon free again. Other pieces are copied, and so are small ones: a reader that takes nothing, or a peer that sends
 // single bytes, must not keep many buffers alive.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Detects dead network paths, which TCP would take minutes to notice. A connection that has received nothing for a time
 // is sent a PING (RFC 9113 §6.7), when it is reused after being idle and while streams are open. If nothing arrives
 // within the timeout, the connection fails, and requests that may be repeated are retried on another.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // While all loads are suspended or the connection is idle, no task reads. The poller's thread then reads once a second,
 // without waiting, to answer a PING and notice a GOAWAY (RFC 9113 §6.7, §6.8).
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Probes of a silent connection: PING frames, and the acknowledgement of SETTINGS.
 
 import URLLoadingIO

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Who reads the socket of a shared connection: one of the tasks that wait for their streams, or the read timer.
 
 import URLLoadingIO

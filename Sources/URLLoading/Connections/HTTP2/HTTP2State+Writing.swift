@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Who writes to the socket of a shared connection, and what is still to be written.
 
 import URLLoadingIO

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The state of a shared connection as a value: its codec and streams, its reader, its writer, and its end. Each
 // transition is one method, called under the lock of `HTTP2Connection`; slots to wake and frames to write are returned,
 // and handled after the lock is released.

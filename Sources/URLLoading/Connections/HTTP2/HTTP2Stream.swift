@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Connects the task that reads a connection with the task of a stream. Guarded by the connection's lock, except for the
 // slot.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The stream slots of a shared connection. The pool takes and counts slots without the connection's lock; the
 // connection publishes its peer's limit here.
 

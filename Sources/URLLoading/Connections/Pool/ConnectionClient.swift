@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The interface of a load towards the code that makes, authenticates and uses its connections.
 
 import URLLoadingIO

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Leases stream slots on shared connections. `SharedState` assigns them.
 
 import URLLoadingIO

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The connections of a session. `PoolState` decides under the lock; waking waiters and closing connections follow after
 // it.
 

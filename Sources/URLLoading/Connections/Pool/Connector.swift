@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Makes the connection for a route: resolves, races addresses, tunnels, secures. Each stage is timed in the
 // transaction's record.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The operation that a request asks for, and the part of the file. Pure.
 
 import FoundationEssentials

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The pool of control connections, with the rules and limits of the HTTP/1.1 pool (`PoolState`).
 
 import Synchronization

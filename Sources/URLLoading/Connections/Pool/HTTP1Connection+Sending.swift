@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Sends a request in steps that never block. The task that waits for the response can also perform them, because a
 // response may begin before the request has ended.
 

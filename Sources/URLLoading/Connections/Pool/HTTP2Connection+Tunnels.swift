@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Streams that carry another protocol (RFC 8441). A task that uses a tunnel waits on the stream's slot only and does
 // not read the socket. While there are tunnels, the connection therefore has a task of its own that may read.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Turns the questions of a TLS handshake into challenges, and answers them by the decision.
 
 import URLLoadingIO

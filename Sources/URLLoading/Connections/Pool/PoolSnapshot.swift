@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The connections of a pool at one moment, as numbers: for statistics.
 
 import Synchronization

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Assigns connections to loads: a pure state machine. It knows neither sockets nor clocks, only connections as tokens;
 // every transition returns what the pool must do.
 //

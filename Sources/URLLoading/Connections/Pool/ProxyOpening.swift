@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Asks one proxy to open a tunnel and reads its answer: CONNECT (RFC 9110 §9.3.6), or SOCKS. It never reads beyond the
 // answer, because the bytes after it belong to the next protocol.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Opens a tunnel from the first proxy to the origin. The tunnel is the transport that it was opened over: each hop is
 // asked in its protocol, and after its consent the bytes are those of the next hop.
 //

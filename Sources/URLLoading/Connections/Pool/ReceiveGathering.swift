@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Decides when the data of a fast body gathers before its reader is woken.
 //
 // Waking a task for each arrival of some ten KB costs more than reading them. The kernel gathers without a clock, by

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A connection to a proxy that demanded credentials for a tunnel and keeps the connection open for another CONNECT.
 // Schemes that authenticate a connection (NTLM, Negotiate) require this; the others save a connection.
 //

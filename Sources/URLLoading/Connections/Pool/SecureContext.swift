@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The session's TLS context, made at the first secure connection: reading the system's roots costs more than a
 // handshake. It is made again when the settings are renewed, or when the file of the roots has changed.
 

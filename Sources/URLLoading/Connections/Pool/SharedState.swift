@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Assigns stream slots on shared connections to loads: a pure state machine beside `PoolState`. A load to an origin
 // that may speak HTTP/2 asks here first; origins that turn out to speak HTTP/1 are remembered, and left to the pool.
 //

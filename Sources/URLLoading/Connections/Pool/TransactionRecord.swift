@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The facts of one transaction, noted while it runs. Used by the owner of its exchange, one task at a time; handed to
 // the emitter at its end, and never changed after the load's end.
 

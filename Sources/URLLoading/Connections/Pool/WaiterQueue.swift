@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The loads that wait for a connection to one route, ordered by priority, then by arrival. A load of high priority
 // passes all others, without limit: waiters do not age.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The proxies of the desktop's settings, as libproxy returns them, converted to proxy chains.
 
 import URLLoadingIO

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The proxy chains to an origin according to a session's policy. Made once per session, so that the environment is read
 // once.
 

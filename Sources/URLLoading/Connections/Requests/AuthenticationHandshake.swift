@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The messages that authenticate one connection, as a state machine that knows neither connections nor requests.
 
 import FoundationEssentials

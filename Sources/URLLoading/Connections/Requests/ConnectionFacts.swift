@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The constant properties of a connection. Determined at their first use, because reading the local address is a system
 // call.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Adds the cookies of a session to its requests, and takes those of its responses.
 
 import FoundationEssentials

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The preparation of a request: from the caller's value to the fields and the body that are sent.
 
 import FoundationEssentials

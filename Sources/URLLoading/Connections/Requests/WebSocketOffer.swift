@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The handshake offer of a WebSocket to the server (RFC 6455 §4.1, RFC 8441 §5).
 
 import URLLoadingIO

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Computes the digest of a request body, for proxies and origins that require auth-int (RFC 7616 §3.4.3).
 
 import FoundationEssentials

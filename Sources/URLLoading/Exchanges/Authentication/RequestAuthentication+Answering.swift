@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Chooses the answer to a challenge: a new bearer token, a login that another load has found, or the first offered
 // scheme for which there is a ticket, a stored credential or a decision of the caller.
 

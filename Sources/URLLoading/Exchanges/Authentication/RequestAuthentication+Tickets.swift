@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Negotiate (RFC 4559). A ticket in this user's cache is used without asking a decision. If there is none, or it is
 // refused, the challenge decision is asked for a credential. Its password obtains a ticket from the KDC of the realm in
 // the user name, and is sent to no other party.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The authentication of one request, from its first sending to the delivered response. It exists only for requests that
 // are challenged, or are expected to be.
 //

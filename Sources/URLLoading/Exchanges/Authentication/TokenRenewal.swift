@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Lets handlers of this package observe token renewals, in order to record them; and renew tokens themselves where they
 // answer in place of a server, in order to replay them.
 

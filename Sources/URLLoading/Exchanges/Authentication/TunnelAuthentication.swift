@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Authenticates to the proxies of a connection for a protocol other than HTTP. The proxies learn only the host and port
 // of the tunnel's destination.
 

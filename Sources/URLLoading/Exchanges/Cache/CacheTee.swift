@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // An exchange whose body is stored while the caller reads it, without a second buffer and without reading ahead of the
 // caller. A body that is abandoned before its end is discarded, except for a beginning that a range request can
 // complete.

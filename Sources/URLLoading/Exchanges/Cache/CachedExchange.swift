@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A stored response as an exchange. Bytes in memory are delivered without suspension; files are read on a thread that
 // may block.
 

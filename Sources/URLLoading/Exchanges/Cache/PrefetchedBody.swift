@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A stored body whose first piece is read before the response is delivered. If that piece is damaged, the response is
 // loaded anew, and the caller does not notice.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The logins of a session that were accepted, and the sources of its credentials. A load without a challenge reads one
 // flag.
 

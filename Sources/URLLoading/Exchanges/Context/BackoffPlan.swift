@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Decides whether and when a request is retried under a retry policy. Pure: the time and the random number are
 // parameters. Immediate repetitions after a stale idle connection are decided by `RetryPlan`.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The state that all loads of a session share: configuration, pool, registry. It is not an actor, because all of it
 // must be reachable synchronously; mutable state is under locks, and no task waits while holding one.
 

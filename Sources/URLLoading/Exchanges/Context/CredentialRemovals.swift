@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The credentials that the stores of a session have removed, in order. A load that logs in with a credential while a
 // store removes it does not bring the credential back; the removal of another credential does not concern that load.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The events that the steps of a load report. The sink turns them into public events.
 
 import FoundationEssentials

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A request and its response, from any source: a connection, a file, a custom handler. An exchange has one owner at a
 // time. `release` frees its resources, and runs at the latest when the exchange is deallocated.
 

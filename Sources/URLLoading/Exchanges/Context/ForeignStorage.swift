@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A foreign cache as the storage of one load.
 
 import FoundationEssentials

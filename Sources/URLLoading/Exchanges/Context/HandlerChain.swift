@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The custom and built-in handlers of a session, and the order in which they are consulted.
 
 import Synchronization

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The response of a custom handler. Its body is the caller's code: each piece is pulled in a task of its own, which the
 // load does not await when it ends.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // One of the requests that a load sends, and its purpose.
 
 import URLLoadingIO

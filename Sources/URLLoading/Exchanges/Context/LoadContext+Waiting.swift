@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Waits of a load for a retry and for a network, not for its peer. The idle timeout is suspended, the resource timeout
 // runs on; a stop ends the wait, and a suspended load waits until it is resumed.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // An exchange with a server, as `HTTPHandler` uses it, independent of the version of HTTP.
 
 import URLLoadingIO

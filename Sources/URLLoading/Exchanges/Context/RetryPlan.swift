@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Decides whether a request is repeated at once after a failure for which neither side is responsible. Pure. Retries
 // under a policy are decided by `BackoffPlan`.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The body of an exchange, as a caller's closure or a handler reads it.
 
 import FoundationEssentials

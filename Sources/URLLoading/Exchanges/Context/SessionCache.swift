@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The state that the loads of one session share about its cache: the storage, the refreshes under way, and the shared
 // fetches.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The bearer token of all loads of a session, and the single refresh that obtains the next one.
 
 import Synchronization

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Remembers the schemes of protection spaces, to prevent a downgrade to weaker ones.
 //
 // A protection space is a server's root and a realm (RFC 9110 §11.5), so Digest in one realm says nothing about Basic

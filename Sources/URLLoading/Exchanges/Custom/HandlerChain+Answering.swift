@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Passes a request through the handlers of a session.
 
 import URLLoadingIO

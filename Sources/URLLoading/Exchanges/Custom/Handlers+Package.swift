@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Capabilities of this package's handlers beyond the public API: reading the body of a request, and forwarding a
 // response with another body.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A body received over a data connection. Nothing is read ahead of the caller, so a slow reader slows the server. The
 // body is complete when the data connection has ended and the server has confirmed the transfer on the control
 // connection.

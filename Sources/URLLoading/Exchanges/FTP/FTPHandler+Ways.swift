@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Leases a control connection: retries according to the policy, waits for connectivity, and answers proxy challenges.
 
 import FoundationEssentials

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Handles ftp and ftps: a login, a new or idle control connection, a transfer; retried on a fresh connection if an idle
 // one turned out to be closed.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The login of a load: from its URL, from a store or netrc, from a decision, or else anonymous.
 
 import FoundationEssentials

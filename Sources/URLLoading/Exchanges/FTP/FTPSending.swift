@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Sends a body over a data connection, reading it no faster than the server accepts it. The control connection is read
 // at the same time, because a server reports there that its disk is full.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // One job on a leased control connection, until its bytes can be read, or have all been stored. Until then it owns the
 // lease: `fail` closes the connection or gives it back, and on success `FTPExchange` takes it over.
 

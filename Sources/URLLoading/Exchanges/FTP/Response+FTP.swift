@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The properties of an FTP response, which has no header fields.
 
 import FoundationEssentials

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Loads `data` URLs, which contain their own response (RFC 2397).
 
 import FoundationEssentials

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Loads that affect other loads: equal requests that share one fetch, and background refreshes of stale responses.
 
 import FoundationEssentials

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Validation of stored responses (RFC 9111 §4.3), completion of partial ones (§3.4), and the effects of HEAD and of
 // unsafe methods on them (§4.3.5, §4.4).
 

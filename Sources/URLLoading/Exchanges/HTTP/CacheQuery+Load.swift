@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Builds the cache query of a load's request, and gives the cache the facts about the load's session.
 
 import FoundationEssentials

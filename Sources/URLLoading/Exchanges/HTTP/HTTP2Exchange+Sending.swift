@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Sending the body of a request. The connection buffers a few frames of it, and gets more as the peer's flow-control
 // window allows. The task that waits for the response drives it.
 

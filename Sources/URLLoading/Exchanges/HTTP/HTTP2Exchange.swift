@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A request and its response on one stream of a shared connection. `release` ends the stream and frees its slot, and
 // runs at the latest when the exchange is deallocated. Used by one task at a time.
 

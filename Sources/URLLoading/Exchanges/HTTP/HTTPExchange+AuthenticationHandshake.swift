@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Authentication of a connection before the request is sent: NTLM (MS-NTHT), and Negotiate if it needs several messages
 // (RFC 4559 §5). All messages use the connection that this exchange leases, so that no other request comes between
 // them.

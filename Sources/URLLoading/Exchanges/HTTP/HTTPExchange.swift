@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A request and its response on one leased connection. The exchange is the lease: `release` returns the connection to
 // the pool or closes it, and runs at the latest when the exchange is deallocated. Used by one task at a time.
 

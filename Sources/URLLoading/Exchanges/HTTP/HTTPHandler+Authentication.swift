@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Authentication of requests: apart from `HTTPHandler`, so that loads without challenges do not pay for it.
 
 import URLLoadingIO

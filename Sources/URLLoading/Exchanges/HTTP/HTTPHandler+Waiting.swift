@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Retries by policy, and the wait for connectivity: apart from `HTTPHandler`, so that loads without them do not pay for
 // them.
 

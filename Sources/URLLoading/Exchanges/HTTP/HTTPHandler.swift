@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Loads http and https: prepares the request, runs one exchange on a connection, and repeats it on a fresh connection
 // if an idle one was stale.
 

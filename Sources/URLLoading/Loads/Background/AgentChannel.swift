@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The connection between programs and the background agent, as either side uses it.
 
 import Synchronization

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Finds or starts the background agent according to the launch plan.
 
 import Glibc

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The program's side of a connection to the background agent.
 
 import Synchronization

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The program's connection for one session identifier: keeps it open, and delivers the agent's events.
 
 import FoundationEssentials

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // What of a session and a request is known to the background agent: one entry for each stored property.
 
 import FoundationEssentials

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The files and bodies of finished transfers, as a program receives them.
 
 import FoundationEssentials

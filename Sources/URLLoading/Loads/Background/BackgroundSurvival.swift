@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The events that transfers of a background session survive on this system, at least.
 ///
 /// Transfers always survive the end of the program, normal or not.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Decides where the background agent is found, or how it is started. Pure: all facts are passed in.
 
 /// The way to reach a background agent: the first case that applies.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The settings of a session that the background agent needs.
 
 import FoundationEssentials

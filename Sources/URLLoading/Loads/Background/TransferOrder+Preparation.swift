@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // What is added to an order at the moment of its submission.
 
 import FoundationEssentials

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The serialised order for a transfer by the background agent. Its fields are named, so that older and newer builds
 // understand each other.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The result of a transfer, as it is stored and delivered.
 
 package import FoundationEssentials

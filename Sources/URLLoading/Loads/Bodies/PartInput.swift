@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The received and unparsed bytes of a multipart body: a chunk as it was received, or a buffer that joins several
 // chunks, if a delimiter or the fields of a part extend over them.
 

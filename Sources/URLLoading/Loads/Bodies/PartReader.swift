@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Splits a multipart body into parts, for one reader at a time. Requesting the next part skips the rest of the current
 // one.
 

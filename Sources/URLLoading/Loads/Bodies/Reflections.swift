@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The mirrors of values that hold a URL or a password, as debuggers, logs and `dump` show them. Userinfo, query and
 // fragment are left out, and so are the values of a request's fields, because only the caller knows which are secret.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 extension ResponseBody {
     /// The body as lines of UTF-8 text, each without its line ending: LF, CRLF or CR. Empty lines count; invalid UTF-8
     /// is repaired. The sequence claims the body, as iterating the body does.

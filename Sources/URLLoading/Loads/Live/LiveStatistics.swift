@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The statistics sockets of a session, and the counter that runs as soon as there is one.
 
 import Synchronization

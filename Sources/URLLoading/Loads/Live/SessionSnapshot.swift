@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // What a session says about itself at one moment: a line of JSON on its statistics socket, read by `urlload top`.
 
 package struct SessionSnapshot: Codable, Sendable, Equatable {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Counts what the loads of a session move, by origin.
 
 import FoundationEssentials

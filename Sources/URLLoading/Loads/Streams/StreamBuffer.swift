@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The bytes that a stream has received and its caller has not taken. Chunks refer to the buffers: nothing is copied
 // between the socket and the reader of `input`.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A read, write or close that has to wait. It ends with its stream, with its own timeout, or with the cancellation of
 // the calling task; in the last two cases the stream continues.
 

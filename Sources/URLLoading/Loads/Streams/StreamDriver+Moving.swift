@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Reading and writing of a stream. Each side admits one call at a time.
 
 import FoundationEssentials

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // TLS over a connection in use (STARTTLS and its kin).
 //
 // Bytes that arrive between the last plaintext answer and the handshake are not authenticated. Kept, they would be

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The stream behind a handle: its connection, the calls that use it, and its end. It moves bytes and knows no
 // protocol; reading, writing and securing are extensions in files of their own.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Reasons of failure that only streams have.
 
 extension LoadError.Reason {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The state of a stream as a value. Each transition is one method, called under the lock of `StreamDriver`; its
 // consequences (wake, close) are returned and carried out after the lock is released.
 //

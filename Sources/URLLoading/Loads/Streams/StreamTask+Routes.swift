@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Notification that the system would now reach a stream's peer over another interface or address.
 
 import Synchronization

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The background form of a task: the agent's transfer in place of a load of this process.
 
 import FoundationEssentials

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The growing file of a download, and the facts needed to resume it later. Written by the load's task; any task may
 // request a token.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Transactions without a connection: files, data URLs, and responses that handlers create themselves. Requests that a
 // handler forwards are transactions of their own.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The single point that every event of a load passes: from here the session's observers, the sequences of a handle, and
 // the classic delegates are notified, in the same order. A load without observers and without a handle has no emitter,
 // and its events are never created. If a handler runs two requests at once, their events about bodies, interim

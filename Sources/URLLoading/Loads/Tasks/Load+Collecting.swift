@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Loads without a handle, such as `Session.data(for:)`, which run in their caller's task.
 
 import FoundationEssentials

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Events that the drivers of loads emit.
 
 extension LoadContext {

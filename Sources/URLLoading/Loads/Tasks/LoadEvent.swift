@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// An event of a load. ``LoadEventOrder`` defines the legal order.
 ///
 /// ```swift

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The legal order of a load's events as a state machine. Debug builds check every event of every load with one, and
 // tests can check the events they received.
 

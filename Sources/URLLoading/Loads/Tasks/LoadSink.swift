@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The interface through which the classic API consumes a load.
 
 /// The classic task that consumes a load. A load calls its sink from one task at a time.

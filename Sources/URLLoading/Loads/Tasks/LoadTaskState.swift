@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The state of a load task as a value: the owner of its exchange, the bytes read ahead, the outcome. Each transition is
 // one method, called under the lock of `TaskDriver`; its consequences (wake, end) are returned and carried out after
 // the lock is released.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Decides about redirects: the target and the fields of the next request (RFC 9110 §15.4, §10.2.2). Pure.
 
 import FoundationEssentials

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tasks that the background agent carries out.
 
 import FoundationEssentials

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The body of a task on its way to the consumer: read ahead by the driver, pulled by a reader, or pushed into a sink.
 
 import FoundationEssentials

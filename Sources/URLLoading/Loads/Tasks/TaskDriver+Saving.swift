@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Download tasks, which write the body to a file.
 
 import Synchronization

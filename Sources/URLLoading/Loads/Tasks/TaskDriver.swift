@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The driver of a load task: it runs the load and decides where its body goes. `resume` starts the one Swift task that
 // drives the load to the head of the response and as far as the read-ahead limit; then the reader of the body pulls the
 // rest in its own task (`TaskDriver+Reading`). For a classic task the driver pushes the whole body into the sink, and

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Failures of resumable uploads, and the token inside an error that resumes the upload.
 
 extension LoadError {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The requests of a resumable upload and their targets. The upload resource gets the caller's credentials, so it must
 // have the origin of the caller's request, and redirects must stay there.
 

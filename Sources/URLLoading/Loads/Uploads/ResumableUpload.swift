@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The steps of a resumable upload: create, then query the offset and append until the server has everything.
 // `UploadPlan` interprets the responses; `ResumableUpload+Requests` makes the requests.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The fields of resumable uploads, read and written: draft-ietf-httpbis-resumable-upload-12, cited below
 // as "draft" with its sections.
 

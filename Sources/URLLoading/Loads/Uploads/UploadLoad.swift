@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // One request of a resumable upload: a load in its caller's task, whose events are handled concurrently, so that
 // interim responses take effect before the final response.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Decides the next step after a response, or a failure, of a resumable upload: draft §4.2.1, §4.3.1, §4.4.1 and the
 // heuristics of §4.7. Pure.
 

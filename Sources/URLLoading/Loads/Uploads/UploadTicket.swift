@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The resume data of the classic API for an interrupted upload: the request, the source and the location of the upload,
 // because `uploadTask(withResumeData:)` has no other parameter. An `UploadToken` contains less: its caller supplies the
 // request and the source.

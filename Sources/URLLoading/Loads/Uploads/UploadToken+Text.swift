@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A token as text: a version, the content, and a digest of both, in the alphabet of base64url (RFC 4648 §5), which
 // needs no escaping in files, databases and URLs.
 

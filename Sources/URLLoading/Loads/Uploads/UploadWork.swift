@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A resumable upload task of the classic API: one load, whose responses lead to further requests if necessary
 // (`Load.uploadStep`). `UploadPlan` interprets the responses, as for `ResumableUpload`; but failures are not retried:
 // an error ends the task, and its delegate gets a ticket.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The rows of a waterfall, made of metrics. Pure.
 
 import FoundationEssentials

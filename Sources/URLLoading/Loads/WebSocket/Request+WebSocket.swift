@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Derives the request that opens a WebSocket from the WebSocket's URL (RFC 6455 §3, §4.1).
 
 import FoundationEssentials

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A call that has to wait. It ends with its socket, with its own timeout, or with the cancellation of the calling task;
 // in the last two cases the socket continues.
 

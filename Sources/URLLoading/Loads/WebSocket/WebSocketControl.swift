@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The control frames to send between messages: pongs, pings, the close. Bounded in size, whatever the peer sends.
 
 import URLLoadingIO

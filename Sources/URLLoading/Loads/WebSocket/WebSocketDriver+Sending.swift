@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Sending over a WebSocket. A call that sends a message has the turn until the message is sent. One call writes at a
 // time, and it also writes the pending control frames.
 

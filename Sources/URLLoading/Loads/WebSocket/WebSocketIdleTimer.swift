@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The keeper serves a WebSocket while no call waits for it and so no task reads it. At intervals, the poller's thread
 // checks the socket without waiting: it answers pings and close frames, and sends bytes that the kernel did not take at
 // once. It costs no task and no buffer per socket.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The received bytes that were not parsed, and the message that they form. An idle socket holds no buffer; it borrows
 // one when there is something to read.
 

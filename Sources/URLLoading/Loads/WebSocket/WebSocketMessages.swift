@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 extension WebSocketTask {
     /// The messages that the server sends. Each step of the iteration reads one. The sequence ends when the server
     /// closes with 1000, 1001 or without a code; another code throws ``LoadError/Reason/webSocketClosed``.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The outgoing frames of a socket. Each is written once and masked in place. A message is sent in pieces, so that a
 // pong can be sent in between.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Pings the server at intervals to check that it is alive.
 
 import Synchronization

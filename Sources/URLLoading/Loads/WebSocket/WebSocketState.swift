@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The state of a WebSocket as a value. Each transition is one method, called under the lock of `WebSocketDriver`; its
 // consequences (wake, close) are returned and carried out after the lock is released.
 //

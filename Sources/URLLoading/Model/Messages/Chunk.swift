@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 public import FoundationEssentials
 
 /// A piece of a body: bytes in a buffer that is shared, not copied.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The fields that a session adds to its requests.
 
 import FoundationEssentials

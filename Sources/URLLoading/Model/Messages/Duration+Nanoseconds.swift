@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 extension Duration {
     /// The duration in nanoseconds: at least one, at most about 146 years.
     var nanoseconds: Int64 {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Media types of files by file name extension: the common ones, as registered with IANA. No charset is declared,
 // because a file does not state one.
 

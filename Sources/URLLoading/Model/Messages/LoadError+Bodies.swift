@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Reasons of failure of complete responses that do not answer the request, and of malformed bodies.
 
 public import URLLoadingWire

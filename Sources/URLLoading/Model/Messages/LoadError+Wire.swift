@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Protocol violations, one reason each: of a received message (`LoadError.party` is `.remote`), or of a message that
 // the caller asked to send (`.local`).
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 public import FoundationEssentials
 
 /// The failure of a load: its reason, the responsible party, the phase, and the URL.

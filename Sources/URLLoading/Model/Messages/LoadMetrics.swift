@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 public import FoundationEssentials
 
 /// The durations and byte counts of a load: one ``Transaction`` for each request it made.

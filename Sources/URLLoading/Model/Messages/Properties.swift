@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The key and the type of a value that a caller or a handler attaches to a request or a response.
 ///
 /// ```swift

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The token that resumes an interrupted download. Serialised tokens are not trusted: version, checksum, location,
 // owner, length and last bytes of the file are checked (security 78), only harmless fields are sent, and `ResumePlan`
 // checks the response.

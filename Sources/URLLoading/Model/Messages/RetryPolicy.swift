@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 public import URLLoadingWire
 
 /// The rules for retries of failed requests: which failures are retried, how often, and after which delay. A value, for

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import URLLoadingIO
 
 /// The purpose of a load as far as networks may know it: a DSCP mark on its packets (RFC 2474).

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Progress of the body of a request or of a response.
 
 /// The number of bytes of one progress event, and the total so far.

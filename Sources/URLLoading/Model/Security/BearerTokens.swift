@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import URLLoadingWire
 
 /// Bearer tokens for some origins (RFC 6750 §2.1), and the closure that gets a new one.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// A request for credentials or a client certificate, or a server's certificate to be judged.
 ///
 /// For `http` and `https` a challenge arises when a server answers 401, or a proxy 407 (RFC 9110 §11): once for each

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// A user with a password, or a bearer token. Neither its description nor its reflection shows a secret.
 ///
 /// ```swift

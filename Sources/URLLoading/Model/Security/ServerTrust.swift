@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import URLLoadingIO
 
 /// The certificates that a server presented, and the result of verifying them.

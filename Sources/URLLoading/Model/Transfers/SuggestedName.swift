@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The file name under which a response may be saved. The server's name is a suggestion and never a path (security 77):
 // no folder, no control character, no hidden file, no name that reads as a command-line option.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The behaviour of a WebSocket once it is open.
 ///
 /// ```swift

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Converts a transaction to a HAR entry, without its secrets.
 
 import FoundationEssentials

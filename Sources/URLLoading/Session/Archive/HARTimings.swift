@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Divides the time of a transaction into phases whose sum is the whole. Pure.
 
 import URLLoadingIO

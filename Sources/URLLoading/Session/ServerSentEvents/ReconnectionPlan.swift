@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Decides whether and when a stream of events reconnects. Pure: the time and the random number are parameters.
 
 enum ReconnectionPlan: Sendable {

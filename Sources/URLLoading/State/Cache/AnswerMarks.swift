@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The owner and the source of an answer, as a value that its exchange carries. Concurrent requests of one load share no
 // state through it.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The owner of a stored response beyond what Vary says: the caller's credentials and cookies, a login of the session, a
 // client certificate, cookies of a store, the checks by which the server was trusted, and the route to it. The marks
 // stand among the varying fields, under names that no field can have, and as digests: a cache file must not reveal

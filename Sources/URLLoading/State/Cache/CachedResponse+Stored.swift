@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Converts between the entries of callers and the stored responses of storages.
 
 import FoundationEssentials

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A cache implemented by the program: asked before a load, and given the responses to keep. `CachePlan` decides whether
 // a stored response may be used, as for the library's own cache.
 

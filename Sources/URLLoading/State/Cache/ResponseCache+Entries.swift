@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Lists the entries on disk, for tools that inspect a cache.
 
 package import FoundationEssentials

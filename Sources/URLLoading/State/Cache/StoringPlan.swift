@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Decides whether and how a response is stored (RFC 9111 §3), how a 304 updates it (§3.2, §4.3.4), and what an unsafe
 // method invalidates (§4.4). Pure.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A memory tier in front of a disk. The disk is authoritative, except for responses that must not be written to it.
 // Memory holds copies of small, recently used responses, and caches the heads found under a key until that key changes.
 

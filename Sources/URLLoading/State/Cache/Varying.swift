@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Distinguishes the variants under one key: by the request fields that Vary names (RFC 9111 §4.1), and by the owner.
 // Secrets are kept as digests: a cache file must not reveal credentials.
 

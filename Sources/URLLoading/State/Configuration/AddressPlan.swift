@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Selects the addresses of a host to connect to. Pure, except for the address policy's closure and the query of the
 // network path.
 

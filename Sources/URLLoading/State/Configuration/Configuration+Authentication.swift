@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 extension Configuration {
     /// Authentication of a session's loads: the sources of credentials without a decision (``Decisions/challenge``),
     /// and the schemes that may be used.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 extension Configuration {
     /// Which cookies are sent and accepted, and where they are stored.
     ///

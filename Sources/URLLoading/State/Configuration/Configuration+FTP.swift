@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 extension Configuration {
     /// Settings of `ftp`. The library uses passive mode only, with data connections to the address of the control
     /// connection.

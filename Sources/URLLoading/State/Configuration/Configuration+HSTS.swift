@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The public settings of HTTP Strict Transport Security, and what they mean for a session.
 
 extension Configuration {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Decides whether a load that waits for connectivity waits after a failed connection attempt. Pure.
 
 enum ConnectivityPlan {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The networks that a request may use, and the marking of its packets. Pure, except for the query of the network path,
 // which only requests with a restriction pay for.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The stores in a configured directory: all sessions of this process that name the directory share the same objects.
 
 import FoundationEssentials

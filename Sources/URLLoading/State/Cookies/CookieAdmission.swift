@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Decides whether a cookie may be set, independently of the cookies already stored: RFC 6265bis §5.7 up to the
 // prefixes. Pure; a rejection has a reason.
 

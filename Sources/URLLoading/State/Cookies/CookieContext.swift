@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The facts about a request that cookies depend on. The host is the URL's: a Host field of the caller's must not attach
 // another site's cookies.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The cookie file format that curl, wget and browser tools read and write.
 
 import FoundationEssentials

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The cookies of a store, under its lock, and the changes that its file must still receive.
 
 import FoundationEssentials

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The file format of cookies. Session cookies are never written. Times are seconds since 2001, as in `Date`, so that
 // they are read back bit for bit.
 

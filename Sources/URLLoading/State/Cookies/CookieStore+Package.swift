@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Functions of a store for the URLSession layer.
 
 package import FoundationEssentials

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The cookies of a store: selects those for a request, and evicts when there are too many. A value without a lock, a
 // clock or a disk.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The file of FoundationNetworking's `HTTPCookieStorage.shared`: an XML property list with a dictionary of cookies by
 // domain, path and name.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The challenges of a response that the library can answer: RFC 9110 §11.6. Pure.
 
 import URLLoadingIO

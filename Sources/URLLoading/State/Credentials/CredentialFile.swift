@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The permanent part of a `CredentialStore`: one JSON file. Each call reads it; changes are made under a lock that
 // other processes respect, and replace the file atomically.
 

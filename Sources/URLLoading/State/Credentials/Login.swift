@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A credential in use for a protection space, with the state that changes between requests: the Digest nonce and its
 // use count. Shared by all loads that use it, so that no count is used twice.
 

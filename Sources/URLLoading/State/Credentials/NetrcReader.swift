@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Reads netrc(5): words separated by blanks. The first matching machine wins; `default` matches every host. Macros
 // after `macdef` are skipped up to an empty line.
 

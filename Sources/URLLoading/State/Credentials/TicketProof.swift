@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // One Kerberos proof. It is made when the connection is known, and bound to its channel (RFC 5929), so that an
 // intermediary cannot relay it.
 

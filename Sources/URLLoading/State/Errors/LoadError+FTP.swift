@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Error replies of FTP servers as load errors.
 
 import URLLoadingWire

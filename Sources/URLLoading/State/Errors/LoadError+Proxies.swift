@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Failures before a proxy has forwarded the load. Every hop of a proxy chain may fail; `ProxyFailure` names the hop and
 // its response.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Translates failures of the lower modules into `LoadError`.
 
 import URLLoadingIO

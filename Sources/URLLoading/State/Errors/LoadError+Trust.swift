@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Failures of authentication: of the server's certificate, and of this client's certificate or credentials.
 
 import URLLoadingIO

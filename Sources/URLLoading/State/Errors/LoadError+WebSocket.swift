@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Reasons of failure of WebSockets.
 
 public import URLLoadingWire

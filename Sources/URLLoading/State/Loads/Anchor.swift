@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A weak reference for timers, so that they keep no session alive. The anchor is an object of its own because one weak
 // reference makes every count of its target slower, and the pool and the registry are counted with every load.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The caller's own code inside a load: a decision, the sequence of a body, a handler. It may ignore its cancellation,
 // or never return. So it runs in a task of its own, and the load waits for the first of its answer, a deadline, and the
 // load's end. Code that is too late is cancelled, counted while it runs on, and never waited for; its answer is

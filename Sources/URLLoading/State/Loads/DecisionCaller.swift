@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The classic task for which decisions are called.
 
 /// Calls the decisions of a load.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// A closure of the caller's that answers a question during a load.
 ///
 /// The load waits for the answer. Set a deadline if the closure uses a network, or asks a person:

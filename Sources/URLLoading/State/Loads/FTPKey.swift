@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The login and the security of a control connection, which serves no other login.
 
 struct FTPKey: Hashable, Sendable {

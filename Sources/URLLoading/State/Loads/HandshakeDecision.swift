@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The decision about a server's certificate and the client certificate. The session's decision precedes the load's,
 // because all loads of the session share the connections that it has approved (checklist 66, 67, 69).
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The running loads of a session, and their deadlines.
 //
 // A deadline costs a load only its entry here: one timer per session fires at the earliest deadline, checks all loads,

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A race between a caller's closure and the end of its load.
 
 import Synchronization

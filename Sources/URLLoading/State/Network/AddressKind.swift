@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Classifies addresses as global or special-purpose, by the registries of RFC 6890 (IANA "IPv4/IPv6 Special-Purpose
 // Address Registry", "Globally Reachable"), as of 2025. Pure; knows neither names nor policies.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Decides which addresses the loads of a session may connect to: protects a server that loads URLs from its clients
 /// against requests to its internal network (server-side request forgery).
 ///

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The connect timeout: it limits one connection attempt, not the load. Its error can lead to a retry, to another proxy
 // chain, or to an alternative in a custom handler.
 

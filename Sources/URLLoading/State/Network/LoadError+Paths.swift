@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The errors of connections that a policy forbids.
 
 extension LoadError.Reason {

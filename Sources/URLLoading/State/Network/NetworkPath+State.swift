@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Converts the kernel's state into a network path. Pure, except for `kind`.
 
 import URLLoadingIO

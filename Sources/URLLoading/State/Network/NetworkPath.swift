@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The network connectivity of this machine at one time: a value.
 ///
 /// ```swift

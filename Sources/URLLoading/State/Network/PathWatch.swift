@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Observes the networks for a load that waits for connectivity. The load's own stop, suspension and alarm also wake it,
 // so no further task is needed.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The route to an origin, with everything that decides whether a connection may be shared.
 
 import URLLoadingIO

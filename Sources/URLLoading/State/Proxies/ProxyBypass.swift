@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import URLLoadingWire
 
 /// The hosts that are reached without a proxy, in the format of `no_proxy`.

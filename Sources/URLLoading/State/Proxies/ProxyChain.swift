@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// A route to origins: direct, through a proxy, or through several proxies in sequence.
 ///
 /// ```swift

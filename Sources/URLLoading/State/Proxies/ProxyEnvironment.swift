@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The proxies in the environment variables. There is no standard; this follows curl, with two exceptions. Servers on
 // this machine are always reached directly, because a proxy's "localhost" is the proxy itself (docs/decisions/). And
 // HTTP_PROXY in capitals counts, as in other clients, unless a web server may have set it.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The hosts of an HSTS store, under its lock, and their file format; times as in `CookieSchema`.
 
 import FoundationEssentials

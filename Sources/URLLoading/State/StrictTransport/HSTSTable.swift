@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The hosts that demand TLS (RFC 6797 §8). A value without a lock, a clock or a disk. Names are in normal form without
 // a trailing dot, so that another spelling of a host does not evade its policy.
 

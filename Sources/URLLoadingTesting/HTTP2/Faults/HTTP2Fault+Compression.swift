@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Field blocks that are malformed, or small on the wire and large after decompression (RFC 7541 §7.3).
 
 extension HTTP2Fault {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Ends of a stream or of the connection, at every point and for every reason (RFC 9113 §5.4, §6.4, §6.8, §8.7).
 
 import URLLoadingWire

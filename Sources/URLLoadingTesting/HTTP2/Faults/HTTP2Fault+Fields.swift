@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Malformed messages: stream errors of type PROTOCOL_ERROR (RFC 9113 §8.1.1).
 
 extension HTTP2Fault {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Floods of legal frames, each cheap to send and costly to process (RFC 9113 §10.5).
 
 import URLLoadingWire

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Frames that are malformed, or sent in a forbidden place.
 
 extension HTTP2Fault {

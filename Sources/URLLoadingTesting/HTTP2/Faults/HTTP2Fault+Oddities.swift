@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Unusual but legal behaviour.
 
 import URLLoadingWire

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Flow control and SETTINGS: illegal, obstructive, or abrupt (RFC 9113 §5.2, §6.5, §6.9).
 
 import Synchronization

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Faults of a server around a WebSocket over an HTTP/2 stream (RFC 8441).
 
 public import URLLoading

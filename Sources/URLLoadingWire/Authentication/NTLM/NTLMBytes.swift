@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The layout of NTLM messages (MS-NLMP §2.2): little endian, a fixed part followed by a variable part, to which
 // "fields" of length and offset point.
 

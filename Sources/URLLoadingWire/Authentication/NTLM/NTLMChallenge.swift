@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The second NTLM message, from the server (MS-NLMP §2.2.1.2).
 
 package struct NTLMChallenge: Sendable, Hashable {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The capabilities that both sides negotiate (MS-NLMP §2.2.2.5).
 package struct NTLMFlags: OptionSet, Sendable, Hashable {
     package let rawValue: UInt32

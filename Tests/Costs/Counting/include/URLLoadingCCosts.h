@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #ifndef URLLOADING_C_COSTS_H
 #define URLLOADING_C_COSTS_H
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The least of a client: bytes to a socket and frames from it. It keeps no rule by itself.
 
 import Glibc

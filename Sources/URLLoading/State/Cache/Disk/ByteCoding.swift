@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Encodes numbers and texts as bytes and decodes them, for files that may be read by another version of the library, or
 // after damage. The reader returns `nil` for invalid data.
 

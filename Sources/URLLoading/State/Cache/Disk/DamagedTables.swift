@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Reads the undamaged rows of a damaged database. Each row is read separately, so that an unreadable page loses only
 // its own rows.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A body in a file. It is read in blocks, and a block is delivered only after its checksum was verified. The open file
 // stays readable after its removal.
 

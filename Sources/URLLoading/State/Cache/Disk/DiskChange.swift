@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // One transaction: its changes, and the work that follows its commit.
 
 import URLLoadingIO

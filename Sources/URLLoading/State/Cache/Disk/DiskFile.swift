@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A body being written to a file. Accessed by the lane only, except for `hasFailed`.
 
 import Synchronization

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The stored form of a response's head. One checksum protects everything that determines the response; the other
 // columns of the row serve lookup and sorting, and are not trusted.
 

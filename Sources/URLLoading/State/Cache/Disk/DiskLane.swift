@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The queue of disk operations, which one thread carries out in order. A value behind its own lock.
 
 import URLLoadingIO

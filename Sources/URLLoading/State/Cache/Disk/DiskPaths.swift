@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The files in a cache's directory.
 
 import URLLoadingIO

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The in-memory state of a disk storage, as a value behind one lock: the keys that may exist, pending writes, and
 // pending removals, whose entries must not be found any more.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The lane: one thread carries out the queued operations in batches. It writes files first, then changes all rows in
 // one transaction, then removes files without a row. Whenever the process ends, each row therefore refers to a complete
 // file, and only files without a row are left over.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Opens, creates and replaces the database: always on the lane's thread, and under a lock that other processes respect.
 
 import Synchronization

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Stores responses on disk and removes them.
 
 import Synchronization

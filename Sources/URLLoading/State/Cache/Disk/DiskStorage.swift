@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Stores responses on disk: heads and small bodies in rows of an SQLite database, large bodies in files that a row
 // refers to. docs/internals/cache-store.md shows the layout, and the state after each kind of crash.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // One connection to a cache's database, and all its statements. Used by one thread at a time; all calls block.
 //
 // `entry` has a row for each response. `seq` grows with every row ever made, which finds new rows; `hash` finds a key;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Writes a body to disk: a small one is collected for a row, a large one is written to a file as it arrives.
 
 import Synchronization

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The servers whose answers make up a response.
 
 import URLLoadingIO

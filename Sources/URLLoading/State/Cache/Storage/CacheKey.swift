@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import URLLoadingWire
 
 /// The key under which responses are stored (RFC 9111 §2): the URL in normal form, without user and fragment.

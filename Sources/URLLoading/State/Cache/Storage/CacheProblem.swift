@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import URLLoadingIO
 
 /// A problem with the disk of a cache. Loads continue, and fewer responses are stored.

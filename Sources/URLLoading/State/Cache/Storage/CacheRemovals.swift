@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Counts removals by key, with several keys sharing a counter. A load reads the count when it sends a request, and does
 // not store the response if the count has changed since (RFC 9111 §4.4: an invalidated response must not come back).
 

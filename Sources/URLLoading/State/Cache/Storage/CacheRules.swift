@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The freshness rules in the fields of a stored response: RFC 9111 §4.2, RFC 5861, RFC 8246. Pure; all times are
 // seconds since 1970 by the local clock, and durations are seconds.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Parses a date in the preferred format (RFC 9110 §5.6.7) from its bytes: `Sun, 06 Nov 1994 08:49:37 GMT`. `HTTPDate`
 // parses all other input.
 

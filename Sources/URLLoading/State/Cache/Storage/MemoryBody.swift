@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// A body in one piece of memory. A cache hit returns the piece without copying it.
 final class MemoryBody: StoredBody {
     private let chunk: Chunk

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Stores responses in memory and evicts the least recently used. It has no file and never blocks; entries, heads
 // included, never exceed the capacity.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The entries of a memory storage, by key and by recency of use. A value without a lock; all calls take constant time,
 // except the removal of many entries.
 

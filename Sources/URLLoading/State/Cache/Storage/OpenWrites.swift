@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The writes under way. A removal also voids them, so that a removed response does not come back when its write ends.
 
 struct OpenWrites: Sendable {

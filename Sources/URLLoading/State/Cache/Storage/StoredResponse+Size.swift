@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The size and the identifier of a stored response.
 
 import Synchronization

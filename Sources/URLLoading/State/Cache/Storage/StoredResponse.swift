@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A stored response without its body. A value without behaviour: `CachePlan` judges it, `CacheStorage` stores it.
 
 import URLLoadingWire
