@@ -18,7 +18,7 @@ extension Session {
     ///   - decisions: take precedence over the session's own.
     /// - Returns: the whole decoded body, and its response.
     /// - Throws: ``LoadError``. Cancelling the calling task ends the load with ``LoadError/Reason/cancelled``; when
-    ///   this throws, the socket is released.
+    ///   this throws, the load holds no connection any more.
     @concurrent
     public nonisolated func data(
         for request: Request, decisions: Decisions? = nil
