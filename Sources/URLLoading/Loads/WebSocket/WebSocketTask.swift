@@ -55,7 +55,8 @@ public final class WebSocketTask: Sendable, CustomStringConvertible {
 
     /// The result of the handshake, as soon as the socket is open. Waits forever if the task is never resumed.
     /// - Throws: ``LoadError`` if the socket was not opened: ``LoadError/Reason/webSocketRefused`` if the server's
-    ///   status was not 101 (over HTTP/2: not 2xx), with ``LoadError/webSocketRefusal``. Cancelling the calling task ends only the wait.
+    ///   status was not 101 (over HTTP/2: not 2xx), with ``LoadError/webSocketRefusal``. Cancelling the calling task
+    ///   ends only the wait.
     public var opened: WebSocketOpening {
         get async throws(LoadError) {
             try await load.calling { (call) throws(LoadError) in
