@@ -41,7 +41,8 @@ let package = Package(
         .executableTarget(
             name: "curlmulti", dependencies: ["BenchMeasure"], cSettings: gnu,
             linkerSettings: [.linkedLibrary("curl")]),
-        .executableTarget(name: "h2peer", dependencies: ["BenchMeasure"], cSettings: gnu),
+        .executableTarget(name: "swifttasks", dependencies: ["BenchMeasure"], swiftSettings: strict),
+        .executableTarget(name: "tool", dependencies: ["BenchMeasure"], cSettings: gnu),
         .executableTarget(name: "fnet", dependencies: ["BenchMeasure"], swiftSettings: strict),
     ]
         + (withOurs
