@@ -40,6 +40,8 @@ static long proc_kb(const char *path, const char *key) {
     return value;
 }
 
+long bench_rss(void) { return proc_kb("/proc/self/smaps_rollup", "Rss:"); }
+
 static long allocation_count(void) {
     static long (*count)(void);
     static int looked;
@@ -136,7 +138,7 @@ static void share_core(void) {
 
 void bench_start(void) {
     share_core();
-    long rss = proc_kb("/proc/self/smaps_rollup", "Rss:");
+    long rss = bench_rss();
     allocation_count();
     began = take();
     began.rss = rss;
@@ -147,12 +149,12 @@ void bench_start(void) {
 
 void bench_in_flight(void) {
     if (atomic_load_explicit(&in_flight_taken, memory_order_relaxed) || atomic_exchange(&in_flight_taken, 1)) return;
-    in_flight_rss = proc_kb("/proc/self/smaps_rollup", "Rss:");
+    in_flight_rss = bench_rss();
 }
 
 void bench_stop(long requests, long long bytes) {
     sample ended = take();
-    long now = wants_in_flight ? in_flight_rss : proc_kb("/proc/self/smaps_rollup", "Rss:");
+    long now = wants_in_flight ? in_flight_rss : bench_rss();
     long count = atomic_load(&latency_count);
     if (count > 0) qsort(latencies, count < latencies_kept ? count : latencies_kept, sizeof *latencies, ascending);
     /* VmHWM and not ru_maxrss, which an exec inherits from its parent. */

@@ -64,6 +64,9 @@ extension Scenario {
         Scenario(
             name: "inflight", title: "2,000 requests in flight, each on a new connection (FoundationNetworking: 1,000)",
             kind: .inflight, server: .holding, path: "/hold/", connections: 2000, requests: 2000, countsSyscalls: false),
+        Scenario(
+            name: "inflight-10000", title: "10,000 requests in flight, each on a new connection", kind: .inflight,
+            server: .holding, path: "/hold/", connections: 10_000, requests: 10_000, countsSyscalls: false),
         get("queued", "100,000 requests at once over 64 connections", 100_000, 100_000) {
             ($0.places, $0.countsSyscalls) = (64, false)
         },

@@ -57,6 +57,8 @@ struct Ours {
         case download
         /// A large body, with small responses beside it.
         case beside
+        /// Small responses of which some fail; see script/soak.
+        case soak
         /// All other scenarios: a small response.
         case get
     }
@@ -92,6 +94,7 @@ struct Ours {
 
         var configuration = Configuration.ephemeral
         configuration.maximumConnectionsPerHost = options.places
+        if String(cString: options.scenario) == "soak" { configuration.idleTimeout = .milliseconds(250) }
         // The compared configurations have no cache.
         let caching = getenv("OURS_CACHE").flatMap { Caching(rawValue: String(cString: $0)) }
         let folder = caching?.isOnDisk == true ? Self.folder() : nil
@@ -141,6 +144,7 @@ struct Ours {
     }
 
     func measure(_ url: String, _ requests: Int, _ warmURL: String, _ warm: Int) async throws {
+        if kind == .soak { return await soak(url, requests) }
         if [.echo, .messages, .rest].contains(shape) { return try await converse(url, requests, warm) }
         if warm > 0 { _ = try await run(warmURL, warm, from: 1 << 30, isPaced: false) }
         // Responses stored during the warm-up may not be written to the disk yet, and would be found in memory.
@@ -209,7 +213,7 @@ struct Ours {
     func request(_ url: String) -> Request {
         let url = URL(string: caching.map { url + ($0 == .miss ? "/private" : "/public") } ?? url)!
         switch kind {
-        case .get, .bulk, .beside, .download: return Request(url: url)
+        case .get, .bulk, .beside, .download, .soak: return Request(url: url)
         case .uploadFile:
             return Request(url: url, method: .put, body: .file(URL(filePath: Self.variable("BENCH_SOURCE"))))
         case .uploadMemory:
@@ -237,7 +241,7 @@ struct Ours {
 
     func load(_ request: Request) async throws -> Int64 {
         switch kind {
-        case .get: try await get(request)
+        case .get, .soak: try await get(request)
         case .bulk, .beside: try await discard(request)
         case .uploadFile, .uploadMemory: try await upload(request)
         case .download: try await download(request)

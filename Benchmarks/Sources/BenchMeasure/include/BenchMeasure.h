@@ -42,6 +42,8 @@ long long bench_due(long number);
 long long bench_begin(long long due, int was_busy);
 void bench_latency(long long nanoseconds);         /* from any thread */
 
+long bench_rss(void);                              /* of this process now, in KB */
+
 /* Leaves with a status the driver shows as a dash. */
 _Noreturn void bench_unsupported(void);
 _Noreturn void bench_fail(const char *_Nonnull why);
