@@ -41,7 +41,8 @@ let package = Package(
         .executableTarget(
             name: "curlmulti", dependencies: ["BenchMeasure"], cSettings: gnu,
             linkerSettings: [.linkedLibrary("curl")]),
-        .executableTarget(name: "swifttasks", dependencies: ["BenchMeasure"], swiftSettings: strict),
+        .target(name: "CPoll", cSettings: gnu),
+        .executableTarget(name: "swifttasks", dependencies: ["BenchMeasure", "CPoll"], swiftSettings: strict),
         .executableTarget(name: "tool", dependencies: ["BenchMeasure"], cSettings: gnu),
         .executableTarget(name: "fnet", dependencies: ["BenchMeasure"], swiftSettings: strict),
     ]

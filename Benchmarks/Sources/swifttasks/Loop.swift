@@ -2,6 +2,7 @@
 
 // The least that Swift tasks need to wait for sockets: one thread, epoll, a word for each socket.
 
+import CPoll
 import Glibc
 import Synchronization
 
@@ -35,14 +36,14 @@ final class Slot: Sendable {
 final class Loop: TaskExecutor, Sendable {
     static let shared = Loop()
 
-    private let poller = epoll_create1(Int32(EPOLL_CLOEXEC.rawValue))
-    private let wakeUp = eventfd(0, Int32(EFD_NONBLOCK.rawValue | EFD_CLOEXEC.rawValue))
+    private let poller: Int32
+    private let wake: Int32
     private let jobs = Mutex<[UnownedJob]>([])
     private let thread = Atomic<UInt>(0)
 
     private init() {
-        var event = epoll_event(events: EPOLLIN.rawValue, data: epoll_data_t(u64: 0))
-        epoll_ctl(poller, EPOLL_CTL_ADD, wakeUp, &event)
+        poller = cpoll_create()
+        wake = cpoll_add_wake(poller)
         var id = pthread_t()
         pthread_create(
             &id, nil,
@@ -54,10 +55,7 @@ final class Loop: TaskExecutor, Sendable {
 
     /// Registers a socket for its whole life. The slot is never released: the kernel refers to it.
     func register(_ descriptor: Int32, _ slot: Slot) {
-        let key = UInt64(UInt(bitPattern: Unmanaged.passRetained(slot).toOpaque()))
-        let interest = EPOLLIN.rawValue | EPOLLOUT.rawValue | EPOLLRDHUP.rawValue | EPOLLET.rawValue
-        var event = epoll_event(events: interest, data: epoll_data_t(u64: key))
-        epoll_ctl(poller, EPOLL_CTL_ADD, descriptor, &event)
+        cpoll_add(poller, descriptor, UInt64(UInt(bitPattern: Unmanaged.passRetained(slot).toOpaque())))
     }
 
     func enqueue(_ job: consuming ExecutorJob) {
@@ -66,24 +64,23 @@ final class Loop: TaskExecutor, Sendable {
             jobs.append(job)
             return jobs.count == 1
         }
-        if isFirst, thread.load(ordering: .relaxed) != UInt(pthread_self()) { eventfd_write(wakeUp, 1) }
+        if isFirst, thread.load(ordering: .relaxed) != UInt(pthread_self()) { cpoll_wake(wake) }
     }
 
     private func run() {
         thread.store(UInt(pthread_self()), ordering: .relaxed)
         let executor = asUnownedTaskExecutor()
         var batch: [UnownedJob] = []
-        var events = [epoll_event](repeating: epoll_event(), count: 256)
+        var keys = [UInt64](repeating: 0, count: 256)
         while true {
             jobs.withLock { swap(&$0, &batch) }
             for job in batch { job.runSynchronously(on: executor) }
             batch.removeAll(keepingCapacity: true)
             let isIdle = jobs.withLock(\.isEmpty)
-            let count = epoll_wait(poller, &events, Int32(events.count), isIdle ? -1 : 0)
-            for event in events.prefix(max(0, Int(count))) {
-                guard let key = UnsafeRawPointer(bitPattern: UInt(event.data.u64)) else {
-                    var value: eventfd_t = 0
-                    eventfd_read(wakeUp, &value)
+            let count = cpoll_wait(poller, &keys, Int32(keys.count), isIdle ? -1 : 0)
+            for key in keys[..<max(0, Int(count))] {
+                guard let key = UnsafeRawPointer(bitPattern: UInt(key)) else {
+                    cpoll_woken(wake)
                     continue
                 }
                 Unmanaged<Slot>.fromOpaque(key)._withUnsafeGuaranteedRef { $0.notify() }
