@@ -115,7 +115,8 @@ final class Connection: @unchecked Sendable {
 
     /// Returns the length of the body.
     func get() async -> Int {
-        guard send(descriptor, target.request, target.request.count, Int32(MSG_NOSIGNAL.rawValue)) == target.request.count
+        let request = target.request
+        guard send(descriptor, request, request.count, Int32(MSG_NOSIGNAL)) == request.count
         else { bench_fail("send") }
         var count = 0
         var wanted = Int.max
@@ -124,7 +125,7 @@ final class Connection: @unchecked Sendable {
             // The answer cannot be here yet; the edge says when it is.
             await slot.wait()
             while count < wanted {
-                let received = recv(descriptor, buffer.baseAddress! + count, buffer.count - count, 0)
+                let received = recv(descriptor, buffer.baseAddress! + count, buffer.count - count - 1, 0)
                 if received < 0, errno == EAGAIN { break }
                 guard received > 0 else { bench_fail("closed") }
                 count += received
@@ -136,10 +137,12 @@ final class Connection: @unchecked Sendable {
 
     /// Returns the length of the head and of the whole answer; 0 and a large number if the head is not complete.
     private func length(of count: Int) -> (Int, Int) {
-        guard let end = memmem(buffer.baseAddress!, count, "\r\n\r\n", 4) else { return (0, .max) }
-        guard memcmp(buffer.baseAddress!, "HTTP/1.1 200", 12) == 0 else { bench_fail("not a 200") }
-        let head = UnsafeRawPointer(end) + 4 - UnsafeRawPointer(buffer.baseAddress!)
-        guard let field = memmem(buffer.baseAddress!, head, "\r\nContent-Length:", 17) else { bench_fail("no length") }
-        return (head, head + atol((field + 17).assumingMemoryBound(to: CChar.self)))
+        let text = buffer.baseAddress!.assumingMemoryBound(to: CChar.self)
+        text[count] = 0
+        guard let end = strstr(text, "\r\n\r\n") else { return (0, .max) }
+        guard strncmp(text, "HTTP/1.1 200", 12) == 0 else { bench_fail("not a 200") }
+        guard let field = strstr(text, "\r\nContent-Length:") else { bench_fail("no length") }
+        let head = end + 4 - text
+        return (head, head + atol(field + 17))
     }
 }
