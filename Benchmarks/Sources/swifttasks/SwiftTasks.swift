@@ -9,14 +9,20 @@ import Synchronization
 
 @main
 struct SwiftTasks {
-    let options: bench_options
+    let url: String
+    let connections: Int
+    let requests: Int
+    let warm: Int
+    let isPaced: Bool
 
     static func main() async {
         let options = bench_parse(CommandLine.argc, CommandLine.unsafeArgv, "Swift tasks over epoll")
         let isHTTP2 = getenv("BENCH_HTTP2").map { String(cString: $0) } == "1"
         guard ["get", "paced"].contains(String(cString: options.scenario)), options.cafile == nil, !isHTTP2
         else { bench_unsupported() }
-        let tasks = SwiftTasks(options: options)
+        let tasks = SwiftTasks(
+            url: String(cString: options.url), connections: min(options.places, options.connections),
+            requests: options.requests, warm: options.warm, isPaced: options.rate > 0)
         if getenv("TASKS_EXECUTOR") != nil {
             await withTaskExecutorPreference(Loop.shared) { await tasks.measure() }
         } else {
@@ -25,16 +31,16 @@ struct SwiftTasks {
     }
 
     func measure() async {
-        let target = Target(String(cString: options.url))
-        var connections = (0..<min(options.places, options.connections)).map { _ in Connection(target) }
-        if options.warm > 0 { _ = await run(&connections, options.warm, isPaced: false) }
+        let target = Target(url)
+        let connections = (0..<connections).map { _ in Connection(target) }
+        if warm > 0 { _ = await run(connections, warm, isPaced: false) }
         bench_start()
-        let bytes = await run(&connections, options.requests, isPaced: options.rate > 0)
-        bench_stop(options.requests, bytes)
+        let bytes = await run(connections, requests, isPaced: isPaced)
+        bench_stop(requests, bytes)
     }
 
     /// Runs one phase: `requests` distributed over as many tasks as there are connections.
-    private func run(_ connections: inout [Connection], _ requests: Int, isPaced: Bool) async -> Int64 {
+    private func run(_ connections: [Connection], _ requests: Int, isPaced: Bool) async -> Int64 {
         let next = Next()
         return await withTaskGroup(of: Int64.self) { group in
             for connection in connections {
