@@ -5,7 +5,8 @@ extension Scenario {
 
     private static let gets: [Scenario] =
         [1, 4, 16, 64, 256, 1000, 4000].map { count in
-            var scenario = get("get-\(count)", "GET 1 KB, \(count) at a time", count, 60_000)
+            var scenario = get("get-\(count)", "GET 1 KB, \(count) at a time", count, 40_000)
+            scenario.countsSyscalls = count == 1 || count == 64
             if count == 1 {
                 (scenario.sharesCore, scenario.requests) = (true, 20_000)
                 scenario.title = "GET 1 KB, one at a time, client and server on one core"
@@ -13,13 +14,13 @@ extension Scenario {
             return scenario
         } + [
             get("get-64-core", "GET 1 KB, 64 at a time, client and server on one core", 64, 40_000) {
-                $0.sharesCore = true
+                ($0.sharesCore, $0.countsSyscalls) = (true, false)
             },
-            get("defaults-64", "GET 1 KB, 64 at a time: sessions as they are by default", 64, 60_000) {
+            get("defaults-64", "GET 1 KB, 64 at a time: sessions as they are by default", 64, 40_000) {
                 $0.field = .only(Contender.defaults)
             },
-            get("defaults-256", "GET 1 KB, 256 at a time: sessions as they are by default", 256, 60_000) {
-                $0.field = .only(Contender.defaults)
+            get("defaults-256", "GET 1 KB, 256 at a time: sessions as they are by default", 256, 40_000) {
+                ($0.field, $0.countsSyscalls) = (.only(Contender.defaults), false)
             },
             get("get-tls-64", "GET 1 KB over TLS, 64 at a time", 64, 40_000, .tls),
             get("get-h2-1", "GET 1 KB over HTTP/2, one at a time, client and server on one core", 1, 20_000, .http2) {
