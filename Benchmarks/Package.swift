@@ -53,6 +53,9 @@ let package = Package(
                     dependencies: ["BenchMeasure", .product(name: "URLLoading", package: "URLLoading")],
                     swiftSettings: strict),
                 .executableTarget(
+                    name: "hello", dependencies: [.product(name: "URLLoading", package: "URLLoading")],
+                    swiftSettings: strict),
+                .executableTarget(
                     name: "classic",
                     dependencies: [
                         "BenchMeasure", .product(name: "URLLoading", package: "URLLoading"),
