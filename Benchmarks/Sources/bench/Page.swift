@@ -46,8 +46,8 @@ struct Page {
         let floor = results.first { ["rawc", "h2load"].contains($0.contender.name) }
         for result in results {
             if result.unsupported { continue }
-            lines.append(
-                row(result.contender.name, cells(scenario, result, floor, pool)) + (result.remark.map { "  ! \($0)" } ?? ""))
+            let remark = result.remark.map { "  ! \($0)" } ?? ""
+            lines.append(row(result.contender.name, cells(scenario, result, floor, pool)) + remark)
         }
         return lines.joined(separator: "\n")
     }
@@ -75,7 +75,10 @@ struct Page {
 
     /// Returns the median of the ratios within each round, in which both programs ran under the same conditions.
     private func ratio(_ result: Result, _ other: Result?) -> String {
-        ratio(median(zip(result.cpu, other?.cpu ?? []).compactMap { mine, its in mine.flatMap { mine in its.map { mine / $0 } } }))
+        let ratios = zip(result.cpu, other?.cpu ?? []).compactMap { mine, its in
+            mine.flatMap { mine in its.map { mine / $0 } }
+        }
+        return ratio(median(ratios))
     }
 
     private func row(_ name: String, _ cells: [String]) -> String {

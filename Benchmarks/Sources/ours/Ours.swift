@@ -129,7 +129,8 @@ struct Ours {
         }
         let ours = Ours(
             session: Session(configuration, decisions: decisions), connections: options.connections,
-            isPaced: options.rate > 0, kind: Kind(rawValue: String(cString: options.scenario)) ?? .get, shape: shape, caching: caching,
+            isPaced: options.rate > 0, kind: Kind(rawValue: String(cString: options.scenario)) ?? .get, shape: shape,
+            caching: caching,
             cache: configuration.cache)
 
         if getenv("OURS_EXECUTOR") != nil {
