@@ -17,7 +17,8 @@ struct Page {
         ]
         var seen: Set<String> = []
         for contender in contenders where seen.insert(contender.executable).inserted {
-            lines.append("  \(contender.name): \(says("'\(contender.path)' version"))")
+            let version = try? run([contender.path, "version"], environment: contender.environment).output
+            lines.append("  \(contender.name): \((version ?? "?").trimmingCharacters(in: .whitespacesAndNewlines))")
         }
         lines.append("$ \(command)")
         return lines.joined(separator: "\n")
