@@ -5,26 +5,26 @@
 import BenchMeasure
 import FoundationEssentials
 import Glibc
-import Synchronization
 import URLLoading
 
 extension Ours {
     /// Prints a line for each part: loads so far, how many of them failed, and the memory of the process in KB.
     func soak(_ url: String, _ requests: Int) async {
         let parts = 20
-        let reasons = Mutex<[String: Int]>([:])
+        var reasons: [String: Int] = [:]
         for part in 1...parts {
-            await soakPart(Request(url: URL(string: url)!), requests / parts, reasons)
-            let failed = reasons.withLock { $0.values.reduce(0, +) }
-            print(requests / parts * part, failed, bench_rss())
+            for reason in await failures(of: requests / parts, Request(url: URL(string: url)!)) {
+                reasons[reason, default: 0] += 1
+            }
+            print(requests / parts * part, reasons.values.reduce(0, +), bench_rss())
             fflush(nil)
         }
-        for (reason, count) in reasons.withLock({ $0 }).sorted(by: { $0.key < $1.key }) { print("#", reason, count) }
+        for (reason, count) in reasons.sorted(by: { $0.key < $1.key }) { print("#", reason, count) }
     }
 
-    private func soakPart(_ request: Request, _ requests: Int, _ reasons: borrowing Mutex<[String: Int]>) async {
+    private func failures(of requests: Int, _ request: Request) async -> [String] {
         let countdown = Countdown(requests)
-        let failures = await withTaskGroup(of: [String].self) { group in
+        return await withTaskGroup(of: [String].self) { group in
             for _ in 0..<connections {
                 group.addTask {
                     var failures: [String] = []
@@ -37,9 +37,6 @@ extension Ours {
                 }
             }
             return await group.reduce(into: []) { $0 += $1 }
-        }
-        reasons.withLock { reasons in
-            for failure in failures { reasons[failure, default: 0] += 1 }
         }
     }
 }
