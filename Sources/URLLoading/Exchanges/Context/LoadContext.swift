@@ -62,12 +62,12 @@ final class LoadContext: LoadHandle, ConnectionClient, @unchecked Sendable {
         self.asker = asker
         given = decisions.map { GivenDecisions($0) }
         events = core.makeEvents(request, isObserved)
-        let configuration = core.configuration
+        // Not in a constant: a copy of the configuration retains each of its parts.
         super.init(
-            idle: request.idleTimeout ?? configuration.idleTimeout,
-            resource: request.resourceTimeout ?? configuration.resourceTimeout,
-            connect: request.connectTimeout ?? configuration.connectTimeout,
-            clock: configuration.clock, holdsSession: holdsSession, leaked: core.leaked)
+            idle: request.idleTimeout ?? core.configuration.idleTimeout,
+            resource: request.resourceTimeout ?? core.configuration.resourceTimeout,
+            connect: request.connectTimeout ?? core.configuration.connectTimeout,
+            clock: core.configuration.clock, holdsSession: holdsSession, leaked: core.leaked)
     }
 
     /// Replaces the load's decisions. Called at most once, before the load begins.

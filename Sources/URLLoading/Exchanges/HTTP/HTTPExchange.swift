@@ -101,8 +101,9 @@ final class HTTPExchange: NetworkExchange, @unchecked Sendable {
 
     @inline(never)
     private func hasReceivedHead(of request: PreparedRequest) throws(LoadError) -> Bool {
-        let head = try connection.bufferedResponse(
-            owner, acceptsUpgrade: request.webSocket != nil || owner.acceptsUpgrade)
+        // The closure of the argument would copy the request.
+        let offersUpgrade = request.webSocket != nil
+        let head = try connection.bufferedResponse(owner, acceptsUpgrade: offersUpgrade || owner.acceptsUpgrade)
         guard let head else { return false }
         try receive(head, request)
         return true
