@@ -28,12 +28,16 @@ struct Contender {
     static let sockets: [Contender] = ["echo", "messages", "rest"].map {
         Contender(name: "ws-" + $0, executable: "ours", environment: ["OURS_SHAPE": $0])
     }
-    /// Contenders that run only when named: the lower bound on two cores, and the cost of a decision about each server.
+    /// Contenders that run only when named: the lower bound on two cores, the cost of a decision about each server, and
+    /// copies of an earlier build (`ours-before`, `classic-before` beside the others), to compare two states of the code.
     static let byName: [Contender] = [
         Contender(name: "rawc-2", executable: "rawc", environment: ["RAWC_TWICE": "1"]),
         Contender(name: "ours-decides", executable: "ours", environment: ["OURS_DECIDES": "1"]),
         Contender(
             name: "ours-loop-decides", executable: "ours", environment: ["OURS_EXECUTOR": "1", "OURS_DECIDES": "1"]),
+        Contender(name: "before", executable: "ours-before"),
+        Contender(name: "before-loop", executable: "ours-before", environment: ["OURS_EXECUTOR": "1"]),
+        Contender(name: "classic-before", executable: "classic-before", weight: 0.6),
     ]
 
     var isFoundation: Bool { name == "fnet" }
