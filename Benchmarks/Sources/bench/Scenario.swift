@@ -91,7 +91,7 @@ struct Scenario {
         case .start, .beside: return 1
         case .bulk, .uploadFile, .uploadMemory, .download: return contender.weight < 0.2 || scale < 1 ? 1 : requests
         case .inflight: return contender.isFoundation ? 1000 : requests
-        case .get where queues: return Int(Double(requests) * scale)
+        case .get where queues: return requests
         case .paced: return Int(Double(requests) * scale)
         case .get where bytesEach > 1 << 20: return scale < 1 ? 40 : requests
         case .get, .handshake, .resumed:
