@@ -43,7 +43,9 @@ func variable(_ name: String) -> String { getenv(name).map { String(cString: $0)
 let isDiscarded = ["bulk", "beside"].contains(scenario)
 let target = scenario == "download" ? variable("BENCH_TARGET") : nil
 let uploadLength = scenario == "upload-memory" ? Int64(variable("BENCH_LENGTH")) : nil
-let piece = ByteBuffer(repeating: 0, count: options.piece)
+let pieceSize = options.piece
+let piece = ByteBuffer(repeating: 0, count: pieceSize)
+let connections = options.connections
 
 struct Pieces: AsyncSequence, AsyncIteratorProtocol, Sendable {
     var left: Int
@@ -59,7 +61,7 @@ func load(_ url: String) async throws -> Int64 {
     var request = HTTPClientRequest(url: url)
     if let uploadLength {
         request.method = .PUT
-        request.body = .stream(Pieces(left: Int(uploadLength) / options.piece), length: .known(uploadLength))
+        request.body = .stream(Pieces(left: Int(uploadLength) / pieceSize), length: .known(uploadLength))
     }
     let response = try await client.execute(request, timeout: .seconds(60))
     guard response.status == .ok else { bench_fail("not a 200") }
@@ -88,7 +90,7 @@ func load(_ url: String) async throws -> Int64 {
 func run(_ url: String, _ requests: Int, isPaced: Bool) async throws -> Int64 {
     let countdown = Countdown(requests)
     return try await withThrowingTaskGroup(of: Int64.self) { group in
-        for _ in 0..<min(options.connections, requests) {
+        for _ in 0..<min(connections, requests) {
             group.addTask {
                 var bytes: Int64 = 0
                 while let number = countdown.next() {
