@@ -63,6 +63,20 @@ struct CommandTests {
         #expect(both.text == interim + "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ndone")
     }
 
+    @Test("-i and -I write the head of a response that --fail or a condition refuses")
+    func headsOfRefusedResponses() async throws {
+        let missing = try Servers.text("NGINX", "/nowhere")
+        for option in ["-i", "-I"] {
+            let result = try await Running.urlload(["-sf", option, missing])
+            #expect(result.code == 22)
+            #expect(result.text.hasPrefix("HTTP/1.1 404 Not Found\r\n") && result.text.hasSuffix("\r\n\r\n"))
+        }
+        let unchanged = try await Running.urlload(["-i", "-z", "2100-01-01", Servers.text("APACHE", "/1k.txt")])
+        #expect(unchanged.code == 0)
+        #expect(unchanged.text.hasPrefix("HTTP/1.1 304 Not Modified\r\n") && unchanged.text.hasSuffix("\r\n\r\n"))
+        #expect(try await Running.urlload(["-sf", missing]).output.isEmpty)
+    }
+
     @Test("Data is posted") func dataIsPosted() async throws {
         let echo = try Servers.text("ORIGIN", "/echo")
         let form = try await Running.urlload(["-i", "-d", "a=1", "-d", "b=2", echo])

@@ -114,7 +114,11 @@ struct Transfer: Sendable {
     ) async throws where Body.Element: ContiguousBytes {
         attempt.response = response
         try heads?.check()
-        try judge(response, attempt)
+        do { try judge(response, attempt) } catch {
+            // As in curl, `-i` and `-I` show the head of a response whose body is not wanted.
+            if options.destination == .standardOutput { _ = try open(response, url, watch) }
+            throw error
+        }
         let output = try open(response, url, watch)
         watch.progress.answers(response.expectedLength)
         var throttle = options.rateLimit.map { Throttle(bytesPerSecond: $0) }
