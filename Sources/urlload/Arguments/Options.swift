@@ -11,6 +11,8 @@ struct Options: Sendable {
         case file(String)
         /// A file in the current folder, named after the URL.
         case namedAfterURL
+        /// Of every URL: the body is counted and dropped.
+        case nothing
     }
 
     /// A part of the request's body.

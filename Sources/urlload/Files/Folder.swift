@@ -10,6 +10,12 @@ enum FileCheck {
         var status = stat()
         return lstat(path, &status) == 0
     }
+
+    /// True for a device, a pipe or a socket, such as `/dev/null`: it is written to, and never replaced or renamed.
+    static func isDevice(_ path: String) -> Bool {
+        var status = stat()
+        return stat(path, &status) == 0 && ![S_IFREG, S_IFDIR].contains(status.st_mode & S_IFMT)
+    }
 }
 
 enum Folder {
@@ -27,7 +33,7 @@ enum Folder {
 enum FileTime {
     /// Sets the time of a file to Last-Modified, if the head has it.
     static func set(_ headers: Headers?, of path: String) {
-        guard let date = headers?[.lastModified].flatMap({ HTTPDate($0) }) else { return }
+        guard let date = headers?[.lastModified].flatMap({ HTTPDate($0) }), !FileCheck.isDevice(path) else { return }
         let time = timespec(tv_sec: Int(date.secondsSince1970), tv_nsec: 0)
         utimensat(AT_FDCWD, path, [time, time], 0)
     }

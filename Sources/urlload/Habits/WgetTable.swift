@@ -19,7 +19,7 @@ extension OptionTable {
         options.saving.namesWithQuery = true
         if !options.failsWithBody { options.failsOnStatus = true }
         if options.acceptsCompressed == nil { options.acceptsCompressed = false }
-        if options.asksForHead { (options.outputs, options.saving.namesAll) = ([.file("/dev/null")], false) }
+        if options.asksForHead { options.outputs = [.nothing] }
     }
 
     private static let wgetFiles: [OptionRule] = [

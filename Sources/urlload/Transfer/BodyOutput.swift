@@ -32,6 +32,7 @@ enum BodyOutput {
             let name = Self.name(options, url, response)
             if options.saving.makesFolders { try Folder.make(for: name) }
             self = .file(try AtomicFile(path: name), name: name)
+        case .nothing: self = .none
         }
     }
 

@@ -51,7 +51,7 @@ struct Transfer: Sendable {
             throw OutputError(.unsupportedScheme, "--proto does not allow \(scheme)")
         }
         if case .file(let path) = options.destination {
-            if options.saving.collision == .skip, FileCheck.exists(path) {
+            if options.saving.collision == .skip, FileCheck.exists(path), !FileCheck.isDevice(path) {
                 attempt.isUnchanged = true
                 return screen.message("\(path) is there already: not loaded")
             }
