@@ -47,7 +47,9 @@ package final class AgentLink: Sendable {
         -> AgentLink
     {
         let channel: AgentChannel
-        do throws(IOFailure) { channel = AgentChannel(try LocalSocket.connect(to: path)) } catch {
+        do throws(IOFailure) { 
+            channel = AgentChannel(try await LocalSocket.connect(to: path, patience: .seconds(30)))
+        } catch {
             throw AgentFailure(.unreachable, "\(path): \(error.words)")
         }
         guard let peer = try? channel.peer(), peer.user == LocalPeer.ownUser || peer.user == 0 else {

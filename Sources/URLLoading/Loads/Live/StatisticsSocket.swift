@@ -60,21 +60,9 @@ public final class StatisticsSocket: Sendable, CustomStringConvertible {
     /// Listens, in place of a socket that a program left behind when it was killed.
     private static func listen(_ path: String) throws(IOFailure) -> LocalListener {
         do throws(IOFailure) { return try LocalListener(path: path) } catch {
-            guard isAbandoned(path) else { throw error }
+            guard LocalListener.isAbandoned(path) else { throw error }
             PrivateFolder.remove(path)
             return try LocalListener(path: path)
-        }
-    }
-
-    /// Whether a path leads to a socket that no program listens on.
-    private static func isAbandoned(_ path: String) -> Bool {
-        guard FileKind.isSocket(path) else { return false }
-        do throws(IOFailure) {
-            try LocalSocket.connect(to: path).close()
-            return false
-        } catch {
-            if case .system(ECONNREFUSED) = error.code { return true }
-            return false
         }
     }
 
