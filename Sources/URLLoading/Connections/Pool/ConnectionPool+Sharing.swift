@@ -216,18 +216,10 @@ extension ConnectionPool {
     }
 
     private func turn(of waiter: Sharing.Waiter, _ route: Route, _ handle: LoadHandle) async throws(LoadError) {
-        handle.attach(waiter.slot)
-        defer {
-            handle.detach(waiter.slot)
-            Poller.shared.returnSlot(waiter.slot)
-        }
-        while true {
-            if let reason = handle.stopReason {
-                wake(withSharing { $0.abandon(waiter, route) })
-                throw LoadError(reason, phase: .connecting)
-            }
-            if withSharing({ _ in waiter.isCalled }) { return }
-            await Poller.shared.park(waiter.slot, until: handle)
+        try await handle.turn(in: waiter.slot) {
+            withSharing { _ in waiter.isCalled } ? () : nil
+        } abandon: {
+            wake(withSharing { $0.abandon(waiter, route) })
         }
     }
 }

@@ -17,7 +17,7 @@ final class FTPExchange: Exchange, @unchecked Sendable {
     private let record: TransactionRecord?
     private let bounds: Bounds
     private var text = TextLines()
-    private var pending = PendingChunk()
+    private var body = BodyPipeline()
     private var storage: ChunkStorage?
     private var received: Int64 = 0
     /// The data connection has ended.
@@ -66,14 +66,11 @@ final class FTPExchange: Exchange, @unchecked Sendable {
     // MARK: The body
 
     func buffered(atMost most: Int) throws(LoadError) -> BodyPiece? {
-        if pending.chunk != nil { return pending.take(atMost: most) }
-        guard isComplete else { return nil }
-        record?.mark(.responseEnd)
-        return .end
+        try body.next(atMost: most, record) { isComplete ? .end : nil }
     }
 
     func fill(atMost most: Int) async throws(LoadError) {
-        guard pending.chunk == nil, !isComplete else { return }
+        guard !body.hasPending, !isComplete else { return }
         while true {
             if owner.isSuspended {
                 setUnread(true)
@@ -84,7 +81,7 @@ final class FTPExchange: Exchange, @unchecked Sendable {
             if sawEnd { return try await finish() }
             guard let data else { return }
             switch try read(data, most) {
-            case .moved: if pending.chunk != nil { return }
+            case .moved: if body.hasPending { return }
             case .end: try end()
             case .blocked(let interest):
                 try connection.listen()
@@ -94,11 +91,11 @@ final class FTPExchange: Exchange, @unchecked Sendable {
     }
 
     func fillNow() throws(LoadError) -> Bool {
-        guard pending.chunk == nil, !isComplete, !sawEnd, !owner.isSuspended, owner.stopReason == nil, let data else {
+        guard !body.hasPending, !isComplete, !sawEnd, !owner.isSuspended, owner.stopReason == nil, let data else {
             return false
         }
         switch try read(data, .max) {
-        case .moved: return pending.chunk != nil
+        case .moved: return body.hasPending
         case .end:
             try end()
             return false
@@ -136,8 +133,7 @@ final class FTPExchange: Exchange, @unchecked Sendable {
                 detail: "longer than the announced \(length) bytes")
         }
         let kept = bounds.isText ? text.convert(storage.room(from: 0), 1..<count + 1) : count
-        if kept > 0 { pending.chunk = Chunk(storage: storage, range: 0..<kept) }
-        record?.decoded += Int64(kept)
+        if kept > 0 { body.add(Chunk(storage: storage, range: 0..<kept)) }
         return progress
     }
 
@@ -149,7 +145,7 @@ final class FTPExchange: Exchange, @unchecked Sendable {
             throw LoadError(
                 .truncated, phase: .receiving, party: .remote, detail: "\(length - received) bytes are missing")
         }
-        if bounds.isText, let rest = text.finish() { pending.chunk = rest }
+        if bounds.isText, let rest = text.finish() { body.add(rest) }
         closeData()
     }
 
@@ -182,7 +178,7 @@ final class FTPExchange: Exchange, @unchecked Sendable {
         setUnread(false)
         isReleased = true
         closeData()
-        pending.chunk = nil
+        body.end()
         owner.handle.detach(connection.transport.slot)
         if let record {
             record.traffic.receivedHead = connection.received
