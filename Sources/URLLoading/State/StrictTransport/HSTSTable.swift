@@ -37,10 +37,19 @@ struct HSTSTable: Sendable {
 
     mutating func remove(_ name: String) -> HSTSHost? { hosts.removeValue(forKey: name) }
 
-    mutating func remove(since moment: Date) -> Int {
-        let count = hosts.count
-        hosts = hosts.filter { $0.value.creationDate < moment }
-        return count - hosts.count
+    /// Removes and returns the hosts whose policy was received at a moment or later.
+    mutating func remove(since moment: Date) -> [HSTSHost] {
+        let removed = hosts.values.filter { $0.creationDate >= moment }
+        for host in removed { hosts[host.name] = nil }
+        return removed
+    }
+
+    var count: Int { hosts.count }
+    var persistentRows: [HSTSHost] { Array(hosts.values) }
+
+    mutating func replacePersistent(with rows: [HSTSHost], now: Date) -> PersistedReplacement<HSTSHost> {
+        self = HSTSTable()
+        return PersistedReplacement(removed: rows.filter { !$0.isExpired(now) }.compactMap { set($0) })
     }
 }
 
