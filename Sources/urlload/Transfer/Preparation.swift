@@ -50,14 +50,12 @@ extension Configuration {
                 if isTraced { screen.note("cache: \(decision)") }
             }
         }
-        if options.headFile != nil || options.includesHead || options.asksForHead {
-            headTap = { Watch.current?.note(head: $0) }
-        }
         retryPolicy = RetryPolicy(options)
         if retryPolicy != nil { observers = [RetryNotes(screen: screen)] }
         if options.trace != .off { wireTap = { screen.show($0) } }
         if let archiver { observers.append(archiver) }
         if screen.showsProgress, options.sendsBody { observers.append(Watch.Uploads()) }
+        if options.headFile != nil || options.includesHead || options.asksForHead { observers.append(Watch.Heads()) }
         if options.measures { observers.append(Watch.Observer()) }
     }
 }

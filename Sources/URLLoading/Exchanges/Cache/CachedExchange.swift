@@ -48,10 +48,9 @@ final class CachedExchange: Exchange, @unchecked Sendable {
                 Chunk(storage: ahead.storage, range: ahead.range.lowerBound..<ahead.range.lowerBound + count))
             rest = part.lowerBound + Int64(count)..<part.upperBound
         }
-        if let tap = load.core.configuration.headTap { tap(answer) }
         guard let events = load.events else { return }
         record = events.beginCached(request)
-        record?.response = response
+        events.responded(response, record)
         record?.mark(.responseStart)
     }
 

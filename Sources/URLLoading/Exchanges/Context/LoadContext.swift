@@ -164,10 +164,7 @@ final class LoadContext: LoadHandle, ConnectionClient, @unchecked Sendable {
     func received(_ count: Int) { events?.received(count) }
     func sent(_ bytes: TransferProgress) { events?.sent(bytes) }
     func challenged(_ challenge: Challenge) { events?.challenged(challenge) }
-    func receivedInterim(_ head: HTTP1ResponseHead) {
-        core.configuration.headTap?(HTTPHead(head))
-        events?.receivedInterim(HTTPHead(head))
-    }
+    func receivedInterim(_ head: HTTP1ResponseHead) { events?.receivedInterim(HTTPHead(head)) }
     func setUnread(_ isUnread: Bool, _ route: Route) { core.pool.setUnread(isUnread, route) }
 
     /// Notes that a storage refused a response that is storable otherwise.

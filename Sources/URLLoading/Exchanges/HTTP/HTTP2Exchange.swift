@@ -140,8 +140,7 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
         if !isDecoding { expectedLength = length(of: answer, request.request.method) }
         head = HTTPHead(answer)
         traffic.isInBody = true
-        record?.response = response
-        owner.core.configuration.headTap?(HTTPHead(answer))
+        owner.events?.responded(response, record)
     }
 
     private func length(of answer: HTTP1ResponseHead, _ method: Method) -> Int64? {

@@ -114,8 +114,7 @@ final class HTTPExchange: NetworkExchange, @unchecked Sendable {
         {
             prove(proof)
         }
-        record?.response = response
-        owner.core.configuration.headTap?(HTTPHead(head))
+        owner.events?.responded(response, record)
     }
 
     /// The response for the caller.
