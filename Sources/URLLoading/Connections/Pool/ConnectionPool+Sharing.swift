@@ -39,16 +39,13 @@ extension ConnectionPool {
     }
 
     /// Returns a connection for one exchange, with the HTTP version that the server chooses.
-    /// - Parameters:
-    ///   - first: the lowest identifier that the connection may have, since connections that were idle before may be as
-    ///     stale as the previous one; `nil` for any.
-    ///   - inHTTP1: requires HTTP/1.1, unless the configuration prescribes HTTP/2.
+    /// - Parameter inHTTP1: requires HTTP/1.1, unless the configuration prescribes HTTP/2.
     func lease(
-        _ route: Route, for request: ConnectionRequest, since first: Int? = nil, inHTTP1: Bool = false
+        _ route: Route, for request: ConnectionRequest, inHTTP1: Bool = false
     ) async throws(LoadError) -> LeasedConnection {
         var waiter: Sharing.Waiter?
-        let fresh = first != nil
-        let least = first ?? .min
+        let fresh = request.since != nil
+        let least = request.since ?? .min
         while true {
             guard mayShare(route), !inHTTP1 || versions == .http2PriorKnowledge else {
                 let own = try await leaseOwn(route, for: request, fresh: fresh, offersHTTP2: false)

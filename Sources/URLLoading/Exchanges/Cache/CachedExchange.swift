@@ -11,6 +11,17 @@ final class CachedExchange: Exchange, @unchecked Sendable {
     private let owner: LoadContext
     private let url: URL
     private let body: any StoredBody
+    /// What is served of a stored response.
+    struct Content {
+        let head: HTTPHead
+        let body: any StoredBody
+        let stored: StoredResponse
+        /// The owner of an answer that changed the fields of the stored response.
+        var newer: AnswerMarks?
+        /// The range of the body to deliver.
+        let part: Range<Int64>
+    }
+
     /// The range of the body still to be read.
     private var rest: Range<Int64>
     private var pipeline = BodyPipeline()
@@ -20,19 +31,13 @@ final class CachedExchange: Exchange, @unchecked Sendable {
     private let newer: AnswerMarks?
     let expectedLength: Int64?
 
-    /// - Parameters:
-    ///   - newer: the owner of an answer that changed the fields of the stored response.
-    ///   - part: the range of the body to deliver.
-    init(
-        _ head: HTTPHead, _ body: any StoredBody, of stored: StoredResponse, besides newer: AnswerMarks? = nil,
-        part: Range<Int64>, _ request: Request, _ load: LoadContext, length: Int64? = nil
-    ) {
-        (self.stored, self.newer) = (stored, newer)
+    /// - Parameter length: the expected length of the response in bytes, if it is not that of the part.
+    init(_ content: Content, to request: Request, for load: LoadContext, length: Int64? = nil) {
+        (stored, newer, body, answer) = (content.stored, content.newer, content.body, content.head)
         owner = load
         url = request.url
-        self.body = body
+        let part = content.part
         rest = part
-        answer = head
         expectedLength = length ?? Int64(part.count)
         // A body shorter than its head says takes the path of a file, which detects the damage.
         if let bytes = body.bytes, !part.isEmpty, part.upperBound <= Int64(bytes.count) {

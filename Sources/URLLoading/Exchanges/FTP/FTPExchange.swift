@@ -12,8 +12,8 @@ final class FTPExchange: Exchange, @unchecked Sendable {
     let response: Response
     private let owner: LoadContext
     private let connection: FTPConnection
-    private let socket: (any Transport)?
-    private var data: (any Transport)?
+    /// `nil` for an empty body, and after its end.
+    private var data: FTPData?
     private let record: TransactionRecord?
     private let bounds: Bounds
     private var text = TextLines()
@@ -36,22 +36,19 @@ final class FTPExchange: Exchange, @unchecked Sendable {
 
     private static let pieceSize = 256 * 1024
 
-    /// - Parameter data: TLS over `socket`, or `socket` itself; `nil` for an empty body.
     init(
-        _ response: Response, _ connection: FTPConnection, _ socket: (any Transport)?, _ data: (any Transport)?,
-        _ load: LoadContext,
-        _ record: TransactionRecord?, _ bounds: Bounds
+        _ response: Response, on connection: FTPConnection, _ data: FTPData?, _ bounds: Bounds, for load: LoadContext,
+        _ record: TransactionRecord?
     ) {
         self.response = response
         self.connection = connection
-        self.socket = socket
         self.data = data
         owner = load
         self.record = record
         self.bounds = bounds
         isComplete = data == nil
         // A reply on the control connection ends the wait for data.
-        if let socket { connection.transport.slot.relay(to: socket.slot) }
+        if let data { connection.transport.slot.relay(to: data.socket.slot) }
     }
 
     deinit { release() }
@@ -80,12 +77,12 @@ final class FTPExchange: Exchange, @unchecked Sendable {
             try await owner.handle.goesOn(.receiving)
             if sawEnd { return try await finish() }
             guard let data else { return }
-            switch try read(data, most) {
+            switch try read(data.transport, most) {
             case .moved: if body.hasPending { return }
             case .end: try end()
             case .blocked(let interest):
                 try connection.listen()
-                await Poller.shared.park(data.slot, interest, owner.handle)
+                await Poller.shared.park(data.transport.slot, interest, owner.handle)
             }
         }
     }
@@ -94,7 +91,7 @@ final class FTPExchange: Exchange, @unchecked Sendable {
         guard !body.hasPending, !isComplete, !sawEnd, !owner.isSuspended, owner.stopReason == nil, let data else {
             return false
         }
-        switch try read(data, .max) {
+        switch try read(data.transport, .max) {
         case .moved: return body.hasPending
         case .end:
             try end()
@@ -165,10 +162,10 @@ final class FTPExchange: Exchange, @unchecked Sendable {
     private var isUnread = false
 
     private func closeData() {
-        guard let data, let socket else { return }
+        guard let data else { return }
         connection.transport.slot.unrelay()
-        owner.handle.detach(socket.slot)
-        data.close()
+        owner.handle.detach(data.socket.slot)
+        data.transport.close()
         self.data = nil
     }
 

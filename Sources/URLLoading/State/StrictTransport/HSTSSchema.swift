@@ -25,8 +25,8 @@ enum HSTSSchema: StateSchema {
         try select.each { () throws(DatabaseFailure) in
             rows.append(
                 HSTSHost(
-                    checked: select.text(0), select.integer(1) != 0,
-                    Date(timeIntervalSinceReferenceDate: select.real(2)),
+                    checked: select.text(0), includesSubdomains: select.integer(1) != 0,
+                    expires: Date(timeIntervalSinceReferenceDate: select.real(2)),
                     creation: Date(timeIntervalSinceReferenceDate: select.real(3))))
             return true
         }

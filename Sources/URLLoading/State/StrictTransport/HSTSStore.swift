@@ -75,7 +75,10 @@ public final class HSTSStore: Sendable, CustomStringConvertible {
         else { return }
         let now = Date.now
         let age = min(policy.maximumAge, Self.longestLife)
-        set(HSTSHost(checked: name, policy.includesSubdomains, now.addingTimeInterval(Double(age)), creation: now))
+        set(
+            HSTSHost(
+                checked: name, includesSubdomains: policy.includesSubdomains,
+                expires: now.addingTimeInterval(Double(age)), creation: now))
     }
     /// The longest lifetime: a hundred years.
     private static let longestLife: Int64 = 100 * 365 * 86400

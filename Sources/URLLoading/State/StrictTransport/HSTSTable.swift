@@ -69,10 +69,10 @@ public struct HSTSHost: Sendable, Hashable, CustomStringConvertible {
         guard let host = try? Origin.Host(name.hasPrefix(".") ? String(name.dropFirst()) : name),
             let plain = host.dnsName
         else { return nil }
-        self.init(checked: plain, includesSubdomains, expires, creation: Date.now)
+        self.init(checked: plain, includesSubdomains: includesSubdomains, expires: expires, creation: Date.now)
     }
 
-    init(checked name: String, _ includesSubdomains: Bool, _ expires: Date, creation: Date) {
+    init(checked name: String, includesSubdomains: Bool, expires: Date, creation: Date) {
         self.name = name
         self.includesSubdomains = includesSubdomains
         self.expires = expires
