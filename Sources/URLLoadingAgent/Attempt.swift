@@ -107,10 +107,10 @@ struct Attempt: Sendable {
         do throws(LoadError) {
             let file = try await task.value
             return .file(path: path, size: file.size, response: TransferResponse(file.response))
-        } catch { return await failure(error, isResumed) }
+        } catch { return await failure(error, isResumed: isResumed) }
     }
 
-    private func failure(_ error: LoadError, _ isResumed: Bool) async -> AttemptResult {
+    private func failure(_ error: LoadError, isResumed: Bool) async -> AttemptResult {
         if let token = error.resumeToken { await report(.token(token.data)) }
         guard isResumed else { return .failed(error, mayRepeat: true) }
         switch error.reason {

@@ -35,15 +35,15 @@ struct FileWriterTests {
         // Only one synchronisation at a time.
         let during = [wrote(3 * SyncPlan.bytes, 104), wrote(3 * SyncPlan.bytes, 200)]
         #expect(during == [false, false])
-        plan.synchronized(true)
+        plan.synchronized(isDone: true)
         let after = [wrote(3 * SyncPlan.bytes, 105)]
         #expect(after == [true])
-        plan.synchronized(true)
+        plan.synchronized(isDone: true)
         let later = [
             wrote(3 * SyncPlan.bytes + 1, 109), wrote(3 * SyncPlan.bytes + 2, 110), wrote(3 * SyncPlan.bytes + 3, 200),
         ]
         #expect(later == [false, true, false])
-        plan.synchronized(true)
+        plan.synchronized(isDone: true)
         // Without new bytes there is nothing to synchronise.
         let idle = wrote(3 * SyncPlan.bytes + 2, 300)
         #expect(!idle)
@@ -53,7 +53,7 @@ struct FileWriterTests {
     func failedPlan() {
         var plan = SyncPlan()
         let first = plan.wrote(upTo: SyncPlan.bytes, now: 1)
-        plan.synchronized(false)
+        plan.synchronized(isDone: false)
         let second = plan.wrote(upTo: 9 * SyncPlan.bytes, now: 100 * Self.second)
         #expect(first && !second)
     }
@@ -63,7 +63,7 @@ struct FileWriterTests {
         var plan = SyncPlan()
         plan.skip(to: 2 * SyncPlan.bytes)
         let known = [plan.wrote(upTo: 2 * SyncPlan.bytes + 1, now: 1), plan.wrote(upTo: 3 * SyncPlan.bytes, now: 1)]
-        plan.synchronized(true)
+        plan.synchronized(isDone: true)
         plan.cut(to: 0)
         let anew = [plan.wrote(upTo: 1, now: 1), plan.wrote(upTo: SyncPlan.bytes, now: 1)]
         #expect(known == [false, true] && anew == [false, true])

@@ -58,7 +58,8 @@ struct PathMonitorTests {
         arguments: [
             [RouteBytes.link(2, "eth0")], [RouteBytes.address(2, [192, 0, 2, 2])],
             [RouteBytes.link(7, "gone", isGone: true)],
-            [RouteBytes.address(3, [192, 0, 2, 3], isGone: true)], [RouteBytes.defaultRoute(through: [2], length: 24)],
+            [RouteBytes.address(3, [192, 0, 2, 3], isGone: true)],
+            [RouteBytes.defaultRoute(through: [2], but: .length(24))],
             [RouteBytes.done],
         ])
     func noNews(_ messages: [[UInt8]]) async throws {

@@ -28,9 +28,10 @@ extension Session {
     {
         let isDownload = transfer.kind == .download
         let driver = TaskDriver(
-            core, request, nil, sink: sink,
-            download: isDownload ? DownloadWork(DownloadOptions(), nil, core.configuration) : nil,
-            background: agent.map { BackgroundWork($0, adopting: transfer.record) }, holdsSession: true)
+            core, request, nil,
+            TaskWork(
+                sink: sink, download: isDownload ? DownloadWork(DownloadOptions(), nil, core.configuration) : nil,
+                background: agent.map { BackgroundWork($0, adopting: transfer.record) }), holdsSession: true)
         return isDownload ? .download(LoadTask(driver, self)) : .upload(LoadTask(driver, self))
     }
 }
@@ -97,6 +98,6 @@ extension LoadTask {
     /// Acknowledges the event of the task's transfer: the program has its result.
     package func delivered() {
         guard let background = load.background else { return }
-        Task { await background.closureReturned(true) }
+        Task { await background.closureReturned(isDone: true) }
     }
 }

@@ -41,7 +41,8 @@ extension Session {
         order.resumption = token?.data
         let work = DownloadWork(options, nil, core.configuration)
         let load = TaskDriver(
-            core, request, decisions, sink: sink, download: work, background: agent.map { BackgroundWork($0, order) },
+            core, request, decisions,
+            TaskWork(sink: sink, download: work, background: agent.map { BackgroundWork($0, order) }),
             holdsSession: sink != nil)
         if sink != nil { load.background?.waitForClosure() }
         check(load, order, decisions)
@@ -63,7 +64,7 @@ extension Session {
         if !request.headers.contains(.contentType), let type = body.contentType { request.headers[.contentType] = type }
         let order = TransferOrder(upload: request, file ?? URL(filePath: "/"), own, core.configuration)
         let load = TaskDriver(
-            core, request, decisions, sink: sink, background: agent.map { BackgroundWork($0, order) },
+            core, request, decisions, TaskWork(sink: sink, background: agent.map { BackgroundWork($0, order) }),
             holdsSession: sink != nil)
         if sink != nil { load.background?.waitForClosure() }
         check(load, order, decisions)

@@ -108,15 +108,15 @@ extension Session {
         task.load.background?.waitForClosure()
         let file: DownloadedFile
         do throws(LoadError) { file = try await complete(task) } catch {
-            await task.load.background?.closureReturned(true)
+            await task.load.background?.closureReturned(isDone: true)
             throw error
         }
         do {
             let result = try await use(file)
-            await task.load.background?.closureReturned(true)
+            await task.load.background?.closureReturned(isDone: true)
             return result
         } catch {
-            await task.load.background?.closureReturned(false)
+            await task.load.background?.closureReturned(isDone: false)
             throw error
         }
     }
@@ -135,7 +135,7 @@ extension Session {
     ) -> LoadTask<DownloadedFile> {
         if agent != nil { return backgroundDownload(request, options, BackgroundOptions(), decisions, sink: nil) }
         let work = DownloadWork(options, nil, core.configuration)
-        return LoadTask(TaskDriver(core, DownloadWork.request(request), decisions, download: work), self)
+        return LoadTask(TaskDriver(core, DownloadWork.request(request), decisions, TaskWork(download: work)), self)
     }
 
     /// Creates a task that resumes an interrupted download. It emits ``LoadEvent/resumed(offset:expected:)`` before any
@@ -150,7 +150,7 @@ extension Session {
         let asked = DownloadWork.request(request ?? token.request)
         let load =
             agent == nil
-            ? TaskDriver(core, asked, decisions, download: work)
+            ? TaskDriver(core, asked, decisions, TaskWork(download: work))
             : backgroundDownload(asked, options, BackgroundOptions(), decisions, sink: nil, resuming: token).load
         let isSame = token.isFor(asked.url) && asked.method == .get && asked.body == nil
         if !isSame { load.refuse(ResumeToken.refused("it is for another request").at(asked.url)) }
@@ -165,7 +165,9 @@ extension Session {
         if agent != nil { return backgroundDownload(request, DownloadOptions(), BackgroundOptions(), nil, sink: sink) }
         let work = DownloadWork(DownloadOptions(), nil, core.configuration)
         return LoadTask(
-            TaskDriver(core, DownloadWork.request(request), decisions, sink: sink, download: work, holdsSession: true),
+            TaskDriver(
+                core, DownloadWork.request(request), decisions, TaskWork(sink: sink, download: work), holdsSession: true
+            ),
             self)
     }
 
@@ -178,7 +180,8 @@ extension Session {
                 request, DownloadOptions(), BackgroundOptions(), nil, sink: sink, resuming: token)
         }
         let work = DownloadWork(DownloadOptions(), token, core.configuration, page: .delivered)
-        return LoadTask(TaskDriver(core, request, decisions, sink: sink, download: work, holdsSession: true), self)
+        return LoadTask(
+            TaskDriver(core, request, decisions, TaskWork(sink: sink, download: work), holdsSession: true), self)
     }
 
     /// Runs a task on behalf of the calling task: cancelling the calling task cancels it.

@@ -53,7 +53,9 @@ extension Session {
             let changed = LoadError(.uploadSourceChanged, phase: .preparing, party: .local, url: request.url)
             throw changed.carrying(token)
         }
-        let upload = ResumableUpload(core, request, source, identity, token, options, decisions, onEvent)
+        let upload = ResumableUpload(
+            core, request, source: source, identity: identity, token: token,
+            .init(options: options, decisions: decisions, tell: onEvent))
         do throws(LoadError) { return try await upload.run() } catch {
             throw error.at(request.url).carrying(upload.token)
         }

@@ -134,18 +134,21 @@ extension URLSession {
         request.httpMethod = transfer.method.rawValue
         let memory = try? JSONDecoder().decode(TransferMemory.self, from: transfer.userData)
         switch transfer.kind {
-        case .download: return adopt(transfer, request, memory, .download) { URLSessionDownloadTask($0) }
-        case .upload: return adopt(transfer, request, memory, .data) { URLSessionUploadTask($0) }
+        case .download:
+            return adopt(transfer, .init(request: request, kind: .download), memory) { URLSessionDownloadTask($0) }
+        case .upload: return adopt(transfer, .init(request: request, kind: .data), memory) { URLSessionUploadTask($0) }
         }
     }
 
     private final func adopt(
-        _ transfer: BackgroundTransfer, _ request: URLRequest, _ memory: TransferMemory?, _ kind: TaskBridge.Kind,
+        _ transfer: BackgroundTransfer, _ setup: TaskBridge.Setup, _ memory: TransferMemory?,
         _ make: (TaskBridge) -> URLSessionTask
     ) -> AdoptedLoad? {
         var adopted: AdoptedLoad?
-        let task = makeTask(request, kind, nil, identifier: memory?.taskIdentifier, make) { bridge in
-            self.requested(request, for: bridge).map { made in
+        var setup = setup
+        setup.identifier = memory?.taskIdentifier
+        let task = makeTask(setup, make) { bridge in
+            self.requested(setup.request, for: bridge).map { made in
                 let load = core.adopt(transfer, made, sink: bridge)
                 adopted = load
                 return switch load {

@@ -210,7 +210,7 @@ package final class TLSTransport: Transport, @unchecked Sendable {
                 case .moved(let count): total += count
                 case let other:
                     guard total > 0 else { return other }
-                    readAhead(total >= Self.flood)
+                    chooseReadBuffer(after: total)
                     return .moved(total)
                 }
             } catch {
@@ -218,13 +218,14 @@ package final class TLSTransport: Transport, @unchecked Sendable {
                 deferred = error
             }
         } while deferred == nil && total < buffer.count && SSL_has_pending(ssl) == 1
-        readAhead(total >= Self.flood)
+        chooseReadBuffer(after: total)
         return .moved(total)
     }
 
     /// Chooses the size of the next read buffer: allocating a large one for each small response costs more than the
     /// response.
-    private func readAhead(_ isLarge: Bool) {
+    private func chooseReadBuffer(after count: Int) {
+        let isLarge = count >= Self.flood
         guard isLarge != readsAhead else { return }
         readsAhead = isLarge
         SSL_set_default_read_buffer_len(ssl, isLarge ? TLSContext.largeReadBuffer : 0)
@@ -391,12 +392,8 @@ package final class TLSTransport: Transport, @unchecked Sendable {
     package var localAddress: SocketAddress? { link.inner.localAddress }
 
     package var description: String {
-        let version =
-            switch negotiated?.version {
-            case .tls12: "tls1.2"
-            case .tls13: "tls1.3"
-            case nil: "tls"
-            }
+        let negotiated = negotiated
+        let version = negotiated.map { $0.version == .tls12 ? "tls1.2" : "tls1.3" } ?? "tls"
         let name = side.name?.description ?? negotiated?.serverName ?? "server"
         return "\(version)(\(name)) over \(link.inner.description)"
     }

@@ -72,7 +72,7 @@ final class TLSTrustCheck {
             if asks { noteUnvouched(store) }
         }
         let isProven = failures.isEmpty && verification == .full
-        checkPins(store, isProven)
+        checkPins(store, isProven: isProven)
         if failures.isEmpty { X509_STORE_CTX_set_error(store, X509_V_OK) }
         if isProven, staples != .ignored { keepIssued(store) }
         if keeps || !failures.isEmpty {
@@ -101,7 +101,7 @@ final class TLSTrustCheck {
         if failures.isEmpty, let key { chains.keep(key, from: store) }
     }
 
-    private func checkPins(_ store: OpaquePointer, _ isProven: Bool) {
+    private func checkPins(_ store: OpaquePointer, isProven: Bool) {
         guard let pins else { return }
         let leaf = X509_STORE_CTX_get0_cert(store)
         let chain = isProven ? X509_STORE_CTX_get0_chain(store) : nil

@@ -57,8 +57,8 @@ public final class TestWebSocket: @unchecked Sendable {
             let end = offset + min(max(1, frameSize), payload.count - offset)
             try payload.withUnsafeBytes { all in
                 try codec.send(
-                    kind, UnsafeRawBufferPointer(rebasing: all[offset..<end]), isFirst: offset == 0,
-                    isLast: end == payload.count,
+                    kind, UnsafeRawBufferPointer(rebasing: all[offset..<end]),
+                    at: .init(isFirst: offset == 0, isLast: end == payload.count),
                     isCompressed: deflater != nil, mask: 0, into: &output)
             }
             offset = end

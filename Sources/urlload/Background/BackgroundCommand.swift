@@ -33,7 +33,7 @@ enum BackgroundCommand {
             case nil, "-h", "--help": return say(usage)
             case "get": return await submit(try ArgumentParser.parseAll(rest, config: nil), isUpload: false)
             case "put": return await submit(try ArgumentParser.parseAll(rest, config: nil), isUpload: true)
-            case "ls": return await list(try flag("--json", rest))
+            case "ls": return await list(asJSON: try flag("--json", rest))
             case "watch":
                 _ = try flag("", rest)
                 return await watch()
@@ -181,7 +181,7 @@ enum BackgroundCommand {
         return found
     }
 
-    private static func list(_ printsJSON: Bool) async -> ExitCode {
+    private static func list(asJSON printsJSON: Bool) async -> ExitCode {
         do throws(LoadError) {
             for (identifier, transfers) in try await all() {
                 for transfer in transfers {

@@ -43,6 +43,11 @@ extension Configuration {
         cachesInMemory = false
         cache = options.cacheDirectory.map { ResponseCache(directory: URL(filePath: $0, directoryHint: .isDirectory)) }
         cachePolicy = options.cachePolicy
+        retryPolicy = RetryPolicy(options)
+        observe(options, screen, archiver)
+    }
+
+    private mutating func observe(_ options: Options, _ screen: Screen, _ archiver: HTTPArchiver?) {
         if cache != nil, options.trace != .off || options.reportFile != nil {
             let isTraced = options.trace != .off
             cacheTap = { decision in
@@ -50,14 +55,11 @@ extension Configuration {
                 if isTraced { screen.note("cache: \(decision)") }
             }
         }
-        if options.headFile != nil || options.includesHead || options.asksForHead {
-            headTap = { Watch.current?.note(head: $0) }
-        }
-        retryPolicy = RetryPolicy(options)
         if retryPolicy != nil { observers = [RetryNotes(screen: screen)] }
         if options.trace != .off { wireTap = { screen.show($0) } }
         if let archiver { observers.append(archiver) }
         if screen.showsProgress, options.sendsBody { observers.append(Watch.Uploads()) }
+        if options.headFile != nil || options.includesHead || options.asksForHead { observers.append(Watch.Heads()) }
         if options.measures { observers.append(Watch.Observer()) }
     }
 }

@@ -53,6 +53,12 @@ final class Watch: Sendable {
         }
     }
 
+    /// Passes the heads of each load to its watch.
+    struct Heads: HeadObserver {
+        func observe(_ event: LoadEvent, of load: LoadIdentity) {}
+        func received(_ head: HTTPHead) { Watch.current?.note(head: head) }
+    }
+
     /// Passes the events of each load to its watch.
     struct Observer: LoadObserver {
         func observe(_ event: LoadEvent, of load: LoadIdentity) {

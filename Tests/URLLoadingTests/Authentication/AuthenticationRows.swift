@@ -426,7 +426,7 @@ import URLLoadingWire
             + "domain=\"/a http://a.test/b http://b.test/c https://a.test/d http://a.test:81/e //b.test/f\""
         let challenge = try #require(AuthenticationChallenge.parse([text]).first.flatMap { DigestChallenge($0) })
         let space = ProtectionSpace(host: "a.test", port: 80, scheme: "http", realm: "r", method: .digest)
-        let login = try #require(Login(.digest(challenge), space, Self.right, isOfURL: false, path: "/"))
+        let login = try #require(Login(.digest(challenge), space, Self.right, path: "/"))
         #expect(["/a", "/a/1", "/b/2"].allSatisfy { login.coverage(of: $0) != nil })
         #expect(["/", "/ab", "/c", "/d", "/e", "/f", "/b.test/f"].allSatisfy { login.coverage(of: $0) == nil })
     }
@@ -544,7 +544,7 @@ import URLLoadingWire
                 host: isOne ? "one.test" : "h\(index).test", port: 80, scheme: "http", realm: "r\(index)",
                 method: .basic)
             let login = try #require(
-                Login(.basic(realm: "r\(index)"), space, Self.right, isOfURL: !isOne, path: "/", isAnswer: true))
+                Login(.basic(realm: "r\(index)"), space, Self.right, from: isOne ? .decision : .url, path: "/"))
             _ = authenticator.remember(login, since: authenticator.removals)
             if isOne { authenticator.keep(login.credential, for: space) }
         }

@@ -86,7 +86,9 @@ struct HSTSStoreTests {
         var table = HSTSTable()
         for index in 0..<HSTSTable.most + 100 {
             _ = table.set(
-                HSTSHost(checked: "h\(index).a.org", false, Date(timeIntervalSince1970: Double(index)), creation: .now))
+                HSTSHost(
+                    checked: "h\(index).a.org", includesSubdomains: false,
+                    expires: Date(timeIntervalSince1970: Double(index)), creation: .now))
             if index >= HSTSTable.most + 5 { break }
         }
         #expect(table.hosts.count == HSTSTable.most && table.hosts["h0.a.org"] == nil)

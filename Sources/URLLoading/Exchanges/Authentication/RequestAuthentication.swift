@@ -134,7 +134,7 @@ final class RequestAuthentication: @unchecked Sendable {
         guard let issue else { return }
         origin.login = Login(
             .bearer(realm: nil), place.space(.bearer(realm: nil)), .bearer(issue.token, persistence: .none),
-            isOfURL: false, path: path)
+            path: path)
         // Sending the request without a token would not be what the caller configured.
         guard origin.login != nil else {
             throw LoadError(.badDecision, phase: .deciding, party: .local, detail: BearerTokens.grammar)

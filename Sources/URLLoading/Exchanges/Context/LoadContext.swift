@@ -31,6 +31,16 @@ enum BodyConsumer: Sendable {
     }
 }
 
+/// What a load belongs to: a call, or a task with a driver.
+struct LoadOwner {
+    /// True if a driver is notified of the events, in addition to the observers.
+    var isObserved = false
+    /// The classic task that calls decisions; nil outside the classic layer.
+    var asker: (any DecisionCaller)?
+    /// Whether a session that finishes its tasks waits for the load, even if it was never resumed.
+    var holdsSession = true
+}
+
 final class LoadContext: LoadHandle, ConnectionClient, @unchecked Sendable {
     let core: Core
     /// The request as the caller made it.
@@ -51,23 +61,22 @@ final class LoadContext: LoadHandle, ConnectionClient, @unchecked Sendable {
         init(_ decisions: Decisions) { self.decisions = decisions }
     }
 
-    /// - Parameter isObserved: true if a driver is notified of the events, in addition to the observers.
     init(
-        _ core: Core, _ request: Request, _ decisions: Decisions?, consumer: BodyConsumer, isObserved: Bool = false,
-        asker: (any DecisionCaller)? = nil, holdsSession: Bool = true
+        _ core: Core, _ request: Request, _ decisions: Decisions?, consumer: BodyConsumer,
+        owner: LoadOwner = LoadOwner()
     ) {
         self.core = core
         original = request
         self.consumer = consumer
-        self.asker = asker
+        asker = owner.asker
         given = decisions.map { GivenDecisions($0) }
-        events = core.makeEvents(request, isObserved)
+        events = core.makeEvents(request, owner.isObserved)
         let configuration = core.configuration
         super.init(
             idle: request.idleTimeout ?? configuration.idleTimeout,
             resource: request.resourceTimeout ?? configuration.resourceTimeout,
             connect: request.connectTimeout ?? configuration.connectTimeout,
-            clock: configuration.clock, holdsSession: holdsSession, leaked: core.leaked)
+            clock: configuration.clock, holdsSession: owner.holdsSession, leaked: core.leaked)
     }
 
     /// Replaces the load's decisions. Called at most once, before the load begins.
@@ -164,10 +173,7 @@ final class LoadContext: LoadHandle, ConnectionClient, @unchecked Sendable {
     func received(_ count: Int) { events?.received(count) }
     func sent(_ bytes: TransferProgress) { events?.sent(bytes) }
     func challenged(_ challenge: Challenge) { events?.challenged(challenge) }
-    func receivedInterim(_ head: HTTP1ResponseHead) {
-        core.configuration.headTap?(HTTPHead(head))
-        events?.receivedInterim(HTTPHead(head))
-    }
+    func receivedInterim(_ head: HTTP1ResponseHead) { events?.receivedInterim(HTTPHead(head)) }
     func setUnread(_ isUnread: Bool, _ route: Route) { core.pool.setUnread(isUnread, route) }
 
     /// Notes that a storage refused a response that is storable otherwise.

@@ -35,7 +35,7 @@ package enum BackgroundCrossing: Sendable, Equatable {
         "addressOverrides": .refused, "networkInterface": .refused, "resolver": .refused, "proxyPolicy": .refused,
         "authentication": .refused, "tls": .sent,
         "wireTap": .refused, "dial": .refused, "networkMonitor": .keptHere, "foreignCache": .keptHere,
-        "cacheTap": .keptHere, "headTap": .keptHere, "wallClock": .keptHere, "clock": .keptHere,
+        "cacheTap": .keptHere, "wallClock": .keptHere, "clock": .keptHere,
         // Protocol handlers are not used (checklist 118); observers observe the tasks of this process.
         "attachments": .keptHere,
     ]

@@ -39,8 +39,7 @@ public final class StreamTask: Sendable, CustomStringConvertible {
     /// Creates a stream over the connection of a load, which ends.
     convenience init(adopting connection: SurrenderedConnection, inPlaceOf load: LoadContext) {
         let driver = StreamDriver(
-            load.core, connection.origin, isSecure: connection.origin.isSecure, adopting: connection.transport,
-            buffered: connection.received, inPlaceOf: load)
+            load.core, connection.origin, isSecure: connection.origin.isSecure, adopting: connection, inPlaceOf: load)
         self.init(driver, nil)
     }
 

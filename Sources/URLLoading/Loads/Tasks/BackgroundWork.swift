@@ -236,11 +236,11 @@ final class BackgroundWork: Sendable {
         }
     }
 
-    /// Delays the acknowledgement until ``closureReturned(_:)``.
+    /// Delays the acknowledgement until ``closureReturned(isDone:)``.
     func waitForClosure() { state.withLock { $0.closure = .running } }
 
     /// - Parameter isDone: false if the closure threw: the event then comes again.
-    func closureReturned(_ isDone: Bool) async {
+    func closureReturned(isDone: Bool) async {
         let (event, delivery) = state.withLock { state in
             state.closure = isDone ? .returned : .failed
             return (state.event, state.delivery.take())

@@ -142,7 +142,7 @@ extension WebSocketDriver {
                     keep(within: Self.soon, hasLeftover: true)
                     return .blocked(interest)
                 }
-                switch next(message?.isWritten == false, transport) {
+                switch next(transport, hasPiece: message?.isWritten == false) {
                 case .frame(let frame): try append { (output) throws(WireViolation) in try output?.append(frame) }
                 case .piece: try append { (output) throws(WireViolation) in try output?.append(&message) }
                 case .nothing: return .done
@@ -158,7 +158,7 @@ extension WebSocketDriver {
     }
 
     /// Returns what to write next; after `.nothing` another call may write.
-    private func next(_ hasPiece: Bool, _ transport: any Transport) -> Next {
+    private func next(_ transport: any Transport, hasPiece: Bool) -> Next {
         if !hasPiece { output?.rest() }
         let now = clock.now()
         let (next, isWanted, isEnding) = state.withLock { state -> (Next, Bool, Bool) in

@@ -56,7 +56,8 @@ final class WebSocketDriver: LoadListener, StopListener, @unchecked Sendable {
             refusal = error
         }
         // A session that finishes its tasks waits for a classic task even before it is resumed.
-        context = LoadContext(core, request, decisions, consumer: .reader, isObserved: true, holdsSession: sink != nil)
+        context = LoadContext(
+            core, request, decisions, consumer: .reader, owner: LoadOwner(isObserved: true, holdsSession: sink != nil))
         context.tell(self)
         if !core.registry.enter(context.handle) { refusal = .sessionInvalidated(url) }
         if let refusal {

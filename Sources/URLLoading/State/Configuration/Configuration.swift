@@ -346,9 +346,6 @@ public struct Configuration: Sendable {
     package var foreignCache: (any ForeignCache)?
     /// Receives the result of each cache look-up with its reason: `urlload -v`.
     package var cacheTap: (@Sendable (String) -> Void)?
-    /// Receives the head of every response in the task of its load, interim and refused ones and those of the cache
-    /// included: `urlload -D`.
-    package var headTap: (@Sendable (HTTPHead) -> Void)?
     /// The time of day in seconds since 1970, for the ages of responses; tests set it.
     package var wallClock: (@Sendable () -> Double)?
 

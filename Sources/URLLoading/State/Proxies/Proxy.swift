@@ -59,7 +59,9 @@ public struct Proxy: Sendable, Hashable, CustomStringConvertible, CustomDebugStr
         resolvesHostNames: Bool = true
     ) throws(LoadError) {
         do throws(WireViolation) {
-            self.init(kind, try Origin.Host(host), port, nil, user, password, resolvesHostNames)
+            self.init(
+                kind, at: Place(host: try Origin.Host(host), port: port), user: user, password: password,
+                resolvesHostNames: resolvesHostNames)
         } catch { throw .badProxy("\(error)") }
         try check()
     }
@@ -78,7 +80,9 @@ public struct Proxy: Sendable, Hashable, CustomStringConvertible, CustomDebugStr
         resolvesHostNames: Bool = true
     ) throws(LoadError) {
         do throws(WireViolation) {
-            self.init(kind, try Origin.Host("localhost"), nil, path, user, password, resolvesHostNames)
+            self.init(
+                kind, at: Place(host: try Origin.Host("localhost"), socketPath: path), user: user, password: password,
+                resolvesHostNames: resolvesHostNames)
         } catch { throw .badProxy("\(error)") }
         try check()
     }
@@ -104,18 +108,22 @@ public struct Proxy: Sendable, Hashable, CustomStringConvertible, CustomDebugStr
         case let other?: throw .badProxy("no kind of proxy: \(other)")
         }
         self.init(
-            kind, address.host, address.port, address.socketPath, address.user, address.password, resolvesHostNames)
+            kind, at: Place(host: address.host, port: address.port, socketPath: address.socketPath),
+            user: address.user, password: address.password, resolvesHostNames: resolvesHostNames)
         try check()
     }
 
-    private init(
-        _ kind: Kind, _ host: Origin.Host, _ port: UInt16?, _ socketPath: String?, _ user: String?, _ password: String?,
-        _ resolvesHostNames: Bool
-    ) {
+    private struct Place {
+        var host: Origin.Host
+        var port: UInt16?
+        var socketPath: String?
+    }
+
+    private init(_ kind: Kind, at place: Place, user: String?, password: String?, resolvesHostNames: Bool) {
         self.kind = kind
-        self.host = host
-        self.port = port ?? (kind == .https ? 443 : 1080)
-        self.socketPath = socketPath
+        host = place.host
+        port = place.port ?? (kind == .https ? 443 : 1080)
+        socketPath = place.socketPath
         self.user = user
         self.password = password
         self.resolvesHostNames = resolvesHostNames || kind == .http || kind == .https
@@ -124,7 +132,9 @@ public struct Proxy: Sendable, Hashable, CustomStringConvertible, CustomDebugStr
     /// Returns the proxy with a default user and password, which apply if it has no user of its own.
     package func asked(byDefault user: String, _ password: String?) throws(LoadError) -> Proxy {
         guard self.user == nil else { return self }
-        let proxy = Proxy(kind, host, port, socketPath, user, password, resolvesHostNames)
+        let proxy = Proxy(
+            kind, at: Place(host: host, port: port, socketPath: socketPath), user: user, password: password,
+            resolvesHostNames: resolvesHostNames)
         try proxy.check()
         return proxy
     }

@@ -21,7 +21,11 @@ struct StoredResponse: Sendable {
         varying: [String: String?] = [:], requestTime: Double, responseTime: Double
     ) {
         self.id = id
-        head = Head(key, url, status, version, headers, varying, requestTime, responseTime)
+        head = Head(
+            key, key.hashValue,
+            Fields(
+                url: url, status: status, version: version, headers: headers, varying: varying,
+                requestTime: requestTime, responseTime: responseTime))
     }
 
     var key: CacheKey { head.key }
@@ -29,63 +33,63 @@ struct StoredResponse: Sendable {
     var keyHash: Int { head.keyHash }
     /// The URL that callers see, without user and fragment.
     var url: String {
-        get { head.url }
-        set { changed.url = newValue }
+        get { head.fields.url }
+        set { changed.fields.url = newValue }
     }
     var status: Status {
-        get { head.status }
-        set { changed.status = newValue }
+        get { head.fields.status }
+        set { changed.fields.status = newValue }
     }
     var version: HTTPVersion {
-        get { head.version }
-        set { changed.version = newValue }
+        get { head.fields.version }
+        set { changed.fields.version = newValue }
     }
     /// The response's fields, without those of one hop (RFC 9111 §3.1).
     var headers: Headers {
-        get { head.headers }
-        _modify { yield &changed.headers }
+        get { head.fields.headers }
+        _modify { yield &changed.fields.headers }
     }
     /// The request's values of the fields that Vary names, by lower-case name, in normal form; `nil` for an absent
     /// field. The owner's marks (`CacheOwner`) stand among them.
     var varying: [String: String?] {
-        get { head.varying }
-        set { changed.varying = newValue }
+        get { head.fields.varying }
+        set { changed.fields.varying = newValue }
     }
     /// Seconds since 1970 by the local clock: when the request was sent, and when the response arrived (§4.2.3).
     var requestTime: Double {
-        get { head.requestTime }
-        set { changed.requestTime = newValue }
+        get { head.fields.requestTime }
+        set { changed.fields.requestTime = newValue }
     }
     var responseTime: Double {
-        get { head.responseTime }
-        set { changed.responseTime = newValue }
+        get { head.fields.responseTime }
+        set { changed.fields.responseTime = newValue }
     }
     /// The stored body is decoded from its content coding.
     var isDecoded: Bool {
-        get { head.isDecoded }
-        set { changed.isDecoded = newValue }
+        get { head.fields.isDecoded }
+        set { changed.fields.isDecoded = newValue }
     }
     /// The addresses of the servers that it came from.
     var source: AnswerSource {
-        get { head.source }
-        set { changed.source = newValue }
+        get { head.fields.source }
+        set { changed.fields.source = newValue }
     }
     /// The caller's data, returned unchanged.
     var userInfo: [UInt8]? {
-        get { head.userInfo }
-        set { changed.userInfo = newValue }
+        get { head.fields.userInfo }
+        set { changed.fields.userInfo = newValue }
     }
     /// The freshness rules, computed once so that a hit in memory parses no fields; `nil` to compute them again. Not
     /// stored in files.
     var rules: CacheRules? {
-        get { head.rules }
-        set { changed.rules = newValue }
+        get { head.fields.rules }
+        set { changed.fields.rules = newValue }
     }
 
     /// The head for a change; copied first if it is shared.
     private var changed: Head {
         mutating get {
-            if !isKnownUniquelyReferenced(&head) { head = Head(copying: head) }
+            if !isKnownUniquelyReferenced(&head) { head = Head(head.key, head.keyHash, head.fields) }
             return head
         }
     }
@@ -104,10 +108,7 @@ struct StoredResponse: Sendable {
         }
     }
 
-    private final class Head: @unchecked Sendable {
-        // Unchecked: changed only while uniquely referenced.
-        let key: CacheKey
-        let keyHash: Int
+    private struct Fields: Sendable {
         var url: String
         var status: Status
         var version: HTTPVersion
@@ -119,22 +120,16 @@ struct StoredResponse: Sendable {
         var source = AnswerSource.unknown
         var userInfo: [UInt8]?
         var rules: CacheRules?
+    }
 
-        init(
-            _ key: CacheKey, _ url: String, _ status: Status, _ version: HTTPVersion, _ headers: Headers,
-            _ varying: [String: String?], _ requestTime: Double, _ responseTime: Double
-        ) {
-            (self.key, self.url, self.status, self.version, self.headers) = (key, url, status, version, headers)
-            (self.varying, self.requestTime, self.responseTime) = (varying, requestTime, responseTime)
-            keyHash = key.hashValue
-        }
+    private final class Head: @unchecked Sendable {
+        // Unchecked: changed only while uniquely referenced.
+        let key: CacheKey
+        let keyHash: Int
+        var fields: Fields
 
-        init(copying other: Head) {
-            (key, keyHash, url, status, version, headers) = (
-                other.key, other.keyHash, other.url, other.status, other.version, other.headers
-            )
-            (varying, requestTime, responseTime) = (other.varying, other.requestTime, other.responseTime)
-            (isDecoded, source, userInfo, rules) = (other.isDecoded, other.source, other.userInfo, other.rules)
+        init(_ key: CacheKey, _ keyHash: Int, _ fields: Fields) {
+            (self.key, self.keyHash, self.fields) = (key, keyHash, fields)
         }
     }
 }
