@@ -7,6 +7,7 @@ import Testing
 import URLLoading
 import URLLoadingCompatibility
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 
 @Suite(.timeLimit(.minutes(4)))
@@ -162,7 +163,7 @@ struct ClassicGuideTests {
             server.inject(.init(.received(70_000), .reset))
             let task = streaming.uploadTask(withStreamedRequest: request)
             task.resume()
-            while task.state != .completed { try await Task.sleep(for: .microseconds(200)) }
+            try await eventually(task.state, of: .library) { $0 == .completed }
             let data = try #require((task.error as? URLError)?.uploadTaskResumeData)
             _ = try await streaming.upload(resumeFrom: data)
             #expect(server.uploads.last.map { Data($0.content) == content && $0.isComplete } == true)

@@ -13,7 +13,7 @@ import URLLoadingWire
 @Suite(.serialized) struct StressTests {
     static let isLong = getenv("URLLOADING_LONG") != nil
 
-    @Test(arguments: [false, true])
+    @Test("loads cancelled at random moments leave no connection", arguments: [false, true])
     func randomCancellations(isSecure: Bool) async throws {
         try await Self.cancelRandomly(Self.isLong ? 10_000 : 500, isSecure: isSecure)
     }
@@ -59,7 +59,7 @@ import URLLoadingWire
     }
 
     /// Sessions that end while their loads go on.
-    @Test func randomInvalidations() async throws {
+    @Test("sessions invalidated at random moments end all of their loads") func randomInvalidations() async throws {
         try await withHTTPTestServer { origin in
             Self.addRoutes(to: origin)
             let urls = Self.paths.map { origin.url($0) }
@@ -75,7 +75,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func manyLoadsOverFewConnections() async throws {
+    @Test("many loads share few connections") func manyLoadsOverFewConnections() async throws {
         let count = Self.isLong ? 5000 : 1000
         try await withHTTPTestServer { origin in
             origin.route("/") { .ok(.bytes(Array($0.target.utf8))) }
@@ -98,7 +98,8 @@ import URLLoadingWire
     }
 
     /// As many connections as the process may have descriptors for, up to 5,000.
-    @Test(.enabled(if: isLong)) func thousandsOfConnections() async throws {
+    @Test("thousands of connections are open at once", .enabled(if: isLong)) func thousandsOfConnections() async throws
+    {
         var limit = rlimit()
         getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
         let count = min(5000, Int(limit.rlim_cur) / 2 - 200)

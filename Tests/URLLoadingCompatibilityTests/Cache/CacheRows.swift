@@ -6,6 +6,7 @@ import Testing
 import URLLoading
 import URLLoadingCompatibility
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -300,7 +301,7 @@ struct CacheRows {
             task.resume()
             await cache.hanging.reaches(1)
             task.cancel()
-            while task.state != .completed { try await Task.sleep(for: .microseconds(200)) }
+            try await eventually(task.state, of: .library) { $0 == .completed }
             #expect((task.error as? URLError)?.code == .cancelled)
             cache.kept.removeAll()
             session.invalidateAndCancel()

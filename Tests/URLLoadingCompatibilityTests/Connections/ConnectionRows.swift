@@ -3,6 +3,7 @@
 import Foundation
 import Testing
 import URLLoadingCompatibility
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -288,11 +289,11 @@ struct ConnectionRows {
                 await delegate.first.reaches(1)
             }
             connection?.cancel()
-            try await eventually { held == nil }
+            try await eventually(held == nil, of: .library) { $0 }
             #expect(!words.all.contains { $0.hasPrefix("fail") || $0 == "finish" })
             weak let gone = connection
             connection = nil
-            try await eventually { gone == nil }
+            try await eventually(gone == nil, of: .library) { $0 }
             try await origin.wait { $0.open == 0 }
         }
     }
@@ -515,7 +516,7 @@ struct ConnectionRows {
             let download = try #require(made.all.first)
             #expect(download.resumeData == nil)
             download.cancel()
-            try await eventually { download.resumeData != nil }
+            try await eventually(download.resumeData != nil, of: .library) { $0 }
             stop.add()
             #expect(delegate.words.all.last == "data" && delegate.done.value == 0)
             let data = try #require(download.resumeData)

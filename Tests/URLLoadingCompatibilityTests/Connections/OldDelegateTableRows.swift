@@ -3,6 +3,7 @@
 import Foundation
 import Testing
 import URLLoadingCompatibility
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -227,7 +228,7 @@ struct OldDelegateTableRows {
         let session = URLSession(configuration: .ephemeral)
         let task = session.downloadTask(with: origin.url("/file"))
         task.resume()
-        try await eventually { task.countOfBytesReceived == 1000 }
+        try await eventually(task.countOfBytesReceived, of: .library) { $0 == 1000 }
         let data = await task.cancelByProducingResumeData()
         session.invalidateAndCancel()
         origin.removeFaults()

@@ -3,6 +3,7 @@
 import Foundation
 import Testing
 import URLLoadingCompatibility
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -164,7 +165,7 @@ struct TransferRows {
             let first = session.downloadTask(with: origin.url())
             first.resume()
             try await origin.wait { $0.stalled == 1 }
-            while first.countOfBytesReceived == 0 { try await Task.sleep(for: .microseconds(200)) }
+            try await eventually(first.countOfBytesReceived, of: .library) { $0 > 0 }
             let data = try #require(await first.cancelByProducingResumeData())
             await recorder.completed.reaches(1)
             let error = recorder.record(first).errors.first ?? nil
@@ -219,7 +220,7 @@ struct TransferRows {
                 #expect(try Data(contentsOf: file) == whole)
                 try FileManager.default.removeItem(at: file)
             }
-            while !Self.partials(marker).isEmpty { try await Task.sleep(for: .milliseconds(1)) }
+            try await eventually(Self.partials(marker), of: .library) { $0.isEmpty }
             session.invalidateAndCancel()
         }
     }

@@ -2,9 +2,9 @@
 
 import FoundationEssentials
 import Glibc
-import Synchronization
 import Testing
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -83,7 +83,7 @@ struct CacheDiskRows {
     }
 
     @Test(
-        "RFC 9111 4: a damaged body is loaded anew, for a caller that has not received any of it",
+        "a damaged body is loaded anew, for a caller that has not received any of it (RFC 9111 4)",
         arguments: [0, 1_500_000, 2_999_999])
     func damaged(_ offset: Int) async throws {
         try await withDamage(at: offset) { session, origin, large in
@@ -144,7 +144,7 @@ struct CacheDiskRows {
                 let left = session.downloadTask(Request(url: origin.url()))
                 let whole = session.downloadTask(Request(url: origin.url()))
                 for task in [left, whole] { task.resume() }
-                while !disk.isBehind { try await Task.sleep(for: .microseconds(200)) }
+                try await eventually(disk.isBehind, of: .library) { $0 }
                 try await Task.sleep(for: .milliseconds(20))
                 #expect(left.snapshot.received < 10_000_000 && whole.snapshot.received < 10_000_000)
                 left.cancel()

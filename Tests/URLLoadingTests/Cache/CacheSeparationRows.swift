@@ -52,7 +52,7 @@ struct CacheSeparationRows {
     }
 
     @Test(
-        "RFC 9111 4.4: an unsafe request with a Host field invalidates its responses, and those its Location names"
+        "an unsafe request with a Host field invalidates its responses, and those its Location names (RFC 9111 4.4)"
     )
     func invalidation() async throws {
         try await withCacheRig { rig in

@@ -125,7 +125,7 @@ struct SharedJarRows {
         }
     }
 
-    @Test("RFC 6265bis 5.8.3: a cookie that cannot be sent back byte for byte is refused")
+    @Test("a cookie that cannot be sent back byte for byte is refused (RFC 6265bis 5.8.3)")
     func bytes() throws {
         let url = try #require(URL(string: "https://a.test/"))
         var headers = Headers()

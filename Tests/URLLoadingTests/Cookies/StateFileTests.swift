@@ -4,6 +4,7 @@ import FoundationEssentials
 import Glibc
 import Testing
 import URLLoadingIO
+import URLLoadingTestSupport
 
 @testable import URLLoading
 
@@ -66,7 +67,7 @@ struct StateFileTests {
             await store.flush()
             #expect(store.all.isEmpty)
             try holder.execute("COMMIT")
-            while !CookieStore(directory: folder).all.isEmpty { try await Task.sleep(for: .milliseconds(20)) }
+            try await eventually(CookieStore(directory: folder).all, of: .kernel) { $0.isEmpty }
             withExtendedLifetime(store) {}
         }
     }

@@ -4,6 +4,7 @@ import FoundationEssentials
 import Testing
 import URLLoading
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 
 /// Downloads over ftp, and their resumption.
@@ -32,7 +33,7 @@ struct FTPDownloadRows {
         server.inject(.stallsData(after: count))
         let task = session.downloadTask(Request(url: server.url("/file")))
         task.resume()
-        while task.snapshot.received < count { try await Task.sleep(for: .microseconds(200)) }
+        try await task.received(count)
         let token = await task.cancelProducingResumeToken()
         server.removeFaults()
         return try #require(token)

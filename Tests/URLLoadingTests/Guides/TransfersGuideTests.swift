@@ -5,6 +5,7 @@
 import FoundationEssentials
 import Testing
 import URLLoading
+import URLLoadingTestSupport
 import URLLoadingTesting
 
 @Suite(.timeLimit(.minutes(4)))
@@ -102,7 +103,7 @@ struct TransfersGuideTests {
             try store(task.resumeToken?.data)
             #expect(try stored.map { try ResumeToken($0).isFor(url) } == true)
 
-            while task.snapshot.received < 100_000 { try await Task.sleep(for: .microseconds(200)) }
+            try await task.received(100_000)
             serve(origin)
             let token = await task.cancelProducingResumeToken()
             if let token {
@@ -119,7 +120,7 @@ struct TransfersGuideTests {
             let place = files.url("film.mov")
             let task = session.downloadTask(Request(url: url))
             task.resume()
-            while task.snapshot.received < 100_000 { try await Task.sleep(for: .microseconds(200)) }
+            try await task.received(100_000)
             let token = try #require(await task.cancelProducingResumeToken())
             origin.route("/film.mov") { _ in .status(.serviceUnavailable, headers: ["Retry-After": "7"]) }
             var stored: Data?

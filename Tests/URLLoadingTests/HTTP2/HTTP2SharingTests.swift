@@ -154,16 +154,8 @@ struct HTTP2SharingTests {
             }
             async let again: Void = session.expect(server.url("/"), "ok")
             try await server.wait { $0.open == 0 && $0.accepted == 1 }
-            let isOver = Atomic<Bool>(false)
-            async let advancing: Void = {
-                while !isOver.load(ordering: .acquiring) {
-                    clock.advance(by: .milliseconds(100))
-                    try await Task.sleep(for: .microseconds(200))
-                }
-            }()
+            try await clock.advance(by: .milliseconds(100)) { server.counts.accepted == 2 }
             try await again
-            isOver.store(true, ordering: .releasing)
-            try await advancing
             #expect(server.counts.accepted == 2)
         }
     }

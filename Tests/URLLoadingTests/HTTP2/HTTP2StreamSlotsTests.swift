@@ -5,6 +5,7 @@ import Synchronization
 import Testing
 import URLLoading
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -46,10 +47,7 @@ struct HTTP2StreamSlotsTests {
                 server.send(.goAway(last: 1))
                 try await pollerHasLooked()
             }
-            while session.connectionsDescription != "empty" {
-                clock.advance(by: .seconds(1))
-                try await Task.sleep(for: .microseconds(200))
-            }
+            try await clock.advance(by: .seconds(1)) { session.connectionsDescription == "empty" }
             try await session.expect(server.url("/"), "ok")
             #expect(server.counts.accepted == 2)
             first.cancel()
@@ -130,15 +128,12 @@ struct HTTP2StreamSlotsTests {
             try await session.expect(server.url("/"), "ok")
             let others = waiting(session, server, 3)
             server.release()
-            let isOver = Atomic<Bool>(false)
+            let isOver = Flag()
             async let values: Void = {
                 for other in others { _ = try await other.value }
-                isOver.store(true, ordering: .releasing)
+                isOver.raise()
             }()
-            while !isOver.load(ordering: .acquiring) {
-                clock.advance(by: .milliseconds(100))
-                try await Task.sleep(for: .microseconds(200))
-            }
+            try await clock.advance(by: .milliseconds(100)) { isOver.value }
             try await values
             #expect(server.counts.accepted == 1)
         }
@@ -169,15 +164,12 @@ struct HTTP2StreamSlotsTests {
             try await clock.untilWaiting()
             cancelled.cancel()
             await cancelled.value
-            let isOver = Atomic<Bool>(false)
+            let isOver = Flag()
             async let end: Void = {
                 await timed.value
-                isOver.store(true, ordering: .releasing)
+                isOver.raise()
             }()
-            while !isOver.load(ordering: .acquiring) {
-                clock.advance(by: .seconds(1))
-                try await Task.sleep(for: .microseconds(200))
-            }
+            try await clock.advance(by: .seconds(1)) { isOver.value }
             await end
             holder[0].cancel()
         }

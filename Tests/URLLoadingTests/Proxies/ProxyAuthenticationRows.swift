@@ -4,6 +4,7 @@ import FoundationEssentials
 import Synchronization
 import Testing
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -183,7 +184,7 @@ import URLLoadingWire
             let load = Task { [decisions] in
                 try await session.data(for: Request(url: try url("https://origin.test/")), decisions: decisions)
             }
-            await isAsked.wait()
+            try await isAsked.wait()
             load.cancel()
             _ = await load.result
             try await proxy.untilEmpty()

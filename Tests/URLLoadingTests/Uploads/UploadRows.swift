@@ -5,6 +5,7 @@ import Glibc
 import Synchronization
 import Testing
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -295,11 +296,11 @@ struct UploadRows {
         let session = Session(configuration)
         let task = session.dataTask(Self.post(URL(string: "http://h.example/")!, .data(Data(count: count))))
         task.resume()
-        while task.snapshot.received < 10 { try await Task.sleep(for: .microseconds(200)) }
+        try await task.received(10)
         async let early = isRead ? task.value : Data()
         if isRead { try await Task.sleep(for: .milliseconds(1)) }
         peer.release()
-        while task.snapshot.sent < count { try await Task.sleep(for: .microseconds(200)) }
+        try await task.wait { $0.sent >= count }
         _ = try await early
         #expect(try await task.value.count == 20)
         #expect(peer.failures == [])
@@ -320,7 +321,7 @@ struct UploadRows {
             let (data, _) = try await session.data(for: Self.post(URL(string: "http://h.example/")!, body))
             #expect(data == Data("stop!".utf8))
             #expect(session.connectionsDescription == "empty")
-            while session.leakedClosures > 0 { try await Task.sleep(for: .microseconds(200)) }
+            try await eventually(session.leakedClosures, of: .library) { $0 == 0 }
         }
         _ = peer
     }
