@@ -68,7 +68,7 @@ extension LoadTask {
 
     /// Waits until the task has received this many bytes of the body.
     package nonisolated(nonsending) func received(
-        _ count: Int64 = 1, file: StaticString = #fileID, line: UInt = #line
+        _ count: Int = 1, file: StaticString = #fileID, line: UInt = #line
     ) async throws {
         try await wait(file: file, line: line) { $0.received >= count }
     }

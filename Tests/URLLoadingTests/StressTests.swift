@@ -19,16 +19,30 @@ import URLLoadingWire
     }
 
     static func cancelRandomly(_ count: Int, isSecure: Bool) async throws {
+        try await withRandomFaults(count, seed: 7, isSecure: isSecure) { session, request, random in
+            let load = RunningLoad(session, request, verb: Bool.random(using: &random) ? .data : .load)
+            if Bool.random(using: &random) {
+                try? await Task.sleep(for: .microseconds(Int.random(in: 0...2000, using: &random)))
+                load.task.cancel()
+            }
+            _ = await load.task.value
+        }
+    }
+
+    /// Sends `count` random requests to an origin that fails at random, and expects that nothing is left of them.
+    static func withRandomFaults(
+        _ count: Int, seed: UInt64, isSecure: Bool = false,
+        _ use: @escaping @Sendable (Session, Request, inout SeededGenerator) async -> Void
+    ) async throws {
         let authority = try TestCertificateAuthority(commonName: "Test root")
-        let tls = isSecure ? HTTPTestServer.TLS(try authority.issue()) : nil
         var setUp = HTTPTestServer.Configuration()
-        setUp.tls = tls
+        setUp.tls = isSecure ? HTTPTestServer.TLS(try authority.issue()) : nil
         setUp.recordedRequests = 0
         try await withHTTPTestServer(setUp) { origin in
-            Self.addRoutes(to: origin)
+            addRoutes(to: origin)
             origin.setSchedule(
                 .init(
-                    seed: 7, probability: 0.3,
+                    seed: seed, probability: 0.3,
                     faults: HTTPTestServer.FaultSchedule.usual + [
                         .init(.accept, .stall), .init(.requestHead, .stall), .init(.responseBody(after: 7), .stall),
                     ]))
@@ -37,16 +51,10 @@ import URLLoadingWire
             configuration.maximumConnectionsPerHost = 16
             configuration.idleTimeout = .milliseconds(200)
             let session = Session(configuration)
-            let urls = Self.paths.map { origin.url($0) }
-            await Self.inParallel(count, width: 48) { number in
+            let urls = paths.map { origin.url($0) }
+            await inParallel(count, width: 48) { number in
                 var random = SeededGenerator(seed: UInt64(number))
-                let load = RunningLoad(
-                    session, Self.request(urls, &random), verb: Bool.random(using: &random) ? .data : .load)
-                if Bool.random(using: &random) {
-                    try? await Task.sleep(for: .microseconds(Int.random(in: 0...2000, using: &random)))
-                    load.task.cancel()
-                }
-                _ = await load.task.value
+                await use(session, request(urls, &random), &random)
             }
             #expect(
                 session.connectionsDescription.contains("0 connecting 0 leased")
@@ -55,6 +63,7 @@ import URLLoadingWire
             // What was sent and not read hides the client's end from a stalled connection.
             origin.releaseStalls()
             try await origin.wait { $0.open == 0 }
+            #expect(session.leakedClosures == 0)
         }
     }
 

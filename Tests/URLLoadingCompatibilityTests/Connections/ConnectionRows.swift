@@ -24,6 +24,15 @@ struct ConnectionRows {
             note("fail \((error as? URLError)?.code.rawValue ?? 0)")
             done.add()
         }
+        /// Loads from a URL to the end, with the calls on a queue.
+        func load(_ url: URL) async throws {
+            queue = OperationQueue()
+            let connection = try #require(
+                NSURLConnection(request: URLRequest(url: url), delegate: self, startImmediately: false))
+            connection.setDelegateQueue(queue)
+            connection.start()
+            await done.reaches(1)
+        }
         func connectionShouldUseCredentialStorage(_ connection: NSURLConnection) -> Bool { usesStorage }
         func connection(
             _ connection: NSURLConnection, canAuthenticateAgainstProtectionSpace protectionSpace: URLProtectionSpace
@@ -145,17 +154,12 @@ struct ConnectionRows {
             let bare = try url(String(origin.url("/").absoluteString.dropLast()))
             for answer in [0, 1, 2] {
                 let delegate = Reader()
-                delegate.queue = OperationQueue()
                 let other = URLRequest(url: origin.url("/from"))
                 delegate.onRequest = { request, response in
                     guard response == nil else { return nil }
                     return [request, other, nil][answer]
                 }
-                let connection = try #require(
-                    NSURLConnection(request: URLRequest(url: bare), delegate: delegate, startImmediately: false))
-                connection.setDelegateQueue(delegate.queue)
-                connection.start()
-                await delegate.done.reaches(1)
+                try await delegate.load(bare)
                 #expect(delegate.requests.all.first?.url == origin.url("/"))
                 let words =
                     switch answer {
@@ -176,7 +180,6 @@ struct ConnectionRows {
         try await withHTTPTestServer { origin in
             Self.routes(origin)
             let delegate = Reader()
-            delegate.queue = OperationQueue()
             delegate.answers = { challenge in
                 switch answer {
                 case "use" where challenge.protectionSpace.authenticationMethod == NSURLAuthenticationMethodHTTPDigest:
@@ -189,12 +192,7 @@ struct ConnectionRows {
                 default: challenge.sender?.rejectProtectionSpaceAndContinue(with: challenge)
                 }
             }
-            let connection = try #require(
-                NSURLConnection(
-                    request: URLRequest(url: origin.url("/locked")), delegate: delegate, startImmediately: false))
-            connection.setDelegateQueue(delegate.queue)
-            connection.start()
-            await delegate.done.reaches(1)
+            try await delegate.load(origin.url("/locked"))
             let asked = ["can", "challenge"]
             let words =
                 switch answer {
@@ -213,14 +211,8 @@ struct ConnectionRows {
             origin.route("/kept") { _ in .ok("kept", headers: ["Cache-Control": "max-age=1000"]) }
             for round in 1...3 {
                 let delegate = Reader()
-                delegate.queue = OperationQueue()
                 delegate.cachesNothing = round == 1
-                let connection = try #require(
-                    NSURLConnection(
-                        request: URLRequest(url: origin.url("/kept")), delegate: delegate, startImmediately: false))
-                connection.setDelegateQueue(delegate.queue)
-                connection.start()
-                await delegate.done.reaches(1)
+                try await delegate.load(origin.url("/kept"))
                 #expect(
                     delegate.words.all == ["first", "response 200", "data"] + (round == 1 ? ["cache"] : []) + ["finish"]
                 )
@@ -377,13 +369,7 @@ struct ConnectionRows {
         try await withHTTPTestServer { origin in
             Self.routes(origin)
             let delegate = Saver()
-            delegate.queue = OperationQueue()
-            let connection = try #require(
-                NSURLConnection(
-                    request: URLRequest(url: origin.url("/file")), delegate: delegate, startImmediately: false))
-            connection.setDelegateQueue(delegate.queue)
-            connection.start()
-            await delegate.done.reaches(1)
+            try await delegate.load(origin.url("/file"))
             #expect(
                 delegate.words.all == ["written", "file"]
                     && delegate.content.all == [Data(repeating: 0x61, count: 300_000)])

@@ -83,7 +83,7 @@ struct CookieAdmissionTests {
     }
 
     @Test(
-        "name prefixes are enforced in any letter case, also for cookies without a name (RFC 6265bis 5.7 steps 19 to 21)"
+        "name prefixes are enforced in any letter case, also without a name (RFC 6265bis 5.7 steps 19 to 21)"
     )
     func prefixes() throws {
         let (secure, plain) = ("https://example.org/x/y", "http://example.org/")

@@ -278,7 +278,7 @@ struct DownloadRows {
     @Test("errors carry the token; over repeated resumption every byte arrives once (checklist 133)")
     func cutAgain() async throws {
         try await Self.with { folder, session, origin in
-            let cuts = Collected<Int>()
+            let cuts = Watched<[Int]>([])
             // Each response breaks off, until little is left.
             origin.route("/cut") { request in
                 let whole = Self.answer(request, "\"one\"")
@@ -306,7 +306,7 @@ struct DownloadRows {
                     break
                 } catch { failure = error as? LoadError }
             }
-            #expect(cuts.all == [0, 300_000, 600_000, 900_000, 1_200_000])
+            #expect(cuts.value == [0, 300_000, 600_000, 900_000, 1_200_000])
             #expect(contents(place) == Self.content)
             unlink(place.path())
         }

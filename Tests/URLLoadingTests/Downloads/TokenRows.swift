@@ -50,20 +50,23 @@ struct TokenRows {
         }
     }
 
+    /// The second part follows after a second.
+    private static func serveInTwoParts(_ origin: HTTPTestServer) {
+        let head = "HTTP/1.1 200 OK\r\nETag: \"one\"\r\nContent-Length: \(content.count)\r\n\r\n"
+        origin.route("/file") { _ in
+            .raw(
+                [
+                    .bytes(Array(head.utf8)), .bytes([UInt8](content.prefix(700_000))), .pause(.seconds(1)),
+                    .bytes([UInt8](content.dropFirst(700_000))),
+                ], then: .close)
+        }
+    }
+
     @Test("an early token used after completion does not change the delivered file")
     func earlyTokenAfter() async throws {
         let (clock, setting) = Self.timed()
         try await DownloadRows.with(setting) { folder, session, origin in
-            origin.route("/file") { _ in
-                .raw(
-                    [
-                        .bytes(
-                            Array(
-                                "HTTP/1.1 200 OK\r\nETag: \"one\"\r\nContent-Length: \(Self.content.count)\r\n\r\n".utf8
-                            )), .bytes([UInt8](Self.content.prefix(700_000))), .pause(.seconds(1)),
-                        .bytes([UInt8](Self.content.dropFirst(700_000))),
-                    ], then: .close)
-            }
+            Self.serveInTwoParts(origin)
             let place = folder.url("whole")
             let task = session.downloadTask(
                 Request(url: origin.url("/file")), options: DownloadOptions(destination: place))
@@ -85,16 +88,7 @@ struct TokenRows {
     func keptForEver() async throws {
         let (clock, setting) = Self.timed()
         try await DownloadRows.with(setting) { folder, session, origin in
-            origin.route("/file") { _ in
-                .raw(
-                    [
-                        .bytes(
-                            Array(
-                                "HTTP/1.1 200 OK\r\nETag: \"one\"\r\nContent-Length: \(Self.content.count)\r\n\r\n".utf8
-                            )), .bytes([UInt8](Self.content.prefix(700_000))), .pause(.seconds(1)),
-                        .bytes([UInt8](Self.content.dropFirst(700_000))),
-                    ], then: .close)
-            }
+            Self.serveInTwoParts(origin)
             var task: LoadTask<DownloadedFile>? = session.downloadTask(Request(url: origin.url("/file")))
             task?.resume()
             _ = try await task?.response

@@ -172,7 +172,7 @@ struct TransfersGuideTests {
             #expect(
                 response.http?.status == .ok && String(decoding: data, as: UTF8.self) == "\(Self.content.utf8.count)")
 
-            let texts = Collected<String>()
+            let texts = Watched<[String]>([])
             @Sendable func store(_ text: String) throws { texts.append(text) }
             url = origin.url("/films")
             let (_, answer) = try await session.uploadResumably(Request(url: url, method: .post), from: .file(film)) {
@@ -180,7 +180,7 @@ struct TransfersGuideTests {
                 if case .created(let token) = event { try store(token.text) }
             }
             #expect(answer.http?.status.code == 200)
-            #expect(texts.all.count == 1 && (try? UploadToken(texts.all[0])) != nil)
+            #expect(texts.value.count == 1 && (try? UploadToken(texts.value[0])) != nil)
             #expect(server.uploads.first?.content.count == Self.content.utf8.count)
             try FileManager.default.removeItem(at: film)
         }

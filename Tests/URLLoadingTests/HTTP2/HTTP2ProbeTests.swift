@@ -16,9 +16,8 @@ struct HTTP2ProbeTests {
     func deadPath() async throws {
         let clock = ManualClock()
         try await withHTTP2(
-            .init(),
+            clock,
             {
-                $0.use(clock)
                 $0.idleTimeout = nil
                 $0.http2PingInterval = .seconds(15)
             }
@@ -62,9 +61,8 @@ struct HTTP2ProbeTests {
     func silentPeer() async throws {
         let clock = ManualClock()
         try await withHTTP2(
-            .init(),
+            clock,
             {
-                $0.use(clock)
                 $0.idleTimeout = nil
                 $0.http2PingInterval = .seconds(15)
                 $0.http2PingTimeout = .seconds(15)
@@ -97,13 +95,7 @@ struct HTTP2ProbeTests {
     @Test("many loads on an idle connection send one PING")
     func onePing() async throws {
         let clock = ManualClock()
-        try await withHTTP2(
-            .init(),
-            {
-                $0.use(clock)
-                $0.http2PingInterval = .seconds(15)
-            }
-        ) { server, session in
+        try await withHTTP2(clock, { $0.http2PingInterval = .seconds(15) }) { server, session in
             server.route("/") { _ in .ok("ok") }
             try await session.expect(server.url("/"), "ok")
             clock.advance(by: .seconds(20))
@@ -130,13 +122,13 @@ struct HTTP2ProbeTests {
             // With a ping interval the server's SETTINGS are waited for; at this interval no PING is sent meanwhile.
             configuration.http2PingInterval = .seconds(24 * 3600)
             try await withSession(configuration) { session in
-                let isOver = Atomic<Bool>(false)
+                let isOver = Flag()
                 async let error: LoadError? = {
-                    defer { isOver.store(true, ordering: .releasing) }
+                    defer { isOver.raise() }
                     do throws(LoadError) { _ = try await session.data(from: server.url("/")) } catch { return error }
                     return nil
                 }()
-                try await advance(clock) { isOver.load(ordering: .acquiring) }
+                try await clock.advance(by: .milliseconds(500)) { isOver.value }
                 let found = await error
                 #expect(found?.reason == .http2Violation && "\(String(describing: found))".contains("SETTINGS_TIMEOUT"))
                 #expect(try await server.wait(for: .goAway).frame.errorCode?.rawValue == 4)

@@ -23,13 +23,7 @@ struct HTTP2StreamSlotsTests {
     @Test("a connection that received GOAWAY occupies no slot", arguments: [true, false])
     func retired(hasStream: Bool) async throws {
         let clock = ManualClock()
-        try await withHTTP2(
-            .init(),
-            {
-                $0.use(clock)
-                $0.maximumConnectionsPerHost = 1
-            }
-        ) { server, session in
+        try await withHTTP2(clock, { $0.maximumConnectionsPerHost = 1 }) { server, session in
             server.route("/") { _ in .ok("ok") }
             server.script(onConnection: 1) { peer in
                 try await peer.start()
@@ -106,13 +100,7 @@ struct HTTP2StreamSlotsTests {
     @Test("a stream limit of zero may rise while no load uses the connection")
     func raisedFromNothing() async throws {
         let clock = ManualClock()
-        try await withHTTP2(
-            .init(),
-            {
-                $0.use(clock)
-                $0.maximumConnectionsPerHost = 1
-            }
-        ) { server, session in
+        try await withHTTP2(clock, { $0.maximumConnectionsPerHost = 1 }) { server, session in
             server.script { peer in
                 try await peer.start()
                 let first = try await peer.expectRequest()
@@ -143,9 +131,8 @@ struct HTTP2StreamSlotsTests {
     func waitsEnd() async throws {
         let clock = ManualClock()
         try await withHTTP2(
-            .init(),
+            clock,
             {
-                $0.use(clock)
                 $0.maximumConnectionsPerHost = 1
                 $0.resourceTimeout = .seconds(100)
                 $0.idleTimeout = nil

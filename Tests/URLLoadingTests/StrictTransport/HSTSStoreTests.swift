@@ -35,7 +35,7 @@ struct HSTSStoreTests {
     }
 
     @Test(
-        "a policy holds for the host in any spelling, with includeSubDomains for those below it (RFC 6797 8.2) (security 29)"
+        "a policy holds for the host in any spelling, and for subdomains on request (RFC 6797 8.2) (security 29)"
     )
     func matching() throws {
         let store = HSTSStore()

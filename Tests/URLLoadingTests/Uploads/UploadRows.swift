@@ -158,17 +158,17 @@ struct UploadRows {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .redirect("/next", status: .temporaryRedirect) }
             origin.route("/next") { request in .ok(.bytes(request.body)) }
-            let seen = Collected<String>()
+            let seen = Watched<[String]>([])
             var decisions = Decisions()
             decisions.bodyProvider = Decision { demand in
                 seen.append("\(demand.cause) \(demand.request.url.path())")
-                return .stream { Pieces(["body", "\(seen.all.count)"]) }
+                return .stream { Pieces(["body", "\(seen.value.count)"]) }
             }
             try await withSession(.ephemeral) { session in
                 let request = Self.post(origin.url(), .provided, [.contentType: "text/plain"])
                 let (data, _) = try await session.data(for: request, decisions: decisions)
                 #expect(String(decoding: data, as: UTF8.self) == "body2")
-                #expect(seen.all == ["first /", "redirect /next"])
+                #expect(seen.value == ["first /", "redirect /next"])
                 #expect(origin.requests.map { String(decoding: $0.body, as: UTF8.self) } == ["body1", "body2"])
                 // The provider must return a body.
                 decisions.bodyProvider = Decision { _ in .provided }
@@ -325,13 +325,6 @@ struct UploadRows {
         }
         _ = peer
     }
-}
-
-/// The values that closures of a test have received, in order.
-final class Collected<Element: Sendable>: Sendable {
-    private let elements = Lock([Element]())
-    var all: [Element] { elements.withLock { $0 } }
-    func append(_ element: Element) { elements.withLock { $0.append(element) } }
 }
 
 /// A temporary file, removed with its last reference.

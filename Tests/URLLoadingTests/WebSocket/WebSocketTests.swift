@@ -58,6 +58,17 @@ struct WebSocketTests {
         }
     }
 
+    /// A WebSocket to the echo, closed at the end.
+    private func withSocket(_ use: (WebSocketTask) async throws -> Void) async throws {
+        try await withEcho { session, url in
+            let socket = session.webSocketTask(url)
+            socket.resume()
+            try await use(socket)
+            await socket.close()
+            await expectEmpty(session)
+        }
+    }
+
     @Test("received messages are an asynchronous sequence") func messagesAreASequence() async throws {
         try await withHTTPTestServer { origin in
             origin.webSocket("/") { socket in
@@ -126,9 +137,7 @@ struct WebSocketTests {
     // MARK: Several at a time
 
     @Test("messages of several tasks are sent whole") func messagesOfSeveralTasksGoOutWhole() async throws {
-        try await withEcho { session, url in
-            let socket = session.webSocketTask(url)
-            socket.resume()
+        try await withSocket { socket in
             let sizes = (0..<20).map { $0 % 2 == 0 ? 10 + $0 : 300_000 + $0 }
             try await withThrowingTaskGroup(of: Void.self) { group in
                 for size in sizes {
@@ -147,30 +156,22 @@ struct WebSocketTests {
                 }
                 try await group.waitForAll()
             }
-            await socket.close()
-            await expectEmpty(session)
         }
     }
 
     @Test("a second concurrent receive is refused") func aSecondReceiverIsRefused() async throws {
-        try await withEcho { session, url in
-            let socket = session.webSocketTask(url)
-            socket.resume()
+        try await withSocket { socket in
             _ = try await socket.opened
             let first = Task { try await socket.receive() }
             try await eventually(socket.load.state.withLock({ $0.isReceiving }), of: .library) { $0 }
             await expectFailure(.webSocketBusy, .local) { try await socket.receive() }
             try await socket.send(.text("for the first"))
             try await expect({ try await first.value }, .text("for the first"))
-            await socket.close()
-            await expectEmpty(session)
         }
     }
 
     @Test("a cancelled receive loses no message") func aCancelledReceiveLosesNothing() async throws {
-        try await withEcho { session, url in
-            let socket = session.webSocketTask(url)
-            socket.resume()
+        try await withSocket { socket in
             _ = try await socket.opened
             let first = Task { try await socket.receive() }
             try await eventually(socket.load.state.withLock({ $0.isReading }), of: .library) { $0 }
@@ -178,8 +179,6 @@ struct WebSocketTests {
             await expectFailure(.cancelled) { try await first.value }
             try await socket.send(.text("one"))
             try await expect({ try await socket.receive() }, .text("one"))
-            await socket.close()
-            await expectEmpty(session)
         }
     }
 
@@ -187,9 +186,7 @@ struct WebSocketTests {
 
     @Test("pings are answered with and without a receiver") func pingsAreAnsweredWithAndWithoutAReceiver() async throws
     {
-        try await withEcho { session, url in
-            let socket = session.webSocketTask(url)
-            socket.resume()
+        try await withSocket { socket in
             let time = try await socket.ping(timeout: .seconds(600))
             #expect(time > .zero)
             let receiver = Task { try await socket.receive() }
@@ -200,8 +197,6 @@ struct WebSocketTests {
             }
             try await socket.send(.text("x"))
             _ = try await receiver.value
-            await socket.close()
-            await expectEmpty(session)
         }
     }
 
