@@ -71,7 +71,7 @@ struct FTPTests {
             _ = try await task.value
             return
         }
-        let place = FileManager.default.temporaryDirectory.appending(path: "ftp-\(UInt64.random(in: 0 ... .max))")
+        let place = temporaryURL("ftp")
         defer { try? FileManager.default.removeItem(at: place) }
         try await session.download(resuming: token, request: Request(url: url("/pub/1m.bin")), to: place)
         #expect(try Data(contentsOf: place) == Servers.numbers(125_000))

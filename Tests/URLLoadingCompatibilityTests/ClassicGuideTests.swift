@@ -142,7 +142,7 @@ struct ClassicGuideTests {
             let server = ResumableUploadServer()
             server.serve("/films", on: origin)
             let content = Data((0..<200_000).map { UInt8(truncatingIfNeeded: $0) })
-            let film = FileManager.default.temporaryDirectory.appendingPathComponent("film-\(UUID().uuidString)")
+            let film = temporaryURL("film")
             try content.write(to: film)
             defer { try? FileManager.default.removeItem(at: film) }
             var request = URLRequest(url: origin.url("/films"))
@@ -249,7 +249,7 @@ extension ClassicGuideTests {
 
     @Test("guide: a delegate decides which response is stored")
     func keeping() async throws {
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("ClassicGuide-\(UUID().uuidString)")
+        let folder = temporaryURL("ClassicGuide")
         defer { try? FileManager.default.removeItem(at: folder) }
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("hello", headers: ["Cache-Control": "max-age=60"]) }

@@ -4,6 +4,7 @@ import FoundationEssentials
 import Testing
 import URLLoading
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -130,7 +131,7 @@ import URLLoadingWire
 
     @Test("the server listens on the path of a Unix socket") func addressOfAPath() async throws {
         var configuration = HTTPTestServer.Configuration()
-        let path = FileManager.default.temporaryDirectory.appending(path: "origin-\(UInt64.random(in: 0 ... .max))")
+        let path = temporaryURL("origin")
             .path
         defer { try? FileManager.default.removeItem(atPath: path) }
         configuration.address = .unix(path)

@@ -181,7 +181,7 @@ struct CacheRows {
 
     @Test("responses are stored on disk, except those that must not be (checklist 90, 100)")
     func onDisk() throws {
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("URLCache-\(UUID().uuidString)")
+        let folder = temporaryURL("URLCache")
         defer { try? FileManager.default.removeItem(at: folder) }
         let url = try URLLoadingCompatibilityTests.url("http://a.example/x")
         let response = URLResponse(url: url, mimeType: nil, expectedContentLength: 1, textEncodingName: nil)

@@ -440,7 +440,7 @@ struct ConnectionRows {
 
     @Test("a download is placed where its delegate says, under an unused name if it must not overwrite (checklist 158)")
     func download() async throws {
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
+        let folder = temporaryURL("folder")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }
         try await withHTTPTestServer { origin in
@@ -472,7 +472,7 @@ struct ConnectionRows {
 
     @Test("a cancelled download makes no further calls, and can be resumed (checklist 157)")
     func resumes() async throws {
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
+        let folder = temporaryURL("folder")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }
         try await withHTTPTestServer { origin in

@@ -184,7 +184,7 @@ struct OldDelegateTableRows {
 
     @Test("each method of a download's delegate is called, on its thread, in its place (checklist 154, 155, 158, 169)")
     func downloads() async throws {
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
+        let folder = temporaryURL("folder")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }
         try await withHTTPTestServer { origin in

@@ -85,7 +85,7 @@ struct OddMomentRows {
             recorder.onBody = { _, answer in answer(InputStream(data: Data("stream".utf8))) }
             var request = URLRequest(url: origin.url("/from"))
             request.httpMethod = "POST"
-            let file = FileManager.default.temporaryDirectory.appendingPathComponent("odd-\(UUID().uuidString)")
+            let file = temporaryURL("odd")
             try Data("file".utf8).write(to: file)
             defer { try? FileManager.default.removeItem(at: file) }
             let tasks = [

@@ -218,7 +218,7 @@ struct ShapeRows {
             let recorder = Recorder()
             let paths = Box<URL>()
             let opened = Box<FileHandle>()
-            let place = FileManager.default.temporaryDirectory.appendingPathComponent("moved-\(UUID().uuidString)")
+            let place = temporaryURL("moved")
             defer { try? FileManager.default.removeItem(at: place) }
             recorder.onFile = { task, url in
                 paths.add(url)

@@ -92,7 +92,7 @@ struct ProtocolRows {
         let target = try url("http://kinds.test/")
         var post = URLRequest(url: target)
         post.httpMethod = "POST"
-        let file = FileManager.default.temporaryDirectory.appendingPathComponent("ProtocolRows-\(UUID().uuidString)")
+        let file = temporaryURL("ProtocolRows")
         try Data("file".utf8).write(to: file)
         defer { try? FileManager.default.removeItem(at: file) }
         let tasks = [

@@ -3,6 +3,7 @@
 import Foundation
 import Testing
 import URLLoadingCompatibility
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -111,7 +112,7 @@ struct CodingRows {
                 }
             }
         case .oldDownload:
-            let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
+            let folder = temporaryURL("folder")
             try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
             defer { try? FileManager.default.removeItem(at: folder) }
             let delegate = ConnectionRows.Downloader(folder)

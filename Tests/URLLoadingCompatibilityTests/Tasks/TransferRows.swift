@@ -34,7 +34,7 @@ struct TransferRows {
     func uploads() async throws {
         try await withHTTPTestServer { origin in
             count(origin)
-            let file = FileManager.default.temporaryDirectory.appendingPathComponent("up-\(UUID().uuidString)")
+            let file = temporaryURL("up")
             try Data("from a file".utf8).write(to: file)
             defer { try? FileManager.default.removeItem(at: file) }
             let recorder = Recorder()
@@ -129,7 +129,7 @@ struct TransferRows {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok(.bytes([UInt8](Self.content))) }
             let session = URLSession(configuration: .ephemeral)
-            let place = FileManager.default.temporaryDirectory.appendingPathComponent("moved-\(UUID().uuidString)")
+            let place = temporaryURL("moved")
             defer { try? FileManager.default.removeItem(at: place) }
             let error = await withCheckedContinuation { continuation in
                 session.downloadTask(with: origin.url()) { url, response, error in

@@ -123,7 +123,7 @@ import URLLoadingWire
     }
 
     @Test func `netrc credentials are used for their machine, if enabled (security 10)`() async throws {
-        let file = FileManager.default.temporaryDirectory.appending(path: "netrc-\(UInt64.random(in: 0 ... .max))")
+        let file = temporaryURL("netrc")
         try Data("machine 127.0.0.1 login ada password s3cret".utf8).write(to: file)
         defer { try? FileManager.default.removeItem(at: file) }
         let gate = Gate([.basic])

@@ -13,8 +13,7 @@ import URLLoadingTestSupport
     private let space = ProtectionSpace(host: "a.test", port: 80, scheme: "http", realm: "r", method: .basic)
 
     private func withFolder(_ use: (URL) throws -> Void) throws {
-        let folder = FileManager.default.temporaryDirectory.appending(
-            path: "credentials-\(UInt64.random(in: 0 ... .max))")
+        let folder = temporaryURL("credentials")
         defer { try? FileManager.default.removeItem(at: folder) }
         try use(folder)
     }
@@ -149,8 +148,7 @@ import URLLoadingTestSupport
     }
 
     @Test func `concurrent stores lose no credential`() async throws {
-        let folder = FileManager.default.temporaryDirectory.appending(
-            path: "credentials-\(UInt64.random(in: 0 ... .max))")
+        let folder = temporaryURL("credentials")
         defer { try? FileManager.default.removeItem(at: folder) }
         let file = folder.appending(path: "c.json")
         let space = space

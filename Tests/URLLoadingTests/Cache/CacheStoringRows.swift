@@ -372,7 +372,7 @@ extension Chunk {
 nonisolated(nonsending) private func withTemporaryFile(_ use: nonisolated(nonsending) (URL) async throws -> Void)
     async throws
 {
-    let file = FileManager.default.temporaryDirectory.appending(path: "cache-rows-\(UInt64.random(in: 0 ... .max))")
+    let file = temporaryURL("cache-rows")
     defer { try? FileManager.default.removeItem(at: file) }
     try await use(file)
 }

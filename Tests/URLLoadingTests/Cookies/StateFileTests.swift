@@ -12,8 +12,7 @@ import URLLoadingTestSupport
 @Suite(.timeLimit(.minutes(4)))
 struct StateFileTests {
     private func withFolder(_ use: (URL, String) async throws -> Void) async throws {
-        let folder = FileManager.default.temporaryDirectory.appending(
-            path: "state-\(UInt64.random(in: 0 ... .max))", directoryHint: .isDirectory)
+        let folder = temporaryURL("state", isDirectory: true)
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }
         try await use(folder, folder.plainPath + "cookies.sqlite")

@@ -13,8 +13,7 @@ struct FTPDownloadRows {
     static let content = Data((0..<1_500_000).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) })
 
     static func with(_ use: (FTPTestServer, Session, @Sendable (String) -> URL) async throws -> Void) async throws {
-        let folder = FileManager.default.temporaryDirectory.appending(
-            path: "ftp-\(UInt64.random(in: 0 ... .max))", directoryHint: .isDirectory)
+        let folder = temporaryURL("ftp", isDirectory: true)
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }
         try await withFTPTestServer { server in

@@ -4,6 +4,7 @@ import FoundationEssentials
 import Testing
 import URLLoading
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -65,7 +66,7 @@ struct HTTP2LoadTests {
     }
 
     @Test("a file is sent as the body") func fileBody() async throws {
-        let path = FileManager.default.temporaryDirectory.appendingPathComponent("h2-\(UInt64.random(in: 0 ... .max))")
+        let path = temporaryURL("h2")
         try Data(bytes(700_000)).write(to: path)
         defer { try? FileManager.default.removeItem(at: path) }
         try await withHTTP2 { server, session in
