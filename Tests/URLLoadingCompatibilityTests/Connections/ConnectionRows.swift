@@ -314,7 +314,7 @@ struct ConnectionRows {
                         return request
                     }
                     let mode = isScheduled ? RunLoop.Mode("mine") : .default
-                    Self.run(mode, until: delegate.done)
+                    delegate.done.runLoop(mode)
                     results.add(delegate.words.all)
                     ended.add()
                 }
@@ -425,16 +425,7 @@ struct ConnectionRows {
     private static func onRunLoop(_ until: Counter, _ body: @escaping @Sendable () -> Void) {
         Thread.detachNewThread {
             body()
-            run(.default, until: until)
-        }
-    }
-
-    /// A run loop without sources returns at once.
-    private static func run(_ mode: RunLoop.Mode, until: Counter) {
-        while until.value == 0 {
-            if !RunLoop.current.run(mode: mode, before: Date(timeIntervalSinceNow: 0.01)) {
-                Thread.sleep(forTimeInterval: 0.001)
-            }
+            until.runLoop()
         }
     }
 

@@ -243,11 +243,7 @@ struct OldDelegateTableRows {
         Thread.detachNewThread {
             delegate.begins()
             let download = make()
-            while done.value == 0 {
-                if !RunLoop.current.run(mode: .default, before: Date(timeIntervalSinceNow: 0.01)) {
-                    Thread.sleep(forTimeInterval: 0.001)
-                }
-            }
+            done.runLoop()
             withExtendedLifetime(download) {}
         }
         await done.reaches(1)

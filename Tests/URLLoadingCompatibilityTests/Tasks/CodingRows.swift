@@ -118,10 +118,7 @@ struct CodingRows {
             let delegate = ConnectionRows.Downloader(folder)
             Thread.detachNewThread {
                 _ = NSURLDownload(request: request, delegate: delegate)
-                while delegate.done.value == 0 {
-                    let hasRun = RunLoop.current.run(mode: .default, before: Date(timeIntervalSinceNow: 0.01))
-                    if !hasRun { Thread.sleep(forTimeInterval: 0.001) }
-                }
+                delegate.done.runLoop()
             }
             await delegate.done.reaches(1)
             let name = try FileManager.default.contentsOfDirectory(atPath: folder.path).first ?? ""
