@@ -149,16 +149,15 @@ private struct SmokeInput {
     }
 
     private static func mutate(_ input: inout [UInt8], _ random: inout Generator) {
-        let place = Int.random(in: 0...input.count, using: &random)
+        guard !input.isEmpty else { return input.append(UInt8.random(in: .min ... .max, using: &random)) }
+        let place = Int.random(in: 0..<input.count, using: &random)
         let end = min(input.count, place + Int.random(in: 1...16, using: &random))
         switch Int.random(in: 0..<5, using: &random) {
         case 0: input.insert(UInt8.random(in: .min ... .max, using: &random), at: place)
         case 1: input.removeSubrange(place..<end)
         case 2: input.insert(contentsOf: input[place..<end], at: place)
-        case 3:
-            input.swapAt(
-                min(place, max(0, input.count - 1)), Int.random(in: 0...max(0, input.count - 1), using: &random))
-        default: if place < input.count { input[place] ^= 1 << UInt8.random(in: 0..<8, using: &random) }
+        case 3: input.swapAt(place, Int.random(in: 0..<input.count, using: &random))
+        default: input[place] ^= 1 << UInt8.random(in: 0..<8, using: &random)
         }
     }
 
