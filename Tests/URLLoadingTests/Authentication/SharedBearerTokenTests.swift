@@ -110,14 +110,14 @@ import URLLoadingTestSupport
 
     /// A load that reports the refusal of an older token late gets the current one without a refresh.
     @Test func `a late refusal of an older token causes no refresh`() async throws {
-        let calls = Count()
+        let calls = Watched(0)
         let keeper = SharedBearerToken(
-            try BearerTokens(for: ["http://a.test"], token: "t0") { _ in "t\(calls.next())" })
+            try BearerTokens(for: ["http://a.test"], token: "t0") { _ in "t\(calls.add())" })
         let session = Session(.ephemeral)
         let one = load(session)
         for refused in [0, 0, 1, 0, 1] {
             let issue = try await keeper.token(after: refused, refusal: nil, for: one)
-            #expect(issue?.generation == (calls.now == 1 ? 1 : 2) && issue?.token == "t\(calls.now)")
+            #expect(issue?.generation == (calls.value == 1 ? 1 : 2) && issue?.token == "t\(calls.value)")
         }
         #expect(calls.value == 2)
         session.invalidateAndCancel()
