@@ -6,6 +6,7 @@ import FoundationEssentials
 import Glibc
 import Testing
 import URLLoading
+import URLLoadingTestSupport
 
 @Suite(.enabled(if: Servers.areHere, Servers.areMissing), .timeLimit(.minutes(5)))
 struct CommandTests {
@@ -229,9 +230,7 @@ struct CommandTests {
         let process = try Running(
             Running.urlloadPath, ["-o", "file", "--summary", "json", Servers.text("ORIGIN", "/stall")], in: folder)
         // The temporary file shows that the load has begun.
-        while !folder.names.contains(where: { $0.hasPrefix(".urlload") }) {
-            try await Task.sleep(for: .milliseconds(10))
-        }
+        try await eventually(folder.names, of: .anotherProcess) { $0.contains { $0.hasPrefix(".urlload") } }
         process.send(number)
         let result = try await process.wait()
         #expect(result.code == code)
@@ -255,7 +254,7 @@ struct CommandTests {
         let whole = try Servers.text("NGINX", "/1g.bin")
         let first = try Running(Running.urlloadPath, ["-sC", "-o", "file", "--max-time", "60", whole], in: folder)
         // Enough bytes for a token, but not all.
-        while !folder.names.contains(".file.urlload") { try await Task.sleep(for: .milliseconds(2)) }
+        try await eventually(folder.names, of: .anotherProcess) { $0.contains(".file.urlload") }
         first.send(SIGKILL)
         _ = try await first.wait()
         #expect(!folder.names.contains("file"))

@@ -2,10 +2,10 @@
 
 import Foundation
 import Glibc
-import Synchronization
 import Testing
 import URLLoading
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 
 /// A load to a file that ends early keeps the partial file, prints a message, and can be resumed.
@@ -72,7 +72,7 @@ struct InterruptionTests {
         try await with(.tag, stalls: true) { origin, folder in
             let process = try Running(
                 Running.urlloadPath, ["-o", "file", origin.url("/file").absoluteString], in: folder)
-            while !folder.names.contains(".file.urlload") { try await Task.sleep(for: .milliseconds(10)) }
+            try await eventually(folder.names, of: .anotherProcess) { $0.contains(".file.urlload") }
             process.send(number)
             let result = try await process.wait()
             #expect(

@@ -3,6 +3,7 @@
 import FoundationEssentials
 import Glibc
 import Testing
+import URLLoadingTestSupport
 
 @testable import URLLoadingIO
 
@@ -74,10 +75,8 @@ struct FileWriterTests {
         let before = file.mark
         try file.write(bytes, at: 0)
         file.wrote(upTo: Int64(bytes.count), now: 1 + seconds * Self.second)
-        while true {
-            if let mark = file.mark, mark != before { return mark }
-            try await Task.sleep(for: .microseconds(200))
-        }
+        let mark = try await eventually(file.mark, of: .library) { $0 != nil && $0 != before }
+        return try #require(mark)
     }
 
     @Test("A mark holds its offset and a digest of the bytes before it, and is dropped when these are cut")

@@ -3,6 +3,7 @@
 import Foundation
 import Testing
 import URLLoadingCompatibility
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -43,7 +44,7 @@ struct ResumedUploadRows {
     }
 
     private static func withFile<R>(_ use: nonisolated(nonsending) (URL) async throws -> R) async throws -> R {
-        let file = FileManager.default.temporaryDirectory.appendingPathComponent("resumed-\(UUID().uuidString)")
+        let file = temporaryURL("resumed")
         try content.write(to: file)
         defer { try? FileManager.default.removeItem(at: file) }
         return try await use(file)

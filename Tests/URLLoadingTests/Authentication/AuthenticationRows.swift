@@ -4,6 +4,7 @@ import FoundationEssentials
 import Synchronization
 import Testing
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -152,16 +153,16 @@ import URLLoadingWire
     func `a load that ends during its decision releases its socket`(_ ending: Ending) async throws {
         try await withGate(Gate([.basic])) { origin in
             let session = Session(.patient)
-            let asked = Lock(false)
+            let isAsked = Flag()
             var decisions = Decisions()
             decisions.challenge = Decision { _ in
-                asked.withLock { $0 = true }
+                isAsked.raise()
                 try await Task.sleep(for: .seconds(3600))
                 return .cancel
             }
             let load = RunningLoad(session, ending.applied(to: Request(url: origin.url())), decisions: decisions)
             // The load may end before it reaches the decision.
-            while !ending.isTimeout, !asked.withLock({ $0 }) { try await Task.sleep(for: .microseconds(200)) }
+            if !ending.isTimeout { try await isAsked.wait() }
             ending.strike(load, session)
             #expect(await load.reason == ending.reason)
             try await origin.wait { $0.open == 0 }

@@ -4,6 +4,7 @@ import FoundationEssentials
 import Synchronization
 import Testing
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -42,7 +43,7 @@ struct ConnectTimeoutRows {
         try await clock.untilWaiting()
         clock.advance(by: limit - .nanoseconds(1))
         try await clock.untilWaiting()
-        #expect(!ended.isUp, sourceLocation: sourceLocation)
+        #expect(!ended.value, sourceLocation: sourceLocation)
         clock.advance(by: .nanoseconds(1))
         let error = await running.value
         #expect(error?.code == -1001, sourceLocation: sourceLocation)
@@ -66,7 +67,7 @@ struct ConnectTimeoutRows {
                 }
             })
         let address = try url("http://slow.example/")
-        let error = try await Self.expectTimeout(clock, session, .resolving, when: { await isAsked.wait() }) {
+        let error = try await Self.expectTimeout(clock, session, .resolving, when: { try await isAsked.wait() }) {
             _ = try await $0.data(from: address)
         }
         mayAnswer.raise()
@@ -261,7 +262,8 @@ struct ConnectTimeoutRows {
                     }
                 })
             let address = server.url("/a")
-            _ = try await Self.expectTimeout(clock, session, .connecting, when: { await isDialled.wait() }) { session in
+            _ = try await Self.expectTimeout(clock, session, .connecting, when: { try await isDialled.wait() }) {
+                session in
                 _ = try await session.data(from: address)
             }
         }
@@ -296,7 +298,7 @@ struct ConnectTimeoutRows {
             let first = RunningLoad(session, Request(url: origin.url()))
             try await serverClock.untilSleeping()
             let second = RunningLoad(session, Request(url: origin.url()))
-            while !session.connectionsDescription.hasSuffix("1 waiting") { await pause() }
+            try await eventually(session.connectionsDescription, of: .library) { $0.hasSuffix("1 waiting") }
             try await clock.untilWaiting()
             clock.advance(by: .seconds(50))
             for load in [first, second] {
@@ -347,7 +349,7 @@ struct ConnectTimeoutRows {
         let first = RunningLoad(session, Request(url: address))
         try await host.hears()
         let second = RunningLoad(session, Request(url: address))
-        while session.core.pool.withSharing({ $0.waiting(route) }) == 0 { await pause() }
+        try await eventually(session.core.pool.withSharing { $0.waiting(route) }, of: .library) { $0 > 0 }
         try await clock.untilWaiting()
         clock.advance(by: Self.limit)
         #expect(await first.reason == .connectTimeout)
@@ -514,7 +516,7 @@ struct ConnectTimeoutRows {
             await expectFailure(.cancelled) { try await task.value }
             await expectEmpty(session)
         }
-        while load != nil { await pause() }
+        try await eventually(load == nil, of: .library) { $0 }
         clock.advance(by: .seconds(3600))
     }
 }

@@ -5,6 +5,7 @@ import Synchronization
 import Testing
 import URLLoading
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -291,7 +292,7 @@ struct RetryRows {
             try await rig.clock.untilSleeping()
             task.suspend()
             rig.clock.advance(by: .seconds(100))
-            while rig.clock.time.sleeping > 0 { try await Task.sleep(for: .microseconds(200)) }
+            try await eventually(rig.clock.time.sleeping, of: .library) { $0 == 0 }
             try await pollerHasLooked()
             #expect(origin.counts.accepted == 1)
             task.resume()
