@@ -49,7 +49,7 @@ struct AgentServer: Sendable {
                     await service.receive(incoming, from: client)
                 }
             }
-        } catch { log("process \(client.process) broke the protocol: \(error)") }
+        } catch { log("process \(client.process) violated the protocol: \(error)") }
         await service.disconnected(client)
     }
 

@@ -59,7 +59,7 @@ extension TransferService {
         case .submit(let submission) where owners[name] != nil: submit(submission, name, incoming.files, reply)
         case .list(let number): reply(page(name, after: number))
         case .command(let command): carryOut(command, name, reply)
-        default: reply(Self.refusal(.refused, "only the live session of \(name) may do that"))
+        default: reply(Self.refusal(.refused, "only the live session of \(name) may do this"))
         }
     }
 

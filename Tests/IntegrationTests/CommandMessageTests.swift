@@ -90,8 +90,8 @@ struct CommandMessageTests {
             }
             #expect(
                 result.errors == """
-                    urlload: \(origin.url("/b/x")) goes to x.2: an earlier URL goes to x
-                    urlload: \(origin.url("/e/x")) goes to x.3: an earlier URL goes to x
+                    urlload: \(origin.url("/b/x")) is saved to x.2: an earlier URL is saved to x
+                    urlload: \(origin.url("/e/x")) is saved to x.3: an earlier URL is saved to x
 
                     """)
             // Another run replaces the files of the first.

@@ -69,7 +69,7 @@ struct ResumableUploadTests {
             #expect(lost.code == 0 && lost.text == "\(Self.size) bytes", "\(lost.errors)")
             #expect(
                 lost.errors.contains("* upload interrupted: ")
-                    && lost.errors.contains("* upload goes on from byte 3000000"))
+                    && lost.errors.contains("* upload resumed at byte 3000000"))
 
             server.inject(.init(.received(1), .stall))
             let process = try Running(Running.urlloadPath, arguments, in: folder)

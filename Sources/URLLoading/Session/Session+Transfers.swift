@@ -153,7 +153,7 @@ extension Session {
             ? TaskDriver(core, asked, decisions, TaskWork(download: work))
             : backgroundDownload(asked, options, BackgroundOptions(), decisions, sink: nil, resuming: token).load
         let isSame = token.isFor(asked.url) && asked.method == .get && asked.body == nil
-        if !isSame { load.refuse(ResumeToken.refused("it is for another request").at(asked.url)) }
+        if !isSame { load.refuse(ResumeToken.refused("the token is for another request").at(asked.url)) }
         return LoadTask(load, self)
     }
 

@@ -96,7 +96,7 @@ extension UploadToken {
         guard target == Self.target(of: request), Request(url: url).goes(where: request) else {
             throw LoadError(
                 .uploadTokenMismatch, phase: .preparing, party: .local, url: request.url,
-                detail: "the token is of another request")
+                detail: "the token is for another request")
         }
     }
 }

@@ -55,7 +55,7 @@ int csys_connect(int descriptor, const struct sockaddr *address, socklen_t lengt
 int csys_listen(int descriptor, const struct sockaddr *address, socklen_t length, int backlog);
 int csys_accept(int descriptor, struct sockaddr_storage *peer, socklen_t *length);
 int csys_set_no_delay(int descriptor);
-/// Reports the socket as readable once this many bytes have arrived (SO_RCVLOWAT), or the peer has closed; 1 by default.
+/// Reports the socket as readable once this many bytes have arrived (SO_RCVLOWAT), or the peer has closed; default 1.
 int csys_set_receive_low_water(int descriptor, int count);
 /// Marks outgoing packets with a DSCP (0 to 63), and queues them locally with a priority (0 to 6).
 int csys_set_traffic_class(int descriptor, int family, int code_point, int priority);

@@ -183,7 +183,7 @@ public struct URLRequest: Equatable, Hashable, Sendable {
     }
 
     /// Without effect: requests are never pipelined.
-    @available(*, deprecated, message: "Requests are never pipelined; HTTP/2 has what it wanted")
+    @available(*, deprecated, message: "Requests are never pipelined; HTTP/2 multiplexes them")
     public var httpShouldUsePipelining: Bool {
         get { storage.pipelines }
         set { mutable.pipelines = newValue }

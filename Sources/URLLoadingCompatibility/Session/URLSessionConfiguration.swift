@@ -158,7 +158,7 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
     }
 
     /// Without effect: requests are never pipelined.
-    @available(*, deprecated, message: "Requests are never pipelined; HTTP/2 has what it wanted")
+    @available(*, deprecated, message: "Requests are never pipelined; HTTP/2 multiplexes them")
     open var httpShouldUsePipelining: Bool {
         get { values.pipelines }
         set { state.withLock { $0.pipelines = newValue } }
@@ -264,7 +264,7 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
     open var sharedContainerIdentifier: String? { nil }
 
     /// Without effect: connections are kept regardless of the state of the process.
-    @available(*, deprecated, message: "Connections are kept as long as their session wants")
+    @available(*, deprecated, message: "Idle connections are kept regardless of the state of the process")
     open var shouldUseExtendedBackgroundIdleMode: Bool {
         get { values.idlesLonger }
         set { state.withLock { $0.idlesLonger = newValue } }

@@ -50,7 +50,7 @@ package struct DatabaseFailure: Error, Sendable, CustomStringConvertible {
 
     /// A table or an index of the file is defined differently than in the sources.
     init(foreign name: String) {
-        (code, detail, system, isOfStatement) = (SQLITE_CORRUPT, "\(name) is defined in another way", 0, false)
+        (code, detail, system, isOfStatement) = (SQLITE_CORRUPT, "\(name) is defined differently", 0, false)
     }
 
     /// A table is missing.

@@ -242,8 +242,8 @@ package final class StateDisk<Memory: StateMemory>: @unchecked Sendable {
             return true
         } catch {
             report(
-                error.isForeign
-                    ? "\(path): it cannot be made, or is not this user's alone" : "\(path): it cannot be made, \(error)"
+                "\(path): cannot be created"
+                    + (error.isForeign ? ", or is not private to this user" : ": \(error)")
             )
             isGivenUp = !error.isFull && !error.isPassing
             return false

@@ -66,7 +66,10 @@ package final class TLSTransport: Transport, @unchecked Sendable {
         identityMayComeLater = link.giving?.mayComeLater == true
         guard link.attach(to: ssl) else { throw IOFailure.handshakeRefusal(.other, peer.name, "BIO_new") }
         guard TLSVerification.expect(peer.name, of: ssl)
-        else { throw IOFailure.handshakeRefusal(.unusableName, peer.name, "no name to check: \(peer.name)") }
+        else {
+            throw IOFailure.handshakeRefusal(
+                .unusableName, peer.name, "certificates cannot be verified for the name \(peer.name)")
+        }
         do throws(TLSFailure) {
             if let own = peer.applicationProtocols { try TLSContext.offer(own) { SSL_set_alpn_protos(ssl, $0, $1) } }
         } catch { throw IOFailure(.tls(error), .handshake) }

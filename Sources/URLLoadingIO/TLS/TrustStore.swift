@@ -94,7 +94,7 @@ extension TLSFailure {
             } else if status.st_mode & S_IFMT == S_IFDIR {
                 String(cString: strerror(EISDIR))
             } else {
-                "there is no certificate in PEM"
+                "the file contains no certificate in PEM"
             }
         return TLSFailure(.rootsUnavailable(path), detail: "\(path): \(words)")
     }

@@ -90,8 +90,8 @@ struct Job: Sendable {
             let address = AddressText.url(jobs[index].url).map(AddressText.shown) ?? jobs[index].url
             let reason =
                 FileCheck.exists(name.wanted) && keeps
-                ? "\(name.wanted) is there already" : "an earlier URL goes to \(name.wanted)"
-            jobs[index].note = "\(address) goes to \(name.own): \(reason)"
+                ? "\(name.wanted) exists already" : "an earlier URL is saved to \(name.wanted)"
+            jobs[index].note = "\(address) is saved to \(name.own): \(reason)"
         }
         for index in jobs.indices where jobs[index].options.saving.comparesTime {
             guard case .file(let path) = jobs[index].options.destination, !FileCheck.isDevice(path) else { continue }

@@ -100,7 +100,8 @@ extension OptionTable {
             \.retriesEverything
         ).like(wget: "--retry-on-http-error=…"),
         OptionRule(
-            .retries, nil, "retry-delay", "SECONDS", "wait that long before each; 0 or unset: 1, 2, 4 … 600 at most"
+            .retries, nil, "retry-delay", "SECONDS",
+            "wait that long before each retry; 0 or unset: 1, 2, 4 … 600 at most"
         ) { (options, text) throws(UsageError) in
             options.retryDelay = try OptionValue.secondsOrNone(text, "--retry-delay")
         }.like(wget: "--waitretry=SECONDS"),

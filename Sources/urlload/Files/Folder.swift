@@ -24,7 +24,7 @@ enum Folder {
         guard let slash = path.lastIndex(of: "/"), slash != path.startIndex else { return }
         let folder = String(path[..<slash])
         do { try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true) } catch {
-            throw OutputError(.write, "\(folder): cannot be made: \(String(cString: strerror(errno)))")
+            throw OutputError(.write, "\(folder): cannot be created: \(String(cString: strerror(errno)))")
         }
     }
 }

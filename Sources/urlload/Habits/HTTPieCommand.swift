@@ -148,7 +148,7 @@ enum HTTPieCommand {
             }
             let plain = Pretty(hasColors: false, isFormatted: false)
             guard let json = JSONPrinter.make(Array(value.utf8), plain) else {
-                throw UsageError("\(item.name): what follows := is no JSON: \(value)")
+                throw UsageError("\(item.name): the text after := is not JSON: \(value)")
             }
             try tree.set(item.name, String(json.dropLast()))
         }

@@ -45,7 +45,7 @@ extension OptionTable {
             options.pretty = pretty
         },
         OptionRule(.output, "s", "style", "NAME", "ignored: there is one style") { _, _ in },
-        OptionRule(.output, "S", granted: "stream", "write what comes at once (with --pretty none)"),
+        OptionRule(.output, "S", granted: "stream", "write received bytes at once (always with --pretty none)"),
         OptionRule(.output, "o", "output", "FILE", "write the body to FILE") {
             $0.outputs = [.file($1)]
             $0.destination = $0.outputs[0]

@@ -11,7 +11,7 @@ enum TLSCommand {
 
         Makes a TLS connection, sends no request over it, and draws the certificate chain, the result of its
         verification, and whether the server asks for a client certificate (--cert). Of a URL, host and port are
-        used. Options are those of the groups security, time and connection, such as --cacert, --pin and --proxy.
+        used. Options are those of the groups Security, Limits, and Connection and proxies of urlload --help.
         Exit code 0 if the server is trusted, 60 if not.
 
         """
@@ -23,7 +23,7 @@ enum TLSCommand {
         guard options.urls.count == 1, let target = Target(options.urls[0]) else {
             return mistake("tls takes one HOST[:PORT]")
         }
-        guard !options.isInsecure else { return mistake("tls tells what a check comes to: not with -k") }
+        guard !options.isInsecure else { return mistake("tls verifies the certificate, which -k would skip") }
         let screen = Screen(options)
         var configuration = Configuration(options, screen)
         do throws(LoadError) {

@@ -38,7 +38,7 @@ final class PipedInput: AsyncSequence, Sendable {
             if !hasBegun {
                 guard !input.isBegun.exchange(true, ordering: .relaxed) else {
                     throw OutputError(
-                        .read, "\(input.name): the server wants it once more, and it can be read only once")
+                        .read, "\(input.name): the body must be sent again, and this input can be read only once")
                 }
                 hasBegun = true
             }

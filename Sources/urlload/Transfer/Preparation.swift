@@ -151,7 +151,8 @@ enum QueryText {
             ? (base.hasSuffix("/") || url.path().isEmpty == false ? "?" : "/?")
             : base.hasSuffix("?") || base.hasSuffix("&") ? "" : "&"
         guard let extended = URL(string: base + mark + text + whole.dropFirst(base.count)) else {
-            throw LoadError(.badURL, phase: .preparing, party: .local, detail: "what -G adds makes no URL of it")
+            throw LoadError(
+                .badURL, phase: .preparing, party: .local, detail: "the URL with the query that -G adds is not valid")
         }
         return extended
     }

@@ -53,7 +53,7 @@ struct Transfer: Sendable {
         if case .file(let path) = options.destination {
             if options.saving.collision == .skip, FileCheck.exists(path), !FileCheck.isDevice(path) {
                 attempt.isUnchanged = true
-                return screen.message("\(path) is there already: not loaded")
+                return screen.message("\(path) exists already: not loaded")
             }
             if options.saving.makesFolders { try Folder.make(for: path) }
         }
@@ -155,7 +155,9 @@ struct Transfer: Sendable {
         }
         if case .from(let offset) = options.resuming, offset > 0, status == .ok, options.upload == nil {
             attempt.failure = Report.Failure(
-                LoadError(.rangeNotSatisfiable, phase: .receiving, party: .remote, detail: "the server sends all of it")
+                LoadError(
+                    .rangeNotSatisfiable, phase: .receiving, party: .remote,
+                    detail: "the server ignores the range and sends the whole file")
             )
             throw RefusedStatus()
         }

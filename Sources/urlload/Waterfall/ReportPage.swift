@@ -125,8 +125,10 @@ struct ReportPage {
         let marks = row.marks.map { "<span class=\"mark \($0.rawValue)\">\($0.rawValue)</span> " }.joined()
         let name = HTML.escaped("\(status) \(row.method) \(row.url)")
         return """
-            <details class="row" id="\(Self.id(row))"><summary><span class="label" title="\(name)">\(marks)\(name)</span>\
-            <svg class="bar" role="img" aria-label="\(Self.times(row))" viewBox="0 0 1000 14" preserveAspectRatio="none">\
+            <details class="row" id="\(Self.id(row))"><summary>\
+            <span class="label" title="\(name)">\(marks)\(name)</span>\
+            <svg class="bar" role="img" aria-label="\(Self.times(row))" viewBox="0 0 1000 14" \
+            preserveAspectRatio="none">\
             \(row.spans.map { rectangle($0, y: 0, height: 14) }.joined())</svg>\
             <span class="time">\(TimeText.make(row.duration))</span></summary>
             <div class="facts">
@@ -145,7 +147,7 @@ struct ReportPage {
         let length = max(1, span.duration / .nanoseconds(1) / width * 1000)
         return
             "<rect x=\"\(HTML.number(min(x, 999)))\" y=\"\(y)\" width=\"\(HTML.number(length))\" height=\"\(height)\" "
-            + "fill=\"\(Self.colors[span.stage] ?? "")\"><title>\(span.stage.word) \(TimeText.make(span.duration))</title>"
-            + "</rect>"
+            + "fill=\"\(Self.colors[span.stage] ?? "")\">"
+            + "<title>\(span.stage.word) \(TimeText.make(span.duration))</title></rect>"
     }
 }

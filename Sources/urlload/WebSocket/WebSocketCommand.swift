@@ -19,9 +19,9 @@ enum WebSocketCommand {
           --protocol NAME   offer a subprotocol; several times for several, preferred first
           --compress        offer compression
 
-        Other options are those on fields (-H), credentials, security, time and connection. The URL's scheme is ws
-        or wss; without a scheme it is wss, for this machine ws.
-        Exit code 0 if both sides closed, in either order; 22 if the server opened no WebSocket; 56 if it closed
+        Other options are -H and those of the groups Authentication, Security, Limits, and Connection and proxies of
+        urlload --help. The URL's scheme is ws or wss; without a scheme it is wss, for this machine ws.
+        Exit code 0 if both sides closed, in either order; 22 if the server refused to open a WebSocket; 56 if it closed
         with a code for an error.
 
         """

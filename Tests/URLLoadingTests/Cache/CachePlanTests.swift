@@ -115,7 +115,8 @@ import URLLoadingWire
         expect("validate (stale: age 70 s of 60 s)", request(), stale)
         expect("network (stale: age 70 s of 60 s)", request(), stored([.cacheControl: "max-age=60"], ago: 70))
         expect(
-            "stored (fresh by guess: age 20 s of 98 s)", request(), stored([.lastModified: Self.date(-1000)], ago: 20))
+            "stored (fresh by heuristics: age 20 s of 98 s)", request(),
+            stored([.lastModified: Self.date(-1000)], ago: 20))
         expect(
             "validate (the response says no-cache)", request(),
             stored([.cacheControl: "max-age=60, no-cache", .etag: "\"a\""]))
@@ -229,19 +230,19 @@ import URLLoadingWire
             expect("network (the request has a condition of its own)", request([name: "\"a\""]), whole)
         }
         expect(that: plan(request([.range: "bytes=2-4"]), whole).hasPrefix("stored"))
-        expect("network (no such part of what is stored)", request([.range: "bytes=20-"]), whole)
-        expect("network (no such part of what is stored)", request([.range: "bytes=0-1,4-5"]), whole)
+        expect("network (the stored response does not have the range)", request([.range: "bytes=20-"]), whole)
+        expect("network (the stored response does not have the range)", request([.range: "bytes=0-1,4-5"]), whole)
         var decoded = whole
         decoded.isDecoded = true
-        expect("network (no such part of what is stored)", request([.range: "bytes=2-4"]), decoded)
+        expect("network (the stored response does not have the range)", request([.range: "bytes=2-4"]), decoded)
         var beginning = whole
         beginning.extent = .beginning(4, of: 10)
-        expect("complete (only its beginning is stored)", request(), beginning)
-        expect("complete (only its beginning is stored)", request([:], .cacheElseLoad), beginning)
-        expect("refused (only its beginning is stored)", request([:], .onlyIfCached), beginning)
-        expect("network (no such part of what is stored)", request([.range: "bytes=2-3"]), beginning)
+        expect("complete (only the beginning is stored)", request(), beginning)
+        expect("complete (only the beginning is stored)", request([:], .cacheElseLoad), beginning)
+        expect("refused (only the beginning is stored)", request([:], .onlyIfCached), beginning)
+        expect("network (the stored response does not have the range)", request([.range: "bytes=2-3"]), beginning)
         beginning.headers[.etag] = "W/\"a\""
-        expect("network (only its beginning is stored)", request(), beginning)
+        expect("network (only the beginning is stored)", request(), beginning)
         expect(that: plan(request([:], nil, .head), beginning).hasPrefix("stored"))
     }
 

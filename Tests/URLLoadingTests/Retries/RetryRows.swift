@@ -79,7 +79,8 @@ struct RetryRows {
             #expect(try await text == "3")
             #expect(
                 rig.retries.map { "\($0)" } == [
-                    "try 2 in 7.0 s after 503 Service Unavailable", "try 3 in 7.0 s after 429 Too Many Requests",
+                    "attempt 2 in 7.0 s after 503 Service Unavailable",
+                    "attempt 3 in 7.0 s after 429 Too Many Requests",
                 ])
             #expect(rig.story == ["retrying responded received metrics completed, 200, 1 bytes"])
             // A response that was read completely does not require another connection.

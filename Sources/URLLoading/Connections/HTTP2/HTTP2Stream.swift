@@ -82,9 +82,9 @@ enum HTTP2Failure: Sendable {
             LoadError(.truncated, phase: phase, party: .remote, detail: "the connection was closed")
         case .closed: LoadError(.connectionLost, phase: phase, party: .remote, detail: "closed without an answer")
         case .unanswered where hasBegun:
-            LoadError(.truncated, phase: phase, party: .remote, detail: "no answer to a PING: the path is dead")
+            LoadError(.truncated, phase: phase, party: .remote, detail: "no answer to a PING")
         case .unanswered:
-            LoadError(.connectionLost, phase: phase, party: .remote, detail: "no answer to a PING: the path is dead")
+            LoadError(.connectionLost, phase: phase, party: .remote, detail: "no answer to a PING")
         case .reset(let code): LoadError(.streamReset, phase: phase, party: .remote, detail: "\(code)")
         case .calm:
             LoadError(

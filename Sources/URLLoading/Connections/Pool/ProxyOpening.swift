@@ -108,7 +108,7 @@ struct ProxyOpening {
             }
             guard await finish(&refusal) else {
                 try check()
-                throw .proofBroken("the proxy's connection ends before the proof does")
+                throw .proofBroken("the proxy closed the connection during the authentication handshake")
             }
             said = try await authenticationHandshake.next(words, binding, control)
         }

@@ -89,7 +89,8 @@ final class ProxyPlan: Sendable {
             throw LoadError(.badDecision, phase: .preparing, party: .local, detail: "the closure returned no chain")
         case .answered(.failure(let error)):
             throw LoadError(
-                .decisionFailed, phase: .preparing, party: .local, detail: "the choice of a proxy", underlying: error)
+                .decisionFailed, phase: .preparing, party: .local, detail: "the closure of proxyPolicy failed",
+                underlying: error)
         case .stopped: throw LoadError(load.stopReason ?? .cancelled, phase: .preparing)
         }
     }

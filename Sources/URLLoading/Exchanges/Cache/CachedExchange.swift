@@ -87,7 +87,7 @@ final class CachedExchange: Exchange, @unchecked Sendable {
         guard let read else { throw LoadError(owner.stopReason ?? .cancelled, phase: .receiving) }
         guard let chunk = read.chunk, chunk.count > 0, chunk.count <= rest.count else {
             throw LoadError(
-                .cannotReadFile, phase: .receiving, party: .system, detail: "what was stored of it is damaged")
+                .cannotReadFile, phase: .receiving, party: .system, detail: "the stored body is damaged")
         }
         rest = rest.lowerBound + Int64(chunk.count)..<rest.upperBound
         pipeline.add(chunk)

@@ -120,7 +120,7 @@ struct CacheFetch: Sendable {
     /// Handles a stored response that was removed after the plan was made.
     private func gone() async throws(LoadError) -> any Exchange {
         if query.policy == .onlyIfCached || query.control.flags.contains(.onlyIfCached) {
-            throw .notInCache(hop.request, "it is gone")
+            throw .notInCache(hop.request, "the stored response was removed")
         }
         return try await fetch(.network(.gone), nil)
     }

@@ -54,7 +54,7 @@ package final class AgentLink: Sendable {
         }
         guard let peer = try? channel.peer(), peer.user == LocalPeer.ownUser || peer.user == 0 else {
             channel.close()
-            throw AgentFailure(.refused, "\(path): another user listens there")
+            throw AgentFailure(.refused, "\(path): another user's process listens at this socket")
         }
         let hello = AgentMessage.Hello(lowest: AgentVersions.lowest, highest: AgentVersions.highest, program: program)
         channel.send(.hello(hello))
@@ -66,7 +66,7 @@ package final class AgentLink: Sendable {
         case .welcome(let welcome): return AgentLink(channel, welcome, AsyncStream.makeStream(of: AgentMessage.self))
         case .refused(let refusal): throw AgentFailure(refusal)
         case nil: throw AgentFailure(.unreachable, "\(path): the agent ended the connection")
-        default: throw AgentFailure(.refused, "\(path): the agent answered out of turn")
+        default: throw AgentFailure(.refused, "\(path): the agent sent an unexpected message")
         }
     }
 

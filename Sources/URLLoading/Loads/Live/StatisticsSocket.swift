@@ -70,7 +70,7 @@ public final class StatisticsSocket: Sendable, CustomStringConvertible {
         switch failure.code {
         case .system(EADDRINUSE): "the path is in use"
         case .system(let number): "the socket cannot be opened: \(String(cString: strerror(number)))"
-        default: "the path is no address of a socket, which has at most 107 bytes"
+        default: "the path is not valid for a socket; it may have at most 107 bytes"
         }
     }
 

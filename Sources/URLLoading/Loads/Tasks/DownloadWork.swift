@@ -108,14 +108,15 @@ final class DownloadWork: Sendable {
             case .restart: return .resume(at: 0)
             case .mismatch:
                 throw LoadError(
-                    refusing: response, .resumeMismatch, "the part is not known to be the rest of what is held")
+                    refusing: response, .resumeMismatch,
+                    "the part does not continue the partial file: another validator or range")
             case .refused:
                 if page == .delivered { return .page }
                 throw LoadError(refusing: response, .unacceptableStatus, head.status.description)
             }
         }
         guard let facts = response.properties[FTPFacts.self] else {
-            throw LoadError(refusing: response, .resumeMismatch, "it does not say what it is a part of")
+            throw LoadError(refusing: response, .resumeMismatch, "the response does not say of which file it is a part")
         }
         return .resume(at: facts.offset == offset ? offset : 0)
     }

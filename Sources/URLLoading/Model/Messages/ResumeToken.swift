@@ -209,15 +209,15 @@ public struct ResumeToken: Sendable, CustomStringConvertible {
 
     private static func refusal(_ error: IOFailure) -> LoadError {
         switch Refusal(error) {
-        case .foreign?: return refused("its file is not in a folder of partial downloads")
-        case .changed?: return refused("its file was changed")
-        case .inUse?: return refused("another download uses it already")
-        case .used?: return refused("its download is complete")
+        case .foreign?: return refused("the partial file is not in a folder of partial downloads")
+        case .changed?: return refused("the partial file was changed")
+        case .inUse?: return refused("another download uses the partial file")
+        case .used?: return refused("the download is complete")
         case nil:
             guard case .system(let number) = error.code else { return LoadError(file: error, .preparing) }
             return switch SystemError.fileKind(number) {
-            case .notFound: refused("its file is gone")
-            case .forbidden: refused("its file cannot be opened")
+            case .notFound: refused("the partial file is gone")
+            case .forbidden: refused("the partial file cannot be opened")
             case .other: LoadError(file: error, .preparing)
             }
         }

@@ -49,7 +49,7 @@ public struct BearerTokens: Sendable, CustomStringConvertible, CustomDebugString
         self.refresh = refresh
     }
 
-    static let grammar = "a token has letters, digits and -._~+/= in it, and nothing else (RFC 6750 2.1)"
+    static let grammar = "a token consists of letters, digits and -._~+/= only (RFC 6750 2.1)"
 
     /// `tokens for https://api.example.org`.
     public var description: String { "tokens for " + origins.map(\.description).sorted().joined(separator: ", ") }

@@ -105,7 +105,7 @@ public struct Proxy: Sendable, Hashable, CustomStringConvertible, CustomDebugStr
         case "socks5h", "socks": (kind, resolvesHostNames) = (.socks5, true)
         case "socks5": (kind, resolvesHostNames) = (.socks5, false)
         case "socks4": (kind, resolvesHostNames) = (.socks4a, false)
-        case let other?: throw .badProxy("no kind of proxy: \(other)")
+        case let other?: throw .badProxy("unsupported scheme of a proxy: \(other)")
         }
         self.init(
             kind, at: Place(host: address.host, port: address.port, socketPath: address.socketPath),
@@ -141,7 +141,7 @@ public struct Proxy: Sendable, Hashable, CustomStringConvertible, CustomDebugStr
 
     private func check() throws(LoadError) {
         guard port > 0 else { throw .badProxy("port 0") }
-        if let socketPath, (try? SocketAddress.unix(socketPath)) == nil { throw .badProxy("no path of a socket") }
+        if let socketPath, (try? SocketAddress.unix(socketPath)) == nil { throw .badProxy("invalid path of a socket") }
         let both = (user ?? "") + (password ?? "")
         guard !both.utf8.contains(where: { $0 < 0x20 || $0 == 0x7F }) else {
             throw .badProxy("a control character in the credentials")
