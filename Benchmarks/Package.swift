@@ -41,7 +41,9 @@ let package = Package(
         .executableTarget(
             name: "curlmulti", dependencies: ["BenchMeasure"], cSettings: gnu,
             linkerSettings: [.linkedLibrary("curl")]),
-        .executableTarget(name: "h2peer", dependencies: ["BenchMeasure"], cSettings: gnu),
+        .target(name: "CPoll", cSettings: gnu),
+        .executableTarget(name: "swifttasks", dependencies: ["BenchMeasure", "CPoll"], swiftSettings: strict),
+        .executableTarget(name: "tool", dependencies: ["BenchMeasure"], cSettings: gnu),
         .executableTarget(name: "fnet", dependencies: ["BenchMeasure"], swiftSettings: strict),
     ]
         + (withOurs
@@ -49,6 +51,9 @@ let package = Package(
                 .executableTarget(
                     name: "ours",
                     dependencies: ["BenchMeasure", .product(name: "URLLoading", package: "URLLoading")],
+                    swiftSettings: strict),
+                .executableTarget(
+                    name: "hello", dependencies: [.product(name: "URLLoading", package: "URLLoading")],
                     swiftSettings: strict),
                 .executableTarget(
                     name: "classic",

@@ -11,12 +11,12 @@ struct Contender {
     var weight = 1.0
 
     /// Whether the program is a third-party tool, whose allocations cannot be counted.
-    var isForeign: Bool { executable == "h2peer" }
+    var isForeign: Bool { executable == "tool" }
 
     /// The lower bound over HTTP/2 is h2load: with one connection for each concurrent request, and with a single one.
     static let http2: [Contender] = [
-        Contender(name: "h2load", executable: "h2peer"),
-        Contender(name: "h2load-1", executable: "h2peer", environment: ["H2LOAD_STREAMS": "1"]),
+        Contender(name: "h2load", executable: "tool"),
+        Contender(name: "h2load-1", executable: "tool", environment: ["H2LOAD_STREAMS": "1"]),
     ]
     /// The cost of other transports, compared with the same request without them.
     static let roads: [Contender] = [
@@ -38,16 +38,30 @@ struct Contender {
 
     var isFoundation: Bool { name == "fnet" }
 
-    /// All contenders. Ratios are relative to the first one.
+    /// All contenders. Ratios are relative to the first one, and to bare Swift tasks on the global pool.
     static let all: [Contender] = [
         Contender(name: "rawc", executable: "rawc"),
+        Contender(name: "wrk", executable: "tool", environment: ["BENCH_TOOL": "wrk"]),
+        Contender(name: "tasks", executable: "swifttasks"),
+        Contender(name: "tasks-loop", executable: "swifttasks", environment: ["TASKS_EXECUTOR": "1"]),
         Contender(name: "ours", executable: "ours"),
         Contender(name: "ours-loop", executable: "ours", environment: ["OURS_EXECUTOR": "1"]),
+        Contender(name: "classic", executable: "classic", weight: 0.6),
         Contender(name: "curlmulti", executable: "curlmulti"),
         Contender(name: "go", executable: "gopeer", weight: 0.6),
         Contender(name: "ahc", executable: "ahc", weight: 0.3),
         Contender(name: "fnet", executable: "fnet", weight: 0.06),
     ]
+
+    /// The configuration that sessions have by default, with a cache and cookies, compared with a session without.
+    static let defaults: [Contender] =
+        all.filter { ["rawc", "swifttasks", "ours"].contains($0.executable) } + [
+            Contender(name: "defaults", executable: "ours", environment: ["OURS_SHAPE": "defaults"]),
+            Contender(
+                name: "defaults-loop", executable: "ours",
+                environment: ["OURS_SHAPE": "defaults", "OURS_EXECUTOR": "1"]),
+            Contender(name: "classic", executable: "classic", environment: ["CLASSIC_REMEMBERS": "1"], weight: 0.6),
+        ]
 
     /// The library's APIs for the same request, compared with the async function `data(for:)`.
     static let shapes: [Contender] =

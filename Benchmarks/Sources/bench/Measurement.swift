@@ -12,6 +12,9 @@ struct Line: Decodable {
     var allocations: Int
     var maxrss: Int
     var rss: Int
+    /// Latencies in microseconds; -1 in scenarios that do not measure them.
+    var p50: Double
+    var p99: Double
 }
 
 /// The results of one contender in one scenario; nil is printed as a dash.
@@ -24,6 +27,8 @@ struct Result {
     var switches: [Double] = []
     var maxRSS: [Double] = []
     var rssEach: [Double] = []
+    var p50: [Double] = []
+    var p99: [Double] = []
     var allocations: Double?
     var syscalls: Double?
     /// The reason why there are no numbers, or a caveat about them.
@@ -72,6 +77,8 @@ struct Measurement {
             result.switches.append(Double(line.switches) / units)
             result.maxRSS.append(Double(line.maxrss))
             result.rssEach.append(Double(line.rss) / units)
+            result.p50.append(line.p50)
+            result.p99.append(line.p99)
             checkHandshakes(scenario, from: before, &result)
         } catch {
             result.cpu.append(nil)
@@ -122,8 +129,7 @@ struct Measurement {
         environment: [String: String] = [:]
     ) throws -> (Line?, Finished) {
         let connections = scenario.kind == .inflight && scenario.server == .holding ? requests : scenario.connections
-        let isTLS = ![.plain, .holding, .http2, .sockets].contains(scenario.server)
-        let speaksHTTP2 = [.http2, .http2TLS].contains(scenario.server)
+        let isTLS = scenario.server.isTLS
         let arguments =
             prefix + (isTLS && contender.isFoundation ? servers.trusting : []) + [
                 contender.path, scenario.kind.rawValue, servers.url(scenario, requests: requests), "\(connections)",
@@ -133,9 +139,12 @@ struct Measurement {
             [
                 "BENCH_WARM": "\(scenario.warm)", "BENCH_WARM_URL": servers.warmURL(scenario),
                 "BENCH_SOURCE": "\(servers.directory)/www/1g", "BENCH_LENGTH": "\(scenario.bytesEach)",
-                "BENCH_TARGET": servers.target, "BENCH_PROXY": servers.proxy, "BENCH_HTTP2": speaksHTTP2 ? "1" : "0",
-                "SWIFT_BACKTRACE": "enable=no",
-            ].merging(scenario.sharesCore ? ["BENCH_CORE": "0"] : [:]) { $1 }
+                "BENCH_TARGET": servers.target, "BENCH_PROXY": servers.proxy, "BENCH_PIECE": "\(scenario.piece)",
+                "BENCH_PLACES": "\(min(connections, scenario.places))", "BENCH_RATE": "\(scenario.rate)",
+                "BENCH_BESIDE_URL": servers.besideURL, "SWIFT_BACKTRACE": "enable=no",
+            ]
+            .merging(scenario.sharesCore ? ["BENCH_CORE": "0"] : [:]) { $1 }
+            .merging(scenario.server.speaksHTTP2 ? ["BENCH_HTTP2": "1"] : [:]) { $1 }
         ) { $1 }
         let finished = try run(arguments, environment: environment)
         if finished.status == 77 { return (nil, finished) }
@@ -143,7 +152,8 @@ struct Measurement {
         guard let line = try? JSONDecoder().decode(Line.self, from: Data(finished.output.utf8)) else {
             throw Failure("no line: \(finished.output)")
         }
-        guard line.requests == requests, line.bytes == requests * scenario.bytesEach else {
+        // wrk runs for a time, not for a number of requests.
+        guard line.requests == requests || contender.isForeign, line.bytes == line.requests * scenario.bytesEach else {
             throw Failure("\(line.bytes) bytes for \(requests) requests")
         }
         return (line, finished)

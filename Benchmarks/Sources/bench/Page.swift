@@ -17,7 +17,8 @@ struct Page {
         ]
         var seen: Set<String> = []
         for contender in contenders where seen.insert(contender.executable).inserted {
-            lines.append("  \(contender.name): \(says("'\(contender.path)' version"))")
+            let version = try? run([contender.path, "version"], environment: contender.environment).output
+            lines.append("  \(contender.name): \((version ?? "?").trimmingCharacters(in: .whitespacesAndNewlines))")
         }
         lines.append("$ \(command)")
         return lines.joined(separator: "\n")
@@ -30,12 +31,15 @@ struct Page {
     func table(_ scenario: Scenario, _ results: [Result]) -> String {
         let unit = scenario.unit
         let isMemory = scenario.kind == .inflight
+        let hasLatencies = scenario.hasLatencies
+        let pool = results.first { $0.contender.name == "tasks" && !$0.unsupported }
         let heads =
             [
                 unit == .request ? "CPU us" : "CPU ms", "best", "x raw", "best",
                 unit == .request ? "req/s" : unit == .gibibyte ? "GiB/s" : "wall ms",
                 "alloc", "syscall", "switch", "RSS MB",
-            ] + (isMemory ? ["KB each"] : [])
+            ] + (isMemory ? ["KB each"] : []) + (hasLatencies ? ["p50 us", "p99 us"] : [])
+            + (pool == nil ? [] : ["x tasks"])
         var lines = [
             "\(scenario.name): \(scenario.title)",
             row("", heads),
@@ -43,25 +47,21 @@ struct Page {
         let floor = results.first { ["rawc", "h2load"].contains($0.contender.name) }
         for result in results {
             if result.unsupported { continue }
-            lines.append(
-                row(result.contender.name, cells(scenario, result, floor)) + (result.remark.map { "  ! \($0)" } ?? ""))
+            let remark = result.remark.map { "  ! \($0)" } ?? ""
+            lines.append(row(result.contender.name, cells(scenario, result, floor, pool)) + remark)
         }
         return lines.joined(separator: "\n")
     }
 
-    private func cells(_ scenario: Scenario, _ result: Result, _ floor: Result?) -> [String] {
+    private func cells(_ scenario: Scenario, _ result: Result, _ floor: Result?, _ pool: Result?) -> [String] {
         let cpu = result.cpu.compactMap { $0 }
         let factor = scenario.unit == .request ? 1e6 : 1e3
-        // The ratio is computed within each round, in which both programs ran under the same conditions.
-        let ratios = zip(result.cpu, floor?.cpu ?? []).compactMap { mine, raw in
-            mine.flatMap { mine in raw.map { mine / $0 } }
-        }
         let best = (cpu.min(), floor?.cpu.compactMap { $0 }.min())
         let wall = median(result.wall)
         let cells = [
             number(median(cpu).map { $0 * factor }),
             number(best.0.map { $0 * factor }),
-            ratio(median(ratios)),
+            ratio(result, floor),
             ratio(best.0.flatMap { mine in best.1.map { mine / $0 } }),
             scenario.unit == .process ? number(wall.map { $0 * 1e3 }) : number(wall.map { 1 / $0 }),
             number(result.allocations),
@@ -70,10 +70,20 @@ struct Page {
             number(median(result.maxRSS).map { $0 / 1024 }),
         ]
         return cells + (scenario.kind == .inflight ? [number(median(result.rssEach))] : [])
+            + (scenario.hasLatencies ? [number(median(result.p50)), number(median(result.p99))] : [])
+            + (pool == nil ? [] : [ratio(result, pool)])
+    }
+
+    /// Returns the median of the ratios within each round, in which both programs ran under the same conditions.
+    private func ratio(_ result: Result, _ other: Result?) -> String {
+        let ratios = zip(result.cpu, other?.cpu ?? []).compactMap { mine, its in
+            mine.flatMap { mine in its.map { mine / $0 } }
+        }
+        return ratio(median(ratios))
     }
 
     private func row(_ name: String, _ cells: [String]) -> String {
-        "  " + name.padding(toLength: 10, withPad: " ", startingAt: 0)
+        "  " + name.padding(toLength: max(13, name.count), withPad: " ", startingAt: 0)
             + cells.map { String(repeating: " ", count: max(1, 9 - $0.count)) + $0 }.joined()
     }
 

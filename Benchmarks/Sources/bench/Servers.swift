@@ -55,14 +55,17 @@ final class Servers {
 
     func warmURL(_ scenario: Scenario) -> String {
         switch scenario.kind {
-        case .bulk, .download: base(scenario) + "/16m"
+        case .bulk, .beside, .download: base(scenario) + "/16m"
         case .inflight where scenario.server == .holding: base(scenario) + "/hold/1"
         default: base(scenario) + scenario.path
         }
     }
 
+    /// Small responses of another process than the one that sends a large body at the same time.
+    var besideURL: String { "http://127.0.0.1:\(ports[.holding]!)/hold/1" }
+
     private func base(_ scenario: Scenario) -> String {
-        let scheme = [.plain, .holding, .http2, .sockets].contains(scenario.server) ? "http" : "https"
+        let scheme = scenario.server.isTLS ? "https" : "http"
         return "\(scheme)://127.0.0.1:\(ports[scenario.server]!)"
     }
 
@@ -126,8 +129,8 @@ final class Servers {
             worker_processes 1;
             pid \(directory)/nginx.pid;
             error_log \(directory)/error.log warn;
-            worker_rlimit_nofile 8192;
-            events { worker_connections 4096; }
+            worker_rlimit_nofile 20000;
+            events { worker_connections 16384; }
             http {
               client_body_temp_path \(directory)/t1; proxy_temp_path \(directory)/t2;
               fastcgi_temp_path \(directory)/t3; uwsgi_temp_path \(directory)/t4; scgi_temp_path \(directory)/t5;

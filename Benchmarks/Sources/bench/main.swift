@@ -7,31 +7,37 @@ import Foundation
 let introduction = """
     # Benchmarks
 
-    Clients against nginx on loopback, one machine, everything measured inside the client's process after a
-    warm-up. `rawc` is the floor: bare sockets, epoll and OpenSSL, no client around them. `ours` runs on the
-    default pool, `ours-loop` on the loop's executor. Numbers are for each request (bulk: each GiB, start: each
-    process): CPU time (user and system, median and best round), its ratio to `rawc` (median of the ratios within
-    each round, and best to best), rate, calls of the allocator, system calls, context switches, peak memory.
+    Clients against nginx on loopback, one machine, measured inside the client's process after a warm-up. Where a title
+    says so, client and server share one core; otherwise both cores are free to both. CPU is user and system time for
+    each request (bulk: each GiB, start: each process), median and best round.
 
-    Allocations and system calls come from rounds of their own, so that counting never slows what is timed. System
-    calls are the difference between a short and a long run under strace, which slows the client: a client that
-    batches does so a little more there. Go's allocations are its runtime's count. Full and resumed handshakes are
-    checked against the server's log; a client that keeps no TLS sessions is missing from the resumed table. A
-    TLS 1.3 ticket serves once: a client that keeps a single one (libcurl) resumes only part of 16 at a time. The
-    handshake servers close after each answer. In flight: memory grows by that much for each request between the
-    last warm-up and the first answer, which comes when all have arrived. FoundationNetworking gets 1,000 requests
-    in flight: it spins from about 1,100 on.
+    | contender | |
+    |---|---|
+    | `rawc` | the floor: bare sockets, epoll, OpenSSL, one thread, no client around them |
+    | `tasks`, `tasks-loop` | one Swift task for each connection over bare sockets and epoll, on the global pool, and on the thread that polls |
+    | `ours`, `ours-loop`, `classic` | URLLoading on the default pool, on the event loop's executor, and its classic API |
+    | `wrk`, `h2load` | tools that measure servers; start and end of the process count |
+    | `curlmulti`, `go`, `ahc`, `fnet` | libcurl's multi interface, Go's net/http, AsyncHTTPClient, FoundationNetworking |
 
-    With one connection client and server take turns; there both are kept on one core, since the same exchange
-    costs two to four times as much across cores, and which of the two happens is the scheduler's choice.
+    `x raw` is the ratio to `rawc` (over HTTP/2 to `h2load`), `x tasks` to `tasks`: the median of the ratios within each
+    round, and best to best. Then rate, calls of the allocator, system calls, context switches, peak memory. A contender
+    that does not support a scenario is missing from its table.
+
+    - Allocations and system calls come from rounds of their own, so that counting never slows what is timed. System
+      calls are the difference between a short and a long run under strace, which slows the client: a client that
+      batches does so a little more there. Go's allocations are its runtime's count.
+    - Full and resumed handshakes are checked against the server's log. A TLS 1.3 ticket serves once: a client that
+      keeps a single one (libcurl) resumes only part of 16 at a time. The servers of handshakes close after each answer.
+    - In flight: memory grows by that much for each request between the last warm-up and the first answer, which comes
+      when all have arrived.
+    - At a fixed rate, latency counts from the moment at which a request was due if all connections were busy then,
+      otherwise from its start, so that the lateness of timers does not count.
+    - With one connection client and server take turns; there both are kept on one core, since the same exchange costs
+      two to four times as much across cores, and which of the two happens is the scheduler's choice.
 
     Ratios travel between machines, times do not. The command that made the page stands in it.
 
-    ![CPU time of a request](images/cpu.svg)
-
-    ![Memory while a body streams](images/memory.svg)
-
-    ![Growth with loads in flight](images/inflight.svg)
+    ![CPU time, memory and latency beside other clients](../images/benchmarks.svg)
     """
 
 func show(_ text: String) {

@@ -14,6 +14,9 @@ import URLLoadingCompatibility
 enum Classic {
     static func main() async throws {
         let options = bench_parse(CommandLine.argc, CommandLine.unsafeArgv, "URLLoading classic")
+        guard String(cString: options.scenario) == "get", options.cafile == nil, getenv("BENCH_HTTP2") == nil,
+            options.places == options.connections
+        else { bench_unsupported() }
         let url = URL(string: String(cString: options.url))!
         let warmURL = URL(string: String(cString: options.warm_url))!
         let (requests, warm, connections) = (options.requests, options.warm, options.connections)

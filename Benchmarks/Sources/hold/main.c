@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /* The holding server: `GET /hold/N` is answered when N requests have arrived and a pause has passed
- * in which the clients come to rest. What is put to `/sink` is thrown away by the kernel and answered at its end.
+ * in which the clients come to rest; one of fifty `GET /faults` fails. What is put to `/sink` is thrown away by the kernel and answered at its end.
  * Prints its port. One thread, level-triggered, HTTP/1.1 keep-alive. */
 
-#define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -33,6 +32,21 @@ static void answer_all(void) {
 
 static int answer_sink(int fd) { return send(fd, answer, answer_length, MSG_NOSIGNAL) > 0; }
 
+/* Answers, or fails in one of five ways. Returns 0 if the connection is to be closed. */
+static int answer_with_faults(int fd) {
+    static unsigned long count;
+    struct linger reset = { .l_onoff = 1, .l_linger = 0 };
+    static const char nonsense[] = "HTTP/9.9 what\r\n\r\n";
+    if (++count % 50) return send(fd, answer, answer_length, MSG_NOSIGNAL) > 0;
+    switch (count / 50 % 5) {
+    case 0: return 0;                                                             /* closed without an answer */
+    case 1: setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset); return 0; /* reset */
+    case 2: send(fd, answer, answer_length / 2, MSG_NOSIGNAL); return 0;           /* closed in the body */
+    case 3: send(fd, nonsense, sizeof nonsense - 1, MSG_NOSIGNAL); return 0;       /* not HTTP */
+    default: return 1;                                                            /* never answered */
+    }
+}
+
 /* Thrown away without a copy: what is measured is the client. */
 static int sink(int fd) {
     ssize_t n = recv(fd, NULL, sinking[fd] < 1 << 22 ? sinking[fd] : 1 << 22, MSG_TRUNC);
@@ -58,6 +72,10 @@ static int receive(int fd) {
         return sinking[fd] > 0 || answer_sink(fd);
     }
     long wanted = 1;
+    if (strstr(head, "/faults")) {
+        head[0] = 0;
+        return answer_with_faults(fd);
+    }
     char *path = strstr(head, "/hold/");
     if (path) wanted = atol(path + 6);
     head[0] = 0;

@@ -16,6 +16,7 @@ import URLLoading
 struct Ours {
     let session: Session
     let connections: Int
+    let isPaced: Bool
     let kind: Kind
     let shape: Shape
     let caching: Caching?
@@ -54,6 +55,10 @@ struct Ours {
         case uploadFile = "upload-file"
         case uploadMemory = "upload-memory"
         case download
+        /// A large body, with small responses beside it.
+        case beside
+        /// Small responses of which some fail; see script/soak.
+        case soak
         /// All other scenarios: a small response.
         case get
     }
@@ -75,6 +80,8 @@ struct Ours {
         case observer
         /// The async function in a session with 3,000 cookies of 500 servers, six of which are sent with each request.
         case cookies
+        /// The async function in a session as it is by default: with a cache in memory and cookies.
+        case defaults
         /// See `Sockets`.
         case echo, messages, rest
     }
@@ -86,14 +93,14 @@ struct Ours {
         let (requests, warm) = (options.requests, options.warm)
 
         var configuration = Configuration.ephemeral
-        // OURS_PLACES makes the loads beyond it queue.
-        configuration.maximumConnectionsPerHost = Int(Self.variable("OURS_PLACES")) ?? options.connections
+        configuration.maximumConnectionsPerHost = options.places
+        if String(cString: options.scenario) == "soak" { configuration.idleTimeout = .milliseconds(250) }
         // The compared configurations have no cache.
         let caching = getenv("OURS_CACHE").flatMap { Caching(rawValue: String(cString: $0)) }
         let folder = caching?.isOnDisk == true ? Self.folder() : nil
         defer { folder.map { try? FileManager.default.removeItem(at: $0) } }
         configuration.cache = caching?.cache(folder)
-        configuration.cachesInMemory = false
+        configuration.cachesInMemory = Self.variable("OURS_SHAPE") == "defaults"
         if caching?.hits == true { configuration.cachePolicy = .cacheElseLoad }
         // The server of the HTTP/2 scenarios supports no other version; all requests share one connection.
         if Self.variable("BENCH_HTTP2") == "1", !url.hasPrefix("https:") {
@@ -122,7 +129,8 @@ struct Ours {
         }
         let ours = Ours(
             session: Session(configuration, decisions: decisions), connections: options.connections,
-            kind: Kind(rawValue: String(cString: options.scenario)) ?? .get, shape: shape, caching: caching,
+            isPaced: options.rate > 0, kind: Kind(rawValue: String(cString: options.scenario)) ?? .get, shape: shape,
+            caching: caching,
             cache: configuration.cache)
 
         if getenv("OURS_EXECUTOR") != nil {
@@ -137,31 +145,62 @@ struct Ours {
     }
 
     func measure(_ url: String, _ requests: Int, _ warmURL: String, _ warm: Int) async throws {
+        if kind == .soak { return await soak(url, requests) }
         if [.echo, .messages, .rest].contains(shape) { return try await converse(url, requests, warm) }
-        if warm > 0 { _ = try await run(warmURL, warm, from: 1 << 30) }
+        if warm > 0 { _ = try await run(warmURL, warm, from: 1 << 30, isPaced: false) }
         // Responses stored during the warm-up may not be written to the disk yet, and would be found in memory.
         if caching?.isOnDisk == true { await Task.detached { [cache] in cache?.flush() }.value }
         bench_start()
-        let bytes = try await run(url, requests)
+        let bytes =
+            kind == .beside ? try await transferBeside(url) : try await run(url, requests, isPaced: isPaced)
         // Writes that are still pending are part of the measurement.
         if caching == .diskStore { await Task.detached { [cache] in cache?.flush() }.value }
         bench_stop(requests, bytes)
     }
 
     /// Runs one phase: `requests` distributed over as many tasks as there are connections.
-    func run(_ url: String, _ requests: Int, from base: Int = 0) async throws -> Int64 {
+    func run(_ url: String, _ requests: Int, from base: Int = 0, isPaced: Bool) async throws -> Int64 {
         let countdown = Countdown(requests)
         let request = request(url)
         return try await withThrowingTaskGroup(of: Int64.self) { group in
-            for _ in 0..<connections {
+            for _ in 0..<min(connections, requests) {
                 group.addTask {
                     var bytes: Int64 = 0
-                    while let number = countdown.next() { bytes += try await load(numbered(request, base + number)) }
+                    while let number = countdown.next() {
+                        let began = isPaced ? await Self.begin(requests - 1 - number) : 0
+                        bytes += try await load(numbered(request, base + number))
+                        if isPaced { bench_latency(bench_now() - began) }
+                    }
                     return bytes
                 }
             }
             return try await group.reduce(0, +)
         }
+    }
+
+    /// Waits until a request of `paced` is due. Returns the moment from which its latency counts.
+    static func begin(_ number: Int) async -> Int64 {
+        let due = bench_due(number)
+        let left = due - bench_now()
+        if left > 0 { try? await Task.sleep(nanoseconds: UInt64(left)) }
+        return bench_begin(due, left > 0 ? 0 : 1)
+    }
+
+    /// Discards one large body; until it ends, small responses are loaded one after the other.
+    func transferBeside(_ url: String) async throws -> Int64 {
+        let small = Request(url: URL(string: Self.variable("BENCH_BESIDE_URL"))!)
+        let isOver = Flag()
+        async let loads: Void = {
+            while !isOver.value.load(ordering: .relaxed) {
+                let began = bench_now()
+                _ = try await session.data(for: small)
+                bench_latency(bench_now() - began)
+            }
+        }()
+        let bytes = try await discard(Request(url: URL(string: url)!))
+        isOver.value.store(true, ordering: .relaxed)
+        try await loads
+        return bytes
     }
 
     /// Returns the request with a cache key of its own if every response is to be stored.
@@ -175,7 +214,7 @@ struct Ours {
     func request(_ url: String) -> Request {
         let url = URL(string: caching.map { url + ($0 == .miss ? "/private" : "/public") } ?? url)!
         switch kind {
-        case .get, .bulk, .download: return Request(url: url)
+        case .get, .bulk, .beside, .download, .soak: return Request(url: url)
         case .uploadFile:
             return Request(url: url, method: .put, body: .file(URL(filePath: Self.variable("BENCH_SOURCE"))))
         case .uploadMemory:
@@ -197,14 +236,14 @@ struct Ours {
     }
 
     static let length = Int(variable("BENCH_LENGTH")) ?? 0
-    static let piece = [UInt8](repeating: 0, count: Int(variable("BENCH_PIECE")) ?? 256 * 1024)
+    static let piece = [UInt8](repeating: 0, count: Int(variable("BENCH_PIECE")) ?? 64 * 1024)
 
     static func variable(_ name: String) -> String { getenv(name).map { String(cString: $0) } ?? "" }
 
     func load(_ request: Request) async throws -> Int64 {
         switch kind {
-        case .get: try await get(request)
-        case .bulk: try await discard(request)
+        case .get, .soak: try await get(request)
+        case .bulk, .beside: try await discard(request)
         case .uploadFile, .uploadMemory: try await upload(request)
         case .download: try await download(request)
         }
@@ -234,7 +273,7 @@ struct Ours {
     @inline(never)
     func shaped(_ request: Request) async throws -> (Data, Response) {
         switch shape {
-        case .verb, .observer, .cookies, .echo, .messages, .rest: return try await session.data(for: request)
+        case .verb, .observer, .cookies, .defaults, .echo, .messages, .rest: return try await session.data(for: request)
         case .hop:
             await Task {}.value
             return try await session.data(for: request)
@@ -281,6 +320,8 @@ struct Pieces: AsyncSequence, AsyncIteratorProtocol {
     }
     func makeAsyncIterator() -> Pieces { self }
 }
+
+final class Flag: Sendable { let value = Atomic(false) }
 
 final class Countdown: Sendable {
     private let left: Atomic<Int>

@@ -36,6 +36,7 @@ typedef struct {
     off_t offset;
     int close_after;
     int low_water;
+    long long began;       /* the request, in `paced` */
     char buffer[4096];     /* the request, then the head of the answer */
 } connection;
 
@@ -53,6 +54,10 @@ static long long upload_length;
 static const char *path;              /* of the phase under way */
 static long to_begin, to_finish;
 static long long bytes;
+
+static connection **resting;          /* `paced`: connections without a request */
+static long resting_count, paced;
+static int starved;                   /* a request was due while there was none */
 
 static char host[256], port_text[8];
 static struct sockaddr_in address;
@@ -249,7 +254,7 @@ static void advance(connection *c) {
         case sending_body:
             while (c->left > 0) {
                 if (transfer == from_file) n = sendfile(c->fd, c->file, &c->offset, c->left < 1 << 30 ? c->left : 1 << 30);
-                else n = send(c->fd, bulk, c->left < (long long)sizeof bulk ? c->left : (long long)sizeof bulk, MSG_NOSIGNAL);
+                else n = send(c->fd, bulk, c->left < options.piece ? c->left : options.piece, MSG_NOSIGNAL);
                 if (n < 0 && errno == EAGAIN) return;
                 if (n <= 0) bench_fail("send");
                 c->left -= n;
@@ -292,9 +297,49 @@ static void advance(connection *c) {
             }
             to_finish--;
             if (c->close_after) close_socket(c);
+            if (paced) {
+                bench_latency(bench_now() - c->began);
+                if (c->state != closed) c->state = sending, c->sent = c->length = 0;
+                resting[resting_count++] = c;
+                return;
+            }
             if (to_begin == 0) { if (c->state != closed) c->state = sending, c->sent = c->length = 0; return; }
             begin(c);
             if (c->state == connecting) return;
+        }
+    }
+}
+
+/* Begins the requests that are due. Returns the time until the next one in nanoseconds; -1 if none can begin. */
+static long long begin_due(long requests) {
+    while (to_begin > 0) {
+        long long due = bench_due(requests - to_begin), left = due - bench_now();
+        if (resting_count == 0) { starved |= left <= 0; return -1; }
+        if (left > 0) { starved = 0; return left; }
+        connection *c = resting[--resting_count];
+        c->began = bench_begin(due, starved);
+        begin(c);
+        if (c->state == sending) advance(c);
+    }
+    return -1;
+}
+
+static void run_paced(connection *connections, long count, const char *url, long requests) {
+    path = parse(url);
+    to_begin = to_finish = requests;
+    bytes = resting_count = 0;
+    resting = calloc(count, sizeof *resting);
+    for (long i = 0; i < count; i++) resting[resting_count++] = &connections[i];
+    struct epoll_event events[256];
+    paced = 1;
+    while (to_finish > 0) {
+        long long left = begin_due(requests);
+        struct timespec wait = { .tv_sec = left / 1000000000, .tv_nsec = left % 1000000000 };
+        int n = epoll_pwait2(poller, events, 256, left < 0 ? NULL : &wait, NULL);
+        for (int i = 0; i < n; i++) {
+            connection *c = events[i].data.ptr;
+            if (c->state == sending && c->length == 0) continue;
+            advance(c);
         }
     }
 }
@@ -344,11 +389,17 @@ int main(int argc, char **argv) {
     if (!strcmp(options.scenario, "upload-memory")) transfer = from_memory;
     if (!strcmp(options.scenario, "download")) transfer = to_file;
     file_name = getenv(transfer == to_file ? "BENCH_TARGET" : "BENCH_SOURCE");
+    if (options.piece > (long)sizeof bulk) bench_fail("the piece is too large");
+    if (!strcmp(options.scenario, "beside")) bench_unsupported();
+    if (getenv("BENCH_HTTP2") && atoi(getenv("BENCH_HTTP2")) && strcmp(options.scenario, "bulk")) bench_unsupported();
+    if (options.places < options.connections) options.connections = options.places;
     upload_length = getenv("BENCH_LENGTH") ? atoll(getenv("BENCH_LENGTH")) : 0;
     connection *connections = calloc(options.connections, sizeof(connection));
     if (options.warm > 0) run(connections, options.connections, options.warm_url, options.warm);
     bench_start();
-    if (getenv("RAWC_TWICE")) {
+    if (options.rate > 0) {
+        run_paced(connections, options.connections, options.url, options.requests);
+    } else if (getenv("RAWC_TWICE")) {
         run_twice(connections);
     } else {
         run(connections, options.connections, options.url, options.requests);
