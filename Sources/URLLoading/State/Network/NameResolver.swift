@@ -36,8 +36,7 @@ private struct CustomResolver: Resolver {
             throw IOFailure(.lookupFailed("a custom resolver needs a load"), .resolve)
         }
         let lookUp = lookUp
-        let timeLeft = load.attempt.map { Duration.nanoseconds($0.timeLeft) }
-        let answer = await CallbackOutcome<Result<[String], any Error>>.run(load, timeout: timeLeft) {
+        let answer = await CallbackOutcome<Result<[String], any Error>>.run(load, within: load.attempt) {
             do { return .success(try await lookUp(name)) } catch { return .failure(error) }
         }
         let result: Result<[String], any Error>
