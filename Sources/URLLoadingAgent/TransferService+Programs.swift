@@ -23,6 +23,11 @@ final class AgentClient: Sendable {
     var observed: String? { observation.withLock { $0 } }
     func observe(_ identifier: String) { observation.withLock { $0 = identifier } }
 
+    private let isAnswering = Atomic(false)
+    /// Whether the program answers challenges.
+    var answers: Bool { isAnswering.load(ordering: .acquiring) }
+    func noteAnswers() { isAnswering.store(true, ordering: .releasing) }
+
     func leave() { hasLeft.store(true, ordering: .releasing) }
 }
 
@@ -58,7 +63,7 @@ extension TransferService {
         switch incoming.message {
         case .submit(let submission) where owners[name] != nil: submit(submission, name, incoming.files, reply)
         case .list(let number): reply(page(name, after: number))
-        case .command(let command): carryOut(command, name, reply)
+        case .command(let command) where command.verb != "answer": carryOut(command, name, reply)
         default: reply(Self.refusal(.refused, "only the live session of \(name) may do that"))
         }
     }
@@ -121,8 +126,11 @@ extension TransferService {
             owner.session = nil
         }
         (owner.settings, owner.secrets, owner.client) = (settings, secrets, client)
-        (owner.isListening, owner.unsent, owner.missed) = (false, [], [])
+        (owner.isListening, owner.unsent, owner.missed, owner.unpark) = (false, [], [], [])
+        owner.attachments += 1
+        if attachment.answers { client.noteAnswers() }
         owners[name] = owner
+        if attachment.answers { unpark(name) }
         let changes: [JournalChange] = [
             .identifier(name, settings: TransferCoding.encode(settings)),
             .secrets(owner: "identifier " + name, TransferCoding.encode(secrets)),
@@ -138,6 +146,7 @@ extension TransferService {
 
     func detach(_ name: String) {
         owners[name]?.client = nil
+        withdrawChallenges(of: name)
         owners[name]?.missed = []
         owners[name]?.unsent = []
         // Without transfers there is nothing to remember for the identifier.
@@ -262,6 +271,9 @@ extension TransferService {
         case "cancel":
             let error = LoadError(.cancelled, phase: .waiting, party: .local, url: URL(string: transfer.order.shownURL))
             input(.cancel(.failed(TransferError(error))), to: id)
+        case "answer":
+            return reply(
+                answer(command.argument, of: name) ? .done : Self.refusal(.refused, "no challenge waits for this answer"))
         case "prioritize":
             guard let priority = command.argument.first else { return reply(Self.refusal(.refused, "no priority")) }
             transfers[id]?.order.priority = priority
@@ -313,7 +325,7 @@ extension TransferService {
         }
         let client = owners[name]?.client
         let wasMissed = owners[name]?.missed.remove(sequence) != nil
-        let isLast = wasMissed && owners[name]?.missed.isEmpty == true
+        let isLast = wasMissed && owners[name]?.hasCaughtUp == true
         let spool = spool
         save(changes) {
             // The files are removed once the journal no longer refers to them.
@@ -322,5 +334,13 @@ extension TransferService {
             if isLast { client?.channel.send(.finishedEvents) }
         }
         noteIdleness()
+    }
+
+    /// The attempt of a transfer that waited for its program has got past its challenges, or has ended.
+    func caughtUp(_ id: String) {
+        guard let name = transfers[id]?.identifier, owners[name]?.unpark.remove(id) != nil,
+            let owner = owners[name], owner.isListening, owner.hasCaughtUp
+        else { return }
+        owner.client?.channel.send(.finishedEvents)
     }
 }

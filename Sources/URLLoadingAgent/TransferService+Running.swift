@@ -92,6 +92,8 @@ extension TransferService {
         guard let transfer = transfers[id], let session = session(of: transfer.identifier) else { return }
         let attempt = Attempt(transfer: transfer, session: session, spool: spool) { [weak self] report in
             await self?.process(report, of: id)
+        } ask: { [weak self] challenge in
+            await self?.ask(challenge, of: id)
         }
         let journal = journal
         // A request that must not be repeated is sent only after the journal has recorded that it may have been.
@@ -128,6 +130,7 @@ extension TransferService {
         case .responded(let received):
             transfer.progress.response = received
             response = TransferCoding.encode(received)
+            caughtUp(id)
         case .token(let data):
             transfer.progress.resumption = data
             mustSave = true
@@ -152,12 +155,15 @@ extension TransferService {
     private func ended(_ id: String, _ result: AttemptResult) async {
         runs[id] = nil
         defer { schedule() }
+        caughtUp(id)
         guard let transfer = transfers[id] else { return }
         // The program cancelled the transfer during the attempt.
         if case .finished(let outcome) = transfer.state.phase { return act(.announce(outcome), on: id) }
         switch result {
         case .file(let path, let size, let response): await complete(transfer, path, size, response)
         case .answer(let bytes, let response): await answered(transfer, bytes, response)
+        case .parked(let question): park(id, question)
+        case .refused(let error): finish(id, .failed(TransferError(error.at(URL(string: transfer.secrets.url)))))
         case .anew:
             transfers[id]?.progress = TransferProgress()
             transfers[id]?.order.resumption = nil

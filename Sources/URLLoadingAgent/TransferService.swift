@@ -21,8 +21,16 @@ actor TransferService {
         var missed: Set<Int64> = []
         /// Events that the program has asked for and that its connection has no room for yet, in order.
         var unsent: ArraySlice<Int64> = []
+        /// Transfers that waited for the program when it attached, and whose attempts have not got past their
+        /// challenges yet.
+        var unpark: Set<String> = []
+        /// The number of programs that have attached.
+        var attachments = 0
         var isListening = false
         var isSending = false
+
+        /// Whether the program has handled all events, and answered all challenges, that had waited for it.
+        var hasCaughtUp: Bool { missed.isEmpty && unpark.isEmpty }
     }
 
     let journal: any Journal
@@ -35,6 +43,9 @@ actor TransferService {
     /// Events that the journal is about to contain, in the order of their sequence.
     var unannounced: [JournaledEvent] = []
     var runs: [String: Task<Void, Never>] = [:]
+    /// The challenges that programs are asked, by number.
+    var challenges: [Int64: PendingChallenge] = [:]
+    var lastChallenge: Int64 = 0
     var lastTurn: String?
     var isStopping = false
     /// Whether ``scheduleNow()`` is about to run.
@@ -146,7 +157,7 @@ actor TransferService {
 
     /// Whether all work that needs no program is done.
     private var isIdle: Bool {
-        clients == 0 && runs.isEmpty && !transfers.values.contains { !$0.state.isOver && !$0.state.isPaused }
+        clients == 0 && runs.isEmpty && !transfers.values.contains { $0.state.needsAgent }
             && !owners.values.contains { $0.wakes.next != nil }
     }
 

@@ -5,6 +5,8 @@
 //     BackgroundProgram SOCKET IDENTIFIER submit URL FILE   hands a download over, and waits to be killed
 //     BackgroundProgram SOCKET IDENTIFIER task URL FILE     resumes a task, and ends at once, normally
 //     BackgroundProgram SOCKET IDENTIFIER handle LOG N      handles the events; is killed inside handler N
+//     BackgroundProgram SOCKET IDENTIFIER ask URL FILE      hands a download over, and never answers its challenges
+//     BackgroundProgram SOCKET IDENTIFIER answer LOG N      the same as handle, and answers challenges
 
 import FoundationEssentials
 import Glibc
@@ -24,10 +26,17 @@ var configuration = Configuration.background(arguments[2])
 configuration.background?.socket = arguments[1]
 configuration.cookies.storage = .none
 configuration.hsts.storage = .none
-let session = Session(configuration)
+let doesAnswer = arguments[3] == "answer"
+var decisions = Decisions()
+decisions.challenge = Decision { challenge in
+    note("asked \(challenge.protectionSpace.method)", "/dev/stdout")
+    while !doesAnswer { try await Task.sleep(for: .seconds(60)) }
+    return .use(Credential(user: "ada", password: "secret"))
+}
+let session = Session(configuration, decisions: ["ask", "answer"].contains(arguments[3]) ? decisions : nil)
 
 switch arguments[3] {
-case "submit":
+case "submit", "ask":
     guard let url = URL(string: arguments[4]) else { exit(64) }
     let transfer = try await session.background.download(
         Request(url: url), to: URL(filePath: arguments[5]), options: BackgroundOptions(label: arguments[5]))

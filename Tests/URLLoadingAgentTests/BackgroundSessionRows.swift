@@ -209,8 +209,8 @@ import URLLoadingWire
         #expect(await problem { $0.networkInterface = .named("lo") }.contains("networkInterface"))
         #expect(await problem { $0.background = .init(identifier: "") }.contains("identifier"))
         var decisions = Decisions()
-        decisions.challenge = Decision { _ in .performDefaultHandling }
-        #expect(await problem(decisions: decisions).contains("Decisions.challenge"))
+        decisions.response = Decision { _ in .allow }
+        #expect(await problem(decisions: decisions).contains("Decisions.response"))
         #expect(await problem(use: { _ = try await $0.data(from: url) }).contains("downloads and uploads"))
         #expect(await problem(use: { _ = try await $0.dataTask(from: url).response }).contains("downloads and uploads"))
         #expect(

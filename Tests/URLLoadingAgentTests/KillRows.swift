@@ -14,7 +14,7 @@ import URLLoadingWire
 
 /// Checklist 137, 142, security 80: programs and agents that are killed at any moment.
 @Suite(.timeLimit(.minutes(20)), .serialized) struct KillRows {
-    private static let program: String = {
+    static let program: String = {
         AgentRig.executable[..<(AgentRig.executable.lastIndex(of: "/") ?? AgentRig.executable.startIndex)]
             + "/BackgroundProgram"
     }()

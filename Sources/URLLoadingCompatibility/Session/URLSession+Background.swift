@@ -46,7 +46,7 @@ extension URLSession {
         // For the default Content-Type; the agent sends the file.
         request.setBody(.file(file))
         request.body = nil
-        return .success(.data(core.backgroundUpload(request, fromFile: file, sink: bridge)))
+        return .success(.data(core.backgroundUpload(request, fromFile: file, decisions: bridge.decisions, sink: bridge)))
     }
 }
 
@@ -146,7 +146,7 @@ extension URLSession {
         var adopted: AdoptedLoad?
         let task = makeTask(request, kind, nil, identifier: memory?.taskIdentifier, make) { bridge in
             self.requested(request, for: bridge).map { made in
-                let load = core.adopt(transfer, made, sink: bridge)
+                let load = core.adopt(transfer, made, decisions: bridge.decisions, sink: bridge)
                 adopted = load
                 return switch load {
                 case .download(let load): .download(load)

@@ -31,6 +31,8 @@ package enum AgentMessage: Sendable, Equatable {
     case page(Page)
     case event(Event)
     case progress(Progress)
+    /// A challenge of a transfer's server, which the program answers with the command `answer`.
+    case challenge(Challenge)
     /// All events that were missed have been acknowledged.
     case finishedEvents
     case report(text: String)
@@ -72,10 +74,14 @@ extension AgentMessage {
         package var secrets: [UInt8]
         /// The program lists, commands and submits without being the live session: it gets no events.
         package var observes: Bool
+        /// The program answers challenges.
+        package var answers: Bool
 
-        package init(identifier: String, settings: [UInt8], secrets: [UInt8], observes: Bool = false) {
+        package init(
+            identifier: String, settings: [UInt8], secrets: [UInt8], observes: Bool = false, answers: Bool = false
+        ) {
             (self.identifier, self.settings, self.secrets) = (identifier, settings, secrets)
-            self.observes = observes
+            (self.observes, self.answers) = (observes, answers)
         }
     }
 
@@ -92,7 +98,7 @@ extension AgentMessage {
 
     package struct Command: Sendable, Equatable {
         package var transfer: String
-        /// `pause`, `resume`, `cancel`, `prioritize`, `answer`.
+        /// `pause`, `resume`, `cancel`, `prioritize`, or `answer` to a challenge.
         package var verb: String
         package var argument: [UInt8]
 
@@ -110,6 +116,18 @@ extension AgentMessage {
 
         package init(code: String, detail: String, process: Int64 = 0) {
             (self.code, self.detail, self.process) = (code, detail, process)
+        }
+    }
+
+    package struct Challenge: Sendable, Equatable {
+        /// Unique in this agent's process; the answer repeats it.
+        package var number: Int64
+        package var transfer: String
+        /// The challenge, encoded by the layers above.
+        package var record: [UInt8]
+
+        package init(number: Int64, transfer: String, record: [UInt8]) {
+            (self.number, self.transfer, self.record) = (number, transfer, record)
         }
     }
 

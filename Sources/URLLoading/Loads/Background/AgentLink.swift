@@ -29,7 +29,8 @@ package final class AgentLink: Sendable {
         Task { [channel, weak self] in
             while let incoming = (try? await channel.receive()) ?? nil {
                 switch incoming.message {
-                case .event, .progress, .finishedEvents: announcements.continuation.yield(incoming.message)
+                case .event, .progress, .finishedEvents, .challenge:
+                    announcements.continuation.yield(incoming.message)
                 default: self?.answer(incoming.id, incoming.message)
                 }
             }

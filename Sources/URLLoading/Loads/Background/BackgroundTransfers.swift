@@ -93,7 +93,10 @@ public struct BackgroundTransfers: Sendable {
     private func submit(_ order: TransferOrder, _ request: Request) async throws(LoadError) -> BackgroundTransfer {
         let connection = try checked()
         try order.check(request)
-        let (order, secrets) = try await order.prepared(request, core, LoadHandle(idle: nil, resource: nil))
+        var order = order
+        order.challenges = core.decisions?.challenge == nil ? nil : .decision
+        let secrets: TransferSecrets
+        (order, secrets) = try await order.prepared(request, core, LoadHandle(idle: nil, resource: nil))
         let id = TransferOrder.newIdentifier()
         do throws(AgentFailure) { try await connection.submit(id, order, secrets) } catch {
             throw LoadError(error).at(request.url)

@@ -46,6 +46,8 @@ package struct TransferOrder: Codable, Sendable, Equatable {
     package var resumption: Data?
     /// The time of creation, in nanoseconds since 1970.
     package var created: Int64
+    /// What of the program decides about challenges; `nil` if default handling does.
+    package var challenges: ChallengeAuthority?
 
     package static let mostUserData = 64 * 1024
 
