@@ -97,6 +97,7 @@ struct Attempt: Sendable {
         }
         var options = DownloadOptions(destination: URL(filePath: path), synchronizes: true)
         options.permissions = 0o600
+        options.reservesSpace = true
         options.requiresSuccess = order.requiresSuccess
         let held = (transfer.progress.resumption ?? transfer.order.resumption).flatMap { try? ResumeToken($0) }
         let task =

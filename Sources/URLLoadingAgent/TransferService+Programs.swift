@@ -173,6 +173,14 @@ extension TransferService {
         // The program repeats a request whose connection ended before the reply.
         if let known = transfers[submission.transfer] {
             guard known.identifier == name else { return reply(Self.refusal(.refused, "the id is in use")) }
+            // The copy of its file is being made.
+            if known.order.copiesSource == true, !known.isAccepted {
+                Task {
+                    try? await Poller.shared.sleep(until: Poller.now() + Self.lookInterval, .never)
+                    submit(submission, name, files, reply)
+                }
+                return
+            }
             return save([]) { reply(.done) }
         }
         guard let order = TransferCoding.decode(TransferOrder.self, submission.order),
@@ -184,20 +192,52 @@ extension TransferService {
             id: submission.transfer, number: takeNumber(), identifier: name, order: order, secrets: secrets)
         transfers[transfer.id] = transfer
         noteIdleness()
+        guard order.copiesSource == true else { return record(transfer, submission.secrets, reply) }
+        let spool = spool
+        Task {
+            let copied = await BlockingThreads.files.call(.never) { () -> Result<TransferOrder?, IOFailure> in
+                Result { () throws(IOFailure) in try spool.copySource(of: transfer) }
+            }
+            switch copied {
+            case .success(let order?)?:
+                transfers[transfer.id]?.order = order
+                if let changed = transfers[transfer.id] { record(changed, submission.secrets, reply) }
+            case .success(nil)?, nil: refuse(transfer, .refused, "the file has changed", reply)
+            case .failure(let failure)?:
+                refuse(transfer, .refused, "the file cannot be copied: \(failure.code)", reply)
+            }
+        }
+    }
+
+    /// Records an order, and accepts it when it is on the disk.
+    private func record(
+        _ transfer: Transfer, _ secrets: [UInt8], _ reply: @escaping @Sendable (AgentMessage) -> Void
+    ) {
         let changes: [JournalChange] = [
-            .transfer(transfer.journaled), .secrets(owner: "transfer " + transfer.id, submission.secrets),
+            .transfer(transfer.journaled), .secrets(owner: "transfer " + transfer.id, secrets),
         ]
         journal.write(changes, mayFail: true) { failure in
             Task { await self.submitted(transfer.id, failure, reply) }
         }
     }
 
+    /// Forgets an order that was not accepted.
+    private func refuse(
+        _ transfer: Transfer, _ code: AgentFailure.Code, _ detail: String, _ reply: @Sendable (AgentMessage) -> Void
+    ) {
+        transfers[transfer.id] = nil
+        BlockingThreads.files.run { [spool] in spool.remove(transfer) }
+        noteIdleness()
+        reply(Self.refusal(code, detail))
+    }
+
     private func submitted(
         _ id: String, _ failure: JournalFailure?, _ reply: @Sendable (AgentMessage) -> Void
     ) {
         if let failure {
-            transfers[id] = nil
-            return reply(Self.refusal(.journal, "the agent cannot write its journal: \(failure)"))
+            let detail = "the agent cannot write its journal: \(failure)"
+            guard let transfer = transfers[id] else { return reply(Self.refusal(.journal, detail)) }
+            return refuse(transfer, .journal, detail, reply)
         }
         transfers[id]?.isAccepted = true
         reply(.done)

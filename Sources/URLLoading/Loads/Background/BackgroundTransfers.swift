@@ -80,7 +80,8 @@ public struct BackgroundTransfers: Sendable {
     }
 
     /// Hands an upload over to the agent; returns when the agent has it on its disk. The file must stay as it is until
-    /// the end of the transfer: a changed one is not sent (``LoadError/Reason/uploadSourceChanged``).
+    /// the end of the transfer: a changed one is not sent (``LoadError/Reason/uploadSourceChanged``). With
+    /// ``BackgroundOptions/copiesFile`` it may be changed or removed once this returns.
     @concurrent @discardableResult
     public func upload(
         _ request: Request, fromFile file: URL, options: BackgroundOptions = BackgroundOptions()
@@ -166,6 +167,7 @@ extension TransferOrder {
         (label, userData) = (own.label, own.userData)
         earliestBegin = own.earliestBegin.map { Int64(max(0, min($0.timeIntervalSince1970, 9e9)) * 1e9) }
         isDiscretionary = own.isDiscretionary ?? configuration.background?.isDiscretionary ?? false
+        copiesSource = kind == .upload && own.copiesFile ? true : nil
     }
 
     /// Checks what the agent would refuse.

@@ -35,6 +35,8 @@ package struct TransferOrder: Codable, Sendable, Equatable {
     /// The path of the file to upload.
     package var source: String?
     package var sourceStamp: SourceStamp?
+    /// Whether the agent sends a copy of the file that it makes when it accepts the transfer.
+    package var copiesSource: Bool?
 
     /// The priority, 0 to 255; greater values are served first.
     package var priority = Self.usualPriority
