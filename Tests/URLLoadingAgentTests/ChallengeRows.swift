@@ -13,7 +13,7 @@ import URLLoadingWire
 @testable import URLLoadingAgent
 @testable import URLLoadingCompatibility
 
-/// Checklist 10, 89, 139, 147: challenges of background transfers, while the program runs and while it does not.
+/// Checklist 89, 139, 147: challenges of background transfers, while the program runs and while it does not.
 @Suite(.timeLimit(.minutes(2))) struct ChallengeRows {
     static let credential = Credential(user: "ada", password: "secret")
     static let authorization = "Basic YWRhOnNlY3JldA=="

@@ -103,4 +103,25 @@ import URLLoadingWire
             while !rig.spool.isEmpty { try await Task.sleep(for: .milliseconds(5)) }
         }
     }
+
+    @Test("A file that changed after the transfer was accepted is not sent: uploadSourceChanged")
+    func changed() async throws {
+        try await SurvivalRows.with { rig, origin in
+            origin.route("/put") { _ in .status(.serviceUnavailable, headers: [.retryAfter: "1"]) }
+            let session = BackgroundSessionRows.session(rig)
+            let source = rig.folder + "/source.bin"
+            try Data(Film.content).write(to: URL(filePath: source))
+            try await session.background.upload(
+                Request(url: origin.url("/put"), method: .put), fromFile: URL(filePath: source))
+            try await origin.wait { $0.answered == 1 }
+            try Data("other".utf8).write(to: URL(filePath: source))
+            try await session.background.handleEvents { event in
+                guard case .failed(let error) = event.result else { return Issue.record("\(event)") }
+                #expect(error.reason == .uploadSourceChanged)
+                Task { session.finishTasksAndInvalidate() }
+            }
+            await session.invalidated()
+            #expect(origin.requests.count == 1)
+        }
+    }
 }
