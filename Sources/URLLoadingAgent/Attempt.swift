@@ -75,7 +75,8 @@ struct Attempt: Sendable {
         guard transfer.order.challenges != nil else { return nil }
         var decisions = Decisions()
         decisions.challenge = Decision { [ask, outcome] challenge in
-            try outcome.decision(on: challenge, await ask(TransferChallenge(challenge)))
+            let answer = await ask(TransferChallenge(challenge))
+            return try outcome.decision(on: challenge, answer)
         }
         return decisions
     }

@@ -74,6 +74,7 @@ extension TransferService {
             if !transfer.state.isPaused { owners[name]?.unpark.insert(id) }
             input(.answered, to: id)
         }
+        schedule()
     }
 
     /// Parks a transfer, unless another program has attached since the challenge.

@@ -20,20 +20,25 @@ func note(_ line: String, _ path: String) {
     close(descriptor)
 }
 
+/// The decisions of a mode: `nil` if it has none.
+func decisions(for mode: String) -> Decisions? {
+    guard ["ask", "answer"].contains(mode) else { return nil }
+    var decisions = Decisions()
+    decisions.challenge = Decision { challenge in
+        note("asked \(challenge.protectionSpace.method)", "/dev/stdout")
+        while mode == "ask" { try await Task.sleep(for: .seconds(60)) }
+        return .use(Credential(user: "ada", password: "secret"))
+    }
+    return decisions
+}
+
 let arguments = CommandLine.arguments
 guard arguments.count == 6 else { exit(64) }
 var configuration = Configuration.background(arguments[2])
 configuration.background?.socket = arguments[1]
 configuration.cookies.storage = .none
 configuration.hsts.storage = .none
-let doesAnswer = arguments[3] == "answer"
-var decisions = Decisions()
-decisions.challenge = Decision { challenge in
-    note("asked \(challenge.protectionSpace.method)", "/dev/stdout")
-    while !doesAnswer { try await Task.sleep(for: .seconds(60)) }
-    return .use(Credential(user: "ada", password: "secret"))
-}
-let session = Session(configuration, decisions: ["ask", "answer"].contains(arguments[3]) ? decisions : nil)
+let session = Session(configuration, decisions: decisions(for: arguments[3]))
 
 switch arguments[3] {
 case "submit", "ask":

@@ -209,6 +209,7 @@ import URLLoadingWire
             let asked = Asked()
             var configuration = Configuration.background("org.example.sync")
             configuration.background?.socket = rig.socket
+            configuration.storageDirectory = URL(filePath: rig.folder + "/store")
             configuration.tls.trustRoots = .pem(roots)
             let session = Session(configuration, decisions: asked.decisions { _ in .rejectProtectionSpace })
             try await session.background.handleEvents { event in

@@ -88,6 +88,7 @@ extension AgentMessage {
             fields.set(1, text: refusal.code)
             fields.set(2, text: refusal.detail)
             fields.set(3, integer: refusal.process)
+            if refusal.highest > 0 { fields.set(4, integer: refusal.highest) }
             return Kind.refused
         case .page(let page):
             for record in page.records { fields.set(1, bytes: record) }
@@ -158,7 +159,8 @@ extension AgentMessage {
         case Kind.refused:
             return .refused(
                 Refusal(
-                    code: try fields.words(1), detail: try fields.words(2), process: try fields.integer(3) ?? 0))
+                    code: try fields.words(1), detail: try fields.words(2), process: try fields.integer(3) ?? 0,
+                    highest: try fields.integer(4) ?? 0))
         case Kind.page: return .page(Page(records: fields.all(1), next: try fields.integer(2)))
         case Kind.event: return .event(Event(sequence: try fields.number(1), record: try fields.blob(2)))
         case Kind.progress:

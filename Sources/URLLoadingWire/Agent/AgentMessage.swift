@@ -113,9 +113,12 @@ extension AgentMessage {
         package var detail: String
         /// The process that holds the requested identifier; 0 without one.
         package var process: Int64
+        /// The highest version of the protocol that the agent speaks, if the versions are the reason; 0 otherwise.
+        package var highest: Int64
 
-        package init(code: String, detail: String, process: Int64 = 0) {
-            (self.code, self.detail, self.process) = (code, detail, process)
+        package init(code: String, detail: String, process: Int64 = 0, highest: Int64 = 0) {
+            (self.code, self.detail) = (code, detail)
+            (self.process, self.highest) = (process, highest)
         }
     }
 
@@ -172,9 +175,10 @@ extension AgentMessage {
 package enum AgentVersions {
     package static let lowest: Int64 = 1
     package static let highest: Int64 = 1
+    package static let own = lowest...highest
 
     /// The highest common version; `nil` without one.
-    package static func common(_ hello: AgentMessage.Hello, own: ClosedRange<Int64> = lowest...highest) -> Int64? {
+    package static func common(_ hello: AgentMessage.Hello, own: ClosedRange<Int64> = AgentVersions.own) -> Int64? {
         let version = min(hello.highest, own.upperBound)
         return version >= max(hello.lowest, own.lowerBound) ? version : nil
     }

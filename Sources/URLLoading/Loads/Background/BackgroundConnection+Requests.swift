@@ -18,7 +18,7 @@ extension BackgroundConnection {
             files: files)
     }
 
-    /// Submits the transfer of a task, which then waits for its end with ``end(of:progress:)``.
+    /// Submits the transfer of a task, which then waits for its end with ``end(of:progress:decide:)``.
     package func submitOwn(_ id: String, _ order: TransferOrder, _ secrets: TransferSecrets) async throws(AgentFailure)
     {
         // Before the submission: the event may precede the wait for it.
@@ -40,7 +40,7 @@ extension BackgroundConnection {
         await withCheckedContinuation { waitingSubmissions?.append($0) }
     }
 
-    private func releaseSubmissions() {
+    func releaseSubmissions() {
         let waiting = waitingSubmissions.take() ?? []
         for submission in waiting { submission.resume() }
     }

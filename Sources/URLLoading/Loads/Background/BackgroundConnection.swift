@@ -104,7 +104,7 @@ package actor BackgroundConnection {
     // MARK: The connection
 
     /// Returns the attached connection; opens it on first use, and again after it was lost.
-    private func attached() async throws(AgentFailure) -> AgentLink {
+    func attached() async throws(AgentFailure) -> AgentLink {
         guard !isClosed || !held.isEmpty else { throw AgentFailure(.refused, "the session was invalidated") }
         if let link { return link }
         let task = opening ?? Task { try await self.open() }

@@ -15,7 +15,7 @@ extension TaskDriver {
     /// Answers a challenge of the task's transfer by the decision of the task, or of the session.
     func answer(_ challenge: Challenge) async -> TransferAnswer {
         guard context.decidesChallenges else { return .undecided }
-        let answer = await TransferAnswer.by { () throws(LoadError) in
+        let answer = await TransferAnswer.by { () async throws(LoadError) in
             TransferAnswer(try await context.decide(challenge), to: challenge)
         }
         // The call has shown whether the delegate has a method for challenges.
@@ -30,7 +30,7 @@ extension Core {
         let clock = configuration.clock
         return { challenge in
             let handle = LoadHandle(idle: nil, resource: nil, clock: clock)
-            return await TransferAnswer.by { () throws(LoadError) in
+            return await TransferAnswer.by { () async throws(LoadError) in
                 TransferAnswer(try await handle.ask(decision, challenge, by: nil), to: challenge)
             }
         }
