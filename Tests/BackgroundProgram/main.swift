@@ -5,6 +5,7 @@
 //     BackgroundProgram SOCKET IDENTIFIER submit URL FILE   hands a download over, and waits to be killed
 //     BackgroundProgram SOCKET IDENTIFIER task URL FILE     resumes a task, and ends at once, normally
 //     BackgroundProgram SOCKET IDENTIFIER handle LOG N      handles the events; is killed inside handler N
+//     BackgroundProgram SOCKET IDENTIFIER classic LOG N     makes the calls of a delegate; is killed inside call N
 //     BackgroundProgram SOCKET IDENTIFIER ask URL FILE      hands a download over, and never answers its challenges
 //     BackgroundProgram SOCKET IDENTIFIER answer LOG N      the same as handle, and answers challenges
 
@@ -51,6 +52,7 @@ case "task":
     guard let url = URL(string: arguments[4]) else { exit(64) }
     session.downloadTask(Request(url: url), options: DownloadOptions(destination: URL(filePath: arguments[5]))).resume()
     exit(0)
+case "classic": receiveClassically(arguments[1], arguments[2], arguments[4], Int(arguments[5]) ?? 0)
 default:
     let last = Int(arguments[5]) ?? 0
     let count = Atomic(0)

@@ -101,6 +101,53 @@ import URLLoadingWire
         }
     }
 
+    @Test(
+        "A program that is killed in each call of its delegate gets that event again, and no event after its acknowledgement (checklist 138, 140, 142)"
+    )
+    func killedInDelegateCalls() async throws {
+        try await SurvivalRows.with { rig, origin in
+            origin.route("/put") { .ok("got \($0.bodyCount)") }
+            var configuration = Configuration.background("org.example.killed")
+            configuration.background?.socket = rig.socket
+            configuration.storageDirectory = URL(filePath: rig.folder + "/store")
+            let session = Session(configuration)
+            let source = rig.folder + "/source.bin"
+            try Data(Film.content).write(to: URL(filePath: source))
+            for label in ["a", "b", "c"] {
+                let options = BackgroundOptions(label: label)
+                if label == "b" {
+                    try await session.background.upload(
+                        Request(url: origin.url("/put"), method: .put), fromFile: URL(filePath: source),
+                        options: options)
+                } else {
+                    try await session.background.download(Request(url: origin.url("/film")), options: options)
+                }
+                while try await !session.background.transfers.allSatisfy({ $0.state == .finished }) {
+                    try await Task.sleep(for: .milliseconds(5))
+                }
+            }
+            await BackgroundSessionRows.end(session)
+            let log = rig.folder + "/calls"
+            // Each event has two calls. The third call of a run is the first one of the next event, or the last of all.
+            for number in [1, 2, 3, 2, 3, 2, 3] {
+                #expect(await (try start(rig, "classic", log, "\(number)")).wait() != 0)
+            }
+            let lines = try FileReader.text(log).split(separator: "\n").map(String.init)
+            let expected = [
+                "begin file a", "begin file a", "end file a", "begin complete a", "begin file a", "end file a",
+                "begin complete a", "end complete a", "begin data b", "begin data b", "end data b",
+                "begin complete b", "begin data b", "end data b", "begin complete b", "end complete b",
+                "begin file c", "begin file c", "end file c", "begin complete c", "begin file c", "end file c",
+                "begin complete c", "end complete c", "begin finished all",
+            ]
+            #expect(lines == expected)
+            let next = Session(configuration)
+            let left = try await next.background.transfers
+            #expect(left.isEmpty)
+            await BackgroundSessionRows.end(next)
+        }
+    }
+
     // MARK: The agent
 
     /// Runs a small mixed workload while the agent is hurt by `strace`, and checks its results.
