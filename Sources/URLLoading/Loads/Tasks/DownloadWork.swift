@@ -178,7 +178,7 @@ final class DownloadWork: Sendable {
     /// The size of the complete file; `nil` if the response does not say it, or the body is decoded.
     private static func finalSize(of response: Response) -> Int64? {
         guard let head = response.http, !head.headers.contains(.contentEncoding) else { return nil }
-        return head.status == .partialContent ? ResumePlan.end(head) : response.expectedLength
+        return head.status == .partialContent ? ResumePlan.end(of: head) : response.expectedLength
     }
 
     // MARK: Continuing over another connection
