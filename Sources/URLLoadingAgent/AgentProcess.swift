@@ -25,7 +25,7 @@ struct AgentProcess: Sendable {
         let service: TransferService
         do throws(JournalFailure) {
             journal = try Self.open(folder)
-            service = try TransferService(journal, folder: folder) { BackgroundAgent.say($0) }
+            service = try TransferService(journal, folder: folder, log: { BackgroundAgent.say($0) })
         } catch {
             switch error {
             case .inUse: BackgroundAgent.say("another agent uses the journal in \(folder)")

@@ -49,7 +49,7 @@ struct Spool: Sendable {
         var order = transfer.order
         guard let path = order.source, let stamp = order.sourceStamp else { return nil }
         let reader = try FileReader(path: path)
-        let copy = try FileWriter.create(in: folder, prefix: ResumeToken.prefix)
+        let copy = try FileWriter.create(in: folder, prefix: ".urlloading-copy-")
         try copy.reserve(stamp.size)
         var offset: Int64 = 0
         var room = [UInt8](repeating: 0, count: 256 * 1024)

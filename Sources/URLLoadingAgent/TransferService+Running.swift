@@ -56,9 +56,12 @@ extension TransferService {
         for name in owners.keys {
             if let left = wakeProgram(name) { next = min(next, left) }
         }
+        let ready = candidates(wall) { $0.state.isReady && $0.isAccepted && runs[$0.id] == nil }
+        let allows = !ready.contains(where: \.isDiscretionary) || machine().allowsDiscretionary
+        if !allows { next = min(next, Self.machineInterval) }
         let plan = SchedulePlan.make(
-            ready: candidates { $0.state.isReady && $0.isAccepted && runs[$0.id] == nil },
-            running: candidates { runs[$0.id] != nil }, limits: limits, last: lastTurn)
+            ready: ready, running: candidates(wall) { runs[$0.id] != nil }, limits: limits, last: lastTurn,
+            allowsDiscretionary: allows)
         for id in plan.begins {
             lastTurn = transfers[id]?.identifier
             input(.start(now: wall), to: id)
@@ -68,12 +71,17 @@ extension TransferService {
         alarm.set(in: next)
     }
 
-    private func candidates(_ isChosen: (Transfer) -> Bool) -> [SchedulePlan.Candidate] {
+    /// The nanoseconds between looks at the machine while transfers wait for a good moment.
+    private static let machineInterval: Int64 = 60_000_000_000
+
+    private func candidates(_ now: Int64, _ isChosen: (Transfer) -> Bool) -> [SchedulePlan.Candidate] {
         transfers.values.filter(isChosen).map { transfer in
             SchedulePlan.Candidate(
                 id: transfer.id, identifier: transfer.identifier, host: transfer.host,
                 priority: transfer.order.priority,
-                number: transfer.number, isDiscretionary: transfer.order.isDiscretionary,
+                number: transfer.number,
+                isDiscretionary: transfer.order.isDiscretionary
+                    && now - transfer.order.created < MachineState.mostPatience,
                 isResumable: transfer.isResumable)
         }
     }

@@ -55,15 +55,20 @@ actor TransferService {
     /// The boot-time nanoseconds since when the agent has had neither work nor connections; `nil` while it has.
     private(set) var idleSince: Int64?
     let alarm = ServiceAlarm()
+    /// Returns what decides about discretionary transfers.
+    let machine: @Sendable () -> MachineState
     let log: @Sendable (String) -> Void
 
     /// - Parameters:
     ///   - folder: the agent's state folder.
+    ///   - machine: returns what decides about discretionary transfers.
     ///   - log: receives one line for each notable event.
     /// - Throws: ``JournalFailure``; `failed` if the spool cannot be created.
-    init(_ journal: any Journal, folder: String, log: @escaping @Sendable (String) -> Void) throws(JournalFailure) {
-        self.journal = journal
-        self.log = log
+    init(
+        _ journal: any Journal, folder: String, machine: @escaping @Sendable () -> MachineState = { .read() },
+        log: @escaping @Sendable (String) -> Void
+    ) throws(JournalFailure) {
+        (self.journal, self.machine, self.log) = (journal, machine, log)
         // Files of transfers that only the damaged journal knows are kept for people.
         if journal.problem != nil, let kept = Spool.setAside(folder) {
             log("the files of its transfers are in \(kept)")

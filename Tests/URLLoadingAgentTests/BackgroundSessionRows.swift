@@ -96,6 +96,28 @@ import URLLoadingWire
         }
     }
 
+    @Test("The cookies of a response are stored when the result is delivered, unless the request handles none")
+    func cookies() async throws {
+        try await SurvivalRows.with { rig, origin in
+            origin.route("/set") { request in
+                .ok("x", headers: [.setCookie: request.headers["X-Name"].map { "\($0)=1; Path=/" } ?? ""])
+            }
+            let store = CookieStore()
+            let session = Self.session(rig) { $0.cookies.storage = .store(store) }
+            for name in ["first", "second"] {
+                var request = Request(url: origin.url("/set"))
+                request.headers["X-Name"] = name
+                request.handlesCookies = name == "first"
+                let task = session.downloadTask(request)
+                task.resume()
+                _ = try await task.value
+            }
+            let found = store.all.map(\.name)
+            #expect(found == ["first"])
+            await Self.end(session)
+        }
+    }
+
     @Test("An event is gone only when its handler has returned, and comes to the next session until then")
     func eventsAreAcknowledged() async throws {
         struct Stop: Error {}

@@ -129,7 +129,7 @@ public struct BackgroundTransfers: Sendable {
                 let transfer = BackgroundTransfer(event.record, connection)
                 let result: BackgroundEvent.Result
                 do throws(LoadError) {
-                    switch try await BackgroundResult.of(event.record) {
+                    switch try await BackgroundResult.of(event.record, core.cookies) {
                     case .file(let file): result = .downloaded(file)
                     case .answer(let data, let response): result = .uploaded(data, response)
                     }
