@@ -36,7 +36,8 @@ func decisions(for mode: String) -> Decisions? {
 let arguments = CommandLine.arguments
 guard arguments.count == 6 else { exit(64) }
 var configuration = Configuration.background(arguments[2])
-configuration.background?.socket = arguments[1]
+// "-" leaves it to the launch plan.
+if arguments[1] != "-" { configuration.background?.socket = arguments[1] }
 configuration.cookies.storage = .none
 configuration.hsts.storage = .none
 let session = Session(configuration, decisions: decisions(for: arguments[3]))
