@@ -71,7 +71,10 @@ extension TransferService {
     func unpark(_ name: String) {
         for (id, transfer) in transfers where transfer.identifier == name {
             guard case .parked = transfer.state.phase else { continue }
-            if !transfer.state.isPaused { owners[name]?.unpark.insert(id) }
+            if !transfer.state.isPaused {
+                owners[name]?.unpark.insert(id)
+                owners[name]?.isBehind = true
+            }
             input(.answered, to: id)
         }
         schedule()

@@ -127,6 +127,7 @@ extension TransferService {
         }
         (owner.settings, owner.secrets, owner.client) = (settings, secrets, client)
         (owner.isListening, owner.unsent, owner.missed, owner.unpark) = (false, [], [], [])
+        owner.isBehind = false
         owner.attachments += 1
         if attachment.answers { client.noteAnswers() }
         owners[name] = owner
@@ -330,9 +331,12 @@ extension TransferService {
         reply(.done)
         let missed = events.values.filter { $0.identifier == name }.map(\.sequence).sorted()
         owners[name]?.missed = Set(missed)
+        if !missed.isEmpty { owners[name]?.isBehind = true }
         owners[name]?.isListening = true
         owners[name]?.unsent = missed[...]
         sendEvents(name)
+        // The challenges that had waited are answered already.
+        if owners[name]?.catchUp() == true { client.channel.send(.finishedEvents) }
     }
 
     /// Sends the events of an identifier as fast as its program reads them.
@@ -364,8 +368,8 @@ extension TransferService {
             changes += [.removeTransfer(id: transfer.id), .removeSecrets(owner: "transfer " + transfer.id)]
         }
         let client = owners[name]?.client
-        let wasMissed = owners[name]?.missed.remove(sequence) != nil
-        let isLast = wasMissed && owners[name]?.hasCaughtUp == true
+        owners[name]?.missed.remove(sequence)
+        let isLast = owners[name]?.catchUp() == true
         let spool = spool
         save(changes) {
             // The files are removed once the journal no longer refers to them.
@@ -378,9 +382,8 @@ extension TransferService {
 
     /// The attempt of a transfer that waited for its program has got past its challenges, or has ended.
     func caughtUp(_ id: String) {
-        guard let name = transfers[id]?.identifier, owners[name]?.unpark.remove(id) != nil,
-            let owner = owners[name], owner.isListening, owner.hasCaughtUp
-        else { return }
-        owner.client?.channel.send(.finishedEvents)
+        guard let name = transfers[id]?.identifier else { return }
+        owners[name]?.unpark.remove(id)
+        if owners[name]?.catchUp() == true { owners[name]?.client?.channel.send(.finishedEvents) }
     }
 }

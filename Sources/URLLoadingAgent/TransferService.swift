@@ -29,8 +29,15 @@ actor TransferService {
         var isListening = false
         var isSending = false
 
-        /// Whether the program has handled all events, and answered all challenges, that had waited for it.
-        var hasCaughtUp: Bool { missed.isEmpty && unpark.isEmpty }
+        /// Whether events or challenges had waited for the program, and it was not told yet that there are no more.
+        var isBehind = false
+
+        /// Whether the program, which listens, has just handled the last event or challenge that had waited for it.
+        mutating func catchUp() -> Bool {
+            guard isBehind, isListening, missed.isEmpty, unpark.isEmpty else { return false }
+            isBehind = false
+            return true
+        }
     }
 
     let journal: any Journal
