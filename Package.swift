@@ -129,7 +129,8 @@ let package = Package(
             swiftSettings: strict),
         // A program with a background session, which tests kill.
         .executableTarget(
-            name: "BackgroundProgram", dependencies: ["URLLoading"], path: "Tests/BackgroundProgram",
+            name: "BackgroundProgram", dependencies: ["URLLoading", "URLLoadingCompatibility"],
+            path: "Tests/BackgroundProgram",
             swiftSettings: strict),
         .testTarget(
             name: "URLLoadingAgentTests",

@@ -161,8 +161,10 @@ extension Session {
     package nonisolated func downloadTask(
         _ request: Request, decisions: Decisions?, sink: any LoadSink
     ) -> LoadTask<DownloadedFile> {
-        // The agent asks no delegate.
-        if agent != nil { return backgroundDownload(request, DownloadOptions(), BackgroundOptions(), nil, sink: sink) }
+        if agent != nil {
+            return backgroundDownload(
+                request, DownloadOptions(), BackgroundOptions(), decisions?.challengesOnly, sink: sink)
+        }
         let work = DownloadWork(DownloadOptions(), nil, core.configuration)
         return LoadTask(
             TaskDriver(
@@ -177,7 +179,8 @@ extension Session {
         let request = DownloadWork.request(request ?? token.request)
         if agent != nil {
             return backgroundDownload(
-                request, DownloadOptions(), BackgroundOptions(), nil, sink: sink, resuming: token)
+                request, DownloadOptions(), BackgroundOptions(), decisions?.challengesOnly, sink: sink,
+                resuming: token)
         }
         let work = DownloadWork(DownloadOptions(), token, core.configuration, page: .delivered)
         return LoadTask(

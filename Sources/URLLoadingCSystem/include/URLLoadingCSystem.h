@@ -107,6 +107,8 @@ int csys_file_reopen(const char *path, csys_file_info *info);
 int csys_lock_file_open(const char *path);
 ssize_t csys_file_write(int descriptor, const void *bytes, size_t count, int64_t offset);
 int csys_file_truncate(int descriptor, int64_t size);
+/// Allocates the file's first bytes on the disk without changing its size.
+int csys_file_reserve(int descriptor, int64_t size);
 /// Acquires a lock that excludes other processes and other opens of the file; fails if it is taken.
 int csys_file_claim(int descriptor);
 int csys_file_unclaim(int descriptor);

@@ -46,7 +46,7 @@ extension URLSession {
         // For the default Content-Type; the agent sends the file.
         request.setBody(.file(file))
         request.body = nil
-        return .success(.data(core.backgroundUpload(request, fromFile: file, sink: bridge)))
+        return .success(.data(core.backgroundUpload(request, fromFile: file, decisions: bridge.decisions, sink: bridge)))
     }
 }
 
@@ -149,7 +149,7 @@ extension URLSession {
         setup.identifier = memory?.taskIdentifier
         let task = makeTask(setup, make) { bridge in
             self.requested(setup.request, for: bridge).map { made in
-                let load = core.adopt(transfer, made, sink: bridge)
+                let load = core.adopt(transfer, made, decisions: bridge.decisions, sink: bridge)
                 adopted = load
                 return switch load {
                 case .download(let load): .download(load)

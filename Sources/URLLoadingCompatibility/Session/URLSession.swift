@@ -65,7 +65,7 @@ open class URLSession: NSObject, @unchecked Sendable {
         let adopts = values.isBackground && delegate != nil
         var configuration = Configuration(values)
         configuration.background?.adopts = adopts
-        // The background agent asks no delegate.
+        // Each task of a background session has the challenge decision itself.
         core = Session(configuration, decisions: delegate == nil || values.isBackground ? nil : Self.decisions)
         isShared = false
         lane = DelegateLane(queue ?? Self.makeQueue(), isOfProgram: queue != nil)

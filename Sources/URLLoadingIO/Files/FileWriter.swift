@@ -144,6 +144,15 @@ package final class FileWriter: Sendable {
         try check(csys_file_truncate(descriptor, size))
     }
 
+    /// Allocates the room for a file of this size, without changing its size. File systems that cannot do so are
+    /// ignored. Blocks.
+    /// - Throws: `ENOSPC`, `EDQUOT` or `EFBIG` if there is no room; `EIO`.
+    package func reserve(_ size: Int64) throws(IOFailure) {
+        let outcome = size > 0 ? csys_file_reserve(descriptor, size) : 0
+        guard [ENOSPC, EDQUOT, EFBIG, EIO].contains(-outcome) else { return }
+        throw IOFailure(.system(-outcome), .write)
+    }
+
     // MARK: Progress on the disk
 
     /// Records that content is written from the start up to `offset`. Every 64 MiB, and with the first bytes after 5

@@ -82,12 +82,12 @@ package enum BackgroundCrossing: Sendable, Equatable {
         return refusals.first(where: \.0).map { "\($0.1) cannot be used by the background agent" }
     }
 
-    /// Returns the name of the first decision that the agent cannot ask for; `nil` without one.
+    /// Returns the name of the first decision that a transfer does not wait for; `nil` without one. Challenges wait for
+    /// the program, and redirects are followed without a decision (checklist 89, 147).
     package static func problem(_ decisions: Decisions?) -> String? {
         guard let decisions else { return nil }
         let refusals: [(Bool, String)] = [
-            (decisions.challenge != nil, "challenge"), (decisions.response != nil, "response"),
-            (decisions.bodyProvider != nil, "bodyProvider"),
+            (decisions.response != nil, "response"), (decisions.bodyProvider != nil, "bodyProvider"),
         ]
         return refusals.first(where: \.0).map {
             "Decisions.\($0.1) is a closure, which cannot be called while the program does not run"

@@ -129,14 +129,17 @@ final class DownloadWork: Sendable {
         let opening = try opening(for: response)
         let held = state.withLock { $0.file }
         let folder = folders[0]
+        let size = options.reservesSpace ? Self.finalSize(of: response) : nil
         let made = await BlockingThreads.files.call(.never) { () -> Result<FileWriter, IOFailure> in
             Result { () throws(IOFailure) in
                 if case .resume(let offset) = opening, let held {
                     try held.truncate(to: offset)
+                    if let size { try held.reserve(size) }
                     return held
                 }
                 let new = try FileWriter.create(in: folder, prefix: ResumeToken.prefix)
                 guard new.claim() else { throw IOFailure(.stopped(.cancelled), .open) }
+                if let size { try new.reserve(size) }
                 return new
             }
         }
@@ -171,6 +174,12 @@ final class DownloadWork: Sendable {
             if let expected { state.record?.length = expected }
         }
         return token == nil || isPage ? nil : (kept, expected)
+    }
+
+    /// The size of the complete file; `nil` if the response does not say it, or the body is decoded.
+    private static func finalSize(of response: Response) -> Int64? {
+        guard let head = response.http, !head.headers.contains(.contentEncoding) else { return nil }
+        return head.status == .partialContent ? ResumePlan.end(of: head) : response.expectedLength
     }
 
     // MARK: Continuing over another connection
