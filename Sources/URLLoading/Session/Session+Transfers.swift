@@ -31,7 +31,7 @@ extension Session {
     /// and ``LoadEvent/bodySent(_:)`` reports the progress.
     ///
     /// With the body ``RequestBody/provided``, but without a decision that provides one, the task has already failed
-    /// with ``LoadError/Reason/badRequest`` (checklist 126).
+    /// with ``LoadError/Reason/badRequest``.
     public nonisolated func uploadTask(
         _ request: Request, from body: RequestBody, decisions: Decisions? = nil
     ) -> LoadTask<Data> {

@@ -44,6 +44,27 @@ import URLLoadingWire
         }
     }
 
+    /// Without the exception for the closure's own loads, both of them would wait for the token that they get.
+    @Test(arguments: ["t0", nil])
+    func `a refresh may load with its own session, whose loads then have no token`(token: String?) async throws {
+        let gate = Gate([.bearer])
+        try await withHTTPTestServer { origin in
+            origin.route("/*") { gate.answer($0) }
+            origin.route("/token") { $0.headers[.authorization] == nil ? .ok("t1") : .status(.unauthorized) }
+            let own = Lock<Session?>(nil)
+            let session = try self.session(origin, token) { _ in
+                let (data, response) = try await own.withLock { $0 }!.data(from: origin.url("/token"))
+                try response.requireSuccess()
+                return String(decoding: data, as: UTF8.self)
+            }
+            own.withLock { $0 = session }
+            try await session.expect(origin.url(), "in")
+            #expect(gate.seen.last == "Bearer t1")
+            own.withLock { $0 = nil }
+            await expectEmpty(session)
+        }
+    }
+
     private final class Refusals: Sendable {
         private let state = Lock<[Status?]>([])
         func add(_ status: Status?) { state.withLock { $0.append(status) } }

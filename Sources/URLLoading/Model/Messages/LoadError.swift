@@ -14,8 +14,12 @@ public import FoundationEssentials
 ///     print("no such host: \(error)")
 /// } catch where error.party == .remote {
 ///     print("the server misbehaved: \(error)")
+/// } catch {
+///     throw error
 /// }
 /// ```
+/// A `do` whose calls all throw `LoadError` should end in a plain `catch`, as this one does: without it, Swift 6.3.1
+/// crashes at some of them, in `main.swift` for example.
 ///
 /// The description is one line for people. It never contains credentials, header values or bodies.
 public struct LoadError: Error, Sendable, CustomStringConvertible {

@@ -18,7 +18,7 @@ import URLLoadingWire
 /// ```swift
 /// do {
 ///     try await session.download(request, to: place)
-/// } catch let error as LoadError {
+/// } catch {
 ///     try error.resumeToken?.data.write(to: memory)
 /// }
 /// // later, perhaps in another process

@@ -60,7 +60,7 @@ public struct Decisions: Sendable {
     /// URL, the session's store or its netrc file is used; if there is none, the response is the result.
     public var challenge: Decision<Challenge, ChallengeDecision>?
     /// Called when the whole body of a storable response (RFC 9111 §3) has been received: for data and upload tasks and
-    /// session methods, not for downloads (checklist 98). Without one, the response is stored unchanged.
+    /// session methods, not for downloads. Without one, the response is stored unchanged.
     ///
     /// ```swift
     /// decisions.cache = Decision { entry in
