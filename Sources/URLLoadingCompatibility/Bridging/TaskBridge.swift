@@ -153,6 +153,6 @@ final class TaskBridge: Sendable {
     }
 
     func schedule() {
-        if state.withLock({ $0.mailbox.schedule() }) { lane.append(.bridge(self)) }
+        if state.withLock({ $0.mailbox.schedule() }) { lane.append(.caller(self)) }
     }
 }

@@ -21,6 +21,7 @@ import URLLoadingIO
 /// All members may be used from any thread. A session without references, whose tasks are over, closes its connections
 /// and releases its delegate; a session that was invalidated notifies its delegate first.
 open class URLSession: NSObject, @unchecked Sendable {
+    // Unchecked: no open class can be checked; its properties are immutable or under a lock.
     let core: Session
     let lane: DelegateLane
     final let settings: URLSessionConfiguration

@@ -15,6 +15,7 @@ import URLLoadingIO
 /// ```
 /// Options without effect are documented as such.
 open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
+    // Unchecked: no open class can be checked; its properties are immutable or under a lock.
     struct Values: Sendable {
         var isEphemeral = false
         var requestTimeout: TimeInterval = 60

@@ -5,9 +5,9 @@
 import URLLoadingCOpenSSL
 
 /// Owns an OpenSSL certificate and frees it.
-final class X509Certificate: @unchecked Sendable {
-    // Unchecked: immutable.
-    let pointer: OpaquePointer
+final class X509Certificate: Sendable {
+    // Unsafe: an X509 is not changed after it was made.
+    nonisolated(unsafe) let pointer: OpaquePointer
     init(adopting pointer: OpaquePointer) { self.pointer = pointer }
     deinit { X509_free(pointer) }
 }

@@ -7,9 +7,9 @@ import Glibc
 import Synchronization
 import URLLoadingCOpenSSL
 
-final class TrustStore: @unchecked Sendable {
-    // Unchecked: an X509_STORE does its own locking.
-    let pointer: OpaquePointer
+final class TrustStore: Sendable {
+    // Unsafe: an X509_STORE does its own locking.
+    nonisolated(unsafe) let pointer: OpaquePointer
 
     private init() throws(TLSFailure) {
         guard let pointer = X509_STORE_new() else { throw .local(.other, "X509_STORE_new") }

@@ -5,7 +5,7 @@
 import FoundationEssentials
 import URLLoadingIO
 
-final class FTPServerConnection: @unchecked Sendable {
+final class FTPServerConnection {
     private let server: FTPTestServer
     private let token: StopToken
     private var control: any Transport

@@ -15,6 +15,7 @@ public import URLLoadingWire
 /// ```
 /// Used only by the task of its script. Its methods throw when the client has closed the connection, or the test ends.
 public final class TestWebSocket: @unchecked Sendable {
+    // Unchecked: used by the task of its script only.
     /// The request of the opening handshake.
     public let request: HTTPTestServer.RecordedRequest
     /// The payloads of the received pongs.

@@ -82,7 +82,7 @@ struct Transfer: Sendable {
     }
 
     /// The state of a load, used for the report if it ends early. Used by one task only.
-    final class Attempt: @unchecked Sendable {
+    final class Attempt {
         var response: Response?
         var bytes: Int64 = 0
         var resumedAt: Int64 = 0

@@ -11,8 +11,7 @@
 import URLLoadingIO
 import URLLoadingWire
 
-/// Unchecked: the codec and the streams are accessed only under the connection's lock.
-struct HTTP2State: @unchecked Sendable {
+struct HTTP2State {
     let codec: HTTP2Codec
     let places: HTTP2StreamSlots
     private(set) var streams: [Int32: HTTP2Stream] = [:]

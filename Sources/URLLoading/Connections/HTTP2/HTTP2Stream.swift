@@ -7,6 +7,7 @@ import URLLoadingIO
 import URLLoadingWire
 
 final class HTTP2Stream: @unchecked Sendable {
+    // Unchecked: guarded by the connection's lock.
     /// The slot in which the stream's task waits while another reads the connection.
     let slot: PollSlot
     /// The urgency of RFC 9218 §4.1.

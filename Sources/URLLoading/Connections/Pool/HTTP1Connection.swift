@@ -9,6 +9,7 @@ import URLLoadingIO
 import URLLoadingWire
 
 final class HTTP1Connection: @unchecked Sendable {
+    // Unchecked: a connection has one owner at a time; the pool hands it over under its lock.
     let transport: any Transport
     /// The route being served. May change on a connection to a forwarding proxy; see `PoolState`.
     var route: Route

@@ -6,8 +6,7 @@ import FoundationEssentials
 import URLLoadingIO
 import URLLoadingWire
 
-final class AuthenticationHandshake: @unchecked Sendable {
-    // Unchecked: used by the load's own task.
+final class AuthenticationHandshake {
     private enum Scheme {
         case ntlm(Credential)
         case negotiate(TicketProof)

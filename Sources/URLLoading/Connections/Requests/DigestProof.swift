@@ -6,8 +6,7 @@
 import URLLoadingIO
 import URLLoadingWire
 
-final class DigestProof: @unchecked Sendable {
-    // Unchecked: used by the load's own task.
+final class DigestProof {
     private let authorization: DigestAuthorization
     private let target: [UInt8]
     private let field: FieldName

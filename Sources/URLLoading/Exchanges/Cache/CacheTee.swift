@@ -9,6 +9,7 @@ import URLLoadingIO
 import URLLoadingWire
 
 final class CacheTee: Exchange, @unchecked Sendable {
+    // Unchecked: an exchange has one owner at a time (`Exchange`).
     /// How a response is stored: by a writer while it is read, or by a decision at its end.
     struct Storing {
         let stored: StoredResponse

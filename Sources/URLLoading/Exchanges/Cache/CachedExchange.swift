@@ -4,10 +4,12 @@
 // may block.
 
 import FoundationEssentials
+import Synchronization
 import URLLoadingIO
 import URLLoadingWire
 
 final class CachedExchange: Exchange, @unchecked Sendable {
+    // Unchecked: an exchange has one owner at a time (`Exchange`).
     private let owner: LoadContext
     private let url: URL
     private let body: any StoredBody
@@ -113,10 +115,10 @@ final class EmptyBody: StoredBody {
 }
 
 /// A stored beginning of a body and the rest from its server, as one response.
-final class ConcatenatedExchange: Exchange, @unchecked Sendable {
+final class ConcatenatedExchange: Exchange {
     private let first: CachedExchange
     private let second: CacheTee
-    private var hasBegunSecond = false
+    private let hasBegunSecond = Atomic<Bool>(false)
     let expectedLength: Int64?
     private let answer: HTTPHead
 
@@ -139,20 +141,26 @@ final class ConcatenatedExchange: Exchange, @unchecked Sendable {
     }
 
     func buffered(atMost most: Int) throws(LoadError) -> BodyPiece? {
-        if !hasBegunSecond {
+        if !hasBegunSecond.load(ordering: .relaxed) {
             let piece = try first.buffered(atMost: most)
             guard case .end? = piece else { return piece }
             first.release()
-            hasBegunSecond = true
+            hasBegunSecond.store(true, ordering: .relaxed)
         }
         return try second.buffered(atMost: most)
     }
 
     func fill(atMost most: Int) async throws(LoadError) {
-        if hasBegunSecond { try await second.fill(atMost: most) } else { try await first.fill(atMost: most) }
+        if hasBegunSecond.load(ordering: .relaxed) {
+            try await second.fill(atMost: most)
+        } else {
+            try await first.fill(atMost: most)
+        }
     }
 
-    func fillNow() throws(LoadError) -> Bool { hasBegunSecond ? try second.fillNow() : false }
+    func fillNow() throws(LoadError) -> Bool {
+        hasBegunSecond.load(ordering: .relaxed) ? try second.fillNow() : false
+    }
     func setUnread(_ isUnread: Bool) { second.setUnread(isUnread) }
 
     func release() {

@@ -42,6 +42,7 @@ struct LoadOwner {
 }
 
 final class LoadContext: LoadHandle, ConnectionClient, @unchecked Sendable {
+    // Unchecked: restated, as for every subclass; the properties added here are immutable.
     let core: Core
     /// The request as the caller made it.
     let original: Request

@@ -9,6 +9,7 @@ import URLLoadingIO
 import URLLoadingWire
 
 final class FTPExchange: Exchange, @unchecked Sendable {
+    // Unchecked: an exchange has one owner at a time (`Exchange`).
     let response: Response
     private let owner: LoadContext
     private let connection: FTPConnection

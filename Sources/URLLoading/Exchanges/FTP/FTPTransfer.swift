@@ -15,7 +15,7 @@ struct FTPData {
     var transport: any Transport
 }
 
-final class FTPTransfer: @unchecked Sendable {
+final class FTPTransfer {
     private let connection: FTPConnection
     private let plan: FTPPlan
     private let request: Request

@@ -8,6 +8,7 @@ import URLLoadingIO
 import URLLoadingWire
 
 final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
+    // Unchecked: an exchange has one owner at a time (`Exchange`).
     let owner: LoadContext
     var load: LoadContext? { owner }
     let connection: HTTP2Connection

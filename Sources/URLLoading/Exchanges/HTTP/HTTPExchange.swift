@@ -8,6 +8,7 @@ import URLLoadingIO
 import URLLoadingWire
 
 final class HTTPExchange: NetworkExchange, @unchecked Sendable {
+    // Unchecked: an exchange has one owner at a time (`Exchange`).
     let owner: LoadContext
     var load: LoadContext? { owner }
     let connection: HTTP1Connection

@@ -9,6 +9,7 @@ import URLLoadingIO
 import URLLoadingWire
 
 final class StreamDriver: ConnectionClient, StopListener, @unchecked Sendable {
+    // Unchecked: the variables belong to the call that has entered their side.
     let handle: LoadHandle
     let core: Core
     /// The peer; nil if the caller gave an invalid host or port.

@@ -188,7 +188,7 @@ final class ResumableUpload {
     private func learn(_ answer: UploadAnswer, _ exchange: UploadExchange) async throws(LoadError) {
         // The Location of a response to the whole upload names its result, not the upload resource.
         guard answer.status.kind == .informational || exchange.range.upperBound < length || answer.isComplete == false,
-            let location = answer.location, let url = place(location, exchange)
+            let location = answer.location, let url = request.uploadPlace(location, from: exchange.url)
         else { return }
         if let token {
             // §4.2.2: all responses to one request must name the same location.

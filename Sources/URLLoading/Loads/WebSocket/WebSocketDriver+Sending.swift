@@ -54,22 +54,22 @@ extension WebSocketDriver {
     {
         guard let slot = state.withLock({ $0.transport?.slot }) else { throw failure(.cancelled) }
         var isAttached = false
-        defer { if isAttached { call.detach(slot) } }
+        defer { if isAttached { call.token.detach(slot) } }
         while true {
             if let outcome = state.withLock({ $0.outcome }) { throw ended(outcome) }
             let pumped = pump()
             if case .done = pumped { return }
             if case .failed(let error) = pumped { throw state.withLock { $0.outcome }.map { ended($0) } ?? error }
             if !isAttached {
-                call.attach(slot)
+                call.token.attach(slot)
                 clock.schedule(slot, at: call.deadline)
                 isAttached = true
             }
-            if call.stopReason != nil { throw failure(.cancelled) }
+            if call.token.stopReason != nil { throw failure(.cancelled) }
             if call.deadline != .max, clock.now() >= call.deadline { throw failure(late, .remote) }
             switch pumped {
-            case .blocked(let interest): await Poller.shared.park(slot, interest, call, idleSince: nil)
-            default: await Poller.shared.park(slot, .write, call, idleSince: nil)
+            case .blocked(let interest): await Poller.shared.park(slot, interest, call.token, idleSince: nil)
+            default: await Poller.shared.park(slot, .write, call.token, idleSince: nil)
             }
         }
     }

@@ -17,6 +17,7 @@ package protocol WebSocketSink: AnyObject, Sendable {
 }
 
 final class WebSocketDriver: LoadListener, StopListener, @unchecked Sendable {
+    // Unchecked: the variables belong to the call that reads or writes, of which `state` allows one each.
     let context: LoadContext
     let options: WebSocketOptions
     /// The maximum size of a received message in bytes. May change.

@@ -183,7 +183,7 @@ struct WebSocketState: Sendable {
     mutating func queue(_ call: WebSocketCall) { turns.append(call) }
 
     mutating func takeTurn(_ call: WebSocketCall) -> Bool {
-        guard turnHolder == nil, transport != nil, turns.first === call else { return false }
+        guard turnHolder == nil, transport != nil, turns.first?.token === call.token else { return false }
         turns.removeFirst()
         turnHolder = call
         return true
@@ -191,7 +191,7 @@ struct WebSocketState: Sendable {
 
     /// - Returns: the slot of the call whose turn is next.
     mutating func leaveTurn(_ call: WebSocketCall) -> PollSlot? {
-        if turnHolder === call { turnHolder = nil } else { turns.removeAll { $0 === call } }
+        if turnHolder?.token === call.token { turnHolder = nil } else { turns.removeAll { $0.token === call.token } }
         return turnHolder == nil ? turns.first?.slot : nil
     }
 

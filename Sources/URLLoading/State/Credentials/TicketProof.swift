@@ -7,8 +7,7 @@ import Synchronization
 import URLLoadingIO
 import URLLoadingWire
 
-final class TicketProof: @unchecked Sendable {
-    // Unchecked: used by the load's own task.
+final class TicketProof {
     private let login: Login
     private let limit: Duration
     private var context: TicketContext?

@@ -16,6 +16,8 @@ protocol StopListener: AnyObject, Sendable {
 
 /// Not final, because the context of a load is its handle and adds to it; a subclass overrides nothing.
 class LoadHandle: StopToken, @unchecked Sendable {
+    // Unchecked: no class that is open to subclasses can be checked; `registryIndex` is guarded by the registry's
+    // lock.
     /// The moment the whole load must have ended; `.max` for none, or while it has not begun.
     final let deadline = Atomic<Int64>(.max)
     private let resourceLimit: Int64

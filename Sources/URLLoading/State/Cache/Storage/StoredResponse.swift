@@ -14,84 +14,75 @@ struct StoredResponse: Sendable {
     /// A copy in memory of a response on disk.
     var isCopy = false
     /// The shared constant part, so that passing the value on counts one reference instead of ten.
-    private var head: Head
+    private var head: CopyOnWrite<Head>
 
     init(
         id: Int64 = 0, key: CacheKey, url: String, status: Status, version: HTTPVersion, headers: Headers,
         varying: [String: String?] = [:], requestTime: Double, responseTime: Double
     ) {
         self.id = id
-        head = Head(
-            key, key.hashValue,
-            Fields(
-                url: url, status: status, version: version, headers: headers, varying: varying,
-                requestTime: requestTime, responseTime: responseTime))
+        head = CopyOnWrite(
+            Head(
+                key: key, keyHash: key.hashValue, url: url, status: status, version: version, headers: headers,
+                varying: varying, requestTime: requestTime, responseTime: responseTime))
     }
 
-    var key: CacheKey { head.key }
+    var key: CacheKey { head.value.key }
     /// The hash of the key, in this process.
-    var keyHash: Int { head.keyHash }
+    var keyHash: Int { head.value.keyHash }
     /// The URL that callers see, without user and fragment.
     var url: String {
-        get { head.fields.url }
-        set { changed.fields.url = newValue }
+        get { head.value.url }
+        set { head.value.url = newValue }
     }
     var status: Status {
-        get { head.fields.status }
-        set { changed.fields.status = newValue }
+        get { head.value.status }
+        set { head.value.status = newValue }
     }
     var version: HTTPVersion {
-        get { head.fields.version }
-        set { changed.fields.version = newValue }
+        get { head.value.version }
+        set { head.value.version = newValue }
     }
     /// The response's fields, without those of one hop (RFC 9111 §3.1).
     var headers: Headers {
-        get { head.fields.headers }
-        _modify { yield &changed.fields.headers }
+        get { head.value.headers }
+        _modify { yield &head.value.headers }
     }
     /// The request's values of the fields that Vary names, by lower-case name, in normal form; `nil` for an absent
     /// field. The owner's marks (`CacheOwner`) stand among them.
     var varying: [String: String?] {
-        get { head.fields.varying }
-        set { changed.fields.varying = newValue }
+        get { head.value.varying }
+        set { head.value.varying = newValue }
     }
     /// Seconds since 1970 by the local clock: when the request was sent, and when the response arrived (§4.2.3).
     var requestTime: Double {
-        get { head.fields.requestTime }
-        set { changed.fields.requestTime = newValue }
+        get { head.value.requestTime }
+        set { head.value.requestTime = newValue }
     }
     var responseTime: Double {
-        get { head.fields.responseTime }
-        set { changed.fields.responseTime = newValue }
+        get { head.value.responseTime }
+        set { head.value.responseTime = newValue }
     }
     /// The stored body is decoded from its content coding.
     var isDecoded: Bool {
-        get { head.fields.isDecoded }
-        set { changed.fields.isDecoded = newValue }
+        get { head.value.isDecoded }
+        set { head.value.isDecoded = newValue }
     }
     /// The addresses of the servers that it came from.
     var source: AnswerSource {
-        get { head.fields.source }
-        set { changed.fields.source = newValue }
+        get { head.value.source }
+        set { head.value.source = newValue }
     }
     /// The caller's data, returned unchanged.
     var userInfo: [UInt8]? {
-        get { head.fields.userInfo }
-        set { changed.fields.userInfo = newValue }
+        get { head.value.userInfo }
+        set { head.value.userInfo = newValue }
     }
     /// The freshness rules, computed once so that a hit in memory parses no fields; `nil` to compute them again. Not
     /// stored in files.
     var rules: CacheRules? {
-        get { head.fields.rules }
-        set { changed.fields.rules = newValue }
-    }
-
-    /// The head for a change; copied first if it is shared.
-    private var changed: Head {
-        mutating get {
-            if !isKnownUniquelyReferenced(&head) { head = Head(head.key, head.keyHash, head.fields) }
-            return head
-        }
+        get { head.value.rules }
+        set { head.value.rules = newValue }
     }
 
     enum Extent: Sendable, Hashable {
@@ -108,7 +99,9 @@ struct StoredResponse: Sendable {
         }
     }
 
-    private struct Fields: Sendable {
+    private struct Head: Sendable {
+        let key: CacheKey
+        let keyHash: Int
         var url: String
         var status: Status
         var version: HTTPVersion
@@ -120,16 +113,5 @@ struct StoredResponse: Sendable {
         var source = AnswerSource.unknown
         var userInfo: [UInt8]?
         var rules: CacheRules?
-    }
-
-    private final class Head: @unchecked Sendable {
-        // Unchecked: changed only while uniquely referenced.
-        let key: CacheKey
-        let keyHash: Int
-        var fields: Fields
-
-        init(_ key: CacheKey, _ keyHash: Int, _ fields: Fields) {
-            (self.key, self.keyHash, self.fields) = (key, keyHash, fields)
-        }
     }
 }

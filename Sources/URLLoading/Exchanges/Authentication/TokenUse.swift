@@ -6,14 +6,6 @@
 import URLLoadingIO
 import URLLoadingWire
 
-/// An event of a request whose bearer token was refused.
-package enum TokenRenewal: Sendable {
-    /// The response that refused the token, whose body is not read, and the token's number (see `TokenUse.renew`).
-    case refused(Response, token: Int)
-    /// The session has the next token, and sends the request again.
-    case sentAgain
-}
-
 /// A session's bearer token, in use for one request that a handler answers.
 package struct TokenUse: Sendable {
     private let authentication: RequestAuthentication
