@@ -102,7 +102,7 @@ struct HTTP2EndingTests {
     @Test("an idle connection answers PINGs, and closes after a GOAWAY")
     func keeper() async throws {
         let clock = ManualClock()
-        try await withHTTP2(clock) { server, session in
+        try await withHTTP2(clock: clock) { server, session in
             server.route("/") { _ in .ok("ok") }
             try await session.expect(server.url("/"), "ok")
             server.send(.ping(Array("resting!".utf8)))
@@ -119,7 +119,7 @@ struct HTTP2EndingTests {
     @Test("a connection idle for long on a dead path is closed")
     func probe() async throws {
         let clock = ManualClock()
-        try await withHTTP2(clock, { $0.http2PingInterval = .seconds(15) }) { server, session in
+        try await withHTTP2(clock: clock, { $0.http2PingInterval = .seconds(15) }) { server, session in
             server.route("/") { _ in .ok("ok") }
             server.script(onConnection: 1) { peer in
                 try await peer.start()
@@ -142,7 +142,7 @@ struct HTTP2EndingTests {
 
     @Test("idle connections are closed after their timeout") func idleConnectionsAreClosed() async throws {
         let clock = ManualClock()
-        try await withHTTP2(clock) { server, session in
+        try await withHTTP2(clock: clock) { server, session in
             server.route("/") { _ in .ok("ok") }
             try await session.expect(server.url("/"), "ok")
             clock.advance(by: .seconds(56))

@@ -16,7 +16,7 @@ struct HTTP2ProbeTests {
     func deadPath() async throws {
         let clock = ManualClock()
         try await withHTTP2(
-            clock,
+            clock: clock,
             {
                 $0.idleTimeout = nil
                 $0.http2PingInterval = .seconds(15)
@@ -61,7 +61,7 @@ struct HTTP2ProbeTests {
     func silentPeer() async throws {
         let clock = ManualClock()
         try await withHTTP2(
-            clock,
+            clock: clock,
             {
                 $0.idleTimeout = nil
                 $0.http2PingInterval = .seconds(15)
@@ -95,7 +95,7 @@ struct HTTP2ProbeTests {
     @Test("many loads on an idle connection send one PING")
     func onePing() async throws {
         let clock = ManualClock()
-        try await withHTTP2(clock, { $0.http2PingInterval = .seconds(15) }) { server, session in
+        try await withHTTP2(clock: clock, { $0.http2PingInterval = .seconds(15) }) { server, session in
             server.route("/") { _ in .ok("ok") }
             try await session.expect(server.url("/"), "ok")
             clock.advance(by: .seconds(20))

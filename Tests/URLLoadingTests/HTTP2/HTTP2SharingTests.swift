@@ -84,7 +84,7 @@ struct HTTP2SharingTests {
     @Test("the load that reads for all loads keeps its idle timeout despite the others' frames")
     func idleTimeoutOfTheReader() async throws {
         let clock = ManualClock()
-        try await withHTTP2(clock, { $0.idleTimeout = .seconds(5) }) { server, session in
+        try await withHTTP2(clock: clock, { $0.idleTimeout = .seconds(5) }) { server, session in
             let isOver = Atomic<Bool>(false)
             server.script { peer in
                 try await peer.start()
@@ -113,7 +113,7 @@ struct HTTP2SharingTests {
     @Test("GOAWAY with ENHANCE_YOUR_CALM causes no immediate retry", arguments: [false, true])
     func calm(closes: Bool) async throws {
         let clock = ManualClock()
-        try await withHTTP2(clock) { server, session in
+        try await withHTTP2(clock: clock) { server, session in
             server.route("/") { _ in .ok("ok") }
             server.script(onConnection: 1) { peer in
                 try await peer.start()
@@ -132,7 +132,7 @@ struct HTTP2SharingTests {
         }
         // A policy waits first.
         try await withHTTP2(
-            clock,
+            clock: clock,
             {
                 $0.retryPolicy = RetryPolicy()
                 $0.retryPolicy?.backoff = .constant(.seconds(3))

@@ -23,7 +23,7 @@ struct HTTP2StreamSlotsTests {
     @Test("a connection that received GOAWAY occupies no slot", arguments: [true, false])
     func retired(hasStream: Bool) async throws {
         let clock = ManualClock()
-        try await withHTTP2(clock, { $0.maximumConnectionsPerHost = 1 }) { server, session in
+        try await withHTTP2(clock: clock, { $0.maximumConnectionsPerHost = 1 }) { server, session in
             server.route("/") { _ in .ok("ok") }
             server.script(onConnection: 1) { peer in
                 try await peer.start()
@@ -100,7 +100,7 @@ struct HTTP2StreamSlotsTests {
     @Test("a stream limit of zero may rise while no load uses the connection")
     func raisedFromNothing() async throws {
         let clock = ManualClock()
-        try await withHTTP2(clock, { $0.maximumConnectionsPerHost = 1 }) { server, session in
+        try await withHTTP2(clock: clock, { $0.maximumConnectionsPerHost = 1 }) { server, session in
             server.script { peer in
                 try await peer.start()
                 let first = try await peer.expectRequest()
@@ -131,7 +131,7 @@ struct HTTP2StreamSlotsTests {
     func waitsEnd() async throws {
         let clock = ManualClock()
         try await withHTTP2(
-            clock,
+            clock: clock,
             {
                 $0.maximumConnectionsPerHost = 1
                 $0.resourceTimeout = .seconds(100)

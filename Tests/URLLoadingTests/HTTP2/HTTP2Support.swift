@@ -32,7 +32,7 @@ nonisolated(nonsending) func withHTTP2<R>(
 
 /// The client's timeouts follow `clock`.
 nonisolated(nonsending) func withHTTP2<R>(
-    _ clock: ManualClock, _ client: (inout Configuration) -> Void = { _ in },
+    clock: ManualClock, _ client: (inout Configuration) -> Void = { _ in },
     _ use: nonisolated(nonsending) (HTTP2TestServer, Session) async throws -> R
 ) async throws -> R {
     func withClock(_ configuration: inout Configuration) {
