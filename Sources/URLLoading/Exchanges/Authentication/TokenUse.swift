@@ -7,7 +7,7 @@ import URLLoadingIO
 import URLLoadingWire
 
 /// A session's bearer token, in use for one request that a handler answers.
-package struct TokenUse: Sendable {
+package struct TokenUse {
     private let authentication: RequestAuthentication
     private let client: ProtocolClient
 

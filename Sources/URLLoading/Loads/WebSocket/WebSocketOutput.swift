@@ -74,13 +74,12 @@ struct WebSocketOutput {
         let start = message.offset
         let end = min(message.bytes.count, start + Self.piece)
         let isLast = end == message.bytes.count
-        let position = WebSocketCodec.Position(isFirst: !message.isBegun, isLast: isLast)
-        let (kind, isCompressed) = (message.kind, message.isCompressed)
+        let (kind, isFirst, isCompressed) = (message.kind, !message.isBegun, message.isCompressed)
         try message.bytes.withUnsafeBytes { all in
             Result { () throws(WireViolation) in
                 try codec.send(
-                    kind, UnsafeRawBufferPointer(rebasing: all[start..<end]), at: position,
-                    isCompressed: isCompressed, mask: mask, into: &bytes)
+                    kind, UnsafeRawBufferPointer(rebasing: all[start..<end]),
+                    at: .init(isFirst: isFirst, isLast: isLast), isCompressed: isCompressed, mask: mask, into: &bytes)
             }
         }.get()
         (message.offset, message.isBegun, message.isWritten) = (end, true, isLast)
