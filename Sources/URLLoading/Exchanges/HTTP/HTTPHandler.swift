@@ -38,8 +38,8 @@ struct HTTPHandler: DirectHandler {
                     cookies.attach(to: &prepared)
                 }
                 record = load.events?.begin(prepared)
-                let wanted = wanted(prepared, load, since: retries.wantsFresh ? firstFresh : nil, record)
-                let exchange = try await lease(prepared, wanted, for: load, hop, &authentication)
+                let least = retries.wantsFresh ? firstFresh : nil
+                let exchange = try await lease(prepared, for: load, since: least, record, hop, &authentication)
                 if !retries.wantsFresh { firstFresh = Connector.next }
                 record = nil
                 if let error = await failure(of: exchange, prepared) {
@@ -155,16 +155,17 @@ struct HTTPHandler: DirectHandler {
         request.body = nil
         let prepared = try PreparedRequest(request, load.core.defaultFields, isForeign: hop.isForeign)
         var authentication = load.core.authenticator.isInUse ? try await authentication(hop, for: load, prepared) : nil
-        try await lease(prepared, wanted(prepared, load), for: load, hop, &authentication).release()
+        try await lease(prepared, for: load, since: nil, nil, hop, &authentication).release()
     }
 
     /// Leases a connection over the first usable proxy or directly. A load that connects directly does not hold the
     /// frames of the proxies.
     @inline(never)
     private static func lease(
-        _ request: PreparedRequest, _ wanted: ConnectionRequest, for load: LoadContext, _ hop: Hop,
+        _ request: PreparedRequest, for load: LoadContext, since first: Int?, _ record: TransactionRecord?, _ hop: Hop,
         _ authentication: inout RequestAuthentication?
     ) async throws(LoadError) -> any NetworkExchange {
+        let wanted = wanted(request, load, since: first, record)
         guard load.core.proxies.isDirect else {
             return try await leaseThroughProxies(request, wanted, for: load, hop, &authentication)
         }
@@ -173,7 +174,7 @@ struct HTTPHandler: DirectHandler {
 
     @inline(never)
     private static func wanted(
-        _ request: PreparedRequest, _ load: LoadContext, since first: Int? = nil, _ record: TransactionRecord? = nil
+        _ request: PreparedRequest, _ load: LoadContext, since first: Int?, _ record: TransactionRecord?
     ) -> ConnectionRequest {
         ConnectionRequest(
             client: load, access: NetworkAccess(request.request, load.core.configuration), record: record, since: first)
