@@ -102,9 +102,7 @@ final class HTTP2Connection: @unchecked Sendable {
 
     /// Appends to a request's body. Returns the number of bytes that wait for the peer.
     func send(_ bytes: UnsafeRawBufferPointer, on stream: HTTP2Stream) -> Int {
-        // Unsafe: the codec copies the bytes.
-        nonisolated(unsafe) let bytes = bytes
-        return state.withLock { $0.send(bytes, on: stream) }
+        state.withLock { $0.send(bytes, on: stream) }
     }
 
     func endSending(on stream: HTTP2Stream, _ trailers: Headers) throws(WireViolation) {

@@ -11,7 +11,8 @@
 import URLLoadingIO
 import URLLoadingWire
 
-struct HTTP2State {
+/// Unchecked: the codec and the streams are accessed only under the connection's lock.
+struct HTTP2State: @unchecked Sendable {
     let codec: HTTP2Codec
     let places: HTTP2StreamSlots
     private(set) var streams: [Int32: HTTP2Stream] = [:]
