@@ -462,10 +462,15 @@ struct ConnectTimeoutRows {
     /// Requests a host that never answers and a fast server at the same time.
     private struct Both: ProtocolHandler {
         let server: URL
+        /// Open once the attempt to the fast server has begun: then the other one begins.
+        let isServerAsked: Latch
         let answered: @Sendable () -> Void
         func canHandle(_ request: Request) -> Bool { true }
         func load(_ request: Request, client: ProtocolClient) async throws -> ProtocolResponse {
-            async let silent = client.next.load(request)
+            async let silent = {
+                await isServerAsked.wait()
+                return try await client.next.load(request)
+            }()
             let quick = try await client.next.load(Request(url: server)).body.collect(upTo: 100)
             answered()
             do {
@@ -484,13 +489,24 @@ struct ConnectTimeoutRows {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("quick") }
             let (answers, answered) = AsyncStream<Void>.makeStream()
-            let both = Both(server: origin.url()) { answered.yield() }
-            let session = Session(Self.configuration(clock) { $0.handlers = [both] })
+            let (isAsked, mayAnswer) = (Latch(), Latch())
+            let server = try url("http://quick.example:\(origin.port)/")
+            let both = Both(server: server, isServerAsked: isAsked) { answered.yield() }
+            let session = Session(
+                Self.configuration(clock) {
+                    $0.handlers = [both]
+                    $0.nameResolver = NameResolver { _ in
+                        isAsked.open()
+                        await mayAnswer.wait()
+                        return ["127.0.0.1"]
+                    }
+                })
             let address = try url("https://127.0.0.1:\(host.port)/")
             let loading = Task { try await session.text(address) }
             try await host.hears()
+            mayAnswer.open()
             for await _ in answers { break }
-            // The fast server's connection is open, and the other attempt continues within its own limit.
+            // The fast server's attempt, which began first, has ended; the other one keeps its own limit.
             clock.advance(by: Self.limit)
             let text = try await loading.value
             #expect(text == "quick")
