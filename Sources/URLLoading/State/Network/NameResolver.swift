@@ -34,8 +34,7 @@ private struct CustomResolver: Resolver {
     func addresses(of name: String, _ token: StopToken) async throws(IOFailure) -> [SocketAddress] {
         guard let load = token as? LoadHandle else { throw IOFailure(.lookupFailed("there is no load"), .resolve) }
         let lookUp = lookUp
-        let timeLeft = load.attempt.map { Duration.nanoseconds($0.timeLeft) }
-        let answer = await CallbackOutcome<Result<[String], any Error>>.run(load, timeout: timeLeft) {
+        let answer = await CallbackOutcome<Result<[String], any Error>>.run(load, within: load.attempt) {
             do { return .success(try await lookUp(name)) } catch { return .failure(error) }
         }
         let result: Result<[String], any Error>
