@@ -73,7 +73,9 @@ struct SuspendedConnectRows {
         var addresses: [SocketAddress] = [.ipv4((127, 0, 0, 1), port: 0)]
         if hasTwoAddresses { addresses.append(.ipv4((127, 0, 0, 2), port: 0)) }
         let session = Session(
-            ConnectTimeoutRows.configuration(clock) { [addresses] in $0.resolver = RecordingResolver(.success(addresses)) })
+            ConnectTimeoutRows.configuration(clock) { [addresses] in
+                $0.resolver = RecordingResolver(.success(addresses))
+            })
         let address = try url("http://silent.example:\(host.port)/")
         try await expectHeld(clock, session, .connecting, .load(session, address))
     }

@@ -67,8 +67,8 @@ public final class StreamTask: Sendable, CustomStringConvertible {
     /// The durations and byte counts of a stream that has ended; its one transaction is the connection.
     package var metrics: LoadMetrics { load.metrics }
 
-    /// Suspends the stream: no byte is read or written, and the idle and connect timeouts stop; the resource timeout runs
-    /// on. A connection that is being made is made. One ``resume()`` undoes any number of these calls.
+    /// Suspends the stream: no byte of it is read or written, and the idle and connect timeouts stop; the resource
+    /// timeout runs on. A connection attempt under way continues. One ``resume()`` undoes any number of these calls.
     public func suspend() { load.suspend() }
 
     /// Ends the stream with ``LoadError/Reason/cancelled``, whether or not it was resumed. Bytes that were written and

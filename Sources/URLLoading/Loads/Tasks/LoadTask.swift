@@ -72,7 +72,7 @@ public final class LoadTask<Output: Sendable>: Sendable, Identifiable, CustomStr
     public func prioritize(_ priority: TaskPriority) { if !isOver { load.prioritize(priority) } }
 
     /// Suspends the load: no byte of requests and responses is read or written, and the idle and connect timeouts stop;
-    /// the resource timeout runs on. A connection that is being made is made. One ``resume()`` undoes any number of
+    /// the resource timeout runs on. A connection attempt under way continues. One ``resume()`` undoes any number of
     /// these calls.
     public func suspend() { if !isOver { load.suspend() } }
 
