@@ -5,10 +5,15 @@
 
 import PackageDescription
 
-/// Set by `script/test --long`: the sanitizer cannot see `Synchronization.Mutex`, so `Lock` uses a pthread mutex
-/// instead (docs/concurrency.md).
-let threadSanitizer = Context.environment["URLLOADING_SANITIZE"] == "thread"
-/// Set by `script/fuzz`: adds the coverage-guided fuzz targets, which have their own `main`.
+/// Set by `script/test-long`: the thread sanitizer cannot see `Synchronization.Mutex`, so `Lock` uses a pthread mutex
+/// instead (docs/concurrency.md); tests of memory and files know either sanitizer.
+let sanitizer: [SwiftSetting] =
+    switch Context.environment["URLLOADING_SANITIZE"] {
+    case "thread": [.define("URLLOADING_THREAD_SANITIZER")]
+    case "address": [.define("URLLOADING_ADDRESS_SANITIZER")]
+    default: []
+    }
+/// Set by `script/fuzz`: builds the wire formats and their fuzz targets with the coverage-guided fuzzer.
 let fuzzing = Context.environment["URLLOADING_FUZZ"] != nil
 /// Set by users who build sources that cannot be changed: adds a module named `FoundationNetworking`, which hides the
 /// toolchain's from the whole build (docs/guides/moving.md).
@@ -22,7 +27,7 @@ let strict: [SwiftSetting] =
         .enableUpcomingFeature("MemberImportVisibility"),
         .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
         .enableUpcomingFeature("InferIsolatedConformances"),
-    ] + (threadSanitizer ? [.define("URLLOADING_THREAD_SANITIZER")] : [])
+    ] + sanitizer
 
 let package = Package(
     name: "URLLoading",
@@ -113,8 +118,8 @@ let package = Package(
         .testTarget(
             name: "URLLoadingTests",
             dependencies: [
-                "URLLoading", "URLLoadingTesting", "URLLoadingWire", "URLLoadingIO", "URLLoadingCTestHome",
-                "URLLoadingTestChildren",
+                "URLLoading", "URLLoadingTesting", "URLLoadingWire", "URLLoadingIO",
+                "URLLoadingCTestHome", "URLLoadingTestChildren",
             ],
             swiftSettings: strict),
         // A program with a background session, which tests kill.
@@ -133,14 +138,23 @@ let package = Package(
             name: "URLLoadingCompatibilityTests",
             dependencies: [
                 "URLLoadingCompatibility", "URLLoading", "URLLoadingTesting", "URLLoadingWire", "URLLoadingIO",
-                "URLLoadingCTestHome",
-                "URLLoadingTestChildren",
+                "URLLoadingCTestHome", "URLLoadingTestChildren",
             ],
             swiftSettings: strict),
         .testTarget(
             name: "urlloadTests",
             dependencies: ["urlload", "URLLoading", "URLLoadingWire", "URLLoadingIO", "URLLoadingCTestHome"],
             swiftSettings: strict),
+        // The targets of script/fuzz; without the fuzzer, the mutated samples of script/fuzz --smoke.
+        .executableTarget(
+            name: "FuzzHTTP1",
+            dependencies: ["URLLoadingWire"],
+            path: "Tests/Fuzz/HTTP1",
+            swiftSettings: strict
+                + (fuzzing
+                    ? [.define("URLLOADING_FUZZ"), .unsafeFlags(["-sanitize=fuzzer,address", "-parse-as-library"])]
+                    : []),
+            linkerSettings: fuzzing ? [.unsafeFlags(["-sanitize=fuzzer,address"])] : []),
         // Programs written for FoundationNetworking, in their original language mode.
         .executableTarget(
             name: "ClassicPrograms",
@@ -151,8 +165,7 @@ let package = Package(
             name: "IntegrationTests",
             dependencies: [
                 "ClassicPrograms", "URLLoading", "URLLoadingTesting", "URLLoadingWire", "URLLoadingIO",
-                "URLLoadingCTestHome",
-                "URLLoadingTestChildren",
+                "URLLoadingCTestHome", "URLLoadingTestChildren",
             ],
             swiftSettings: strict),
     ]
@@ -163,14 +176,5 @@ let package = Package(
                     dependencies: ["URLLoadingCompatibility"],
                     path: "Sources/FoundationNetworkingShim",
                     swiftSettings: strict)
-            ] : [])
-        + (fuzzing
-            ? [
-                .executableTarget(
-                    name: "FuzzHTTP1",
-                    dependencies: ["URLLoadingWire"],
-                    path: "Tests/Fuzz/HTTP1",
-                    swiftSettings: strict + [.unsafeFlags(["-sanitize=fuzzer,address", "-parse-as-library"])],
-                    linkerSettings: [.unsafeFlags(["-sanitize=fuzzer,address"])])
             ] : [])
 )
