@@ -5,6 +5,7 @@ import Testing
 import URLLoading
 import URLLoadingIO
 import URLLoadingTestSupport
+import URLLoadingTesting
 
 /// Alone in a process, like `LeakTests`, and for the same reason.
 @Suite struct StreamLeakTests {
