@@ -93,7 +93,7 @@ open class URLSession: NSObject, @unchecked Sendable {
         return queue
     }
 
-    // MARK: What it is
+    // MARK: Configuration and delegate
 
     /// The queue on which the delegate and all completion handlers are called.
     open var delegateQueue: OperationQueue { lane.queue }

@@ -65,7 +65,7 @@ open class URLSessionTask: NSObject, NSCopying, @unchecked Sendable {
     /// Returns the same object.
     open func copy(with zone: NSZone?) -> Any { self }
 
-    // MARK: What it is
+    // MARK: Identity
 
     /// An identifier unique in the session.
     open var taskIdentifier: Int { made?.identifier ?? 0 }

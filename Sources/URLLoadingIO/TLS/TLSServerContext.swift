@@ -5,7 +5,7 @@
 import URLLoadingCOpenSSL
 
 package final class TLSServerContext: @unchecked Sendable {
-    // Unchecked: as `TLSContext`.
+    // Unchecked for the same reason as `TLSContext`.
     package struct Configuration: Sendable {
         /// PEM certificates: the server's own first, then its issuers.
         package var certificateChain: [UInt8]

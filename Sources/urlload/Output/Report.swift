@@ -41,7 +41,7 @@ struct Report: Sendable {
     /// The partial file of a load that ended early.
     var kept: Kept?
     var metrics: LoadMetrics?
-    /// What the cache decided about each request, by the number of redirects before it.
+    /// The cache's decision about each request, by the number of redirects before it.
     var cacheDecisions: [Int: String] = [:]
     /// The beginning of the body, if there is a report to show it.
     var preview: BodyPreview?

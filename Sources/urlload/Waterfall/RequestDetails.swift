@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What a report shows of a request besides its row in the waterfall.
+// The details of a request that a report shows below its row in the waterfall.
 
 import URLLoading
 import URLLoadingWire

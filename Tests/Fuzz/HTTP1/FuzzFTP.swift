@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What an ftp server says, cut anywhere, and where its answers and our URLs lead.
+// Replies of an ftp server, cut at any byte; the addresses in them, and the paths of ftp URLs.
 
 import URLLoadingWire
 

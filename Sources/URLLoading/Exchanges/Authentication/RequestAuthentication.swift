@@ -160,7 +160,7 @@ final class RequestAuthentication: @unchecked Sendable {
                     method: request.request.method.rawValue, target: destination.target.originForm, bodyHash: bodyHash))
         }
         request.identity = Route.Identity(login: login, speaksHTTP1: login.takesLegs)
-        // The messages depend on the connection: see `HTTPExchange+Legs`.
+        // The messages depend on the connection: see `HTTPExchange+AuthenticationHandshake`.
         authenticationHandshake = AuthenticationHandshake(login, timeout: authenticator.settings.kerberosTimeout)
         request.authenticationHandshake = authenticationHandshake
         request.setAuthorization(nil)
