@@ -54,13 +54,13 @@ struct AttemptTests {
             let paused = attempt.pause()
             #expect(attempt.timeLeft == 6 && attempt.pause() == nil)
             clock.advance(by: .nanoseconds(100))
-            attempt.go(on: paused)
+            attempt.resume(paused)
             clock.advance(by: .nanoseconds(5))
             #expect(throws: Never.self) { try token.check(.connect) }
             again = attempt.pause()
         }
         #expect(attempt.timeLeft == 1)
-        attempt.go(on: again)
+        attempt.resume(again)
         clock.advance(by: .nanoseconds(100))
         #expect(throws: Never.self) { try token.check(.connect) }
         #expect(attempt.timeLeft == 1)

@@ -52,7 +52,7 @@ extension URLSession {
     }
 
     /// Creates a download that resumes with its original request instead of the one stored in the token.
-    final func makeDownload(_ request: URLRequest, goingOnWith token: ResumeToken) -> URLSessionDownloadTask {
+    final func makeDownload(_ request: URLRequest, resuming token: ResumeToken) -> URLSessionDownloadTask {
         makeTask(request, .download, nil, { URLSessionDownloadTask($0) }) {
             load(request, $0) { made, bridge in
                 .success(

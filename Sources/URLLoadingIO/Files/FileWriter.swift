@@ -155,7 +155,7 @@ package final class FileWriter: Sendable {
     package var mark: DiskMark? { progress.mark }
 
     /// Continues from the mark that an earlier process stored for a file that was reopened.
-    package func go(onFrom mark: DiskMark) { progress.go(onFrom: mark) }
+    package func resume(from mark: DiskMark) { progress.resume(from: mark) }
 
     package var size: Int64 { csys_file_size(descriptor) }
 

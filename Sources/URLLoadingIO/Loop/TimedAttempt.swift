@@ -60,7 +60,7 @@ package final class TimedAttempt: Sendable {
     }
 
     /// Pauses the limit while the load waits for its caller instead of a peer.
-    /// - Returns: the value to pass to ``go(on:)``; `nil` if no limit runs.
+    /// - Returns: the value to pass to ``resume(_:)``; `nil` if no limit runs.
     package func pause() -> Int64? {
         let moment = deadline.load(ordering: .acquiring)
         guard moment > 0, moment != Time.none else { return nil }
@@ -69,7 +69,7 @@ package final class TimedAttempt: Sendable {
     }
 
     /// Continues the paused limit, unless the attempt has ended meanwhile.
-    package func go(on paused: Int64?) {
+    package func resume(_ paused: Int64?) {
         guard let paused else { return }
         let moment = clock.now() - paused
         guard replace(paused, by: moment) else { return }

@@ -122,7 +122,7 @@ struct Options: Sendable {
     var httpVersions = Configuration.HTTPVersions.automatic
 
     var ftp = Configuration.FTP()
-    var way = ConnectionOptions()
+    var connection = ConnectionOptions()
 
     var login = LoginOptions()
 

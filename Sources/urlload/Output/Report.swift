@@ -55,7 +55,7 @@ struct Report: Sendable {
         /// True if the server can validate that the rest belongs to the part.
         var isChecked: Bool
         /// True if a later run can resume it.
-        var canGoOn = true
+        var isResumable = true
     }
 
     /// The report as one JSON object on one line.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Secrets in the text of a body. By name, as in URLs (docs/guides/metrics.md): members of JSON, fields of forms,
-// attributes, and inputs of HTML.
+// Hides secrets in the text of a body. They are found by their names, as in URLs (docs/guides/metrics.md): members of
+// JSON, fields of forms, attributes, and inputs of HTML.
 
 import URLLoadingWire
 
@@ -50,8 +50,8 @@ struct SecretText {
         let end = endOfString(from: index)
         guard end - index <= 100, end < bytes.count else { return false }
         let name = bytes[(index + 1)..<(end - 1)]
-        guard !name.isEmpty, let colon = place(behind: end), bytes[colon] == UInt8(ascii: ":"),
-            Self.isSecret(name), let value = place(behind: colon + 1)
+        guard !name.isEmpty, let colon = nextText(from: end), bytes[colon] == UInt8(ascii: ":"),
+            Self.isSecret(name), let value = nextText(from: colon + 1)
         else { return false }
         shown += bytes[index..<value] + Array(Secrets.mark.utf8)
         index = endOfValue(from: value)
@@ -59,7 +59,7 @@ struct SecretText {
     }
 
     /// Returns the index of the next character that is not white space; `nil` at the end.
-    private func place(behind start: Int) -> Int? {
+    private func nextText(from start: Int) -> Int? {
         bytes[start...].firstIndex { $0 > 0x20 }
     }
 

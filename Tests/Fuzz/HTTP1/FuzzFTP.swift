@@ -44,7 +44,7 @@ private func replies(_ bytes: [UInt8], pieces: Int) -> Outcome {
     return outcome
 }
 
-/// Whatever is said, the conversation goes on or ends with an error, and never says what cannot be a line.
+/// Whatever the server sends, the conversation continues or ends with an error, and never sends more than one line.
 private func converse(_ replies: [FTPReply], _ rule: UInt8) {
     let operations: [FTPConversation.Job.Operation] = [.retrieve, .list, .store, .size]
     var conversation = FTPConversation(security: rule & 1 == 0 ? .none : .explicit)

@@ -203,7 +203,7 @@ public struct ResumeToken: Sendable, CustomStringConvertible {
         guard size >= known.offset, try file.tail(before: known.offset) == known.tail else {
             throw Refusal.changed.failure
         }
-        if let mark = record.mark { file.go(onFrom: mark) }
+        if let mark = record.mark { file.resume(from: mark) }
         return (file, isSameBoot && record.isEarly ? min(size, record.length ?? size) : known.offset)
     }
 

@@ -108,7 +108,7 @@ extension CacheQuery {
 
     /// Returns the name of the first mark in which a stored response has another owner than this request; `nil` if
     /// none.
-    func stranger(to kept: [String: String?]) -> String? {
+    func differingMark(from kept: [String: String?]) -> String? {
         if (kept[CacheOwner.ownCookie] ?? nil) != ownCookie { return CacheOwner.ownCookie }
         if (kept[CacheOwner.host] ?? nil) != host { return CacheOwner.host }
         if !isPartial {

@@ -74,7 +74,7 @@ extension LoadError {
     /// True if another proxy may be tried after this failure: the proxy could not be reached or used. A refusal by the
     /// proxy and a stop of the load are final. So is a failed authentication of the proxy, which an attacker may have
     /// caused in order to force another route.
-    var leavesAnotherWay: Bool {
+    var permitsAnotherProxy: Bool {
         guard let failure = proxyFailure, failure.head == nil, failure.reply == nil else { return false }
         guard phase != .securing || reason == .connectionLost else { return false }
         return ![.cancelled, .idleTimeout, .resourceTimeout, .addressRefused].contains(reason) && party != .local

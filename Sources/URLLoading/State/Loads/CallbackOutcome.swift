@@ -61,7 +61,7 @@ extension LoadHandle {
     ) async throws(LoadError) -> Answer {
         let attempt = attempt
         let paused = attempt?.pause()
-        defer { attempt?.go(on: paused) }
+        defer { attempt?.resume(paused) }
         let ending = await CallbackOutcome.run(self, timeout: decision.deadline) { () -> Result<Answer, any Error> in
             do {
                 guard let asker else { return .success(try await decision.decide(question)) }

@@ -94,7 +94,7 @@ class LoadHandle: StopToken, @unchecked Sendable {
         // The time of a suspension does not count towards the connect timeout.
         let attempt = attempt
         let paused = attempt?.pause()
-        defer { attempt?.go(on: paused) }
+        defer { attempt?.resume(paused) }
         await Poller.shared.wait(until: self) { _ -> Void? in
             suspended.load(ordering: .sequentiallyConsistent) ? nil : ()
         }
