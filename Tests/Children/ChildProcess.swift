@@ -90,7 +90,7 @@ package final class ChildProcess: Sendable {
         }
     }
 
-    // MARK: What posix_spawn takes
+    // MARK: Arguments of posix_spawn
 
     private typealias Settings = (UnsafePointer<posix_spawn_file_actions_t>, UnsafePointer<posix_spawnattr_t>) -> Int32
 

@@ -115,7 +115,7 @@ import URLLoadingWire
         }
     }
 
-    // MARK: What is loaded
+    // MARK: Loads
 
     static let paths = ["/small", "/large", "/chunks", "/echo", "/close", "/redirect", "/slow"]
 

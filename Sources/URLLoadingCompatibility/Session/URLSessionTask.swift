@@ -190,7 +190,7 @@ open class URLSessionTask: NSObject, NSCopying, @unchecked Sendable {
 
     final var knownProgress: Foundation.Progress? { own.withLock { $0.progress } }
 
-    // MARK: How it stands
+    // MARK: State and progress
 
     /// The state of the task; a new task is suspended.
     open var state: State { bridge?.taskState ?? (isReplaced.load(ordering: .acquiring) ? .completed : .suspended) }

@@ -339,7 +339,7 @@ package final class TLSTransport: Transport, @unchecked Sendable {
     // MARK: Properties
 
     /// Session tickets may arrive at any time after a TLS 1.3 handshake (RFC 8446 §4.6.1) and are not a response: this
-    /// method reads them, and only data behind them counts as input.
+    /// method reads them, and only data after them counts as input.
     package func hasPendingInput(askingKernel asks: Bool) -> Bool {
         lock.withLock { _ in
             guard agreed != nil, !isClosed, deferred == nil, SSL_pending(ssl) == 0 else { return true }

@@ -296,7 +296,7 @@ struct WebSocketHTTP2Tests {
         }
     }
 
-    // MARK: What goes wrong
+    // MARK: Failures
 
     @Test(arguments: WebSocketFault.all)
     func theClientFailsAndSaysWhy(_ fault: WebSocketFault) async throws {

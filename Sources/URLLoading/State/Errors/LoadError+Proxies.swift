@@ -55,7 +55,7 @@ public struct ProxyFailure: Error, Sendable, CustomStringConvertible {
 }
 
 extension LoadError {
-    /// The proxy at which the load failed; `nil` if a proxy was not the cause. Failures behind the last proxy, such as
+    /// The proxy at which the load failed; `nil` if a proxy was not the cause. Failures beyond the last proxy, such as
     /// the TLS handshake with the origin, are not proxy failures.
     public var proxyFailure: ProxyFailure? { underlying as? ProxyFailure }
 
