@@ -32,7 +32,7 @@ final class SQLiteJournal: Journal {
     private let patience: Int64
 
     private final class Tables: @unchecked Sendable {
-        // Unchecked: the constructor hands it to the journal's thread.
+        // Unchecked: the journal's initialiser creates it, and afterwards only the journal's thread uses it.
         let database: Database
         var isDirty = false
         init(_ database: Database) { self.database = database }

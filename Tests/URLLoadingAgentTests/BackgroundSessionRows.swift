@@ -30,7 +30,7 @@ import URLLoadingWire
     }
 
     @Test(
-        "An awaited download to a destination and one without run in the agent and deliver their files (checklist 5, 137)"
+        "Awaited downloads, with a destination and without, run in the agent and deliver their files (checklist 5, 137)"
     )
     func downloads() async throws {
         try await SurvivalRows.with { rig, origin in

@@ -203,7 +203,7 @@ import URLLoadingWire
         }
     }
 
-    @Test("A suspended transfer comes back as a suspended task, which goes on when it is resumed")
+    @Test("A suspended transfer comes back as a suspended task, which continues when it is resumed")
     func suspended() async throws {
         try await SurvivalRows.with(stallsAfter: 300_000) { rig, origin in
             let first = BackgroundSessionRows.session(rig)

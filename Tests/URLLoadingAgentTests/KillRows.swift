@@ -65,7 +65,7 @@ import URLLoadingWire
     }
 
     @Test(
-        "A program that is killed inside each handler handles each event again until a handler has returned (checklist 142)"
+        "A program that is killed in each handler handles the event again until a handler has returned (checklist 142)"
     )
     func killedInHandlers() async throws {
         try await SurvivalRows.with { rig, origin in
@@ -247,7 +247,7 @@ import URLLoadingWire
     private static let calls = ["pwrite64", "fdatasync", "fsync", "rename"]
 
     @Test(
-        "An agent that is killed at a write, a synchronisation or a rename loses nothing and repeats nothing (security 80)",
+        "An agent that is killed at a write, a sync or a rename loses nothing and repeats nothing (security 80)",
         .enabled(if: KillRows.hasStrace), arguments: KillRows.calls)
     func agentKilled(_ call: String) async throws {
         // The long sweep goes to the last call; the short one takes some of each kind.
@@ -260,7 +260,7 @@ import URLLoadingWire
     }
 
     @Test(
-        "An agent whose writes fail for a while goes on afterwards (security 80)",
+        "An agent whose writes fail for a while continues afterwards (security 80)",
         .enabled(if: KillRows.hasStrace),
         arguments: [("pwrite64", "ENOSPC"), ("fdatasync", "EIO"), ("fsync", "EIO"), ("rename", "EIO"), ("accept4", "EMFILE"), ("fallocate", "ENOSPC")])
     func failingCalls(_ call: String, _ failure: String) async throws {

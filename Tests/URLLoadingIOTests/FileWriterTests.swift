@@ -92,7 +92,7 @@ struct FileWriterTests {
         try file.truncate(to: 99_999)
         #expect(file.mark == nil)
         let (again, size) = try FileWriter.reopen(file.path)
-        again.go(onFrom: first)
+        again.resume(from: first)
         #expect(size == 99_999 && again.mark == first)
         again.undoKeep()
     }

@@ -103,7 +103,7 @@ struct TLSEndTests {
 
     // MARK: Idle connections
 
-    // What has arrived is known when the poller has heard of it, a moment later: so these wait.
+    // These tests wait, because the poller is notified of arrived bytes a moment later.
 
     @Test func `Tickets on an idle connection leave it clean`() async throws {
         let rig = try TLSRig()

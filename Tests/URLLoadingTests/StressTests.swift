@@ -60,7 +60,7 @@ import URLLoadingWire
                 session.connectionsDescription.contains("0 connecting 0 leased")
                     || session.connectionsDescription == "empty")
             await expectEmpty(session)
-            // What was sent and not read hides the client's end from a stalled connection.
+            // Bytes that a stalled connection has not read hide from it that the client has closed.
             origin.releaseStalls()
             try await origin.wait { $0.open == 0 }
             #expect(session.leakedClosures == 0)
@@ -125,7 +125,7 @@ import URLLoadingWire
         }
     }
 
-    // MARK: What is loaded
+    // MARK: Loads
 
     static let paths = ["/small", "/large", "/chunks", "/echo", "/close", "/redirect", "/slow"]
 

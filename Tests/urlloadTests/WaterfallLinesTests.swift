@@ -24,7 +24,8 @@ struct WaterfallLinesTests {
             row("https://a.test/second", [(.waiting, 60, 90), (.receiving, 90, 100)], marks: [.redirect, .retry]),
             row("https://a.test/cached", [(.receiving, 50, 51)], connection: nil, marks: [.cache]),
             row(
-                "https://a.test/", [(.connect, 70, 75)], status: nil, connection: nil, marks: [.failure], error: "lost"),
+                "https://a.test/", [(.connect, 70, 75)], status: nil, connection: nil, marks: [.failure],
+                error: "lost"),
         ])
     }
 

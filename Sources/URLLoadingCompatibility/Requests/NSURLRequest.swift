@@ -62,7 +62,7 @@ open class NSURLRequest: NSObject, NSSecureCoding, NSCopying, NSMutableCopying {
 
     init(_ value: URLRequest) { self.value = value }
 
-    // MARK: What it asks for
+    // MARK: Properties
 
     /// The URL.
     open var url: URL? { value.url }

@@ -93,7 +93,7 @@ public struct URLRequest: Equatable, Hashable, Sendable {
         set { mutable.allowsConstrained = newValue }
     }
 
-    // MARK: What is sent
+    // MARK: Method, fields, body
 
     /// The request method. `nil` resets it to GET; the standard methods are accepted in any case.
     public var httpMethod: String? {

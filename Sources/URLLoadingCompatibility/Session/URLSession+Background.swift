@@ -7,7 +7,7 @@ import Synchronization
 import URLLoading
 import URLLoadingIO
 
-// MARK: What they refuse
+// MARK: Refused tasks
 
 extension URLSession {
     /// Returns why a background session cannot carry out a task, apart from its request and its body; `nil` if it can.
@@ -58,7 +58,7 @@ extension LoadError {
     }
 }
 
-// MARK: What they carry
+// MARK: Stored properties of tasks
 
 /// The properties of a task that its transfer keeps for the next program, in ``BackgroundOptions/userData``. The
 /// label is its description.
@@ -88,11 +88,11 @@ extension URLSessionTask {
     }
 }
 
-// MARK: Coming back
+// MARK: Tasks of an earlier program
 
 extension URLSession {
     /// The identifier before that of the first new task of a background session. Tasks of earlier programs keep theirs,
-    /// so those of new tasks begin behind them: at the time, in microseconds.
+    /// so those of new tasks begin above them: at the time, in microseconds.
     static func firstIdentifier() -> Int { Int(max(0, Date().timeIntervalSince1970 * 1e6)) }
 
     /// Creates the tasks of the transfers that earlier programs have begun, and delivers their events.

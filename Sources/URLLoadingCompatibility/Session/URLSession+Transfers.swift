@@ -53,7 +53,7 @@ extension URLSession {
     }
 
     /// Creates a download that resumes with its original request instead of the one stored in the token.
-    final func makeDownload(_ request: URLRequest, goingOnWith token: ResumeToken) -> URLSessionDownloadTask {
+    final func makeDownload(_ request: URLRequest, resuming token: ResumeToken) -> URLSessionDownloadTask {
         makeTask(.init(request: request, kind: .download), { URLSessionDownloadTask($0) }) {
             load(request, $0) { made, bridge in
                 .success(

@@ -94,7 +94,7 @@ open class URLSession: NSObject, @unchecked Sendable {
         return queue
     }
 
-    // MARK: What it is
+    // MARK: Configuration and delegate
 
     /// The queue on which the delegate and all completion handlers are called.
     open var delegateQueue: OperationQueue { lane.queue }
@@ -115,7 +115,7 @@ open class URLSession: NSObject, @unchecked Sendable {
 
     final var delegates: Delegates { members.withLock { $0.delegates } }
 
-    // MARK: What it remembers
+    // MARK: Stored data
 
     /// Removes all cookies, stored responses and credentials from the session's storages, which other sessions may
     /// share, and closes idle connections. Running tasks are not affected.
@@ -281,7 +281,7 @@ open class URLSession: NSObject, @unchecked Sendable {
         }
     }
 
-    // MARK: Its end
+    // MARK: End
 
     /// Invalidates the session after its existing tasks have ended, including those that are still suspended; new tasks
     /// fail. Returns at once; the delegate is notified of the invalidation. Has no effect on ``shared``.

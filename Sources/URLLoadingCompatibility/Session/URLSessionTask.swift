@@ -66,7 +66,7 @@ open class URLSessionTask: NSObject, NSCopying, @unchecked Sendable {
     /// Returns the same object.
     open func copy(with zone: NSZone?) -> Any { self }
 
-    // MARK: What it is
+    // MARK: Identity
 
     /// An identifier unique in the session.
     open var taskIdentifier: Int { made?.identifier ?? 0 }
@@ -191,7 +191,7 @@ open class URLSessionTask: NSObject, NSCopying, @unchecked Sendable {
 
     final var knownProgress: Foundation.Progress? { own.withLock { $0.progress } }
 
-    // MARK: How it stands
+    // MARK: State and progress
 
     /// The state of the task; a new task is suspended.
     open var state: State { bridge?.taskState ?? (isReplaced.load(ordering: .acquiring) ? .completed : .suspended) }

@@ -89,7 +89,7 @@ open class HTTPCookie: NSObject, @unchecked Sendable {
         return Cookie.cookies(in: headers, from: parts?.url ?? URL).map { HTTPCookie($0) }
     }
 
-    // MARK: What it says
+    // MARK: Attributes
 
     /// All properties, suitable for ``init(properties:)`` and for property lists.
     open var properties: [HTTPCookiePropertyKey: Any]? { facts.properties }

@@ -119,7 +119,7 @@ open class URLCache: NSObject, @unchecked Sendable {
         if let request = dataTask.currentRequest { removeCachedResponse(for: request) }
     }
 
-    // MARK: How much
+    // MARK: Capacity and usage
 
     /// The memory capacity in bytes. A reduction takes effect at once.
     open var memoryCapacity: Int {

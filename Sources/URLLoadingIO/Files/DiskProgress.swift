@@ -108,7 +108,7 @@ final class DiskProgress: Sendable {
     var mark: DiskMark? { state.withLock { $0.mark } }
 
     /// Continues from the mark that an earlier writer of the file has left.
-    func go(onFrom mark: DiskMark) {
+    func resume(from mark: DiskMark) {
         state.withLock { state in
             state.mark = mark
             state.plan.skip(to: mark.offset)

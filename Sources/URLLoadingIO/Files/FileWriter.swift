@@ -164,7 +164,7 @@ package final class FileWriter: Sendable {
     package var mark: DiskMark? { progress.mark }
 
     /// Continues from the mark that an earlier process stored for a file that was reopened.
-    package func go(onFrom mark: DiskMark) { progress.go(onFrom: mark) }
+    package func resume(from mark: DiskMark) { progress.resume(from: mark) }
 
     package var size: Int64 { csys_file_size(descriptor) }
 
@@ -182,8 +182,8 @@ package final class FileWriter: Sendable {
     package enum Permissions: Sendable {
         /// Leaves the permissions as they are: 0600 for a file that this process created.
         case unchanged
-        /// Takes the permissions of the file that is replaced, or 0666 less the umask. A file that had its name before
-        /// keeps its own unless it replaces another.
+        /// The permissions of the file that is replaced, if there is one. Otherwise 0666 less the umask, if the
+        /// file is still at the `path` at which it was created; a file that was moved before keeps its own.
         case usual
         /// Bits beyond 0777 are ignored.
         case exactly(UInt16)

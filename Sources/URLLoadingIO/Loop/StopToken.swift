@@ -198,7 +198,7 @@ open class StopToken: @unchecked Sendable {
             idleDeadline.store(.max, ordering: .sequentiallyConsistent)
             guard idleWaits.load(ordering: .sequentiallyConsistent) > 0 else { return }
         }
-        // Another wait for a peer goes on, and data has just been received.
+        // Another wait for a peer continues, and data has just been received.
         idleDeadline.store(clock.coarseNow() &+ idleLimit, ordering: .sequentiallyConsistent)
         // If the last wait has ended meanwhile, no deadline may remain: the registry would check it in vain.
         guard idleWaits.load(ordering: .sequentiallyConsistent) == 0 else { return }

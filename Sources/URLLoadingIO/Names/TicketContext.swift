@@ -34,7 +34,7 @@ package final class TicketCredential: @unchecked Sendable {
 package final class TicketContext: Sendable {
     package enum Step: Sendable, Hashable {
         /// The token to send, empty for none. `isComplete` is true once both sides are authenticated.
-        case goesOn(saying: [UInt8], isComplete: Bool)
+        case continues(sending: [UInt8], isComplete: Bool)
         /// No usable ticket, a service that failed to authenticate, a stopped wait or a timeout.
         case failed
     }

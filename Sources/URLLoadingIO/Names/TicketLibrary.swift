@@ -194,7 +194,7 @@ package final class TicketLibrary: Sendable {
         }
         guard status & Self.failed == 0 else { return .failed }
         let bytes = output.bytes.map { Array(UnsafeRawBufferPointer(start: $0, count: output.count)) } ?? []
-        return .goesOn(saying: bytes, isComplete: status == 0)
+        return .continues(sending: bytes, isComplete: status == 0)
     }
 
     func release(_ context: inout OpaquePointer?, _ name: inout OpaquePointer?) {

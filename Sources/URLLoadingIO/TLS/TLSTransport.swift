@@ -28,8 +28,8 @@ package final class TLSTransport: Transport, @unchecked Sendable {
     private var isGoodbyeBlocked = false
     private var isClosed = false
     private var turns = TLSWaitingGates()
-    /// The server is told that it may request a client certificate after the handshake. Otherwise the question need not
-    /// be looked for after each read, under the lock.
+    /// True if the server was told in the handshake that it may request a client certificate later. If not, no read has
+    /// to check for such a request, which would take the lock.
     private let identityMayComeLater: Bool
 
     package let slot: PollSlot
@@ -318,7 +318,7 @@ package final class TLSTransport: Transport, @unchecked Sendable {
                 guard agreed != nil, !isBroken, !hasHalfWritten else { throw IOFailure(.closedByPeer, .write) }
                 guard isGoodbyeBlocked || SSL_get_shutdown(ssl) & SSL_SENT_SHUTDOWN == 0 else { return .moved(0) }
                 isGoodbyeBlocked = false
-                // SSL_shutdown also returns "sent" if it has only retried, or failed.
+                // SSL_shutdown also returns 0, "sent", if it wrote nothing because the socket was full or has failed.
                 let progress = try perform(.write) { ssl, _ in
                     SSL_shutdown(ssl)
                     return link.failure != nil || SSL_want(ssl) == SSL_WRITING ? -1 : 1
@@ -340,7 +340,7 @@ package final class TLSTransport: Transport, @unchecked Sendable {
     // MARK: Properties
 
     /// Session tickets may arrive at any time after a TLS 1.3 handshake (RFC 8446 §4.6.1) and are not a response: this
-    /// method reads them, and only data behind them counts as input.
+    /// method reads them, and only data after them counts as input.
     package func hasPendingInput(askingKernel asks: Bool) -> Bool {
         lock.withLock { _ in
             guard agreed != nil, !isClosed, deferred == nil, SSL_pending(ssl) == 0 else { return true }

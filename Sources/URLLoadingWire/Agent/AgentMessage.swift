@@ -156,7 +156,7 @@ extension AgentMessage {
         package var expectedToReceive: Int64
         package var sent: Int64
         package var expectedToSend: Int64
-        /// The response, encoded by the floors above, in the message that is sent when it was received; empty
+        /// The response, encoded by the layers above, in the message that is sent when it was received; empty
         /// otherwise.
         package var response: [UInt8]
 

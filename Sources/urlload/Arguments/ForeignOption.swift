@@ -19,8 +19,8 @@ struct ForeignOption: Sendable {
     /// - Parameter tool: the name of the tool that has the option.
     func words(_ option: String, of tool: String) -> String {
         let reason = note.isEmpty ? "" : ": \(note)"
-        let way = nearest.map { "; nearest is \($0)" } ?? ""
-        return "\(option) of \(tool) is not supported\(reason)\(way)"
+        let hint = nearest.map { "; nearest is \($0)" } ?? ""
+        return "\(option) of \(tool) is not supported\(reason)\(hint)"
     }
 
     static let curl: [ForeignOption] = http + connections + tls + proxies + ftp + otherProtocols + tools

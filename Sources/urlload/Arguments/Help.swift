@@ -33,7 +33,7 @@ enum Help {
           urlload --trace https://example.org/                see every byte
           urlload tls example.org                             show its certificates, and whether they are trusted
           urlload ws wss://example.org/chat                   send lines as messages, print received ones
-          urlload bg get -O https://example.org/a.tar.gz      download in the background, also after a logout
+          urlload bg get -O https://example.org/a.tar.gz      download in the background, after this command has ended
           urlload tour                                        a demonstration of the library, step by step
 
 

@@ -21,7 +21,7 @@ enum OptionCheck {
             if options.urls.count > 1 { throw UsageError("--resumable takes one URL: STATEFILE holds one upload") }
         }
         if options.trust.keyFile != nil, options.trust.certificateFile == nil { throw UsageError("--key needs --cert") }
-        _ = try options.way.policy()
+        _ = try options.connection.policy()
         if let least = options.minimumTLS, let most = options.maximumTLS, least > most {
             throw UsageError("--tls-min is above --tls-max")
         }

@@ -123,7 +123,7 @@ enum BackgroundCommand {
             do throws(LoadError) {
                 try await submit(jobs, options)
             } catch  where error.reason == .backgroundSessionInUse {
-                // `bg watch` runs: it takes the results, and its session takes the orders.
+                // `bg watch` runs: it receives the results, and its session submits this command's transfers.
                 do throws(LoadError) { try await submit(jobs, options, observing: true) } catch { code = failed(error) }
             } catch { code = failed(error) }
         }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What `urlload bg` prints of transfers.
+// The lines that `urlload bg` prints about transfers.
 
 import FoundationEssentials
 import URLLoading

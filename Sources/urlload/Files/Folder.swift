@@ -4,7 +4,7 @@ import FoundationEssentials
 import Glibc
 import URLLoading
 
-/// Whether a path leads to something, also to a link to nothing.
+/// Checks whether a path is taken, also by a symbolic link without a target.
 enum FileCheck {
     static func exists(_ path: String) -> Bool {
         var status = stat()

@@ -122,9 +122,9 @@ extension OptionTable {
         },
         OptionRule(.security, nil, "certificate", "FILE", "the client's certificate") { $0.trust.certificateFile = $1 },
         OptionRule(.security, nil, "private-key", "FILE", "its private key") { $0.trust.keyFile = $1 },
-        OptionRule(.way, nil, flag: "no-proxy", "use no proxy") { $0.way.forbidsProxies = true },
-        OptionRule(.way, "4", flag: "inet4-only", "IPv4 alone") { $0.way.family = .ipv4 },
-        OptionRule(.way, "6", flag: "inet6-only", "IPv6 alone") { $0.way.family = .ipv6 },
+        OptionRule(.connection, nil, flag: "no-proxy", "use no proxy") { $0.connection.forbidsProxies = true },
+        OptionRule(.connection, "4", flag: "inet4-only", "IPv4 alone") { $0.connection.family = .ipv4 },
+        OptionRule(.connection, "6", flag: "inet6-only", "IPv6 alone") { $0.connection.family = .ipv6 },
     ]
 
     private static let wgetLimits: [OptionRule] = [
@@ -160,8 +160,8 @@ extension OptionTable {
     private static let wgetOutput: [OptionRule] = [
         OptionRule(.output, "q", switch: "quiet", "no progress, no messages", \.isSilent),
         OptionRule(.output, nil, flag: "no-verbose", "no progress") { $0.shared.showsMeter = false },
-        OptionRule(.watching, "v", granted: "verbose", "progress and a summary (default)"),
-        OptionRule(.watching, "d", flag: "debug", "connections, request and response heads") { $0.trace = .heads },
+        OptionRule(.logging, "v", granted: "verbose", "progress and a summary (default)"),
+        OptionRule(.logging, "d", flag: "debug", "connections, request and response heads") { $0.trace = .heads },
         OptionRule(.output, "S", flag: "server-response", "write the response heads to standard error") {
             $0.headFile = "/dev/stderr"
         },

@@ -88,6 +88,6 @@ enum BodyOutput {
         guard case .file(let file, let name) = self, count > 0, file.leave(as: PartialFile.partName(name)) else {
             return nil
         }
-        return Report.Kept(file: name, bytes: count, total: total, isChecked: false, canGoOn: false)
+        return Report.Kept(file: name, bytes: count, total: total, isChecked: false, isResumable: false)
     }
 }

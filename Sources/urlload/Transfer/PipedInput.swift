@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // A pipe or a device as a request body: of unknown length, and readable only once. It is read on a thread of its own,
-// because other loads go on meanwhile.
+// because other loads continue meanwhile.
 
 import FoundationEssentials
 import Synchronization

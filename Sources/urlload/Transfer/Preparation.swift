@@ -35,10 +35,10 @@ extension Configuration {
         tls.minimumVersion = min(tls.minimumVersion, tls.maximumVersion)
         tls.unsafelySkipsVerification = options.isInsecure
         // An invalid policy was refused when the command line was parsed.
-        if let policy = try? options.way.policy() { proxyPolicy = policy }
-        addressOverrides = AddressOverrides(options.way.overrides)
-        networkInterface = options.way.interface
-        if let family = options.way.family { addressPolicy = .only(family) }
+        if let policy = try? options.connection.policy() { proxyPolicy = policy }
+        addressOverrides = AddressOverrides(options.connection.overrides)
+        networkInterface = options.connection.interface
+        if let family = options.connection.family { addressPolicy = .only(family) }
         authentication = options.login.settings(options.urls.compactMap { AddressText.url($0) })
         cachesInMemory = false
         cache = options.cacheDirectory.map { ResponseCache(directory: URL(filePath: $0, directoryHint: .isDirectory)) }

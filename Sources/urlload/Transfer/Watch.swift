@@ -13,10 +13,10 @@ final class Watch: Sendable {
     private struct State: Sendable {
         var metrics: LoadMetrics?
         var redirects: [(status: Int, url: String)] = []
-        /// Of all responses, interim ones and those that were not the last included.
+        /// The heads of all responses, interim ones (1xx) and redirects included.
         var heads: [HTTPHead] = []
         var refused: String?
-        /// What the cache decided about each request, by the number of redirects before it.
+        /// The cache's decision about each request, by the number of redirects before it.
         var cacheDecisions: [Int: String] = [:]
     }
     private let state = Lock(State())

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A waterfall as one HTML file: a row for each request, which opens to its heads, its body's beginning and what
-// decided. No script, and nothing that is loaded from elsewhere: the page itself forbids both.
+// A waterfall as one HTML file: a row for each request, which opens to its heads, the beginning of its body and the
+// cache's decision. No script, and nothing that is loaded from elsewhere: the page itself forbids both.
 
 import FoundationEssentials
 import URLLoading

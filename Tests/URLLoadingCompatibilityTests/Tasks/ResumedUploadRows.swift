@@ -283,7 +283,7 @@ struct ResumedUploadRows {
         }
     }
 
-    // MARK: What cannot be gone on with
+    // MARK: Resume data that cannot be used
 
     @Test("resume data that is damaged, truncated, of a download or unknown fails the task with cannotOpenFile")
     func damaged() async throws {

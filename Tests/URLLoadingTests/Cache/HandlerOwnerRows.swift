@@ -78,7 +78,7 @@ struct HandlerOwnerRows {
         cache.storage.variants(try #require(CacheKey(Request(url: origin.url("/page")))))
     }
 
-    // MARK: Who gets what was stored
+    // MARK: Owners of stored responses
 
     @Test("a handler's response built from the cache keeps its owner, login or cookie", arguments: [true, false])
     func fromCache(_ hasCookie: Bool) async throws {

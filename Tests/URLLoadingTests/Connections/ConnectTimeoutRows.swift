@@ -51,7 +51,7 @@ struct ConnectTimeoutRows {
         return error
     }
 
-    // MARK: What it covers
+    // MARK: Covered steps
 
     @Test("a name resolution without an answer ends with the connect timeout")
     func resolving() async throws {
@@ -269,7 +269,7 @@ struct ConnectTimeoutRows {
         }
     }
 
-    // MARK: What it does not cover
+    // MARK: Steps that are not covered
 
     @Test("without a connect timeout the idle timeout applies while connecting")
     func byDefault() async throws {
@@ -362,7 +362,7 @@ struct ConnectTimeoutRows {
         await expectEmpty(session)
     }
 
-    // MARK: What follows
+    // MARK: After the timeout
 
     @Test("a retry policy treats the connect timeout as transient, and each attempt has the whole limit")
     func retrying() async throws {

@@ -165,7 +165,7 @@ struct ManualClockTests {
         let registry = LoadRegistry(LoopClock(clock.time)) {}
         let load = LoadHandle(idle: .seconds(1), resource: nil, clock: LoopClock(clock.time))
         #expect(registry.enter(load))
-        // Waiting by its own account, though parked nowhere: as after a wake-up.
+        // The load counts as waiting but is parked on no slot, as a load that was just woken.
         load.beginIdle()
         registry.look(now: ManualTime.beginning + 2_000_000_000)
         #expect(load.stopReason == nil)

@@ -334,7 +334,7 @@ struct ResumableUploadRows {
         }
     }
 
-    // MARK: What does not fit
+    // MARK: Unexpected offsets
 
     @Test("an offset other than expected is used if possible, and refused otherwise")
     func offsets() async throws {
@@ -597,7 +597,7 @@ struct ResumableUploadRows {
         }
     }
 
-    // MARK: Who may see it
+    // MARK: Origins and secrets
 
     @Test("the upload URL may change within its origin only", arguments: [307, 308, 301, 302, 303])
     func redirects(status: Int) async throws {

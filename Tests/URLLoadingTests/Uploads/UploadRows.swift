@@ -18,7 +18,7 @@ struct UploadRows {
         Request(url: url, method: .post, headers: headers, body: body)
     }
 
-    // MARK: What is sent
+    // MARK: Sent bodies
 
     @Test(
         "length and type are computed unless the caller sets them; a length or chunks, never both (checklist 121-124)")

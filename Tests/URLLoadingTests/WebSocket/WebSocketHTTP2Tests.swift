@@ -301,7 +301,7 @@ struct WebSocketHTTP2Tests {
         }
     }
 
-    // MARK: What goes wrong
+    // MARK: Failures
 
     @Test("the client fails the stream on a faulty frame and sends the reason", arguments: WebSocketFault.all)
     func theClientFailsAndSaysWhy(_ fault: WebSocketFault) async throws {

@@ -217,7 +217,7 @@ struct WebSocketTests {
             let session = Session(.patient)
             let socket = session.webSocketTask(origin.webSocketURL("/"))
             socket.resume()
-            // The keeper sees to it, sooner or later.
+            // The idle timer does it, sooner or later.
             try await eventually(socket.load.sentCount.load(ordering: .relaxed), of: .library) { $0 > 0 }
             try await socket.send(.text("now"))
             #expect(await socket.ended().close?.code == .normal)
@@ -285,7 +285,7 @@ struct WebSocketTests {
             let socket = session.webSocketTask(origin.webSocketURL("/"))
             socket.resume()
             _ = try await socket.opened
-            // The keeper looks twice.
+            // The idle timer fires twice.
             try await Task.sleep(for: .milliseconds(2_200))
             #expect(socket.snapshot.received < 1 << 20)
             #expect(socket.load.input.map { $0.held <= 128 * 1024 } ?? false)

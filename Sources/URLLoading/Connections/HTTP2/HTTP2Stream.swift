@@ -73,7 +73,7 @@ enum HTTP2Failure: Sendable {
     /// The peer has not processed the request, and will not.
     case unprocessed
     /// The peer closes the connection because of too many requests.
-    case calm
+    case enhanceYourCalm
 
     func loadError(_ phase: LoadError.Phase, hasBegun: Bool) -> LoadError {
         switch self {
@@ -87,7 +87,7 @@ enum HTTP2Failure: Sendable {
         case .unanswered:
             LoadError(.connectionLost, phase: phase, party: .remote, detail: "no answer to a PING")
         case .reset(let code): LoadError(.streamReset, phase: phase, party: .remote, detail: "\(code)")
-        case .calm:
+        case .enhanceYourCalm:
             LoadError(
                 .connectionLost, phase: phase, party: .remote,
                 detail: "ENHANCE_YOUR_CALM: the server wants fewer requests")

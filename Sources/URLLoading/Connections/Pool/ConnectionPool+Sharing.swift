@@ -151,7 +151,7 @@ extension ConnectionPool {
     /// Notes that a route's server rejects its requests on this connection (RFC 9110 §15.5.20).
     func leave(_ connection: HTTP2Connection, for route: Route) {
         guard connection.route != route else { return connection.retire() }
-        wake(withSharing { $0.part(connection, from: route) })
+        wake(withSharing { $0.separate(connection, from: route) })
     }
 
     /// Adds a new shared connection; its maker has a slot on it.

@@ -249,7 +249,7 @@ extension HTTP1Connection {
         sending.body?.advance(count)
     }
 
-    /// Sends bytes of a file. Returns nil to go on.
+    /// Sends bytes of a file. Returns nil if the sending can continue.
     private func sendFile(
         _ reader: FileReader, _ offset: Int64, _ left: Int64, _ client: any ConnectionClient
     ) throws(LoadError) -> Step? {

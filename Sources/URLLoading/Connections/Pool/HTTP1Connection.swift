@@ -337,7 +337,7 @@ final class HTTP1Connection: @unchecked Sendable {
     /// Without this, the next response would have to be as long as the mark.
     func endGathering() { gather { $0.end() } }
 
-    /// Returns room behind the unread bytes. A buffer that a delivered chunk refers to is not reused; only unconsumed
+    /// Returns room after the unread bytes. A buffer that a delivered chunk refers to is not reused; only unconsumed
     /// bytes are copied.
     private func makeRoom() -> UnsafeMutableRawBufferPointer {
         if isKnownUniquelyReferenced(&storage), let storage, storage.capacity >= capacity {

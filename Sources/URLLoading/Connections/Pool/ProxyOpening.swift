@@ -13,7 +13,7 @@ struct ProxyTap: Sendable {
     let connection: Int
 }
 
-/// The opening of one hop.
+/// Opens a tunnel through one proxy of a chain.
 struct ProxyOpening {
     private let tap: ProxyTap?
     private let transport: any Transport

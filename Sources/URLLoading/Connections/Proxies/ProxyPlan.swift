@@ -107,7 +107,7 @@ extension ProxyPlan {
         if waitsForQuestions { chains = chains.map(\.waitingForQuestions) }
         for chain in chains.dropLast() {
             do throws(LoadError) { return try await attempt(chain) } catch {
-                guard error.leavesAnotherWay else { throw error }
+                guard error.permitsAnotherProxy else { throw error }
             }
         }
         return try await attempt(chains.last ?? .direct)

@@ -45,7 +45,7 @@ extension ProtocolClient {
 }
 
 extension ProtocolClient.Next {
-    /// Loads as `load` does, and reports the tokens that are renewed behind this handler.
+    /// Loads as `load` does, and reports the tokens that are renewed after this handler.
     package func load(
         _ request: Request, renewals: @escaping @Sendable (TokenRenewal) -> Void
     ) async throws(LoadError) -> ProtocolResponse {

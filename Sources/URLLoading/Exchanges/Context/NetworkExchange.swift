@@ -49,7 +49,7 @@ protocol NetworkExchange: Exchange {
 /// A connection, or a stream of one, that an exchange has handed over.
 struct SurrenderedConnection {
     let transport: any Transport
-    /// Bytes that were received behind the head.
+    /// Bytes that were received after the head.
     let received: Chunk?
     let origin: Origin
 }

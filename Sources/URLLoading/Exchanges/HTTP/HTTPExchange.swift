@@ -61,7 +61,8 @@ final class HTTPExchange: NetworkExchange, @unchecked Sendable {
         }
     }
 
-    /// True if the peer no longer accepts the connection's earlier authentication; see `HTTPExchange+AuthenticationHandshake`.
+    /// True if the peer no longer accepts the connection's earlier authentication; see
+    /// `HTTPExchange+AuthenticationHandshake`.
     var hasLostProof = false
 
     func send(_ request: PreparedRequest) async throws(LoadError) {

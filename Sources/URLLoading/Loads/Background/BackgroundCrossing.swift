@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What of a session and a request is known to the background agent: one entry for each stored property.
+// How each setting of a session and a request is treated in a background session: one entry for each stored property.
 
 import FoundationEssentials
 import URLLoadingIO

@@ -53,7 +53,8 @@ public struct BackgroundTransfers: Sendable {
         }
     }
 
-    /// What the transfers survive on this system, at least.
+    /// How long the transfers survive on this system at least: until their unit is stopped, until a logout, until a
+    /// reboot, or beyond it.
     public var survival: BackgroundSurvival {
         get async throws(LoadError) {
             let connection = try checked()

@@ -91,7 +91,7 @@ public final class StatisticsSocket: Sendable, CustomStringConvertible {
     }
 
     /// Whether a client is served: of this user, and not too many. The mode of the file does not stop users who may
-    /// override it; what the kernel says of the peer does (SO_PEERCRED, unix(7)).
+    /// override it; the credentials that the kernel reports do (SO_PEERCRED, unix(7)).
     private func welcomes(_ socket: LocalSocket) -> Bool {
         guard (try? socket.peer())?.user == LocalPeer.ownUser, clientCount.load(ordering: .relaxed) < Self.mostClients
         else { return false }

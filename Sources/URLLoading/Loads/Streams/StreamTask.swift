@@ -146,8 +146,8 @@ public final class StreamTask: Sendable, CustomStringConvertible {
         try await load.write(bytes, timeout: limit)
     }
 
-    /// Closes the writing side: sends FIN, or close_notify under TLS, behind all that was written. The reading side
-    /// stays open. A second call does nothing.
+    /// Closes the writing side: sends FIN, or close_notify under TLS, after everything that was written. The reading
+    /// side stays open. A second call does nothing.
     ///
     /// Peers that speak TLS 1.2 may take it for the end of both directions (RFC 5246 §7.2.1).
     /// - Throws: ``LoadError``, as ``write(_:timeout:)``; it waits only for a socket that is full.

@@ -63,7 +63,7 @@ final class DownloadWork: Sendable {
 
     // MARK: The response
 
-    /// Opens the partial file, and requests the range behind it. Blocks on the file system.
+    /// Opens the partial file, and requests the range after it. Blocks on the file system.
     func prepare(_ request: inout Request) async throws(LoadError) {
         guard let token else { return }
         let opened = await BlockingThreads.files.call(.never) {

@@ -102,7 +102,7 @@ final class ResumableUpload {
         }
     }
 
-    // MARK: Its steps
+    // MARK: Steps
 
     private func create(inParts: Bool) async throws(LoadError) -> (UploadPlan, (Data, Response)?) {
         let end = inParts ? try end(of: 0) : length

@@ -2,7 +2,7 @@
 
 // Reading a WebSocket. The socket has no task of its own: the first waiting call reads for all, and leaves the reading
 // to another call when its own result has arrived. Calls read only what one of them waits for; beyond that, only the
-// keeper reads.
+// idle timer reads.
 
 import FoundationEssentials
 import Synchronization

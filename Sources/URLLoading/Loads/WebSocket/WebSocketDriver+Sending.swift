@@ -138,7 +138,7 @@ extension WebSocketDriver {
             do throws(LoadError) {
                 if let interest = try flush(transport) {
                     stopWriting(transport)
-                    // The keeper continues the writing, because there may be no other call to do so.
+                    // The idle timer continues the writing, because there may be no other call to do so.
                     keep(within: Self.soon, hasLeftover: true)
                     return .blocked(interest)
                 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The driver behind a WebSocket task: the load that opens the socket, then its connection, the calls that use it, and
-// its end. Reading, sending and the keeper are extensions in files of their own.
+// its end. Reading, sending and the idle timer are extensions in files of their own.
 
 import FoundationEssentials
 import Synchronization

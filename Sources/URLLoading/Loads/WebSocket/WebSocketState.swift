@@ -66,7 +66,7 @@ struct WebSocketState: Sendable {
     private var turns: [WebSocketCall] = []
     /// Slots of calls that wait for the next change of the state.
     private var waiting: [PollSlot] = []
-    /// True while the keeper's timer is set; when it fires, it reads and writes what needs no wait.
+    /// True while the idle timer is set; when it fires, it reads and writes as far as no wait is needed.
     private(set) var isIdleTimerSet = false
 
     /// Messages read ahead of `receive`.
@@ -273,10 +273,10 @@ struct WebSocketState: Sendable {
         return waiting
     }
 
-    // MARK: The keeper
+    // MARK: The idle timer
 
-    /// Returns whether the caller sets the keeper's timer.
-    /// - Parameter hasLeftover: bytes wait to be written, so the keeper is needed even while a call reads.
+    /// Returns whether the caller sets the idle timer.
+    /// - Parameter hasLeftover: bytes wait to be written, so the timer is needed even while a call reads.
     mutating func setIdleTimer(hasLeftover: Bool) -> Bool {
         guard transport != nil, !isIdleTimerSet, hasLeftover || !isReading else { return false }
         isIdleTimerSet = true

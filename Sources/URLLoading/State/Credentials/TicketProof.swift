@@ -43,7 +43,7 @@ final class TicketProof {
         _ load: LoadHandle
     ) async -> Begun? {
         guard let context = TicketLibrary.shared?.context(for: "HTTP", on: host, as: credential, bound: binding),
-            case .goesOn(let words, let isComplete) = await context.step([], load, until: deadline(limit, load)),
+            case .continues(let words, let isComplete) = await context.step([], load, until: deadline(limit, load)),
             !words.isEmpty
         else { return nil }
         return Begun(context: context, words: words, isComplete: isComplete)

@@ -149,7 +149,7 @@ public enum ResponseDisposition: Sendable {
     /// events end with ``LoadEvent/becameDownload(_:)``, which has the download's task. For other loads it fails with
     /// ``LoadError/Reason/badDecision``.
     case becomeDownload(DownloadOptions = DownloadOptions())
-    /// Take over the connection, with the bytes received behind the head. Available to a ``LoadTask`` made by
+    /// Take over the connection, with the bytes received after the head. Available to a ``LoadTask`` made by
     /// ``Session/dataTask(_:decisions:)`` for http or https, whose events end with ``LoadEvent/becameStream(_:)``,
     /// which has the stream; the stream begins when it is resumed. For other loads it fails with
     /// ``LoadError/Reason/badDecision``.
