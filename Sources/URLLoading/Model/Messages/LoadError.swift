@@ -95,7 +95,7 @@ public struct LoadError: Error, Sendable, CustomStringConvertible {
         LoadError(.sessionInvalidated, phase: .preparing, party: .local, url: url)
     }
 
-    func at(_ url: URL?) -> LoadError {
+    package func at(_ url: URL?) -> LoadError {
         guard self.url == nil else { return self }
         return LoadError(
             reason, phase: phase, party: party, url: url, detail: detail, underlying: underlying,
