@@ -81,8 +81,9 @@ struct Transfer: Sendable {
         if options.saving.setsTime, let file = attempt.file { FileTime.set(attempt.response?.http?.headers, of: file) }
     }
 
-    /// The state of a load, used for the report if it ends early. Used by one task only.
-    final class Attempt {
+    /// The state of a load, used for the report if it ends early. Unchecked: used by the load's task, and by decisions
+    /// for which that task waits.
+    final class Attempt: @unchecked Sendable {
         var response: Response?
         var bytes: Int64 = 0
         var resumedAt: Int64 = 0
