@@ -4,6 +4,7 @@ import FoundationEssentials
 import Synchronization
 import Testing
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -57,7 +58,7 @@ struct SuspendedConnectRows {
         try await clock.untilWaiting()
         clock.advance(by: Self.limit - .seconds(2) - .nanoseconds(1))
         try await clock.untilWaiting()
-        #expect(!ended.isUp, sourceLocation: sourceLocation)
+        #expect(!ended.value, sourceLocation: sourceLocation)
         clock.advance(by: .nanoseconds(1))
         _ = await failing.value
         await expectEmpty(session, sourceLocation: sourceLocation)
@@ -138,7 +139,7 @@ struct SuspendedConnectRows {
                     }
                 })
             try await expectHeld(
-                clock, session, .connecting, .load(session, server.url("/a")), when: { await isDialled.wait() })
+                clock, session, .connecting, .load(session, server.url("/a")), when: { try await isDialled.wait() })
         }
     }
 
