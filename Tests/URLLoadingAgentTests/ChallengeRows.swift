@@ -178,7 +178,7 @@ import URLLoadingWire
             try await session.background.handleEvents {
                 finished.add(1, ordering: .relaxed)
             } _: { event in
-                guard case .downloaded = event.result else { return Issue.record("\(event)") }
+                guard case .downloaded = event.result else { return _ = Issue.record("\(event)") }
                 Task { session.finishTasksAndInvalidate() }
             }
             #expect(asked.methods == ["Basic"] && Film.of(place) == Film.content)
@@ -213,7 +213,7 @@ import URLLoadingWire
             configuration.tls.trustRoots = .pem(roots)
             let session = Session(configuration, decisions: asked.decisions { _ in .rejectProtectionSpace })
             try await session.background.handleEvents { event in
-                guard case .failed(let error) = event.result else { return Issue.record("\(event)") }
+                guard case .failed(let error) = event.result else { return _ = Issue.record("\(event)") }
                 #expect(error.reason == .certificateRefused)
                 Task { session.finishTasksAndInvalidate() }
             }

@@ -2,6 +2,7 @@
 
 import FoundationEssentials
 import Glibc
+import Synchronization
 import Testing
 import URLLoadingIO
 import URLLoadingTesting
