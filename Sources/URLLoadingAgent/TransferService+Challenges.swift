@@ -20,7 +20,8 @@ extension TransferService {
         switch answer {
         case nil, .undecided?:
             // The next program to attach is asked again.
-            transfers[id]?.unansweredBy = (transfers[id]?.identifier).flatMap { owners[$0]?.attachments }
+            let attachments = (transfers[id]?.identifier).flatMap { owners[$0]?.attachments }
+            transfers[id]?.unansweredBy = attachments
         case .noMethod?: forgetDelegate(of: id)
         default: break
         }

@@ -171,7 +171,10 @@ extension TransferService {
         case .file(let path, let size, let response): await complete(transfer, path, size, response)
         case .answer(let bytes, let response): await answered(transfer, bytes, response)
         case .parked(let question): park(id, question)
-        case .refused(let error): finish(id, .failed(TransferError(error.at(URL(string: transfer.secrets.url)))))
+        case .refused(let error):
+            var failure = TransferError(error)
+            failure.url = failure.url ?? transfer.secrets.url
+            finish(id, .failed(failure))
         case .anew:
             transfers[id]?.progress = TransferProgress()
             transfers[id]?.order.resumption = nil

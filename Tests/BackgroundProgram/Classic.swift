@@ -44,5 +44,5 @@ func receiveClassically(_ socket: String, _ identifier: String, _ log: String, _
     }
     let session = URLSession(
         configuration: configuration, delegate: Receiver(log: log, last: last), delegateQueue: nil)
-    withExtendedLifetime(session) { while true { pause() } }
+    while true { withExtendedLifetime(session) { _ = pause() } }
 }

@@ -132,7 +132,9 @@ import URLLoadingWire
                 rig, asked.decisions { _ in if asked.challenges.count == 1 { return .cancel } else { throw Locked() } })
             for reason in [LoadError.Reason.cancelled, .decisionFailed] {
                 let error = await #expect(throws: LoadError.self) {
-                    _ = try await session.downloadTask(Request(url: origin.url("/film"))).value
+                    let task = session.downloadTask(Request(url: origin.url("/film")))
+                    task.resume()
+                    _ = try await task.value
                 }
                 #expect(error?.reason == reason)
             }
@@ -178,7 +180,7 @@ import URLLoadingWire
             try await session.background.handleEvents {
                 finished.add(1, ordering: .relaxed)
             } _: { event in
-                guard case .downloaded = event.result else { return Issue.record("\(event)") }
+                guard case .downloaded = event.result else { return _ = Issue.record("\(event)") }
                 Task { session.finishTasksAndInvalidate() }
             }
             #expect(asked.methods == ["Basic"] && Film.of(place) == Film.content)
@@ -213,7 +215,7 @@ import URLLoadingWire
             configuration.tls.trustRoots = .pem(roots)
             let session = Session(configuration, decisions: asked.decisions { _ in .rejectProtectionSpace })
             try await session.background.handleEvents { event in
-                guard case .failed(let error) = event.result else { return Issue.record("\(event)") }
+                guard case .failed(let error) = event.result else { return _ = Issue.record("\(event)") }
                 #expect(error.reason == .certificateRefused)
                 Task { session.finishTasksAndInvalidate() }
             }
@@ -356,6 +358,7 @@ import URLLoadingWire
             let later = session.downloadTask(with: origin.url("/later"))
             later.earliestBeginDate = Date(timeIntervalSinceNow: 3600)
             later.resume()
+            while try await ClassicBackgroundRows.listed(rig).isEmpty { try await Task.sleep(for: .milliseconds(5)) }
             let task = session.downloadTask(with: origin.url("/film"))
             task.taskDescription = "film"
             task.resume()

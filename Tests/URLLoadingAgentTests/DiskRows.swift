@@ -20,7 +20,7 @@ import URLLoadingWire
 
     private static let canMount: Bool = {
         let rig = AgentRig()
-        guard mountDisk(rig, "size=1m") else { return false }
+        guard mountDisk(rig, "size=1m,mode=0700") else { return false }
         return umount(rig.state) == 0
     }()
 
@@ -29,8 +29,8 @@ import URLLoadingWire
         .enabled(if: DiskRows.canMount))
     func fullDisk() async throws {
         let rig = AgentRig()
-        #expect(Self.mountDisk(rig, "size=1m"))
-        defer { umount2(rig.state, Int32(MNT_DETACH.rawValue)) }
+        #expect(Self.mountDisk(rig, "size=1m,mode=0700"))
+        defer { umount2(rig.state, Int32(MNT_DETACH)) }
         try await withHTTPTestServer { origin in
             origin.route("/film") { Film.answer($0) }
             try rig.start()
@@ -38,7 +38,7 @@ import URLLoadingWire
             try await program.download(origin.url("/film"))
             let record = try await program.wait { $0.state == .waiting }
             #expect(record.reason?.hasPrefix("disk") == true && record.received == 0)
-            #expect(Self.mountDisk(rig, "size=8m", UInt(MS_REMOUNT.rawValue)))
+            #expect(Self.mountDisk(rig, "size=8m,mode=0700", UInt(MS_REMOUNT)))
             #expect(try await program.request(.command(.init(transfer: "t1", verb: "resume"))) == .done)
             let done = try await program.wait { $0.state == .finished }
             guard case .file(let path, _, _)? = done.outcome else {
@@ -87,7 +87,8 @@ import URLLoadingWire
             try Data(Film.content).write(to: URL(filePath: source))
             origin.route("/put") { request in
                 unlink(source)
-                return .ok(request.body == Film.content ? "whole" : "torn")
+                let isWhole = request.bodyCount == Film.content.count && Film.content.starts(with: request.body)
+                return .ok(isWhole ? "whole" : "torn")
             }
             var options = BackgroundOptions(label: "copy")
             options.copiesFile = true
@@ -95,7 +96,7 @@ import URLLoadingWire
                 Request(url: origin.url("/put"), method: .put), fromFile: URL(filePath: source), options: options)
             try Data("other".utf8).write(to: URL(filePath: source))
             try await session.background.handleEvents { event in
-                guard case .uploaded(let data, _) = event.result else { return Issue.record("\(event)") }
+                guard case .uploaded(let data, _) = event.result else { return _ = Issue.record("\(event)") }
                 #expect(String(decoding: data, as: UTF8.self) == "whole")
                 Task { session.finishTasksAndInvalidate() }
             }
@@ -116,7 +117,7 @@ import URLLoadingWire
             try await origin.wait { $0.answered == 1 }
             try Data("other".utf8).write(to: URL(filePath: source))
             try await session.background.handleEvents { event in
-                guard case .failed(let error) = event.result else { return Issue.record("\(event)") }
+                guard case .failed(let error) = event.result else { return _ = Issue.record("\(event)") }
                 #expect(error.reason == .uploadSourceChanged)
                 Task { session.finishTasksAndInvalidate() }
             }

@@ -11,7 +11,9 @@ import URLLoadingTestChildren
     /// It needs root, systemd and python, and takes half a minute: it belongs to the long run.
     private static let isPossible =
         ProcessInfo.processInfo.environment["URLLOADING_LONG"] != nil && geteuid() == 0
-        && ["/lib/systemd/systemd", "/usr/bin/unshare", "/usr/bin/python3"].allSatisfy { access($0, X_OK) == 0 }
+        && ["/lib/systemd/systemd", "/usr/bin/unshare", "/usr/bin/python3"].allSatisfy { (path: String) in
+            access(path, X_OK) == 0
+        }
 
     @Test(
         "Agents of sockets and of the user's manager outlive their program's service; a spawned one ends with it, and the next start goes on (checklist 137)",
