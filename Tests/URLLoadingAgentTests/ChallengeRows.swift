@@ -354,7 +354,14 @@ import URLLoadingWire
             try rig.start()
             let roots = String(decoding: authority.pem, as: UTF8.self)
             let receiver = ClassicBackgroundRows.Receiver()
-            let session = receiver.session(rig) { $0.adjust { $0.tls.trustRoots = .pem(roots) } }
+            let (socket, folder) = (rig.socket, rig.folder)
+            let session = receiver.session(rig) { configuration in
+                configuration.adjust {
+                    $0.background?.socket = socket
+                    $0.storageDirectory = URL(filePath: folder + "/store")
+                    $0.tls.trustRoots = .pem(roots)
+                }
+            }
             let later = session.downloadTask(with: origin.url("/later"))
             later.earliestBeginDate = Date(timeIntervalSinceNow: 3600)
             later.resume()
