@@ -38,7 +38,10 @@ import URLLoadingTesting
     /// - Returns: the labels in the order of the events.
     private static func handle(_ session: Session, _ count: Int, _ cut: Int) async throws -> [String] {
         let handled = Lock<[String]>([])
-        if count == 0 { session.finishTasksAndInvalidate() }
+        guard count > 0 else {
+            await BackgroundSessionRows.end(session)
+            return []
+        }
         try await session.background.handleEvents { event in
             try check(event, cut)
             let isLast = handled.withLock { handled in

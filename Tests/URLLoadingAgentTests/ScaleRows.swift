@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
+import Glibc
 import Synchronization
 import Testing
 import URLLoadingIO
@@ -79,6 +80,16 @@ import URLLoadingWire
         }
     }
 
+    /// Connects, also while the agent's backlog is full.
+    private static func connect(_ path: String) async throws -> LocalSocket {
+        while true {
+            do throws(IOFailure) { return try LocalSocket.connect(to: path) } catch {
+                guard case .system(EAGAIN) = error.code else { throw error }
+            }
+            try await Task.sleep(for: .milliseconds(5))
+        }
+    }
+
     @Test("Frames of random bytes, and valid frames with changed bytes, end the conversation and never the agent")
     func fuzzedFrames() async throws {
         try await SurvivalRows.with { rig, _ in
@@ -94,7 +105,7 @@ import URLLoadingWire
                 .detach,
             ]
             for round in 0..<(ProcessInfo.processInfo.environment["URLLOADING_LONG"] == nil ? 150 : 20_000) {
-                let socket = try LocalSocket.connect(to: rig.socket)
+                let socket = try await Self.connect(rig.socket)
                 var bytes: [UInt8] = []
                 for message in messages.prefix(Int.random(in: 0...messages.count, using: &random)) {
                     bytes += try message.frame(id: 1).encoded()
