@@ -30,6 +30,9 @@ import URLLoadingTesting
             let isWhole = try file.content(upTo: 100_000).elementsEqual(content)
             #expect(isWhole, "\(event.transfer.label) after cut \(cut)")
         case .uploaded(let data, _): #expect(String(decoding: data, as: UTF8.self) == "got \(content.count)")
+        // The restored files have other inodes than the journal knows, so a rename that was done is not recognised.
+        case .failed(let error) where error.reason == .cannotMoveFile && event.transfer.label == "placed":
+            #expect(event.transfer.destination.flatMap { Film.of($0.path) } == content, "cut \(cut)")
         case .failed(let error): Issue.record("\(event.transfer.label): \(error) after cut \(cut)")
         }
     }
@@ -80,7 +83,10 @@ import URLLoadingTesting
     private static func restore(_ rig: AgentRig, _ files: [String: [UInt8]]) throws {
         let manager = FileManager.default
         try? manager.removeItem(atPath: rig.state)
-        try? manager.removeItem(atPath: rig.folder + "/out")
+        // The destination's folder stays the same one; the agent compares it.
+        for name in PrivateFolder.names(rig.folder + "/out") {
+            try? manager.removeItem(atPath: rig.folder + "/out/" + name)
+        }
         for folder in [rig.state, rig.state + "/spool", rig.folder + "/out"] { mkdir(folder, 0o700) }
         for (path, bytes) in files where path.hasPrefix(rig.state) || path.hasPrefix(rig.folder + "/out") {
             try Data(bytes).write(to: URL(filePath: path))
