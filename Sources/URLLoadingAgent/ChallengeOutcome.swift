@@ -4,7 +4,8 @@ import Synchronization
 import URLLoading
 import URLLoadingIO
 
-/// Turns the program's answers to the challenges of one attempt into decisions, and keeps the one that ends the attempt.
+/// Turns the program's answers to the challenges of one attempt into decisions, and keeps the one that ends the
+/// attempt.
 final class ChallengeOutcome: Sendable {
     private let state = Lock<AttemptResult?>(nil)
 

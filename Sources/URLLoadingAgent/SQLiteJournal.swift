@@ -38,8 +38,8 @@ final class SQLiteJournal: Journal {
         init(_ database: Database) { self.database = database }
     }
 
-    /// Opens or creates the journal of a folder. One of an earlier version is migrated in one transaction. A damaged one
-    /// is renamed with the suffix `.damaged` and the time. Blocks.
+    /// Opens or creates the journal of a folder. One of an earlier version is migrated in one transaction. A damaged
+    /// one is renamed with the suffix `.damaged` and the time. Blocks.
     /// - Throws: ``JournalFailure/inUse``, ``JournalFailure/newer(version:)``, ``JournalFailure/failed(_:)``.
     init(
         folder: String, schema: JournalSchema = .current, retryingAfter patience: Int64 = 1_000_000_000

@@ -314,7 +314,8 @@ extension TransferService {
             input(.cancel(.failed(TransferError(error))), to: id)
         case "answer":
             return reply(
-                answer(command.argument, of: name) ? .done : Self.refusal(.refused, "no challenge waits for this answer"))
+                answer(command.argument, of: name)
+                    ? .done : Self.refusal(.refused, "no challenge waits for this answer"))
         case "prioritize":
             guard let priority = command.argument.first else { return reply(Self.refusal(.refused, "no priority")) }
             transfers[id]?.order.priority = priority

@@ -21,7 +21,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         for offset in range(first, len(CONTENT), 5_000):
             self.wfile.write(CONTENT[offset : offset + 5_000])
-            time.sleep(0.05)
+            time.sleep(0.1)
 
     def log_message(self, *arguments):
         print(self.headers.get("Range", "-"), flush=True)

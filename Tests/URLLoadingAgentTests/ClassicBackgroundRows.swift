@@ -90,7 +90,9 @@ import URLLoadingWire
         try await receiver.has("invalid")
     }
 
-    @Test("A download and an upload run in the agent and make their calls; no protocol class is asked (checklist 118, 137)")
+    @Test(
+        "A download and an upload run in the agent and make their calls; no protocol class is asked (checklist 118, 137)"
+    )
     func transfers() async throws {
         try await SurvivalRows.with { rig, origin in
             origin.route("/put") { .ok(.bytes(Array("got \($0.bodyCount)".utf8))) }
@@ -155,7 +157,9 @@ import URLLoadingWire
         }
     }
 
-    @Test("The next session has the tasks with their properties, and gets the missed calls in order (checklist 138, 140, 142)")
+    @Test(
+        "The next session has the tasks with their properties, and gets the missed calls in order (checklist 138, 140, 142)"
+    )
     func comingBack() async throws {
         try await SurvivalRows.with { rig, origin in
             origin.route("/slow", faults: [.init(.responseBody(after: 300_000), .stall)]) { Film.answer($0) }

@@ -56,9 +56,10 @@ import URLLoadingWire
         let root = rig.folder
         let free = NetworkPath(.satisfied)
         #expect(MachineState.read(root: root, path: free) == MachineState())
-        for folder in ["/sys", "/sys/class", "/sys/class/power_supply", "/sys/class/power_supply/BAT0", "/proc",
-            "/proc/pressure"]
-        { mkdir(root + folder, 0o700) }
+        for folder in [
+            "/sys", "/sys/class", "/sys/class/power_supply", "/sys/class/power_supply/BAT0", "/proc",
+            "/proc/pressure",
+        ] { mkdir(root + folder, 0o700) }
         func write(_ text: String, _ path: String) throws { try Data(text.utf8).write(to: URL(filePath: root + path)) }
         try write("Discharging\n", "/sys/class/power_supply/BAT0/status")
         try write(

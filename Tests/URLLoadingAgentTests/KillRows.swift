@@ -262,7 +262,10 @@ import URLLoadingWire
     @Test(
         "An agent whose writes fail for a while continues afterwards (security 80)",
         .enabled(if: KillRows.hasStrace),
-        arguments: [("pwrite64", "ENOSPC"), ("fdatasync", "EIO"), ("fsync", "EIO"), ("rename", "EIO"), ("accept4", "EMFILE"), ("fallocate", "ENOSPC")])
+        arguments: [
+            ("pwrite64", "ENOSPC"), ("fdatasync", "EIO"), ("fsync", "EIO"), ("rename", "EIO"), ("accept4", "EMFILE"),
+            ("fallocate", "ENOSPC"),
+        ])
     func failingCalls(_ call: String, _ failure: String) async throws {
         for number in Self.isLong ? Array(1...60) : [2, 7] {
             let struck = try await workload(

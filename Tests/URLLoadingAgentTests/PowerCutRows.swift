@@ -30,6 +30,13 @@ import URLLoadingTesting
             let isWhole = try file.content(upTo: 100_000).elementsEqual(content)
             #expect(isWhole, "\(event.transfer.label) after cut \(cut)")
         case .uploaded(let data, _): #expect(String(decoding: data, as: UTF8.self) == "got \(content.count)")
+        // The restored files have other inodes than the journal knows, so the file of a rename that was about to happen,
+        // or was done, is not recognised. It is whole in one of the two places.
+        case .failed(let error) where error.reason == .cannotMoveFile && event.transfer.label == "placed":
+            let place = event.transfer.destination?.path ?? ""
+            let before = place.replacing("film.bin", with: ".urlloading-agent-\(event.transfer.id)")
+            let isWhole = Film.of(place) == content || Film.of(before) == content
+            #expect(isWhole, "cut \(cut)")
         case .failed(let error): Issue.record("\(event.transfer.label): \(error) after cut \(cut)")
         }
     }
@@ -38,7 +45,10 @@ import URLLoadingTesting
     /// - Returns: the labels in the order of the events.
     private static func handle(_ session: Session, _ count: Int, _ cut: Int) async throws -> [String] {
         let handled = Lock<[String]>([])
-        if count == 0 { session.finishTasksAndInvalidate() }
+        guard count > 0 else {
+            await BackgroundSessionRows.end(session)
+            return []
+        }
         try await session.background.handleEvents { event in
             try check(event, cut)
             let isLast = handled.withLock { handled in
@@ -77,7 +87,10 @@ import URLLoadingTesting
     private static func restore(_ rig: AgentRig, _ files: [String: [UInt8]]) throws {
         let manager = FileManager.default
         try? manager.removeItem(atPath: rig.state)
-        try? manager.removeItem(atPath: rig.folder + "/out")
+        // The destination's folder stays the same one; the agent compares it.
+        for name in PrivateFolder.names(rig.folder + "/out") {
+            try? manager.removeItem(atPath: rig.folder + "/out/" + name)
+        }
         for folder in [rig.state, rig.state + "/spool", rig.folder + "/out"] { mkdir(folder, 0o700) }
         for (path, bytes) in files where path.hasPrefix(rig.state) || path.hasPrefix(rig.folder + "/out") {
             try Data(bytes).write(to: URL(filePath: path))

@@ -47,7 +47,9 @@ import URLLoadingTestChildren
                 "-m", "-p", "-f", "-C", "-u", "-i", "-n", "--kill-child=SIGKILL", "/bin/sh",
                 rig.folder + "/machine.sh", rig.folder, "script.sh",
             ], files: .init(output: rig.folder + "/log", errors: rig.folder + "/errors"))
-        while access(rig.folder + "/status", F_OK) != 0, machine.isRunning { try await Task.sleep(for: .milliseconds(50)) }
+        while access(rig.folder + "/status", F_OK) != 0, machine.isRunning {
+            try await Task.sleep(for: .milliseconds(50))
+        }
         let said = (try? FileReader.text(rig.folder + "/out")) ?? ""
         let requests = (try? FileReader.text(rig.folder + "/requests")) ?? ""
         machine.send(SIGKILL)

@@ -82,13 +82,15 @@ import URLLoadingWire
             "PRAGMA user_version = 1",
         ] { try database.execute(statement) }
         let settings = #"{"fields":[],"isDiscretionary":false,"maximumConnectionsPerHost":6,"maximumRedirects":20}"#
-        try database.statement("INSERT INTO identifier VALUES ('org.example.sync', ?)").run(.bytes(Array(settings.utf8)))
+        try database.statement("INSERT INTO identifier VALUES ('org.example.sync', ?)").run(
+            .bytes(Array(settings.utf8)))
         let order = """
             {"created":1790000000000000000,"fields":[["Accept-Encoding","identity"]],"isDiscretionary":false,\
             "kind":"download","label":"film","method":"GET","overrides":{"handlesCookies":true},"priority":25,\
             "replaces":true,"requiresSuccess":false,"shownURL":"http://recorded.example/","userData":"AQI="}
             """
-        let state = #"{"attempts":1,"failures":0,"firstAttempt":\#(SystemTime.wall),"isPaused":false,"phase":{"running":{}}}"#
+        let state =
+            #"{"attempts":1,"failures":0,"firstAttempt":\#(SystemTime.wall),"isPaused":false,"phase":{"running":{}}}"#
         let progress = #"{"received":0,"sent":0}"#
         try database.statement("INSERT INTO transfer VALUES (4, 't4', 'org.example.sync', ?, ?, ?)").run(
             .bytes(Array(order.utf8)), .bytes(Array(state.utf8)), .bytes(Array(progress.utf8)))

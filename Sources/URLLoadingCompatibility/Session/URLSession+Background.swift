@@ -46,7 +46,8 @@ extension URLSession {
         // For the default Content-Type; the agent sends the file.
         request.setBody(.file(file))
         request.body = nil
-        return .success(.data(core.backgroundUpload(request, fromFile: file, decisions: bridge.decisions, sink: bridge)))
+        return .success(
+            .data(core.backgroundUpload(request, fromFile: file, decisions: bridge.decisions, sink: bridge)))
     }
 }
 

@@ -246,8 +246,8 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
         set { state.withLock { $0.identifier = newValue } }
     }
 
-    /// Whether the agent may choose the time of background transfers: they wait for mains power, an unmetered network and
-    /// a machine at leisure, for a day at most.
+    /// Whether the agent may choose the time of background transfers: they wait for mains power, an unmetered network
+    /// and a machine at leisure, for a day at most.
     open var isDiscretionary: Bool {
         get { values.isDiscretionary }
         set { state.withLock { $0.isDiscretionary = newValue } }

@@ -227,7 +227,7 @@ import URLLoadingWire
     func partsAndConditions() {
         let whole = stored([.cacheControl: "max-age=60", .etag: "\"a\""], length: 10)
         for name in [FieldName.ifMatch, .ifNoneMatch, .ifModifiedSince, .ifUnmodifiedSince, .ifRange] {
-            expect("network (the request has a condition of its own)", request([name: "\"a\""]), whole)
+            expect("network (the request is conditional)", request([name: "\"a\""]), whole)
         }
         expect(that: plan(request([.range: "bytes=2-4"]), whole).hasPrefix("stored"))
         expect("network (the stored response does not have the range)", request([.range: "bytes=20-"]), whole)

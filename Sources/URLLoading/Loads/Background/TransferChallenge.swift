@@ -67,7 +67,9 @@ package struct TransferChallenge: Codable, Sendable, Equatable {
             guard let known = trust.serverTrust else { return nil }
             made.serverTrust = known
         }
-        made.clientCertificate = issuers.map { ClientCertificateRequest(issuers: $0.map { [UInt8]($0) }, proposed: nil) }
+        made.clientCertificate = issuers.map {
+            ClientCertificateRequest(issuers: $0.map { [UInt8]($0) }, proposed: nil)
+        }
         return made
     }
 }
@@ -82,7 +84,9 @@ extension TransferChallenge.Trust {
     }
 
     var serverTrust: ServerTrust? {
-        let (read, built) = (certificates.compactMap { Certificate(der: $0) }, chain.compactMap { Certificate(der: $0) })
+        let (read, built) = (
+            certificates.compactMap { Certificate(der: $0) }, chain.compactMap { Certificate(der: $0) }
+        )
         guard read.count == certificates.count, built.count == chain.count else { return nil }
         return ServerTrust(
             host: host, certificates: read, chain: built,
