@@ -345,7 +345,7 @@ extension HTTP1Connection {
         case .failure(let failure):
             // A peer that rejects the rest of a body may have sent its response before it closed the connection.
             let hasBegun = phase == .receiving || answer != nil
-            guard try hasBegun || hasAnswer(client, despite: LoadError(failure)) else { throw LoadError(failure) }
+            if !hasBegun, try !hasAnswer(client, despite: LoadError(failure)) { throw LoadError(failure) }
             cut()
             return true
         }
