@@ -75,7 +75,7 @@ extension TransferService {
         switch incoming.message {
         case .submit(let submission): submit(submission, name, incoming.files, reply)
         case .list(let number): reply(page(name, after: number))
-        case .command(let command) where command.verb != "answer": carryOut(command, name, reply)
+        case .command(let command): carryOut(command, name, reply)
         case .listen: listen(name, client, reply)
         case .acknowledge(let sequence): acknowledge(sequence, name, reply)
         case .detach:

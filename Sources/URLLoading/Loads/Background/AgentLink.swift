@@ -53,7 +53,7 @@ package final class AgentLink: Sendable {
         _ path: String, program: String = StorageFolders.program, versions: ClosedRange<Int64> = AgentVersions.own
     ) async throws(AgentFailure) -> AgentLink {
         let channel: AgentChannel
-        do throws(IOFailure) { 
+        do throws(IOFailure) {
             channel = AgentChannel(try await LocalSocket.connect(to: path, patience: .seconds(30)))
         } catch {
             throw AgentFailure(.unreachable, "\(path): \(error.words)")
