@@ -88,10 +88,19 @@ final class LoadContext: LoadHandle, ConnectionClient, @unchecked Sendable {
     /// The load as the layers below know it, which end, suspend and time it.
     var handle: LoadHandle { self }
 
-    /// Ends the load: it leaves its session, and its observers are notified.
+    /// Ends the load: its observers are notified, and it leaves its session.
     func end(_ error: LoadError?) {
+        announceEnd(error)
+        leave()
+    }
+
+    func announceEnd(_ error: LoadError?) {
         handlerScope?.end()
         events?.complete(error)
+    }
+
+    /// Leaves the session, which may be waiting for its last load.
+    func leave() {
         core.registry.leave(self)
         forgetListener()
     }

@@ -243,9 +243,12 @@ final class TaskDriver: LoadListener, StopListener {
             // Released before the end is announced, because an observer of the end may use the file at once.
             download.leave()
         }
-        context.end(outcome.error)
+        context.announceEnd(outcome.error)
         background?.settle(outcome.error.map { .failure($0) } ?? .success(()))
-        state.withLock { [outcome] in $0.end(outcome, trailers) }.wake()
+        // The task has ended when its session has, and its session is without it when a waiter continues.
+        let waiting = state.withLock { [outcome] in $0.end(outcome, trailers) }
+        context.leave()
+        waiting.wake()
     }
 
     // MARK: Events
