@@ -27,7 +27,7 @@ struct CommandMessageTests {
         "The error for an unusable file of --cacert names the file and the cause",
         arguments: [
             ("missing.pem", "No such file or directory"), ("", "Is a directory"),
-            ("text.pem", "there is no certificate in PEM"),
+            ("text.pem", "the file contains no certificate in PEM"),
         ])
     func roots(_ name: String, _ words: String) async throws {
         let authority = try TestCertificateAuthority(commonName: "Test root")
