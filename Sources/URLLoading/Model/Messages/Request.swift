@@ -131,7 +131,7 @@ public struct Request: Sendable {
     ///   - headers: fields that take precedence over those of the configuration.
     ///   - body: the content to send.
     public init(url: URL, method: Method = .get, headers: Headers = Headers(), body: RequestBody? = nil) {
-        shared = CopyOnWrite(Storage(url: url, method: method, headers: headers, body: body))
+        storage = Storage(url: url, method: method, headers: headers, body: body)
     }
 
     /// The use of stored responses for a request. Only responses to GET and HEAD over http and https are stored. The
@@ -163,11 +163,13 @@ public struct Request: Sendable {
 
     /// One reference, so that passing a request costs one retain. Copied on write while shared; a reader never sees a
     /// change.
-    private var shared: CopyOnWrite<Storage>
-    private var storage: Storage { _read { yield shared.value } }
+    private var storage: Storage
+
     private var mutable: Storage {
-        _read { yield shared.value }
-        _modify { yield &shared.value }
+        mutating get {
+            if !isKnownUniquelyReferenced(&storage) { storage = Storage(storage) }
+            return storage
+        }
     }
 
     private final class Boxed<Value: Sendable>: Sendable {
@@ -175,7 +177,8 @@ public struct Request: Sendable {
         init(_ value: Value) { self.value = value }
     }
 
-    private struct Storage: Sendable {
+    // Unchecked: changed only while uniquely referenced.
+    private final class Storage: @unchecked Sendable {
         var url: URL {
             didSet { destination = Self.parse(url) }
         }
@@ -205,6 +208,28 @@ public struct Request: Sendable {
             self.headers = headers
             self.body = body
             destination = Self.parse(url)
+        }
+
+        init(_ other: Storage) {
+            url = other.url
+            method = other.method
+            headers = other.headers
+            body = other.body
+            idleTimeout = other.idleTimeout
+            resourceTimeout = other.resourceTimeout
+            connectTimeout = other.connectTimeout
+            allowsCellular = other.allowsCellular
+            allowsExpensive = other.allowsExpensive
+            allowsConstrained = other.allowsConstrained
+            retryPolicy = other.retryPolicy
+            waitsForConnectivity = other.waitsForConnectivity
+            trafficClass = other.trafficClass
+            cachePolicy = other.cachePolicy
+            contentDecoding = other.contentDecoding
+            handlesCookies = other.handlesCookies
+            mainDocumentURL = other.mainDocumentURL
+            properties = other.properties
+            destination = other.destination
         }
 
         private static func parse(_ url: URL) -> Result<Destination, WireViolation> {

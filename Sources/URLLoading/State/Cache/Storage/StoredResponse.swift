@@ -14,75 +14,80 @@ struct StoredResponse: Sendable {
     /// A copy in memory of a response on disk.
     var isCopy = false
     /// The shared constant part, so that passing the value on counts one reference instead of ten.
-    private var head: CopyOnWrite<Head>
+    private var head: Head
 
     init(
         id: Int64 = 0, key: CacheKey, url: String, status: Status, version: HTTPVersion, headers: Headers,
         varying: [String: String?] = [:], requestTime: Double, responseTime: Double
     ) {
         self.id = id
-        head = CopyOnWrite(
-            Head(
-                key: key, keyHash: key.hashValue, url: url, status: status, version: version, headers: headers,
-                varying: varying, requestTime: requestTime, responseTime: responseTime))
+        head = Head(key, url, status, version, headers, varying, requestTime, responseTime)
     }
 
-    var key: CacheKey { head.value.key }
+    var key: CacheKey { head.key }
     /// The hash of the key, in this process.
-    var keyHash: Int { head.value.keyHash }
+    var keyHash: Int { head.keyHash }
     /// The URL that callers see, without user and fragment.
     var url: String {
-        get { head.value.url }
-        set { head.value.url = newValue }
+        get { head.url }
+        set { changed.url = newValue }
     }
     var status: Status {
-        get { head.value.status }
-        set { head.value.status = newValue }
+        get { head.status }
+        set { changed.status = newValue }
     }
     var version: HTTPVersion {
-        get { head.value.version }
-        set { head.value.version = newValue }
+        get { head.version }
+        set { changed.version = newValue }
     }
     /// The response's fields, without those of one hop (RFC 9111 §3.1).
     var headers: Headers {
-        get { head.value.headers }
-        _modify { yield &head.value.headers }
+        get { head.headers }
+        _modify { yield &changed.headers }
     }
     /// The request's values of the fields that Vary names, by lower-case name, in normal form; `nil` for an absent
     /// field. The owner's marks (`CacheOwner`) stand among them.
     var varying: [String: String?] {
-        get { head.value.varying }
-        set { head.value.varying = newValue }
+        get { head.varying }
+        set { changed.varying = newValue }
     }
     /// Seconds since 1970 by the local clock: when the request was sent, and when the response arrived (§4.2.3).
     var requestTime: Double {
-        get { head.value.requestTime }
-        set { head.value.requestTime = newValue }
+        get { head.requestTime }
+        set { changed.requestTime = newValue }
     }
     var responseTime: Double {
-        get { head.value.responseTime }
-        set { head.value.responseTime = newValue }
+        get { head.responseTime }
+        set { changed.responseTime = newValue }
     }
     /// The stored body is decoded from its content coding.
     var isDecoded: Bool {
-        get { head.value.isDecoded }
-        set { head.value.isDecoded = newValue }
+        get { head.isDecoded }
+        set { changed.isDecoded = newValue }
     }
     /// The addresses of the servers that it came from.
     var source: AnswerSource {
-        get { head.value.source }
-        set { head.value.source = newValue }
+        get { head.source }
+        set { changed.source = newValue }
     }
     /// The caller's data, returned unchanged.
     var userInfo: [UInt8]? {
-        get { head.value.userInfo }
-        set { head.value.userInfo = newValue }
+        get { head.userInfo }
+        set { changed.userInfo = newValue }
     }
     /// The freshness rules, computed once so that a hit in memory parses no fields; `nil` to compute them again. Not
     /// stored in files.
     var rules: CacheRules? {
-        get { head.value.rules }
-        set { head.value.rules = newValue }
+        get { head.rules }
+        set { changed.rules = newValue }
+    }
+
+    /// The head for a change; copied first if it is shared.
+    private var changed: Head {
+        mutating get {
+            if !isKnownUniquelyReferenced(&head) { head = Head(copying: head) }
+            return head
+        }
     }
 
     enum Extent: Sendable, Hashable {
@@ -99,7 +104,8 @@ struct StoredResponse: Sendable {
         }
     }
 
-    private struct Head: Sendable {
+    private final class Head: @unchecked Sendable {
+        // Unchecked: changed only while uniquely referenced.
         let key: CacheKey
         let keyHash: Int
         var url: String
@@ -113,5 +119,22 @@ struct StoredResponse: Sendable {
         var source = AnswerSource.unknown
         var userInfo: [UInt8]?
         var rules: CacheRules?
+
+        init(
+            _ key: CacheKey, _ url: String, _ status: Status, _ version: HTTPVersion, _ headers: Headers,
+            _ varying: [String: String?], _ requestTime: Double, _ responseTime: Double
+        ) {
+            (self.key, self.url, self.status, self.version, self.headers) = (key, url, status, version, headers)
+            (self.varying, self.requestTime, self.responseTime) = (varying, requestTime, responseTime)
+            keyHash = key.hashValue
+        }
+
+        init(copying other: Head) {
+            (key, keyHash, url, status, version, headers) = (
+                other.key, other.keyHash, other.url, other.status, other.version, other.headers
+            )
+            (varying, requestTime, responseTime) = (other.varying, other.requestTime, other.responseTime)
+            (isDecoded, source, userInfo, rules) = (other.isDecoded, other.source, other.userInfo, other.rules)
+        }
     }
 }
