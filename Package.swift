@@ -5,10 +5,15 @@
 
 import PackageDescription
 
-/// Set by `script/test --long`: the sanitizer cannot see `Synchronization.Mutex`, so `Lock` uses a pthread mutex
-/// instead (docs/concurrency.md).
-let threadSanitizer = Context.environment["URLLOADING_SANITIZE"] == "thread"
-/// Set by `script/fuzz`: adds the coverage-guided fuzz targets, which have their own `main`.
+/// Set by `script/test-long`: the thread sanitizer cannot see `Synchronization.Mutex`, so `Lock` uses a pthread mutex
+/// instead (docs/concurrency.md); tests of memory and files know either sanitizer.
+let sanitizer: [SwiftSetting] =
+    switch Context.environment["URLLOADING_SANITIZE"] {
+    case "thread": [.define("URLLOADING_THREAD_SANITIZER")]
+    case "address": [.define("URLLOADING_ADDRESS_SANITIZER")]
+    default: []
+    }
+/// Set by `script/fuzz`: builds the wire formats and their fuzz targets with the coverage-guided fuzzer.
 let fuzzing = Context.environment["URLLOADING_FUZZ"] != nil
 /// Set by users who build sources that cannot be changed: adds a module named `FoundationNetworking`, which hides the
 /// toolchain's from the whole build (docs/guides/moving.md).
@@ -22,7 +27,7 @@ let strict: [SwiftSetting] =
         .enableUpcomingFeature("MemberImportVisibility"),
         .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
         .enableUpcomingFeature("InferIsolatedConformances"),
-    ] + (threadSanitizer ? [.define("URLLOADING_THREAD_SANITIZER")] : [])
+    ] + sanitizer
 
 let package = Package(
     name: "URLLoading",
@@ -103,23 +108,29 @@ let package = Package(
         .target(
             name: "URLLoadingTestChildren", dependencies: ["URLLoadingIO"], path: "Tests/Children",
             swiftSettings: strict),
+        // The waits and temporary files of the tests.
+        .target(
+            name: "URLLoadingTestSupport", dependencies: ["URLLoading", "URLLoadingIO"], path: "Tests/Support",
+            swiftSettings: strict),
         .testTarget(name: "URLLoadingWireTests", dependencies: ["URLLoadingWire"], swiftSettings: strict),
         .testTarget(
             name: "URLLoadingIOTests",
             dependencies: [
-                "URLLoadingIO", "URLLoadingTesting", "URLLoadingCSystem", "URLLoadingCOpenSSL", "URLLoadingCTestHome",
+                "URLLoadingIO", "URLLoadingTesting", "URLLoadingCSystem", "URLLoadingCOpenSSL", "URLLoadingTestSupport",
+                "URLLoadingCTestHome",
             ],
             swiftSettings: strict),
         .testTarget(
             name: "URLLoadingTests",
             dependencies: [
-                "URLLoading", "URLLoadingTesting", "URLLoadingWire", "URLLoadingIO", "URLLoadingCTestHome",
-                "URLLoadingTestChildren",
+                "URLLoading", "URLLoadingTesting", "URLLoadingWire", "URLLoadingIO",
+                "URLLoadingTestSupport", "URLLoadingCTestHome", "URLLoadingTestChildren",
             ],
             swiftSettings: strict),
         // A program with a background session, which tests kill.
         .executableTarget(
-            name: "BackgroundProgram", dependencies: ["URLLoading"], path: "Tests/BackgroundProgram",
+            name: "BackgroundProgram", dependencies: ["URLLoading", "URLLoadingCompatibility"],
+            path: "Tests/BackgroundProgram",
             swiftSettings: strict),
         .testTarget(
             name: "URLLoadingAgentTests",
@@ -133,14 +144,23 @@ let package = Package(
             name: "URLLoadingCompatibilityTests",
             dependencies: [
                 "URLLoadingCompatibility", "URLLoading", "URLLoadingTesting", "URLLoadingWire", "URLLoadingIO",
-                "URLLoadingCTestHome",
-                "URLLoadingTestChildren",
+                "URLLoadingTestSupport", "URLLoadingCTestHome", "URLLoadingTestChildren",
             ],
             swiftSettings: strict),
         .testTarget(
             name: "urlloadTests",
             dependencies: ["urlload", "URLLoading", "URLLoadingWire", "URLLoadingIO", "URLLoadingCTestHome"],
             swiftSettings: strict),
+        // The targets of script/fuzz; without the fuzzer, the mutated samples of script/fuzz --smoke.
+        .executableTarget(
+            name: "FuzzHTTP1",
+            dependencies: ["URLLoadingWire"],
+            path: "Tests/Fuzz/HTTP1",
+            swiftSettings: strict
+                + (fuzzing
+                    ? [.define("URLLOADING_FUZZ"), .unsafeFlags(["-sanitize=fuzzer,address", "-parse-as-library"])]
+                    : []),
+            linkerSettings: fuzzing ? [.unsafeFlags(["-sanitize=fuzzer,address"])] : []),
         // Programs written for FoundationNetworking, in their original language mode.
         .executableTarget(
             name: "ClassicPrograms",
@@ -151,8 +171,7 @@ let package = Package(
             name: "IntegrationTests",
             dependencies: [
                 "ClassicPrograms", "URLLoading", "URLLoadingTesting", "URLLoadingWire", "URLLoadingIO",
-                "URLLoadingCTestHome",
-                "URLLoadingTestChildren",
+                "URLLoadingTestSupport", "URLLoadingCTestHome", "URLLoadingTestChildren",
             ],
             swiftSettings: strict),
     ]
@@ -163,14 +182,5 @@ let package = Package(
                     dependencies: ["URLLoadingCompatibility"],
                     path: "Sources/FoundationNetworkingShim",
                     swiftSettings: strict)
-            ] : [])
-        + (fuzzing
-            ? [
-                .executableTarget(
-                    name: "FuzzHTTP1",
-                    dependencies: ["URLLoadingWire"],
-                    path: "Tests/Fuzz/HTTP1",
-                    swiftSettings: strict + [.unsafeFlags(["-sanitize=fuzzer,address", "-parse-as-library"])],
-                    linkerSettings: [.unsafeFlags(["-sanitize=fuzzer,address"])])
             ] : [])
 )

@@ -52,6 +52,10 @@ let package = Package(
                     name: "ours",
                     dependencies: ["BenchMeasure", .product(name: "URLLoading", package: "URLLoading")],
                     swiftSettings: strict),
+                // What background transfers cost; not compared with others.
+                .executableTarget(
+                    name: "background", dependencies: [.product(name: "URLLoading", package: "URLLoading")],
+                    swiftSettings: strict),
                 .executableTarget(
                     name: "hello", dependencies: [.product(name: "URLLoading", package: "URLLoading")],
                     swiftSettings: strict),

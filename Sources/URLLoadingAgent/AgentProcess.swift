@@ -25,12 +25,12 @@ struct AgentProcess: Sendable {
         let service: TransferService
         do throws(JournalFailure) {
             journal = try Self.open(folder)
-            service = try TransferService(journal, folder: folder) { BackgroundAgent.say($0) }
+            service = try TransferService(journal, folder: folder, log: { BackgroundAgent.say($0) })
         } catch {
             switch error {
             case .inUse: BackgroundAgent.say("another agent uses the journal in \(folder)")
             case .newer(let version):
-                BackgroundAgent.say(
+                return await refuse(
                     "the journal in \(folder) is of version \(version), later than this agent; it is left as it is")
             case .failed(let words): BackgroundAgent.say("the journal in \(folder) cannot be opened: \(words)")
             }
@@ -42,6 +42,15 @@ struct AgentProcess: Sendable {
             return 70
         }
         return await serve(service, listener)
+    }
+
+    /// Tells the log, and for ten seconds the programs, why this agent cannot run.
+    private func refuse(_ reason: String) async -> Int32 {
+        BackgroundAgent.say(reason)
+        if let listener = try? listen() {
+            await AgentServer.refuse(listener, AgentFailure(.version, reason), for: 10_000_000_000)
+        }
+        return 70
     }
 
     /// Opens the journal, and waits for an agent that is just exiting.

@@ -44,27 +44,55 @@ struct AgentServer: Sendable {
         await service.connected()
         defer { client.channel.close() }
         do throws(WireViolation) {
-            if try await welcome(client) {
+            if let isWelcome = try await greet(client) {
                 while let incoming = try await client.channel.receive() {
-                    await service.receive(incoming, from: client)
+                    // A newer program that has no version in common may ask this agent to hand over.
+                    if isWelcome || incoming.message == .handOver {
+                        await service.receive(incoming, from: client)
+                    } else {
+                        client.channel.close()
+                    }
                 }
             }
-        } catch { log("process \(client.process) broke the protocol: \(error)") }
+        } catch { log("process \(client.process) violated the protocol: \(error)") }
         await service.disconnected(client)
     }
 
-    private func welcome(_ client: AgentClient) async throws(WireViolation) -> Bool {
+    /// Tells programs why this agent cannot serve them.
+    /// - Parameter nanoseconds: how long.
+    static func refuse(_ listener: LocalListener, _ failure: AgentFailure, for nanoseconds: Int64) async {
+        let token = StopToken()
+        let accepting = Task {
+            while let socket = try? await listener.accept(token) {
+                let channel = AgentChannel(socket)
+                guard let peer = try? channel.peer(), peer.user == LocalPeer.ownUser else { continue }
+                Task {
+                    guard let first = (try? await channel.receive()) ?? nil else { return }
+                    channel.send(.refused(failure.refusal), id: first.id)
+                    channel.finish()
+                    while (try? await channel.receive()) != nil {}
+                }
+            }
+        }
+        try? await Poller.shared.sleep(until: Poller.now() + nanoseconds, .never)
+        token.stop(.cancelled)
+        await accepting.value
+    }
+
+    /// Answers the first message of a program.
+    /// - Returns: whether they have a version in common; `nil` for another first message.
+    private func greet(_ client: AgentClient) async throws(WireViolation) -> Bool? {
         guard let first = try await client.channel.receive(), case .hello(let hello) = first.message else {
-            return false
+            return nil
         }
         guard let version = AgentVersions.common(hello) else {
             let detail =
                 "this agent speaks versions \(AgentVersions.lowest) to \(AgentVersions.highest), the program "
                 + "\(hello.lowest) to \(hello.highest)"
-            client.channel.send(.refused(AgentFailure(.version, detail).refusal), id: first.id)
-            client.channel.finish()
-            // A newer program may still ask this agent to hand over.
-            return true
+            var refusal = AgentFailure(.version, detail).refusal
+            refusal.highest = AgentVersions.highest
+            client.channel.send(.refused(refusal), id: first.id)
+            return false
         }
         client.channel.send(
             .welcome(

@@ -17,6 +17,10 @@ enum AttemptResult: Sendable {
     case failed(LoadError, mayRepeat: Bool)
     /// The server asks for a retry after some time.
     case later(status: Int, seconds: Int64)
+    /// A challenge waits for the program, which is away or cannot decide it.
+    case parked(question: String)
+    /// The program's answer to a challenge ends the transfer.
+    case refused(LoadError)
     /// The resumption data are invalid: the transfer restarts from the beginning at once.
     case anew
 }
@@ -35,6 +39,17 @@ struct Attempt: Sendable {
     let session: Session
     let spool: Spool
     let report: @Sendable (AttemptReport) async -> Void
+    /// Puts a challenge to the program; returns `nil` if it is away.
+    let ask: @Sendable (TransferChallenge) async -> TransferAnswer?
+    private let outcome = ChallengeOutcome()
+
+    init(
+        transfer: Transfer, session: Session, spool: Spool, report: @escaping @Sendable (AttemptReport) async -> Void,
+        ask: @escaping @Sendable (TransferChallenge) async -> TransferAnswer?
+    ) {
+        (self.transfer, self.session, self.spool) = (transfer, session, spool)
+        (self.report, self.ask) = (report, ask)
+    }
 
     /// The bytes, or the nanoseconds, after which a new resume token is recorded: it moves the point that survives a
     /// power failure.
@@ -46,7 +61,24 @@ struct Attempt: Sendable {
         guard let request = transfer.order.request(transfer.secrets) else {
             return .failed(LoadError(.badURL, phase: .preparing, party: .local), mayRepeat: false)
         }
-        return transfer.order.kind == .download ? await download(request) : await upload(request)
+        let result = transfer.order.kind == .download ? await download(request) : await upload(request)
+        // The load fails with the error of the decision that could not be taken.
+        guard case .failed(let error, _) = result, error.phase == .deciding, let ending = outcome.ending else {
+            return result
+        }
+        return ending
+    }
+
+    /// The decisions of the load. Each attempt has its own, so a connection that one answer has approved is not used by
+    /// transfers for which the program was not asked.
+    private var decisions: Decisions? {
+        guard transfer.order.challenges != nil else { return nil }
+        var decisions = Decisions()
+        decisions.challenge = Decision { [ask, outcome] challenge in
+            let answer = await ask(TransferChallenge(challenge))
+            return try outcome.decision(on: challenge, answer)
+        }
+        return decisions
     }
 
     // MARK: Download
@@ -66,11 +98,12 @@ struct Attempt: Sendable {
         }
         var options = DownloadOptions(destination: URL(filePath: path), synchronizes: true)
         options.permissions = 0o600
+        options.reservesSpace = true
         options.requiresSuccess = order.requiresSuccess
         let held = (transfer.progress.resumption ?? transfer.order.resumption).flatMap { try? ResumeToken($0) }
         let task =
-            held.map { session.downloadTask(resuming: $0, request: request, options: options) }
-            ?? session.downloadTask(request, options: options)
+            held.map { session.downloadTask(resuming: $0, request: request, options: options, decisions: decisions) }
+            ?? session.downloadTask(request, options: options, decisions: decisions)
         return await withTaskCancellationHandler {
             await follow(task, path, isResumed: held != nil)
         } onCancel: {
@@ -107,10 +140,10 @@ struct Attempt: Sendable {
         do throws(LoadError) {
             let file = try await task.value
             return .file(path: path, size: file.size, response: TransferResponse(file.response))
-        } catch { return await failure(error, isResumed) }
+        } catch { return await failure(error, isResumed: isResumed) }
     }
 
-    private func failure(_ error: LoadError, _ isResumed: Bool) async -> AttemptResult {
+    private func failure(_ error: LoadError, isResumed: Bool) async -> AttemptResult {
         if let token = error.resumeToken { await report(.token(token.data)) }
         guard isResumed else { return .failed(error, mayRepeat: true) }
         switch error.reason {
@@ -169,7 +202,7 @@ struct Attempt: Sendable {
         let sent = Sent()
         do throws(LoadError) {
             let (data, response) = try await session.uploadResumably(
-                request, from: .file(URL(filePath: path)), resuming: token, options: options
+                request, from: .file(URL(filePath: path)), resuming: token, options: options, decisions: decisions
             ) { [report] event in
                 switch event {
                 case .created(let token): await report(.uploadToken(token.text))

@@ -2,9 +2,22 @@
 
 import URLLoadingIO
 
-/// The tables of the journal, version 1.
+/// The versions of the journal's tables: each entry has the statements that lead to the next version, from version 0,
+/// an empty database. The last statement of an entry records its version.
+struct JournalSchema: Sendable {
+    var versions: [[StaticString]]
+
+    static let current = JournalSchema(versions: [JournalTables.version1])
+
+    var version: Int64 { Int64(versions.count) }
+
+    /// Returns the statements that lead from a version to the last one.
+    func steps(from version: Int64) -> [StaticString] { Array(versions.dropFirst(Int(max(0, version))).joined()) }
+}
+
+/// The tables of the journal.
 enum JournalTables {
-    static let definitions: [StaticString] = [
+    static let version1: [StaticString] = [
         "CREATE TABLE identifier (name TEXT PRIMARY KEY, settings BLOB NOT NULL) WITHOUT ROWID",
         """
         CREATE TABLE transfer (number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, identifier TEXT NOT NULL,
@@ -13,6 +26,7 @@ enum JournalTables {
         "CREATE TABLE secret (owner TEXT PRIMARY KEY, content BLOB NOT NULL) WITHOUT ROWID",
         "CREATE TABLE event (sequence INTEGER PRIMARY KEY, identifier TEXT NOT NULL, transfer TEXT NOT NULL)",
         "CREATE TABLE counter (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID",
+        "PRAGMA user_version = 1",
     ]
 
     static func apply(_ change: JournalChange, _ database: Database) throws(DatabaseFailure) {

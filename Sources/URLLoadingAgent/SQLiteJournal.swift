@@ -9,7 +9,6 @@ import URLLoadingIO
 /// connections reset its log at the same time. A thread of the journal writes; groups that arrive during a write are
 /// combined into the next one.
 final class SQLiteJournal: Journal {
-    static let version: Int64 = 1
     static let fileName = "journal.sqlite"
 
     private struct Group: Sendable {
@@ -33,16 +32,18 @@ final class SQLiteJournal: Journal {
     private let patience: Int64
 
     private final class Tables: @unchecked Sendable {
-        // Unchecked: the constructor hands it to the journal's thread.
+        // Unchecked: the journal's initialiser creates it, and afterwards only the journal's thread uses it.
         let database: Database
         var isDirty = false
         init(_ database: Database) { self.database = database }
     }
 
-    /// Opens or creates the journal of a folder. A damaged one is renamed with the suffix `.damaged` and the time.
-    /// Blocks.
+    /// Opens or creates the journal of a folder. One of an earlier version is migrated in one transaction. A damaged
+    /// one is renamed with the suffix `.damaged` and the time. Blocks.
     /// - Throws: ``JournalFailure/inUse``, ``JournalFailure/newer(version:)``, ``JournalFailure/failed(_:)``.
-    init(folder: String, retryingAfter patience: Int64 = 1_000_000_000) throws(JournalFailure) {
+    init(
+        folder: String, schema: JournalSchema = .current, retryingAfter patience: Int64 = 1_000_000_000
+    ) throws(JournalFailure) {
         self.patience = patience
         do throws(IOFailure) {
             try PrivateFolder.make(folder)
@@ -53,13 +54,13 @@ final class SQLiteJournal: Journal {
         let path = folder + "/" + Self.fileName
         var problem: String?
         var opened: (Database, JournalContent)?
-        do throws(DatabaseFailure) { opened = try Self.open(path) } catch {
+        do throws(DatabaseFailure) { opened = try Self.open(path, schema) } catch {
             guard error.kind == .damaged else { throw .failed("\(error)") }
             problem = "\(path) was damaged (\(error)) and is set aside"
             Self.setAside(path)
         }
         do throws(DatabaseFailure) {
-            let (database, content) = if let opened { opened } else { try Self.open(path) }
+            let (database, content) = if let opened { opened } else { try Self.open(path, schema) }
             (tables, self.content, self.problem) = (Tables(database), content, problem)
         } catch { throw .failed("\(error)") }
         guard content.nextNumber >= 0 else { throw .newer(version: -content.nextNumber) }
@@ -72,7 +73,9 @@ final class SQLiteJournal: Journal {
         }
     }
 
-    private static func open(_ path: String) throws(DatabaseFailure) -> (Database, JournalContent) {
+    private static func open(
+        _ path: String, _ schema: JournalSchema
+    ) throws(DatabaseFailure) -> (Database, JournalContent) {
         _ = try? PrivateFolder.makeFile(path)
         let database = try Database(path: path, durability: .exclusive)
         var version: Int64 = 0
@@ -82,20 +85,16 @@ final class SQLiteJournal: Journal {
             return false
         }
         var content = JournalContent()
-        guard version <= Self.version else {
+        guard version <= schema.version else {
             content.nextNumber = -version
             return (database, content)
         }
-        if version == 0 { try make(database) }
+        let steps = schema.steps(from: version)
+        if !steps.isEmpty {
+            try database.transaction { () throws(DatabaseFailure) in for step in steps { try database.execute(step) } }
+        }
         try JournalTables.read(database, into: &content)
         return (database, content)
-    }
-
-    private static func make(_ database: Database) throws(DatabaseFailure) {
-        try database.transaction { () throws(DatabaseFailure) in
-            for part in JournalTables.definitions { try database.execute(part) }
-            try database.execute("PRAGMA user_version = 1")
-        }
     }
 
     // MARK: Writing

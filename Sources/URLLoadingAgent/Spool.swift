@@ -40,12 +40,44 @@ struct Spool: Sendable {
 
     func answer(_ transfer: Transfer) -> String { folder + "/.urlloading-answer-\(transfer.id)" }
 
+    /// The path of the copy of an upload's file.
+    private func source(_ transfer: Transfer) -> String { folder + "/.urlloading-source-\(transfer.id)" }
+
+    /// Copies the file of an upload, so that the copy survives a power failure. Blocks.
+    /// - Returns: the order for the copy; `nil` if the file has changed.
+    func copySource(of transfer: Transfer) throws(IOFailure) -> TransferOrder? {
+        var order = transfer.order
+        guard let path = order.source, let stamp = order.sourceStamp else { return nil }
+        let reader = try FileReader(path: path)
+        let copy = try FileWriter.create(in: folder, prefix: ".urlloading-copy-")
+        try copy.reserve(stamp.size)
+        var offset: Int64 = 0
+        var room = [UInt8](repeating: 0, count: 256 * 1024)
+        while offset <= stamp.size {
+            let read = room.withUnsafeMutableBytes { room in
+                Result { () throws(IOFailure) in try reader.read(into: room, at: offset) }
+            }
+            let count = try read.get()
+            guard count > 0 else { break }
+            try copy.write(Array(room.prefix(count)), at: offset)
+            offset += Int64(count)
+        }
+        guard offset == stamp.size, SourceStamp(path: path) == stamp else { return nil }
+        let place = source(transfer)
+        try copy.move(from: copy.path, to: place, replacing: true, synchronizes: true)
+        (order.source, order.sourceStamp) = (place, SourceStamp(path: place))
+        return order
+    }
+
     /// Removes all files of a transfer. Blocks.
     func remove(_ transfer: Transfer) {
         if let data = transfer.progress.resumption, let token = try? ResumeToken(data) { token.discard() }
         let complete = complete(transfer)
         if PathIdentity(complete)?.isOwnFile == true { PrivateFolder.remove(complete) }
-        if transfer.order.kind == .upload { PrivateFolder.remove(answer(transfer)) }
+        if transfer.order.kind == .upload {
+            PrivateFolder.remove(answer(transfer))
+            if transfer.order.copiesSource == true { PrivateFolder.remove(source(transfer)) }
+        }
     }
 
     /// Checks that the folder of the destination is the one that the program named. After a restart of the agent,
@@ -93,6 +125,7 @@ struct Spool: Sendable {
         for transfer in transfers {
             known.insert(complete(transfer))
             known.insert(answer(transfer))
+            known.insert(source(transfer))
             if let data = transfer.progress.resumption, let path = Self.path(ofToken: data) { known.insert(path) }
         }
         for name in PrivateFolder.names(folder) where name.hasPrefix(".urlloading-") {

@@ -32,6 +32,10 @@ struct Transfer: Sendable {
     /// The sequence of its final event, once the journal contains that.
     var event: Int64?
 
+    /// The count of the identifier's attachments (``TransferService/Owner/attachments``) when a challenge was not
+    /// answered.
+    var unansweredBy: Int?
+
     /// The host of the URL, by which connections are limited.
     let host: String
 

@@ -23,6 +23,11 @@ final class AgentClient: Sendable {
     var observed: String? { observation.withLock { $0 } }
     func observe(_ identifier: String) { observation.withLock { $0 = identifier } }
 
+    private let isAnswering = Atomic(false)
+    /// Whether the program answers challenges.
+    var answers: Bool { isAnswering.load(ordering: .acquiring) }
+    func noteAnswers() { isAnswering.store(true, ordering: .releasing) }
+
     func leave() { hasLeft.store(true, ordering: .releasing) }
 }
 
@@ -58,8 +63,8 @@ extension TransferService {
         switch incoming.message {
         case .submit(let submission) where owners[name] != nil: submit(submission, name, incoming.files, reply)
         case .list(let number): reply(page(name, after: number))
-        case .command(let command): carryOut(command, name, reply)
-        default: reply(Self.refusal(.refused, "only the live session of \(name) may do that"))
+        case .command(let command) where command.verb != "answer": carryOut(command, name, reply)
+        default: reply(Self.refusal(.refused, "only the live session of \(name) may do this"))
         }
     }
 
@@ -121,8 +126,12 @@ extension TransferService {
             owner.session = nil
         }
         (owner.settings, owner.secrets, owner.client) = (settings, secrets, client)
-        (owner.isListening, owner.unsent, owner.missed) = (false, [], [])
+        (owner.isListening, owner.unsent, owner.missed, owner.unpark) = (false, [], [], [])
+        owner.isBehind = false
+        owner.attachments += 1
+        if attachment.answers { client.noteAnswers() }
         owners[name] = owner
+        if attachment.answers { unpark(name) }
         let changes: [JournalChange] = [
             .identifier(name, settings: TransferCoding.encode(settings)),
             .secrets(owner: "identifier " + name, TransferCoding.encode(secrets)),
@@ -138,6 +147,7 @@ extension TransferService {
 
     func detach(_ name: String) {
         owners[name]?.client = nil
+        withdrawChallenges(of: name)
         owners[name]?.missed = []
         owners[name]?.unsent = []
         // Without transfers there is nothing to remember for the identifier.
@@ -164,6 +174,14 @@ extension TransferService {
         // The program repeats a request whose connection ended before the reply.
         if let known = transfers[submission.transfer] {
             guard known.identifier == name else { return reply(Self.refusal(.refused, "the id is in use")) }
+            // The copy of its file is being made.
+            if known.order.copiesSource == true, !known.isAccepted {
+                Task {
+                    try? await Poller.shared.sleep(until: Poller.now() + Self.lookInterval, .never)
+                    submit(submission, name, files, reply)
+                }
+                return
+            }
             return save([]) { reply(.done) }
         }
         guard let order = TransferCoding.decode(TransferOrder.self, submission.order),
@@ -175,20 +193,52 @@ extension TransferService {
             id: submission.transfer, number: takeNumber(), identifier: name, order: order, secrets: secrets)
         transfers[transfer.id] = transfer
         noteIdleness()
+        guard order.copiesSource == true else { return record(transfer, submission.secrets, reply) }
+        let spool = spool
+        Task {
+            let copied = await BlockingThreads.files.call(.never) { () -> Result<TransferOrder?, IOFailure> in
+                Result { () throws(IOFailure) in try spool.copySource(of: transfer) }
+            }
+            switch copied {
+            case .success(let order?)?:
+                transfers[transfer.id]?.order = order
+                if let changed = transfers[transfer.id] { record(changed, submission.secrets, reply) }
+            case .success(nil)?, nil: refuse(transfer, .refused, "the file has changed", reply)
+            case .failure(let failure)?:
+                refuse(transfer, .refused, "the file cannot be copied: \(failure.code)", reply)
+            }
+        }
+    }
+
+    /// Records an order, and accepts it when it is on the disk.
+    private func record(
+        _ transfer: Transfer, _ secrets: [UInt8], _ reply: @escaping @Sendable (AgentMessage) -> Void
+    ) {
         let changes: [JournalChange] = [
-            .transfer(transfer.journaled), .secrets(owner: "transfer " + transfer.id, submission.secrets),
+            .transfer(transfer.journaled), .secrets(owner: "transfer " + transfer.id, secrets),
         ]
         journal.write(changes, mayFail: true) { failure in
             Task { await self.submitted(transfer.id, failure, reply) }
         }
     }
 
+    /// Forgets an order that was not accepted.
+    private func refuse(
+        _ transfer: Transfer, _ code: AgentFailure.Code, _ detail: String, _ reply: @Sendable (AgentMessage) -> Void
+    ) {
+        transfers[transfer.id] = nil
+        BlockingThreads.files.run { [spool] in spool.remove(transfer) }
+        noteIdleness()
+        reply(Self.refusal(code, detail))
+    }
+
     private func submitted(
         _ id: String, _ failure: JournalFailure?, _ reply: @Sendable (AgentMessage) -> Void
     ) {
         if let failure {
-            transfers[id] = nil
-            return reply(Self.refusal(.journal, "the agent cannot write its journal: \(failure)"))
+            let detail = "the agent cannot write its journal: \(failure)"
+            guard let transfer = transfers[id] else { return reply(Self.refusal(.journal, detail)) }
+            return refuse(transfer, .journal, detail, reply)
         }
         transfers[id]?.isAccepted = true
         reply(.done)
@@ -262,6 +312,10 @@ extension TransferService {
         case "cancel":
             let error = LoadError(.cancelled, phase: .waiting, party: .local, url: URL(string: transfer.order.shownURL))
             input(.cancel(.failed(TransferError(error))), to: id)
+        case "answer":
+            return reply(
+                answer(command.argument, of: name)
+                    ? .done : Self.refusal(.refused, "no challenge waits for this answer"))
         case "prioritize":
             guard let priority = command.argument.first else { return reply(Self.refusal(.refused, "no priority")) }
             transfers[id]?.order.priority = priority
@@ -278,9 +332,12 @@ extension TransferService {
         reply(.done)
         let missed = events.values.filter { $0.identifier == name }.map(\.sequence).sorted()
         owners[name]?.missed = Set(missed)
+        if !missed.isEmpty { owners[name]?.isBehind = true }
         owners[name]?.isListening = true
         owners[name]?.unsent = missed[...]
         sendEvents(name)
+        // The challenges that had waited are answered already.
+        if owners[name]?.catchUp() == true { client.channel.send(.finishedEvents) }
     }
 
     /// Sends the events of an identifier as fast as its program reads them.
@@ -312,8 +369,8 @@ extension TransferService {
             changes += [.removeTransfer(id: transfer.id), .removeSecrets(owner: "transfer " + transfer.id)]
         }
         let client = owners[name]?.client
-        let wasMissed = owners[name]?.missed.remove(sequence) != nil
-        let isLast = wasMissed && owners[name]?.missed.isEmpty == true
+        owners[name]?.missed.remove(sequence)
+        let isLast = owners[name]?.catchUp() == true
         let spool = spool
         save(changes) {
             // The files are removed once the journal no longer refers to them.
@@ -322,5 +379,12 @@ extension TransferService {
             if isLast { client?.channel.send(.finishedEvents) }
         }
         noteIdleness()
+    }
+
+    /// The attempt of a transfer that waited for its program has got past its challenges, or has ended.
+    func caughtUp(_ id: String) {
+        guard let name = transfers[id]?.identifier else { return }
+        owners[name]?.unpark.remove(id)
+        if owners[name]?.catchUp() == true { owners[name]?.client?.channel.send(.finishedEvents) }
     }
 }

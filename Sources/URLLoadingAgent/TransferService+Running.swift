@@ -56,9 +56,12 @@ extension TransferService {
         for name in owners.keys {
             if let left = wakeProgram(name) { next = min(next, left) }
         }
+        let ready = candidates(wall) { $0.state.isReady && $0.isAccepted && runs[$0.id] == nil }
+        let allows = !ready.contains(where: \.isDiscretionary) || machine().allowsDiscretionary
+        if !allows { next = min(next, Self.machineInterval) }
         let plan = SchedulePlan.make(
-            ready: candidates { $0.state.isReady && $0.isAccepted && runs[$0.id] == nil },
-            running: candidates { runs[$0.id] != nil }, limits: limits, last: lastTurn)
+            ready: ready, running: candidates(wall) { runs[$0.id] != nil }, limits: limits, last: lastTurn,
+            allowsDiscretionary: allows)
         for id in plan.begins {
             lastTurn = transfers[id]?.identifier
             input(.start(now: wall), to: id)
@@ -68,12 +71,17 @@ extension TransferService {
         alarm.set(in: next)
     }
 
-    private func candidates(_ isChosen: (Transfer) -> Bool) -> [SchedulePlan.Candidate] {
+    /// The nanoseconds between looks at the machine while transfers wait for a good moment.
+    private static let machineInterval: Int64 = 60_000_000_000
+
+    private func candidates(_ now: Int64, _ isChosen: (Transfer) -> Bool) -> [SchedulePlan.Candidate] {
         transfers.values.filter(isChosen).map { transfer in
             SchedulePlan.Candidate(
                 id: transfer.id, identifier: transfer.identifier, host: transfer.host,
                 priority: transfer.order.priority,
-                number: transfer.number, isDiscretionary: transfer.order.isDiscretionary,
+                number: transfer.number,
+                isDiscretionary: transfer.order.isDiscretionary
+                    && now - transfer.order.created < MachineState.mostPatience,
                 isResumable: transfer.isResumable)
         }
     }
@@ -92,6 +100,8 @@ extension TransferService {
         guard let transfer = transfers[id], let session = session(of: transfer.identifier) else { return }
         let attempt = Attempt(transfer: transfer, session: session, spool: spool) { [weak self] report in
             await self?.process(report, of: id)
+        } ask: { [weak self] challenge in
+            await self?.ask(challenge, of: id)
         }
         let journal = journal
         // A request that must not be repeated is sent only after the journal has recorded that it may have been.
@@ -128,6 +138,7 @@ extension TransferService {
         case .responded(let received):
             transfer.progress.response = received
             response = TransferCoding.encode(received)
+            caughtUp(id)
         case .token(let data):
             transfer.progress.resumption = data
             mustSave = true
@@ -152,12 +163,18 @@ extension TransferService {
     private func ended(_ id: String, _ result: AttemptResult) async {
         runs[id] = nil
         defer { schedule() }
+        caughtUp(id)
         guard let transfer = transfers[id] else { return }
         // The program cancelled the transfer during the attempt.
         if case .finished(let outcome) = transfer.state.phase { return act(.announce(outcome), on: id) }
         switch result {
         case .file(let path, let size, let response): await complete(transfer, path, size, response)
         case .answer(let bytes, let response): await answered(transfer, bytes, response)
+        case .parked(let question): park(id, question)
+        case .refused(let error):
+            var failure = TransferError(error)
+            failure.url = failure.url ?? transfer.secrets.url
+            finish(id, .failed(failure))
         case .anew:
             transfers[id]?.progress = TransferProgress()
             transfers[id]?.order.resumption = nil

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Starts programs that have undelivered events.
+// Starts programs that have undelivered events or unanswered challenges.
 
 import FoundationEssentials
 import URLLoading
 import URLLoadingIO
 
 extension TransferService {
-    /// Starts the program of an identifier, if it has events, is not connected, and has configured how to start it.
+    /// Starts the program of an identifier, if it has events or challenges, is not connected, and has configured how to
+    /// start it.
     /// - Returns: the nanoseconds until the next check; `nil` if none is needed.
     @discardableResult
     func wakeProgram(_ name: String) -> Int64? {
         guard !isStopping, let owner = owners[name], owner.client == nil, let waking = owner.settings.waking,
-            events.values.contains(where: { $0.identifier == name })
+            events.values.contains(where: { $0.identifier == name }) || hasParked(name)
         else { return nil }
         let now = SystemTime.boot
         guard owners[name]?.wakes.hasEvents(now: now) == true else { return owner.wakes.next.map { max(1, $0 - now) } }

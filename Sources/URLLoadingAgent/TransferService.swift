@@ -21,8 +21,23 @@ actor TransferService {
         var missed: Set<Int64> = []
         /// Events that the program has asked for and that its connection has no room for yet, in order.
         var unsent: ArraySlice<Int64> = []
+        /// Transfers that waited for the program when it attached, and whose attempts have not got past their
+        /// challenges yet.
+        var unpark: Set<String> = []
+        /// The number of programs that have attached.
+        var attachments = 0
         var isListening = false
         var isSending = false
+
+        /// Whether events or challenges had waited for the program, and it was not told yet that there are no more.
+        var isBehind = false
+
+        /// Whether the program, which listens, has just handled the last event or challenge that had waited for it.
+        mutating func catchUp() -> Bool {
+            guard isBehind, isListening, missed.isEmpty, unpark.isEmpty else { return false }
+            isBehind = false
+            return true
+        }
     }
 
     let journal: any Journal
@@ -35,6 +50,9 @@ actor TransferService {
     /// Events that the journal is about to contain, in the order of their sequence.
     var unannounced: [JournaledEvent] = []
     var runs: [String: Task<Void, Never>] = [:]
+    /// The challenges that programs are asked, by number.
+    var challenges: [Int64: PendingChallenge] = [:]
+    var lastChallenge: Int64 = 0
     var lastTurn: String?
     var isStopping = false
     /// Whether ``scheduleNow()`` is about to run.
@@ -44,15 +62,20 @@ actor TransferService {
     /// The boot-time nanoseconds since when the agent has had neither work nor connections; `nil` while it has.
     private(set) var idleSince: Int64?
     let alarm = ServiceAlarm()
+    /// Returns what decides about discretionary transfers.
+    let machine: @Sendable () -> MachineState
     let log: @Sendable (String) -> Void
 
     /// - Parameters:
     ///   - folder: the agent's state folder.
+    ///   - machine: returns what decides about discretionary transfers.
     ///   - log: receives one line for each notable event.
     /// - Throws: ``JournalFailure``; `failed` if the spool cannot be created.
-    init(_ journal: any Journal, folder: String, log: @escaping @Sendable (String) -> Void) throws(JournalFailure) {
-        self.journal = journal
-        self.log = log
+    init(
+        _ journal: any Journal, folder: String, machine: @escaping @Sendable () -> MachineState = { .read() },
+        log: @escaping @Sendable (String) -> Void
+    ) throws(JournalFailure) {
+        (self.journal, self.machine, self.log) = (journal, machine, log)
         // Files of transfers that only the damaged journal knows are kept for people.
         if journal.problem != nil, let kept = Spool.setAside(folder) {
             log("the files of its transfers are in \(kept)")
@@ -146,7 +169,7 @@ actor TransferService {
 
     /// Whether all work that needs no program is done.
     private var isIdle: Bool {
-        clients == 0 && runs.isEmpty && !transfers.values.contains { !$0.state.isOver && !$0.state.isPaused }
+        clients == 0 && runs.isEmpty && !transfers.values.contains { $0.state.needsAgent }
             && !owners.values.contains { $0.wakes.next != nil }
     }
 

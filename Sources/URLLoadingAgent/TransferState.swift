@@ -139,6 +139,14 @@ struct TransferState: Codable, Sendable, Equatable {
         }
     }
 
+    /// Whether the agent has something to do for the transfer, now or later, without a program.
+    var needsAgent: Bool {
+        switch phase {
+        case .finished, .delivered, .parked: false
+        case .queued, .waiting, .running, .placing: !isPaused
+        }
+    }
+
     /// Whether the transfer may begin when there is room.
     var isReady: Bool { phase == .queued && !isPaused }
 

@@ -22,7 +22,7 @@
 #include <openssl/x509_vfy.h>
 #include <openssl/x509v3.h>
 
-// Contexts.
+// Settings of an SSL_CTX.
 static inline int c_SSL_CTX_set_min_proto_version(SSL_CTX *context, int version) {
     return (int)SSL_CTX_set_min_proto_version(context, version);
 }
@@ -43,7 +43,7 @@ static inline uint64_t c_SSL_OP_NO_COMPRESSION(void) { return SSL_OP_NO_COMPRESS
 static inline uint64_t c_SSL_OP_NO_TICKET(void) { return SSL_OP_NO_TICKET; }
 static inline uint64_t c_SSL_OP_IGNORE_UNEXPECTED_EOF(void) { return SSL_OP_IGNORE_UNEXPECTED_EOF; }
 
-// Connections.
+// State of an SSL.
 static inline int c_SSL_set_tlsext_host_name(SSL *ssl, const char *name) {
     return (int)SSL_set_tlsext_host_name(ssl, name);
 }
@@ -58,7 +58,7 @@ static inline int64_t c_SSL_SESSION_get_time(const SSL_SESSION *session) {
 static inline int c_ERR_reason(unsigned long code) { return ERR_GET_REASON(code); }
 static inline int c_ERR_lib(unsigned long code) { return ERR_GET_LIB(code); }
 
-// Decisions.
+// Callbacks in which the handshake waits for a decision, and stapled OCSP responses.
 static inline int c_SSL_set_retry_verify(SSL *ssl) { return (int)SSL_set_retry_verify(ssl); }
 static inline int c_SSL_CTX_set_tlsext_status_type(SSL_CTX *context, int type) {
     return (int)SSL_CTX_set_tlsext_status_type(context, type);
@@ -101,7 +101,7 @@ static inline int c_GENERAL_NAMES_get(const GENERAL_NAMES *names, int index, con
     return kind;
 }
 
-// Stacks and stores.
+// Lists of certificates, and certificate stores.
 static inline STACK_OF(X509) *c_sk_X509_new(void) { return sk_X509_new_null(); }
 static inline int c_sk_X509_push(STACK_OF(X509) *stack, X509 *certificate) { return sk_X509_push(stack, certificate); }
 static inline void c_sk_X509_free(STACK_OF(X509) *stack) { sk_X509_pop_free(stack, X509_free); }
@@ -144,7 +144,7 @@ static inline int c_is_hashed_directory(const char *path) {
     return found;
 }
 
-// Keys and memory, for certificates made at run time.
+// Keys and memory BIOs, for certificates that tests make at run time.
 static inline EVP_PKEY *c_EVP_EC_gen(const char *curve) { return EVP_EC_gen(curve); }
 static inline EVP_PKEY *c_EVP_RSA_gen(int bits) { return EVP_RSA_gen(bits); }
 static inline long c_BIO_get_mem_data(BIO *bio, char **bytes) { return BIO_get_mem_data(bio, bytes); }

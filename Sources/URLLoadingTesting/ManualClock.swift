@@ -74,7 +74,7 @@ public final class ManualClock: Clock, Sendable {
     /// ``advance(by:)`` has woken counts again only when it sleeps again:
     ///
     /// ```swift
-    /// for _ in 1...3 {                        // three tries, each after a minute
+    /// for _ in 1...3 {                        // three attempts, each after a minute
     ///     try await clock.untilSleeping()
     ///     clock.advance(by: .seconds(60))
     /// }

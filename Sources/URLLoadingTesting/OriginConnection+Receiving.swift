@@ -6,7 +6,7 @@ import URLLoadingIO
 import URLLoadingWire
 
 /// Receives one request as it arrives. Called only by the task of its connection.
-protocol OriginReceiver: AnyObject, Sendable {
+protocol OriginReceiver: AnyObject {
     /// Called when the head has arrived.
     func begin() -> [OriginStep]
     /// Called when a part of the body has arrived; returns how much of it was consumed, at least one byte unless a step

@@ -78,9 +78,9 @@ private enum DER {
     static func sequence(_ parts: [[UInt8]]) -> [UInt8] { value(0x30, parts.flatMap { $0 }) }
 }
 
-final class TestKey: @unchecked Sendable {
-    // Unchecked: immutable.
-    let pointer: OpaquePointer
+final class TestKey: Sendable {
+    // Unsafe: the key is not changed.
+    nonisolated(unsafe) let pointer: OpaquePointer
 
     init(_ kind: TestCertificateOptions.Key = .ec256) throws {
         let made =
@@ -113,9 +113,9 @@ final class TestKey: @unchecked Sendable {
     }
 }
 
-final class TestCertificate: @unchecked Sendable {
-    // Unchecked: immutable.
-    let pointer: OpaquePointer
+final class TestCertificate: Sendable {
+    // Unsafe: the certificate is not changed after `init`.
+    nonisolated(unsafe) let pointer: OpaquePointer
     let pem: [UInt8]
 
     /// Creates and signs a certificate; without `issuer` it is its own issuer.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The first word selects a command; without one of its own, it is an option or a URL to load.
+// The first argument selects a command. If it names none, all arguments are options and URLs to load.
 enum Command {
     static func run(_ arguments: [String]) async -> ExitCode {
         guard let first = arguments.first else { return await Demonstration.run() }

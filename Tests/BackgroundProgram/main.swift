@@ -5,6 +5,9 @@
 //     BackgroundProgram SOCKET IDENTIFIER submit URL FILE   hands a download over, and waits to be killed
 //     BackgroundProgram SOCKET IDENTIFIER task URL FILE     resumes a task, and ends at once, normally
 //     BackgroundProgram SOCKET IDENTIFIER handle LOG N      handles the events; is killed inside handler N
+//     BackgroundProgram SOCKET IDENTIFIER classic LOG N     makes the calls of a delegate; is killed inside call N
+//     BackgroundProgram SOCKET IDENTIFIER ask URL FILE      hands a download over, and never answers its challenges
+//     BackgroundProgram SOCKET IDENTIFIER answer LOG N      the same as handle, and answers challenges
 
 import FoundationEssentials
 import Glibc
@@ -18,16 +21,29 @@ func note(_ line: String, _ path: String) {
     close(descriptor)
 }
 
+/// The decisions of a mode: `nil` if it has none.
+func decisions(for mode: String) -> Decisions? {
+    guard ["ask", "answer"].contains(mode) else { return nil }
+    var decisions = Decisions()
+    decisions.challenge = Decision { challenge in
+        note("asked \(challenge.protectionSpace.method)", "/dev/stdout")
+        while mode == "ask" { try await Task.sleep(for: .seconds(60)) }
+        return .use(Credential(user: "ada", password: "secret"))
+    }
+    return decisions
+}
+
 let arguments = CommandLine.arguments
 guard arguments.count == 6 else { exit(64) }
 var configuration = Configuration.background(arguments[2])
-configuration.background?.socket = arguments[1]
+// "-" leaves it to the launch plan.
+if arguments[1] != "-" { configuration.background?.socket = arguments[1] }
 configuration.cookies.storage = .none
 configuration.hsts.storage = .none
-let session = Session(configuration)
+let session = Session(configuration, decisions: decisions(for: arguments[3]))
 
 switch arguments[3] {
-case "submit":
+case "submit", "ask":
     guard let url = URL(string: arguments[4]) else { exit(64) }
     let transfer = try await session.background.download(
         Request(url: url), to: URL(filePath: arguments[5]), options: BackgroundOptions(label: arguments[5]))
@@ -37,6 +53,7 @@ case "task":
     guard let url = URL(string: arguments[4]) else { exit(64) }
     session.downloadTask(Request(url: url), options: DownloadOptions(destination: URL(filePath: arguments[5]))).resume()
     exit(0)
+case "classic": receiveClassically(arguments[1], arguments[2], arguments[4], Int(arguments[5]) ?? 0)
 default:
     let last = Int(arguments[5]) ?? 0
     let count = Atomic(0)

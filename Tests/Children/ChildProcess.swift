@@ -46,7 +46,7 @@ package final class ChildProcess: Sendable {
         files: Files = Files()
     ) throws(Failure) {
         let all = ProcessInfo.processInfo.environment.merging(environment) { $1 }
-        // What starts it elsewhere is an extension of the C library's that Swift does not see.
+        // Swift does not import posix_spawn_file_actions_addchdir_np, which is an extension of the C library.
         let words =
             folder.map { ["/bin/sh", "-c", "cd \"$0\" && exec \"$@\"", $0, path] + arguments } ?? [path] + arguments
         var started: pid_t = 0
@@ -90,7 +90,7 @@ package final class ChildProcess: Sendable {
         }
     }
 
-    // MARK: What posix_spawn takes
+    // MARK: Arguments of posix_spawn
 
     private typealias Settings = (UnsafePointer<posix_spawn_file_actions_t>, UnsafePointer<posix_spawnattr_t>) -> Int32
 

@@ -58,7 +58,7 @@ struct CodingCommandTests {
             origin.route("/") { _ in .status(.forbidden) }
             let target = "ws://\(origin.url().host() ?? ""):\(origin.port)/"
             let result = try await Running.urlload(["ws", "--wait=60", target])
-            let words = "urlload: \(target): the server opened no WebSocket: 403"
+            let words = "urlload: \(target): the server refused to open a WebSocket: 403"
             #expect(result.errors.contains(words), "\(result.errors)")
         }
     }

@@ -27,7 +27,7 @@ struct CommandMessageTests {
         "The error for an unusable file of --cacert names the file and the cause",
         arguments: [
             ("missing.pem", "No such file or directory"), ("", "Is a directory"),
-            ("text.pem", "there is no certificate in PEM"),
+            ("text.pem", "the file contains no certificate in PEM"),
         ])
     func roots(_ name: String, _ words: String) async throws {
         let authority = try TestCertificateAuthority(commonName: "Test root")
@@ -90,8 +90,8 @@ struct CommandMessageTests {
             }
             #expect(
                 result.errors == """
-                    urlload: \(origin.url("/b/x")) goes to x.2: an earlier URL goes to x
-                    urlload: \(origin.url("/e/x")) goes to x.3: an earlier URL goes to x
+                    urlload: \(origin.url("/b/x")) is saved to x.2: an earlier URL is saved to x
+                    urlload: \(origin.url("/e/x")) is saved to x.3: an earlier URL is saved to x
 
                     """)
             // Another run replaces the files of the first.

@@ -6,6 +6,7 @@ import FoundationEssentials
 import Glibc
 import Testing
 import URLLoading
+import URLLoadingTestSupport
 
 @Suite(.enabled(if: Servers.areHere, Servers.areMissing), .timeLimit(.minutes(5)))
 struct CommandTests {
@@ -61,6 +62,20 @@ struct CommandTests {
         let both = try await Running.urlload(["-i", Servers.text("ORIGIN", "/interim")])
         let interim = "HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n"
         #expect(both.text == interim + "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ndone")
+    }
+
+    @Test("-i and -I write the head of a response that --fail or a condition refuses")
+    func headsOfRefusedResponses() async throws {
+        let missing = try Servers.text("NGINX", "/nowhere")
+        for option in ["-i", "-I"] {
+            let result = try await Running.urlload(["-sf", option, missing])
+            #expect(result.code == 22)
+            #expect(result.text.hasPrefix("HTTP/1.1 404 Not Found\r\n") && result.text.hasSuffix("\r\n\r\n"))
+        }
+        let unchanged = try await Running.urlload(["-i", "-H", "If-None-Match: *", Servers.text("APACHE", "/1k.txt")])
+        #expect(unchanged.code == 0)
+        #expect(unchanged.text.hasPrefix("HTTP/1.1 304 Not Modified\r\n") && unchanged.text.hasSuffix("\r\n\r\n"))
+        #expect(try await Running.urlload(["-sf", missing]).output.isEmpty)
     }
 
     @Test("Data is posted") func dataIsPosted() async throws {
@@ -215,16 +230,14 @@ struct CommandTests {
         let process = try Running(
             Running.urlloadPath, ["-o", "file", "--summary", "json", Servers.text("ORIGIN", "/stall")], in: folder)
         // The temporary file shows that the load has begun.
-        while !folder.names.contains(where: { $0.hasPrefix(".urlload") }) {
-            try await Task.sleep(for: .milliseconds(10))
-        }
+        try await eventually(folder.names, of: .anotherProcess) { $0.contains { $0.hasPrefix(".urlload") } }
         process.send(number)
         let result = try await process.wait()
         #expect(result.code == code)
         #expect(result.text.contains(#""reason":"cancelled""#))
         // A partial file, if any bytes arrived: the response has no validator.
         #expect(folder.names.isEmpty || folder.names == ["file.part"], "\(folder.names)")
-        #expect(result.errors.isEmpty || result.errors.contains("goes on, not checked"), "\(result.errors)")
+        #expect(result.errors.isEmpty || result.errors.contains("to resume without validation"), "\(result.errors)")
     }
 
     @Test("A signal ends a blocked write") func aSignalEndsAWriteThatWaits() async throws {
@@ -241,7 +254,7 @@ struct CommandTests {
         let whole = try Servers.text("NGINX", "/1g.bin")
         let first = try Running(Running.urlloadPath, ["-sC", "-o", "file", "--max-time", "60", whole], in: folder)
         // Enough bytes for a token, but not all.
-        while !folder.names.contains(".file.urlload") { try await Task.sleep(for: .milliseconds(2)) }
+        try await eventually(folder.names, of: .anotherProcess) { $0.contains(".file.urlload") }
         first.send(SIGKILL)
         _ = try await first.wait()
         #expect(!folder.names.contains("file"))

@@ -86,7 +86,7 @@ struct ContinueCommandTests {
             // The notes contain the URL and the partial file the content: both are readable by their owner alone.
             for name in folder.names { #expect(Self.status(folder, name).st_mode & 0o777 == 0o600, "\(name)") }
             let second = try await Self.run(origin, folder)
-            #expect(second.code == 0 && second.errors.contains("file: goes on at byte"), "\(second.errors)")
+            #expect(second.code == 0 && second.errors.contains("file: resumed at byte"), "\(second.errors)")
             #expect(origin.requests.last?.headers[.range] == "bytes=\(Self.content.count / 2)-")
             let bytes = try folder.bytes("file")
             #expect(folder.names == ["file"] && bytes == Self.content)

@@ -4,6 +4,7 @@ import Foundation
 import Glibc
 import Testing
 import URLLoading
+import URLLoadingTestSupport
 import URLLoadingTesting
 
 /// `urlload -C` with ftp, killed within a file and run again.
@@ -36,8 +37,8 @@ struct FTPCommandTests {
             }.max() ?? 0
         }
         // A run killed before the token was stored begins anew.
-        while size() < 1 << 20 || !folder.names.contains(".file.urlload") {
-            try await Task.sleep(for: .microseconds(100))
+        try await eventually((size(), folder.names), of: .anotherProcess) { size, names in
+            size >= 1 << 20 && names.contains(".file.urlload")
         }
         running.send(SIGKILL)
         _ = try await running.wait()
@@ -63,8 +64,8 @@ struct FTPCommandTests {
                 }.max() ?? 0
             }
             // A run killed before the token was stored begins anew.
-            while size() < 1_000_000 || !folder.names.contains(".file.urlload") {
-                try await Task.sleep(for: .milliseconds(1))
+            try await eventually((size(), folder.names), of: .anotherProcess) { size, names in
+                size >= 1_000_000 && names.contains(".file.urlload")
             }
             running.send(SIGKILL)
             _ = try await running.wait()

@@ -4,6 +4,7 @@ import FoundationEssentials
 import Glibc
 import Testing
 import URLLoading
+import URLLoadingTestSupport
 
 /// ftp with vsftpd, which requires data connections to resume the TLS session of the control connection, and with
 /// pyftpdlib, with users and over IPv6.
@@ -64,16 +65,13 @@ struct FTPTests {
         let (session, url) = try Self.session(server)
         let task = session.downloadTask(Request(url: try url("/pub/1m.bin")))
         task.resume()
-        while task.snapshot.received == 0 {
-            if case .completed = task.snapshot.state { break }
-            try await Task.sleep(for: .microseconds(200))
-        }
+        try await task.received()
         guard let token = await task.cancelProducingResumeToken() else {
             // The whole file arrived before the cut.
             _ = try await task.value
             return
         }
-        let place = FileManager.default.temporaryDirectory.appending(path: "ftp-\(UInt64.random(in: 0 ... .max))")
+        let place = temporaryURL("ftp")
         defer { try? FileManager.default.removeItem(at: place) }
         try await session.download(resuming: token, request: Request(url: url("/pub/1m.bin")), to: place)
         #expect(try Data(contentsOf: place) == Servers.numbers(125_000))

@@ -2,10 +2,10 @@
 
 import Foundation
 import Glibc
-import Synchronization
 import Testing
 import URLLoading
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 
 /// A load to a file that ends early keeps the partial file, prints a message, and can be resumed.
@@ -58,7 +58,7 @@ struct InterruptionTests {
             let first = try await run(["-o", "file"], origin, folder)
             #expect(first.code == 18 && !folder.names.contains("file"), "\(first.errors)")
             #expect(
-                first.errors.contains("file: 39.1 KiB of 78.1 KiB are kept; the same command with -C goes on"),
+                first.errors.contains("file: 39.1 KiB of 78.1 KiB are kept; repeat with -C to resume"),
                 "\(first.errors)")
             let second = try await run(["-C", "-o", "file"], origin, folder)
             #expect(second.code == 0 && origin.requests.last?.headers[.ifRange] == "\"v\"", "\(second.errors)")
@@ -72,12 +72,12 @@ struct InterruptionTests {
         try await with(.tag, stalls: true) { origin, folder in
             let process = try Running(
                 Running.urlloadPath, ["-o", "file", origin.url("/file").absoluteString], in: folder)
-            while !folder.names.contains(".file.urlload") { try await Task.sleep(for: .milliseconds(10)) }
+            try await eventually(folder.names, of: .anotherProcess) { $0.contains(".file.urlload") }
             process.send(number)
             let result = try await process.wait()
             #expect(
                 result.code == (number == SIGINT ? 130 : 143)
-                    && result.errors.contains("are kept; the same command with -C goes on"), "\(result.errors)")
+                    && result.errors.contains("are kept; repeat with -C to resume"), "\(result.errors)")
             let second = try await run(["-C", "-o", "file"], origin, folder)
             let bytes = try folder.bytes("file")
             #expect(second.code == 0 && bytes == Self.content)
@@ -88,13 +88,13 @@ struct InterruptionTests {
         try await with(.none) { origin, folder in
             let first = try await run(["-o", "file"], origin, folder)
             #expect(first.code == 18 && folder.names == ["file.part"], "\(folder.names) \(first.errors)")
-            #expect(first.errors.contains("the same command with -C - goes on, not checked"), "\(first.errors)")
+            #expect(first.errors.contains("repeat with -C - to resume without validation"), "\(first.errors)")
             let careful = try await run(["-C", "-o", "file"], origin, folder)
             #expect(careful.code == 18 && origin.requests.last?.headers[.range] == nil)
             let second = try await run(["-C", "-", "-o", "file"], origin, folder)
             let bytes = try folder.bytes("file")
             #expect(second.code == 0 && bytes == Self.content && folder.names == ["file"], "\(second.errors)")
-            #expect(second.errors.contains("goes on at byte 40000, not checked"), "\(second.errors)")
+            #expect(second.errors.contains("resumed at byte 40000 without validation"), "\(second.errors)")
         }
     }
 
@@ -105,7 +105,7 @@ struct InterruptionTests {
             var times = [timespec(tv_sec: 784_111_777, tv_nsec: 0), timespec(tv_sec: 784_111_777, tv_nsec: 0)]
             utimensat(AT_FDCWD, path, &times, 0)
             let result = try await run(["-C", "-o", "file"], origin, folder)
-            #expect(result.code == 0 && !result.errors.contains("not checked"), "\(result.errors)")
+            #expect(result.code == 0 && !result.errors.contains("without validation"), "\(result.errors)")
             #expect(origin.requests.last?.headers[.ifRange] == Self.modified)
             let bytes = try folder.bytes("file")
             #expect(bytes == Self.content)
@@ -119,7 +119,7 @@ struct InterruptionTests {
             try Data(Self.content[..<1000]).write(to: URL(fileURLWithPath: folder.path + "/file"))
             let result = try await run(["-C", "-", "-o", "file"], origin, folder)
             #expect(
-                result.code == 0 && result.errors.contains("file: goes on at byte 1000, not checked"),
+                result.code == 0 && result.errors.contains("file: resumed at byte 1000 without validation"),
                 "\(result.errors)")
             let bytes = try folder.bytes("file")
             #expect(bytes == Self.content)

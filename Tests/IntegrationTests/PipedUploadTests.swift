@@ -100,7 +100,9 @@ struct PipedUploadTests {
             origin.route("/") { _ in .ok("done") }
             let result = try await Self.piped("-T -", origin.url("/moved"), in: folder).wait()
             #expect(
-                result.code == 26 && result.errors.contains("standard input: the server wants it once more"),
+                result.code == 26
+                    && result.errors.contains(
+                        "standard input: the body must be sent again, and this input can be read only once"),
                 "\(result.errors)")
             #expect(!origin.requests.contains { $0.target == "/" && !$0.body.isEmpty })
         }

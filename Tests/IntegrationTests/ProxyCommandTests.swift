@@ -113,7 +113,8 @@ struct ProxyCommandTests {
                 #expect(again.text == "here" && proxy.requests.count == 3, "\(again.errors)")
                 let refused = try await Self.withEnvironment([], ["-x", address, "https://origin.test/"])
                 #expect(
-                    refused.code == 56 && refused.errors.contains("at the proxy \(address): it did not let us in"),
+                    refused.code == 56
+                        && refused.errors.contains("at the proxy \(address): it requires a user and password"),
                     "\(refused.errors)")
             }
             // --preproxy is in front of the environment's proxy; without one it is the proxy.

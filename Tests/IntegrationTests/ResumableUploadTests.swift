@@ -6,6 +6,7 @@ import FoundationEssentials
 import Glibc
 import Testing
 import URLLoading
+import URLLoadingTestSupport
 import URLLoadingTesting
 
 @Suite(.timeLimit(.minutes(4)))
@@ -31,7 +32,7 @@ struct ResumableUploadTests {
                 let process = try Running(Running.urlloadPath, arguments, in: folder)
                 // The server has this many bytes and accepts no more, and the process has stored the state.
                 try await origin.wait { $0.stalled == 1 }
-                while !folder.names.contains("state") { try await Task.sleep(for: .milliseconds(1)) }
+                try await eventually(folder.names, of: .anotherProcess) { $0.contains("state") }
                 process.send(SIGKILL)
                 let killed = try await process.wait()
                 #expect(killed.code == SIGKILL)
@@ -68,12 +69,12 @@ struct ResumableUploadTests {
             #expect(lost.code == 0 && lost.text == "\(Self.size) bytes", "\(lost.errors)")
             #expect(
                 lost.errors.contains("* upload interrupted: ")
-                    && lost.errors.contains("* upload goes on from byte 3000000"))
+                    && lost.errors.contains("* upload resumed at byte 3000000"))
 
             server.inject(.init(.received(1), .stall))
             let process = try Running(Running.urlloadPath, arguments, in: folder)
             try await origin.wait { $0.stalled == 1 }
-            while !folder.names.contains("state") { try await Task.sleep(for: .milliseconds(1)) }
+            try await eventually(folder.names, of: .anotherProcess) { $0.contains("state") }
             process.send(SIGKILL)
             _ = try await process.wait()
             origin.releaseStalls()

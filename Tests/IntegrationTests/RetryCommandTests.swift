@@ -25,7 +25,7 @@ struct RetryCommandTests {
             let result = try await Running.urlload(options + ["--retry-delay", "0.001", origin.url().absoluteString])
             #expect(result.code == code && result.text == output, "\(result.errors)")
             #expect(origin.requests.count == count)
-            let notes = result.errors.split(separator: "\n").count { $0.contains(": try ") }
+            let notes = result.errors.split(separator: "\n").count { $0.contains(": attempt ") }
             #expect(notes == (options.contains("-s") ? 0 : count - 1), "\(result.errors)")
         }
     }
@@ -36,6 +36,6 @@ struct RetryCommandTests {
     func refusal(_ options: [String], _ count: Int) async throws {
         let result = try await Running.urlload(options + ["--retry-delay", "0.001", "http://127.0.0.1:1/"])
         #expect(result.code == 7)
-        #expect(result.errors.split(separator: "\n").count { $0.contains(": try ") } == count, "\(result.errors)")
+        #expect(result.errors.split(separator: "\n").count { $0.contains(": attempt ") } == count, "\(result.errors)")
     }
 }

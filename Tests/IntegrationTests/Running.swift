@@ -6,6 +6,7 @@ import Foundation
 import Glibc
 import Testing
 import URLLoadingTestChildren
+import URLLoadingTestSupport
 
 final class Running: Sendable {
     struct Result: Sendable {
@@ -102,7 +103,7 @@ final class TemporaryFolder: Sendable {
     let path: String
 
     init() throws {
-        path = FileManager.default.temporaryDirectory.appendingPathComponent("urlloading-\(UUID())").path
+        path = temporaryURL("urlloading").path
         try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
     }
 

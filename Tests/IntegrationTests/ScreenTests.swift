@@ -72,7 +72,7 @@ struct ScreenTests {
             #expect(shown.code == 130, "\(shown)")
             let text = shown.rows.joined(separator: " ").replacing("^C", with: "")
             #expect(
-                text.contains("urlload: file: 48.8 KiB are kept; the same command with -C goes on"), "\(shown.rows)")
+                text.contains("urlload: file: 48.8 KiB are kept; repeat with -C to resume"), "\(shown.rows)")
         }
     }
 

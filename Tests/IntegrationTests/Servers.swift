@@ -14,13 +14,17 @@ enum Servers {
     /// True in `script/test --long`.
     static let isLong = getenv("URLLOADING_LONG") != nil
 
-    static let isSanitized: Bool = {
+    /// The sanitizer that this build has, by its name in `-sanitize=`.
+    static let sanitizer: String? = {
         #if URLLOADING_THREAD_SANITIZER
-        true
+        "thread"
+        #elseif URLLOADING_ADDRESS_SANITIZER
+        "address"
         #else
-        false
+        nil
         #endif
     }()
+    static let isSanitized = sanitizer != nil
 
     /// `Servers.url("NGINX", "/1k.txt")`.
     static func url(_ server: String, _ path: String) throws -> URL {

@@ -3,6 +3,7 @@
 import Foundation
 import Testing
 import URLLoading
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -110,7 +111,7 @@ struct WebSocketCommandTests {
                 _ = try await socket.untilClose()
             }
             let running = try Running(Running.urlloadPath, ["ws", "--wait", origin.url().absoluteString])
-            while running.text != "hello\n" { try await Task.sleep(for: .milliseconds(1)) }
+            try await eventually(running.text, of: .anotherProcess) { $0 == "hello\n" }
             running.send(signal)
             let result = try await running.wait()
             #expect(result.code == 128 + signal || result.code == signal, "\(result.code) \(result.errors)")

@@ -212,7 +212,7 @@ import URLLoadingIO
         #expect(seen == [true, true])
     }
 
-    // MARK: Where the agent lives
+    // MARK: The place of the agent
 
     static func launch(
         _ environment: [String: String] = [:], sockets: Set<String> = [],

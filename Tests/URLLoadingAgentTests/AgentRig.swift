@@ -171,8 +171,9 @@ extension AgentLink {
 enum Film {
     static let content = [UInt8]((0..<1_500_000).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) })
 
-    static func answer(_ request: HTTPTestServer.RecordedRequest, _ etag: String = "\"one\"") -> HTTPTestServer.Response
-    {
+    static func answer(
+        _ request: HTTPTestServer.RecordedRequest, _ etag: String = "\"one\"", content: [UInt8] = content
+    ) -> HTTPTestServer.Response {
         var headers: Headers = [.contentType: "application/octet-stream", .etag: etag]
         guard let range = request.headers[.range], request.headers[.ifRange] == etag,
             let first = Int(range.dropFirst(6).dropLast())

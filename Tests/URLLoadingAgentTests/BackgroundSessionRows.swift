@@ -30,7 +30,7 @@ import URLLoadingWire
     }
 
     @Test(
-        "An awaited download to a destination and one without run in the agent and deliver their files (checklist 5, 137)"
+        "Awaited downloads, with a destination and without, run in the agent and deliver their files (checklist 5, 137)"
     )
     func downloads() async throws {
         try await SurvivalRows.with { rig, origin in
@@ -92,6 +92,28 @@ import URLLoadingWire
                 Request(url: origin.url("/put"), method: .put), from: .file(URL(filePath: source)))
             #expect(String(decoding: data, as: UTF8.self) == "got \(Film.content.count)")
             #expect(response.status == .badRequest)
+            await Self.end(session)
+        }
+    }
+
+    @Test("The cookies of a response are stored when the result is delivered, unless the request handles none")
+    func cookies() async throws {
+        try await SurvivalRows.with { rig, origin in
+            origin.route("/set") { request in
+                .ok("x", headers: [.setCookie: request.headers["X-Name"].map { "\($0)=1; Path=/" } ?? ""])
+            }
+            let store = CookieStore()
+            let session = Self.session(rig) { $0.cookies.storage = .store(store) }
+            for name in ["first", "second"] {
+                var request = Request(url: origin.url("/set"))
+                request.headers["X-Name"] = name
+                request.handlesCookies = name == "first"
+                let task = session.downloadTask(request)
+                task.resume()
+                _ = try await task.value
+            }
+            let found = store.all.map(\.name)
+            #expect(found == ["first"])
             await Self.end(session)
         }
     }
@@ -209,8 +231,8 @@ import URLLoadingWire
         #expect(await problem { $0.networkInterface = .named("lo") }.contains("networkInterface"))
         #expect(await problem { $0.background = .init(identifier: "") }.contains("identifier"))
         var decisions = Decisions()
-        decisions.challenge = Decision { _ in .performDefaultHandling }
-        #expect(await problem(decisions: decisions).contains("Decisions.challenge"))
+        decisions.response = Decision { _ in .allow }
+        #expect(await problem(decisions: decisions).contains("Decisions.response"))
         #expect(await problem(use: { _ = try await $0.data(from: url) }).contains("downloads and uploads"))
         #expect(await problem(use: { _ = try await $0.dataTask(from: url).response }).contains("downloads and uploads"))
         #expect(

@@ -90,7 +90,9 @@ import URLLoadingWire
         try await receiver.has("invalid")
     }
 
-    @Test("A download and an upload run in the agent and make their calls; no protocol class is asked (118, 137)")
+    @Test(
+        "A download and an upload run in the agent and make their calls; no protocol class is asked (checklist 118, 137)"
+    )
     func transfers() async throws {
         try await SurvivalRows.with { rig, origin in
             origin.route("/put") { .ok(.bytes(Array("got \($0.bodyCount)".utf8))) }
@@ -155,7 +157,9 @@ import URLLoadingWire
         }
     }
 
-    @Test("The next session has the tasks with their properties, and gets the missed calls in order (138, 140, 142)")
+    @Test(
+        "The next session has the tasks with their properties, and gets the missed calls in order (checklist 138, 140, 142)"
+    )
     func comingBack() async throws {
         try await SurvivalRows.with { rig, origin in
             origin.route("/slow", faults: [.init(.responseBody(after: 300_000), .stall)]) { Film.answer($0) }
@@ -203,7 +207,7 @@ import URLLoadingWire
         }
     }
 
-    @Test("A suspended transfer comes back as a suspended task, which goes on when it is resumed")
+    @Test("A suspended transfer comes back as a suspended task, which continues when it is resumed")
     func suspended() async throws {
         try await SurvivalRows.with(stallsAfter: 300_000) { rig, origin in
             let first = BackgroundSessionRows.session(rig)
@@ -250,7 +254,7 @@ import URLLoadingWire
         }
     }
 
-    @Test("What a background session cannot carry out is reported when it is made, and fails (143-146)")
+    @Test("What a background session cannot carry out is reported when it is made, and fails (checklist 143-146)")
     func refused() async throws {
         try await SurvivalRows.with { rig, origin in
             let reports = Lock<[String]>([])

@@ -14,7 +14,7 @@ import URLLoadingWire
 
 /// Checklist 137, 142, security 80: programs and agents that are killed at any moment.
 @Suite(.timeLimit(.minutes(20)), .serialized) struct KillRows {
-    private static let program: String = {
+    static let program: String = {
         AgentRig.executable[..<(AgentRig.executable.lastIndex(of: "/") ?? AgentRig.executable.startIndex)]
             + "/BackgroundProgram"
     }()
@@ -65,7 +65,7 @@ import URLLoadingWire
     }
 
     @Test(
-        "A program that is killed inside each handler handles each event again until a handler has returned (checklist 142)"
+        "A program that is killed in each handler handles the event again until a handler has returned (checklist 142)"
     )
     func killedInHandlers() async throws {
         try await SurvivalRows.with { rig, origin in
@@ -98,6 +98,53 @@ import URLLoadingWire
             var order: [String] = []
             for label in begun where order.last != label { order.append(label) }
             #expect(order.count == labels.count && Set(order) == Set(labels), "\(begun)")
+        }
+    }
+
+    @Test(
+        "A program that is killed in each call of its delegate gets that event again, and no event after its acknowledgement (checklist 138, 140, 142)"
+    )
+    func killedInDelegateCalls() async throws {
+        try await SurvivalRows.with { rig, origin in
+            origin.route("/put") { .ok("got \($0.bodyCount)") }
+            var configuration = Configuration.background("org.example.killed")
+            configuration.background?.socket = rig.socket
+            configuration.storageDirectory = URL(filePath: rig.folder + "/store")
+            let session = Session(configuration)
+            let source = rig.folder + "/source.bin"
+            try Data(Film.content).write(to: URL(filePath: source))
+            for label in ["a", "b", "c"] {
+                let options = BackgroundOptions(label: label)
+                if label == "b" {
+                    try await session.background.upload(
+                        Request(url: origin.url("/put"), method: .put), fromFile: URL(filePath: source),
+                        options: options)
+                } else {
+                    try await session.background.download(Request(url: origin.url("/film")), options: options)
+                }
+                while try await !session.background.transfers.allSatisfy({ $0.state == .finished }) {
+                    try await Task.sleep(for: .milliseconds(5))
+                }
+            }
+            await BackgroundSessionRows.end(session)
+            let log = rig.folder + "/calls"
+            // Each event has two calls. The third call of a run is the first one of the next event, or the last of all.
+            for number in [1, 2, 3, 2, 3, 2, 3] {
+                #expect(await (try start(rig, "classic", log, "\(number)")).wait() != 0)
+            }
+            let lines = try FileReader.text(log).split(separator: "\n").map(String.init)
+            let expected = [
+                "begin file a", "begin file a", "end file a", "begin complete a", "begin file a", "end file a",
+                "begin complete a", "end complete a", "begin data b", "begin data b", "end data b",
+                "begin complete b", "begin data b", "end data b", "begin complete b", "end complete b",
+                "begin file c", "begin file c", "end file c", "begin complete c", "begin file c", "end file c",
+                "begin complete c", "end complete c", "begin finished all",
+            ]
+            #expect(lines == expected)
+            let next = Session(configuration)
+            let left = try await next.background.transfers
+            #expect(left.isEmpty)
+            await BackgroundSessionRows.end(next)
         }
     }
 
@@ -200,7 +247,7 @@ import URLLoadingWire
     private static let calls = ["pwrite64", "fdatasync", "fsync", "rename"]
 
     @Test(
-        "An agent that is killed at a write, a synchronisation or a rename loses nothing and repeats nothing (security 80)",
+        "An agent that is killed at a write, a sync or a rename loses nothing and repeats nothing (security 80)",
         .enabled(if: KillRows.hasStrace), arguments: KillRows.calls)
     func agentKilled(_ call: String) async throws {
         // The long sweep goes to the last call; the short one takes some of each kind.
@@ -213,9 +260,12 @@ import URLLoadingWire
     }
 
     @Test(
-        "An agent whose writes fail for a while goes on afterwards (security 80)",
+        "An agent whose writes fail for a while continues afterwards (security 80)",
         .enabled(if: KillRows.hasStrace),
-        arguments: [("pwrite64", "ENOSPC"), ("fdatasync", "EIO"), ("rename", "EIO"), ("accept4", "EMFILE")])
+        arguments: [
+            ("pwrite64", "ENOSPC"), ("fdatasync", "EIO"), ("fsync", "EIO"), ("rename", "EIO"), ("accept4", "EMFILE"),
+            ("fallocate", "ENOSPC"),
+        ])
     func failingCalls(_ call: String, _ failure: String) async throws {
         for number in Self.isLong ? Array(1...60) : [2, 7] {
             let struck = try await workload(

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
+import Glibc
 import Synchronization
 import Testing
 import URLLoadingIO
@@ -55,6 +56,30 @@ import URLLoadingWire
         }
     }
 
+    @Test("At most six transfers of a session run at a time; the others follow when they end (checklist 150)")
+    func concurrency() async throws {
+        try await SurvivalRows.with(stallsAfter: 1_000) { rig, origin in
+            let session = BackgroundSessionRows.session(rig)
+            for number in 0..<10 {
+                try await session.background.download(
+                    Request(url: origin.url("/film")), options: BackgroundOptions(label: "\(number)"))
+            }
+            try await origin.wait { $0.stalled == 6 }
+            let states = try await session.background.transfers.map(\.state)
+            #expect(states.filter { $0 == .running }.count == 6 && states.filter { $0 == .queued }.count == 4)
+            origin.route("/film") { Film.answer($0) }
+            for transfer in try await session.background.transfers where transfer.state == .running {
+                try await transfer.cancel()
+            }
+            let handled = Lock<[String]>([])
+            try await session.background.handleEvents { event in
+                if case .downloaded = event.result { handled.withLock { $0.append(event.transfer.label) } }
+                if try await session.background.transfers.count == 1 { session.finishTasksAndInvalidate() }
+            }
+            #expect(handled.withLock { $0.count } == 4)
+        }
+    }
+
     @Test("Frames of random bytes, and valid frames with changed bytes, end the conversation and never the agent")
     func fuzzedFrames() async throws {
         try await SurvivalRows.with { rig, _ in
@@ -70,7 +95,7 @@ import URLLoadingWire
                 .detach,
             ]
             for round in 0..<(ProcessInfo.processInfo.environment["URLLOADING_LONG"] == nil ? 150 : 20_000) {
-                let socket = try LocalSocket.connect(to: rig.socket)
+                let socket = try await LocalSocket.connect(to: rig.socket, patience: .seconds(60))
                 var bytes: [UInt8] = []
                 for message in messages.prefix(Int.random(in: 0...messages.count, using: &random)) {
                     bytes += try message.frame(id: 1).encoded()

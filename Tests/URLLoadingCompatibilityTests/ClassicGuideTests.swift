@@ -7,6 +7,7 @@ import Testing
 import URLLoading
 import URLLoadingCompatibility
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 
 @Suite(.timeLimit(.minutes(4)))
@@ -141,7 +142,7 @@ struct ClassicGuideTests {
             let server = ResumableUploadServer()
             server.serve("/films", on: origin)
             let content = Data((0..<200_000).map { UInt8(truncatingIfNeeded: $0) })
-            let film = FileManager.default.temporaryDirectory.appendingPathComponent("film-\(UUID().uuidString)")
+            let film = temporaryURL("film")
             try content.write(to: film)
             defer { try? FileManager.default.removeItem(at: film) }
             var request = URLRequest(url: origin.url("/films"))
@@ -162,7 +163,7 @@ struct ClassicGuideTests {
             server.inject(.init(.received(70_000), .reset))
             let task = streaming.uploadTask(withStreamedRequest: request)
             task.resume()
-            while task.state != .completed { try await Task.sleep(for: .microseconds(200)) }
+            try await eventually(task.state, of: .library) { $0 == .completed }
             let data = try #require((task.error as? URLError)?.uploadTaskResumeData)
             _ = try await streaming.upload(resumeFrom: data)
             #expect(server.uploads.last.map { Data($0.content) == content && $0.isComplete } == true)
@@ -248,7 +249,7 @@ extension ClassicGuideTests {
 
     @Test("guide: a delegate decides which response is stored")
     func keeping() async throws {
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("ClassicGuide-\(UUID().uuidString)")
+        let folder = temporaryURL("ClassicGuide")
         defer { try? FileManager.default.removeItem(at: folder) }
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("hello", headers: ["Cache-Control": "max-age=60"]) }

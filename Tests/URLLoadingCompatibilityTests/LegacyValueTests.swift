@@ -3,6 +3,7 @@
 import Foundation
 import Testing
 import URLLoading
+import URLLoadingTestSupport
 import URLLoadingTesting
 
 @testable import URLLoadingCompatibility
@@ -105,7 +106,7 @@ struct LegacyValueTests {
             [:], ["Content-Type": "text/plain"], ["Content-Length": "4"], ["Content-Length": "9"],
         ])
     func equality(_ fields: [String: String]) throws {
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("equal-\(UUID().uuidString)")
+        let folder = temporaryURL("equal")
         defer { try? FileManager.default.removeItem(at: folder) }
         let url = try URLLoadingCompatibilityTests.url("http://a.example/x")
         let entry = try entry(url, fields)
@@ -121,7 +122,7 @@ struct LegacyValueTests {
 
     @Test("removing a stored response does not restore the response that it had replaced")
     func replaced() throws {
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("replaced-\(UUID().uuidString)")
+        let folder = temporaryURL("replaced")
         defer { try? FileManager.default.removeItem(at: folder) }
         let request = URLRequest(url: try url("http://a.example/x"))
         let cache = URLCache(memoryCapacity: 1 << 20, diskCapacity: 16 << 20, directory: folder)

@@ -45,6 +45,22 @@ struct MailboxTests {
         #expect(Self.words(&mailbox) == ["+5 5/20"])
     }
 
+    @Test("informational responses and sent bytes keep their order while they wait for the delegate")
+    func informational() throws {
+        var mailbox = Mailbox(.delegate)
+        for (status, total) in [(100, 0), (103, 10), (103, 30)] as [(Int, Int64)] {
+            if total > 0 { mailbox.put(sent: TransferProgress(count: Int(total), total: total, expected: 40)) }
+            mailbox.put(
+                informational: try #require(
+                    HTTPURLResponse(url: URL(filePath: "/"), statusCode: status, httpVersion: nil, headerFields: nil)))
+        }
+        mailbox.put(sent: TransferProgress(count: 10, total: 40, expected: 40))
+        #expect(
+            Self.words(&mailbox) == [
+                "informational 100", "+10 10/40", "informational 103", "+30 30/40", "informational 103", "+10 40/40",
+            ])
+    }
+
     @Test("no call follows a response before its answer; the lane is notified once for all calls that gather")
     func held() {
         var mailbox = Mailbox(.delegate)

@@ -13,17 +13,17 @@ struct AttemptTests {
         let clock = ManualClock()
         let token = StopToken(clock: LoopClock(clock.time))
         let attempt = TimedAttempt(token, timeout: 10)
-        #expect(token.attempt == nil && attempt.timeLeft == 10)
+        #expect(token.attempt == nil && !attempt.isOver)
         await token.attempting(attempt) {
-            #expect(token.attempt === attempt && attempt.timeLeft == 10)
+            #expect(token.attempt === attempt)
             clock.advance(by: .nanoseconds(9))
             #expect(throws: Never.self) { try token.check(.connect) }
             clock.advance(by: .nanoseconds(1))
-            #expect(attempt.timeLeft == 0 && token.stopReason == nil)
+            #expect(attempt.isOver && token.stopReason == nil)
             #expect(throws: IOFailure.self) { try token.check(.connect) }
         }
         #expect(throws: Never.self) { try token.check(.connect) }
-        #expect(attempt.timeLeft == 0)
+        #expect(attempt.isOver)
     }
 
     @Test("A resumed attempt has the rest of the limit, and the timer of the first part does not end it")
@@ -32,7 +32,6 @@ struct AttemptTests {
         let token = StopToken(clock: LoopClock(clock.time))
         let attempt = TimedAttempt(token, timeout: 10)
         await token.attempting(attempt) { clock.advance(by: .nanoseconds(4)) }
-        #expect(attempt.timeLeft == 6)
         clock.advance(by: .nanoseconds(100))
         await token.attempting(attempt) {
             clock.advance(by: .nanoseconds(5))
@@ -42,28 +41,63 @@ struct AttemptTests {
         }
     }
 
-    @Test("A paused limit continues from its remainder, and has no effect after the attempt has ended")
-    func paused() async {
+    @Test("A held limit continues from its remainder, and has no effect after the attempt has ended")
+    func held() async {
         let clock = ManualClock()
         let token = StopToken(clock: LoopClock(clock.time))
         let attempt = TimedAttempt(token, timeout: 10)
-        #expect(attempt.pause() == nil)
-        var again: Int64?
         await token.attempting(attempt) {
             clock.advance(by: .nanoseconds(4))
-            let paused = attempt.pause()
-            #expect(attempt.timeLeft == 6 && attempt.pause() == nil)
+            attempt.hold()
+            attempt.hold()
             clock.advance(by: .nanoseconds(100))
-            attempt.go(on: paused)
+            // Two reasons hold it: the decision of a load that was suspended meanwhile.
+            attempt.release()
+            clock.advance(by: .nanoseconds(100))
+            attempt.release()
             clock.advance(by: .nanoseconds(5))
             #expect(throws: Never.self) { try token.check(.connect) }
-            again = attempt.pause()
+            attempt.hold()
         }
-        #expect(attempt.timeLeft == 1)
-        attempt.go(on: again)
+        attempt.release()
         clock.advance(by: .nanoseconds(100))
-        #expect(throws: Never.self) { try token.check(.connect) }
-        #expect(attempt.timeLeft == 1)
+        await token.attempting(attempt) {
+            #expect(throws: Never.self) { try token.check(.connect) }
+            clock.advance(by: .nanoseconds(1))
+            #expect(throws: IOFailure.self) { try token.check(.connect) }
+        }
+    }
+
+    @Test("The token holds the limits of all its attempts, also of those that begin later, but no other token's")
+    func heldByTheToken() async {
+        let clock = ManualClock()
+        let (token, other) = (StopToken(clock: LoopClock(clock.time)), StopToken(clock: LoopClock(clock.time)))
+        let attempts = (0..<3).map { _ in TimedAttempt(token, timeout: 10) }
+        let others = TimedAttempt(other, timeout: 10)
+        await token.attempting(attempts[0]) {
+            await other.attempting(others) {
+                clock.advance(by: .nanoseconds(4))
+                token.setHoldsAttempts(true)
+                await token.attempting(attempts[1]) { clock.advance(by: .nanoseconds(100)) }
+                #expect(others.isOver && !attempts[0].isOver && !attempts[1].isOver)
+                await token.attempting(attempts[2]) {
+                    token.setHoldsAttempts(false)
+                    clock.advance(by: .nanoseconds(5))
+                    #expect(!attempts[0].isOver && !attempts[2].isOver)
+                    clock.advance(by: .nanoseconds(1))
+                    #expect(attempts[0].isOver && !attempts[2].isOver)
+                    clock.advance(by: .nanoseconds(4))
+                    #expect(attempts[2].isOver)
+                }
+            }
+        }
+        // It began and ended while the token held it, and has its whole limit.
+        await token.attempting(attempts[1]) {
+            clock.advance(by: .nanoseconds(9))
+            #expect(!attempts[1].isOver)
+            clock.advance(by: .nanoseconds(1))
+            #expect(attempts[1].isOver)
+        }
     }
 
     @Test("Attempts of two tasks for one token have separate limits")

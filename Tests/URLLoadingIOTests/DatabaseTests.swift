@@ -3,10 +3,11 @@
 import Foundation
 import Testing
 import URLLoadingIO
+import URLLoadingTestSupport
 
 @Suite struct DatabaseTests {
     @Test func `A statement keeps working after its database was released`() throws {
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("database-\(UUID())")
+        let folder = temporaryURL("database")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }
         let path = folder.appendingPathComponent("a.sqlite").path
@@ -27,7 +28,7 @@ import URLLoadingIO
 
     @Test("Automatic checkpoints are off: no connection moves the log")
     func automaticCheckpoints() throws {
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("database-\(UUID())")
+        let folder = temporaryURL("database")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }
         let database = try Database(path: folder.appendingPathComponent("a.sqlite").path)

@@ -3,6 +3,7 @@
 import FoundationEssentials
 import Glibc
 import Testing
+import URLLoadingTestSupport
 
 @testable import URLLoadingIO
 
@@ -35,15 +36,15 @@ struct FileWriterTests {
         // Only one synchronisation at a time.
         let during = [wrote(3 * SyncPlan.bytes, 104), wrote(3 * SyncPlan.bytes, 200)]
         #expect(during == [false, false])
-        plan.synchronized(true)
+        plan.synchronized(isDone: true)
         let after = [wrote(3 * SyncPlan.bytes, 105)]
         #expect(after == [true])
-        plan.synchronized(true)
+        plan.synchronized(isDone: true)
         let later = [
             wrote(3 * SyncPlan.bytes + 1, 109), wrote(3 * SyncPlan.bytes + 2, 110), wrote(3 * SyncPlan.bytes + 3, 200),
         ]
         #expect(later == [false, true, false])
-        plan.synchronized(true)
+        plan.synchronized(isDone: true)
         // Without new bytes there is nothing to synchronise.
         let idle = wrote(3 * SyncPlan.bytes + 2, 300)
         #expect(!idle)
@@ -53,7 +54,7 @@ struct FileWriterTests {
     func failedPlan() {
         var plan = SyncPlan()
         let first = plan.wrote(upTo: SyncPlan.bytes, now: 1)
-        plan.synchronized(false)
+        plan.synchronized(isDone: false)
         let second = plan.wrote(upTo: 9 * SyncPlan.bytes, now: 100 * Self.second)
         #expect(first && !second)
     }
@@ -63,7 +64,7 @@ struct FileWriterTests {
         var plan = SyncPlan()
         plan.skip(to: 2 * SyncPlan.bytes)
         let known = [plan.wrote(upTo: 2 * SyncPlan.bytes + 1, now: 1), plan.wrote(upTo: 3 * SyncPlan.bytes, now: 1)]
-        plan.synchronized(true)
+        plan.synchronized(isDone: true)
         plan.cut(to: 0)
         let anew = [plan.wrote(upTo: 1, now: 1), plan.wrote(upTo: SyncPlan.bytes, now: 1)]
         #expect(known == [false, true] && anew == [false, true])
@@ -74,10 +75,8 @@ struct FileWriterTests {
         let before = file.mark
         try file.write(bytes, at: 0)
         file.wrote(upTo: Int64(bytes.count), now: 1 + seconds * Self.second)
-        while true {
-            if let mark = file.mark, mark != before { return mark }
-            try await Task.sleep(for: .microseconds(200))
-        }
+        let mark = try await eventually(file.mark, of: .library) { $0 != nil && $0 != before }
+        return try #require(mark)
     }
 
     @Test("A mark holds its offset and a digest of the bytes before it, and is dropped when these are cut")
@@ -93,7 +92,7 @@ struct FileWriterTests {
         try file.truncate(to: 99_999)
         #expect(file.mark == nil)
         let (again, size) = try FileWriter.reopen(file.path)
-        again.go(onFrom: first)
+        again.resume(from: first)
         #expect(size == 99_999 && again.mark == first)
         again.undoKeep()
     }

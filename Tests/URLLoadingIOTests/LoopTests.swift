@@ -3,6 +3,7 @@
 import Synchronization
 import Testing
 import URLLoadingCSystem
+import URLLoadingTestSupport
 import URLLoadingTesting
 
 @testable import URLLoadingIO
@@ -78,7 +79,7 @@ struct LoopTests {
             // In a loop, because a slot may still be woken by an event of its previous user (slot rule 2).
             Task { while token.stopReason == nil { await Poller.shared.park(slot, until: token) } }
         }
-        for slot in slots.dropLast() { while !slot.hasWaiter { try await Task.sleep(for: .microseconds(200)) } }
+        for slot in slots.dropLast() { try await eventually(slot.hasWaiter, of: .library) { $0 } }
         token.detach(slots[2])
         #expect(token.stop(.idle))
         #expect(!token.stop(.cancelled))

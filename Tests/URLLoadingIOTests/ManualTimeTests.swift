@@ -3,6 +3,7 @@
 import Synchronization
 import Testing
 import URLLoadingIO
+import URLLoadingTestSupport
 
 struct ManualTimeTests {
     /// Records its firing, and may set other timers then.
@@ -67,7 +68,7 @@ struct ManualTimeTests {
         let clock = LoopClock(time)
         let moment = time.now + 1_000_000
         let sleeper = Task { try await clock.sleep(until: moment, StopToken()) }
-        while time.scheduled == 0 { try await Task.sleep(for: .microseconds(200)) }
+        try await eventually(time.scheduled, of: .library) { $0 > 0 }
         time.advance(by: 1_000_000)
         try await sleeper.value
         let token = StopToken()

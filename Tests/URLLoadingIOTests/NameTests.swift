@@ -4,6 +4,7 @@ import Glibc
 import Synchronization
 import Testing
 import URLLoadingCSystem
+import URLLoadingTestSupport
 
 @testable import URLLoadingIO
 
@@ -14,17 +15,15 @@ struct NameTests {
 
     /// Lookup threads wait here until the test releases them.
     private final class Gate: Sendable {
-        private let isOpen = Atomic<Bool>(false)
-        private let inside = Atomic<Int>(0)
+        private let isOpen = Flag()
         private let most = Atomic<Int>(0)
         var mostInside: Int { most.load(ordering: .acquiring) }
-        var entered: Int { inside.load(ordering: .acquiring) }
-        func open() { isOpen.store(true, ordering: .releasing) }
+        let entered = Watched(0)
+        func open() { isOpen.raise() }
         func pass() {
-            let now = inside.add(1, ordering: .acquiringAndReleasing).newValue
-            _ = most.max(now, ordering: .acquiringAndReleasing)
-            while !isOpen.load(ordering: .acquiring) { usleep(200) }
-            inside.subtract(1, ordering: .acquiringAndReleasing)
+            _ = most.max(entered.add(), ordering: .acquiringAndReleasing)
+            isOpen.waitBlocking()
+            entered.add(-1)
         }
     }
 
@@ -40,7 +39,7 @@ struct NameTests {
         let lookups = (0..<10).map { number in
             Task { try await resolver.addresses(of: number < 8 ? "a.example" : "b\(number).example", StopToken()) }
         }
-        while gate.entered < 3 { try await Task.sleep(for: .microseconds(200)) }
+        try await gate.entered.wait { $0 >= 3 }
         // Waits until the remaining callers are inside, too.
         try await SocketTests.settle()
         gate.open()
@@ -62,7 +61,7 @@ struct NameTests {
         }
         let token = StopToken()
         let lookups = (0..<5).map { _ in Task { try await resolver.addresses(of: "a.example", token) } }
-        while gate.entered < 1 { try await Task.sleep(for: .microseconds(200)) }
+        try await gate.entered.wait { $0 >= 1 }
         gate.open()
         for lookup in lookups {
             let error = await #expect(throws: IOFailure.self) { try await lookup.value }
@@ -84,7 +83,7 @@ struct NameTests {
         }
         let token = StopToken()
         let leaves = Task { try await resolver.addresses(of: "a.example", token) }
-        while gate.entered < 1 { try await Task.sleep(for: .microseconds(200)) }
+        try await gate.entered.wait { $0 >= 1 }
         let stays = Task { try await resolver.addresses(of: "a.example", StopToken()) }
         token.stop(.cancelled)
         let error = await #expect(throws: IOFailure.self) { try await leaves.value }
@@ -107,34 +106,34 @@ struct NameTests {
     func threads(_ limit: Int) async throws {
         let gate = Gate()
         let threads = BlockingThreads(limit: limit)
-        let done = Atomic<Int>(0)
+        let done = Watched(0)
         for _ in 0..<20 {
             threads.run {
                 gate.pass()
-                done.add(1, ordering: .acquiringAndReleasing)
+                done.add()
             }
         }
-        while gate.entered < limit { try await Task.sleep(for: .microseconds(200)) }
+        try await gate.entered.wait { $0 >= limit }
         gate.open()
-        while done.load(ordering: .acquiring) < 20 { try await Task.sleep(for: .microseconds(200)) }
+        try await done.wait { $0 == 20 }
         #expect(gate.mostInside == limit)
         // Idle threads are used again.
-        threads.run { done.add(1, ordering: .acquiringAndReleasing) }
-        while done.load(ordering: .acquiring) < 21 { try await Task.sleep(for: .microseconds(200)) }
+        threads.run { done.add() }
+        try await done.wait { $0 == 21 }
     }
 
     @Test("A single thread works in the order of submission")
     func order() async throws {
         let threads = BlockingThreads(limit: 1)
-        let seen = Lock<[Int]>([])
-        for number in 0..<100 { threads.run { seen.withLock { $0.append(number) } } }
-        while seen.withLock({ $0.count }) < 100 { try await Task.sleep(for: .microseconds(200)) }
-        #expect(seen.withLock { $0 } == Array(0..<100))
+        let seen = Watched<[Int]>([])
+        for number in 0..<100 { threads.run { seen.append(number) } }
+        let numbers = try await seen.wait { $0.count == 100 }
+        #expect(numbers == Array(0..<100))
     }
 
     // MARK: The race
 
-    @Test("RFC 8305: attempts start at intervals, or when an attempt has failed")
+    @Test("attempts start at intervals, or when an attempt has failed (RFC 8305)")
     func schedule() {
         var race = ConnectRace(count: 3, delay: 100)
         #expect(race.step(now: 0) == .start(0))
@@ -160,7 +159,7 @@ struct NameTests {
         #expect(failing.step(now: 1) == .giveUp)
     }
 
-    @Test("RFC 8305 §4: address families alternate, beginning with the first")
+    @Test("address families alternate, beginning with the first (RFC 8305 §4)")
     func interleaving() {
         func four(_ last: UInt8) -> SocketAddress { .ipv4((192, 0, 2, last), port: 1) }
         func six(_ last: UInt8) -> SocketAddress { .ipv6([UInt8](repeating: 0, count: 15) + [last], port: 1) }

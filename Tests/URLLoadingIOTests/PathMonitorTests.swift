@@ -2,6 +2,7 @@
 
 import Glibc
 import Testing
+import URLLoadingTestSupport
 import URLLoadingTesting
 
 @testable import URLLoadingIO
@@ -30,21 +31,28 @@ struct PathMonitorTests {
         #expect(state.links.values.contains { $0.isLoopback && $0.name == "lo" })
     }
 
-    /// Changes the scripted kernel while the monitor waits or before it does; either change must be noticed.
-    private func heard(_ kernel: ScriptedPaths, _ happening: () -> Void) async throws -> PathState {
+    /// Changes the scripted kernel before the monitor waits, or while it does.
+    private func heard(
+        _ kernel: ScriptedPaths, whileWaiting waits: Bool = true, _ happening: () -> Void
+    ) async throws -> PathState {
         let monitor = try PathMonitor(kernel)
         _ = try monitor.begin()
+        if !waits { happening() }
         async let change = monitor.change(StopToken())
-        try await Task.sleep(for: .microseconds(Int.random(in: 0...400)))
-        happening()
+        if waits {
+            try await SocketTests.settle()
+            happening()
+        }
         return try await change
     }
 
-    @Test("After a change of a link all state is read again, because the kernel does not report the link's routes")
-    func linkDown() async throws {
+    @Test(
+        "After a change of a link all state is read again, because the kernel does not report the link's routes",
+        arguments: [false, true])
+    func linkDown(_ waits: Bool) async throws {
         let kernel = ScriptedPaths(Self.home)
         let down = RouteBytes.link(2, "eth0", flags: 0)
-        let state = try await heard(kernel) {
+        let state = try await heard(kernel, whileWaiting: waits) {
             kernel.change(telling: [down]) {
                 $0.links[1] = down
                 $0.routes = []
@@ -58,7 +66,8 @@ struct PathMonitorTests {
         arguments: [
             [RouteBytes.link(2, "eth0")], [RouteBytes.address(2, [192, 0, 2, 2])],
             [RouteBytes.link(7, "gone", isGone: true)],
-            [RouteBytes.address(3, [192, 0, 2, 3], isGone: true)], [RouteBytes.defaultRoute(through: [2], length: 24)],
+            [RouteBytes.address(3, [192, 0, 2, 3], isGone: true)],
+            [RouteBytes.defaultRoute(through: [2], but: .length(24))],
             [RouteBytes.done],
         ])
     func noNews(_ messages: [[UInt8]]) async throws {
@@ -125,7 +134,7 @@ struct PathMonitorTests {
         #expect(kernel.questions == 12)
         let token = StopToken()
         async let change = monitor.change(token)
-        while kernel.questions < 24 { try await Task.sleep(for: .microseconds(200)) }
+        try await eventually(kernel.questions, of: .library) { $0 >= 24 }
         token.stop(.cancelled)
         do {
             _ = try await change

@@ -50,12 +50,12 @@ struct RouteMessageTests {
                 .routeGone(PathRoute(isIPv6: false, indices: [2], metric: 0))
             ),
             (
-                RouteBytes.defaultRoute(through: [9], table: 51820),
+                RouteBytes.defaultRoute(through: [9], but: .table(51820)),
                 .route(PathRoute(isIPv6: false, indices: [9], metric: 0))
             ),
-            (RouteBytes.defaultRoute(through: [1], table: 255), .other),
-            (RouteBytes.defaultRoute(through: [1], type: 7), .other),  // unreachable
-            (RouteBytes.defaultRoute(through: [2], length: 24), .other),
+            (RouteBytes.defaultRoute(through: [1], but: .table(255)), .other),
+            (RouteBytes.defaultRoute(through: [1], but: .type(7)), .other),  // unreachable
+            (RouteBytes.defaultRoute(through: [2], but: .length(24)), .other),
             (RouteBytes.done, .done), (RouteBytes.failure(95), .failed(95)), (RouteBytes.failure(0), .other),
             (RouteBytes.failure(.min), .failed(.max)), (RouteBytes.message(4, []), .damaged),
             (RouteBytes.message(99, [1]), .other),

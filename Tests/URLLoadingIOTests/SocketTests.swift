@@ -3,6 +3,7 @@
 import Glibc
 import Testing
 import URLLoadingCSystem
+import URLLoadingTestSupport
 
 @testable import URLLoadingIO
 
@@ -53,7 +54,7 @@ struct SocketTests {
             return #expect(!near.hasPendingInput(askingKernel: false))
         }
         // The poller reports it a moment later.
-        while !near.hasPendingInput(askingKernel: false) { try await Task.sleep(for: .microseconds(200)) }
+        try await eventually(near.hasPendingInput(askingKernel: false), of: .kernel) { $0 }
     }
 
     @Test("An end that arrives with bytes is reported after they are read", arguments: [false, true])
@@ -136,7 +137,7 @@ struct SocketTests {
                 await Poller.shared.park(near.slot, .read, reading)
             }
         }
-        while !near.slot.hasWaiter { try await Task.sleep(for: .microseconds(200)) }
+        try await eventually(near.slot.hasWaiter, of: .library) { $0 }
         reading.stop(.idle)
         let error = await #expect(throws: IOFailure.self) { try await reader.value }
         #expect(stopReason(error) == .idle)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Synchronization
 import Testing
 import URLLoadingCSystem
+import URLLoadingTestSupport
 import URLLoadingTesting
 
 @testable import URLLoadingIO
@@ -103,14 +103,14 @@ struct TLSEndTests {
 
     // MARK: Idle connections
 
-    // What has arrived is known when the poller has heard of it, a moment later: so these wait.
+    // These tests wait, because the poller is notified of arrived bytes a moment later.
 
     @Test func `Tickets on an idle connection leave it clean`() async throws {
         let rig = try TLSRig()
         let pair = try await rig.connect()
-        while rig.client.sessions.count < 2 {
+        try await eventually(rig.client.sessions.count, of: .kernel) {
             #expect(!pair.client.hasPendingInput(askingKernel: false))
-            try await Task.sleep(for: .microseconds(200))
+            return $0 >= 2
         }
         #expect(!pair.client.hasPendingInput(askingKernel: false))
         // And it still works.
@@ -135,7 +135,7 @@ struct TLSEndTests {
     }
 
     private func becomesDirty(_ transport: TLSTransport) async throws {
-        while !transport.hasPendingInput(askingKernel: false) { try await Task.sleep(for: .microseconds(200)) }
+        try await eventually(transport.hasPendingInput(askingKernel: false), of: .kernel) { $0 }
     }
 
     // MARK: Much

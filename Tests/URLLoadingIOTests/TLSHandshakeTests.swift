@@ -3,6 +3,7 @@
 import Synchronization
 import Testing
 import URLLoadingCSystem
+import URLLoadingTestSupport
 import URLLoadingTesting
 
 @testable import URLLoadingIO
@@ -183,12 +184,12 @@ struct TLSHandshakeTests {
         let token = StopToken()
         async let accepted: Void = shakeOrClose(server)
         async let stopped: Void = {
-            while !stalling.hasStalled.load(ordering: .acquiring) { try? await Task.sleep(for: .microseconds(200)) }
+            try await stalling.hasStalled.wait()
             token.stop(reason)
         }()
         let error = await #expect(throws: IOFailure.self) { try await shake(client, token) }
         #expect(stopReason(error) == reason)
-        await stopped
+        try await stopped
         client.close()
         await accepted
     }

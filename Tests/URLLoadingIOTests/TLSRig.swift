@@ -5,6 +5,7 @@
 
 import Synchronization
 import Testing
+import URLLoadingTestSupport
 import URLLoadingTesting
 
 @testable import URLLoadingIO
@@ -151,7 +152,7 @@ final class ChoppingTransport: Transport {
     private let writeFailure: IOFailure.Code?
     private let turn = Atomic<Int>(0)
     private let sent = Lock<[UInt8]>([])
-    let hasStalled = Atomic<Bool>(false)
+    let hasStalled = Flag()
 
     init(
         _ inner: SocketTransport, piece: Int = .max, rests: Bool = false, reads: Int = .max, writes: Int = .max,
@@ -210,7 +211,7 @@ final class ChoppingTransport: Transport {
     }
 
     private func stall(_ interest: PollSlot.Interest) -> Progress {
-        hasStalled.store(true, ordering: .releasing)
+        hasStalled.raise()
         return .blocked(interest)
     }
 }

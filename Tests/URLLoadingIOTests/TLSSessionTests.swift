@@ -21,7 +21,7 @@ struct TLSSessionTests {
         return try #require(pair.client.negotiated).isResumed
     }
 
-    /// What the server sends after its tickets is read after them.
+    /// Receives one byte that the server sends after its tickets, so that the tickets have been read too.
     private func takeInTickets(_ pair: TLSRig.Pair) async throws {
         try await send([1], on: pair.server)
         #expect(try await receive(1, from: pair.client) == [1])

@@ -112,7 +112,7 @@ struct TLSVerificationTests {
         #expect(try await kind(.init(), .dns(name)) == .unusableName)
     }
 
-    // MARK: Who may vouch (security 35)
+    // MARK: Accepted issuers (security 35)
 
     @Test func `an issuer without CA TRUE is not trusted (security 35)`() async throws {
         #expect(

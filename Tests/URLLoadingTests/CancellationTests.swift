@@ -4,6 +4,7 @@ import FoundationEssentials
 import Synchronization
 import Testing
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -14,18 +15,18 @@ import URLLoadingWire
 @Suite struct CancellationTests {
     // MARK: On a script: every wait of an exchange
 
-    @Test(arguments: 1...ScriptedLoad.blocks, Ending.allCases)
+    @Test("every wait of an exchange can be ended", arguments: 1...ScriptedLoad.blocks, Ending.allCases)
     func everyWaitOfAnExchange(block: Int, ending: Ending) async throws {
         for verb in Verb.allCases { await ScriptedLoad.end(at: block, ending, verb) }
     }
 
     /// The stop comes when the wait is decided but has not begun.
-    @Test(arguments: 2...ScriptedLoad.blocks)
+    @Test("a stop just before a wait begins ends the load", arguments: 2...ScriptedLoad.blocks)
     func justBeforeEveryWait(block: Int) async throws {
         for ending in [Ending.task, .invalidation] { await ScriptedLoad.endBefore(block, ending) }
     }
 
-    @Test func theScriptIsFollowedToItsEndOtherwise() async throws {
+    @Test("without a stop the script is followed to its end") func theScriptIsFollowedToItsEndOtherwise() async throws {
         let transport = ScriptedTransport(ScriptedLoad.steps)
         let session = Session(ScriptedLoad.configuration(transport))
         let (data, _) = try await session.data(for: ScriptedLoad.request)
@@ -37,34 +38,47 @@ import URLLoadingWire
 
     // MARK: Before there is a connection
 
-    @Test(arguments: Ending.allCases) func resolving(ending: Ending) async throws { await Waits.resolving(ending) }
-    @Test(arguments: Ending.allCases) func connecting(ending: Ending) async throws {
+    @Test("a name lookup can be ended", arguments: Ending.allCases) func resolving(ending: Ending) async throws {
+        try await Waits.resolving(ending)
+    }
+    @Test("a connection attempt can be ended", arguments: Ending.allCases) func connecting(ending: Ending) async throws
+    {
         try await Waits.connecting(ending)
     }
-    @Test(arguments: Ending.allCases) func securing(ending: Ending) async throws { try await Waits.securing(ending) }
-    @Test(arguments: Ending.withoutIdle) func waitingForAConnection(ending: Ending) async throws {
+    @Test("a TLS handshake can be ended", arguments: Ending.allCases) func securing(ending: Ending) async throws {
+        try await Waits.securing(ending)
+    }
+    @Test("a wait for a connection can be ended", arguments: Ending.withoutIdle) func waitingForAConnection(
+        ending: Ending
+    ) async throws {
         try await Waits.waitingForAConnection(ending)
     }
 
     // MARK: On sockets
 
-    @Test(arguments: Waits.points, Ending.allCases)
+    @Test("a load whose server stalls at any point can be ended", arguments: Waits.points, Ending.allCases)
     func everyStall(point: HTTPTestServer.Fault.Point, ending: Ending) async throws {
         for verb in Verb.allCases { try await Waits.stalled(at: point, ending, verb) }
     }
 
-    @Test(arguments: Ending.allCases) func sendingALargeBody(ending: Ending) async throws {
+    @Test("the sending of a large body can be ended", arguments: Ending.allCases) func sendingALargeBody(ending: Ending)
+        async throws
+    {
         try await Waits.sendingALargeBody(ending)
     }
 
     // MARK: In the caller's own code
 
-    @Test func aDecisionIsCancelledWithItsTask() async throws { try await Waits.decidingWithCancellation() }
+    @Test("a decision is cancelled with its task") func aDecisionIsCancelledWithItsTask() async throws {
+        try await Waits.decidingWithCancellation()
+    }
 
-    @Test func aBodyIsCancelledWithItsTask() async throws { try await Waits.producingABody() }
+    @Test("a request body is cancelled with its task") func aBodyIsCancelledWithItsTask() async throws {
+        try await Waits.producingABody()
+    }
 
     /// A closure that waits for something else is not interrupted; its answer comes too late.
-    @Test(arguments: Ending.withoutIdle, [false, true])
+    @Test("a decision that comes too late changes nothing", arguments: Ending.withoutIdle, [false, true])
     func aDecisionThatComesTooLate(ending: Ending, delivers: Bool) async throws {
         try await Waits.decidingTooLate(ending, delivers)
     }
@@ -72,7 +86,9 @@ import URLLoadingWire
     // MARK: The end of a session
 
     /// Waiting for the end of a session must not be over while its idle connections are being closed.
-    @Test func invalidatedWaitsForWhatFollows() async throws {
+    @Test("the end of a session waits until its idle connections are closed") func invalidatedWaitsForWhatFollows()
+        async throws
+    {
         let (mayFollow, isOver, hasLeft) = (Flag(), Flag(), Flag())
         let registry = LoadRegistry { mayFollow.waitBlocking() }
         let load = LoadHandle(idle: nil, resource: nil)
@@ -82,16 +98,16 @@ import URLLoadingWire
             registry.leave(load)
             hasLeft.raise()
         }
-        while registry.count > 0 { await pause() }
+        try await eventually(registry.count, of: .library) { $0 == 0 }
         let waiting = Task.detached {
             await registry.emptied()
             isOver.raise()
         }
         for _ in 1...20 { await pause() }
-        #expect(!isOver.isUp)
+        #expect(!isOver.value)
         mayFollow.raise()
         await waiting.value
-        await hasLeft.wait()
+        try await hasLeft.wait()
     }
 }
 
@@ -131,7 +147,7 @@ enum ScriptedLoad {
         #expect(await load.reason == ending.reason)
         #expect(transport.blocks <= block)
         // The time of the whole load may be over before it connects.
-        #expect(transport.isClosed == isDialled.isUp && (isDialled.isUp || ending == .resourceTimeout))
+        #expect(transport.isClosed == isDialled.value && (isDialled.value || ending == .resourceTimeout))
         await expectEmpty(session)
     }
 

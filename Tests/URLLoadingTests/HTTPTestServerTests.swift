@@ -4,12 +4,13 @@ import FoundationEssentials
 import Testing
 import URLLoading
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
 /// The origin itself: does it do what a test asks of it?
 @Suite struct HTTPTestServerTests {
-    @Test func answersAndRecords() async throws {
+    @Test("the server answers by its routes and records the requests") func answersAndRecords() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/echo") { .ok(.bytes($0.body)) }
             try await withSession(.ephemeral) { session in
@@ -34,12 +35,14 @@ import URLLoadingWire
         }
     }
 
-    @Test(arguments: [
-        (HTTPTestServer.Response.Body.none, 0), (.bytes([1, 2, 3]), 3),
-        (.chunks(["ab", .pause(.milliseconds(1)), "c"]), 3),
-        (.untilClose(["abc", "d"]), 4), (.repeated(count: 200_000), 200_000),
-        (.repeated(count: 200_001, chunked: true), 200_001),
-    ])
+    @Test(
+        "every kind of body arrives whole, and HEAD has none",
+        arguments: [
+            (HTTPTestServer.Response.Body.none, 0), (.bytes([1, 2, 3]), 3),
+            (.chunks(["ab", .pause(.milliseconds(1)), "c"]), 3),
+            (.untilClose(["abc", "d"]), 4), (.repeated(count: 200_000), 200_000),
+            (.repeated(count: 200_001, chunked: true), 200_001),
+        ])
     func bodies(_ body: HTTPTestServer.Response.Body, count: Int) async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok(body) }
@@ -52,7 +55,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func trailersAndInterimResponses() async throws {
+    @Test("trailers and interim responses are sent") func trailersAndInterimResponses() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in
                 .ok(.chunks(["x"], trailers: ["Sum": "1"])).after(.init(.earlyHints, headers: [.link: "<a>"]))
@@ -67,7 +70,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func faultsHitWhereTheyShould() async throws {
+    @Test("a fault strikes at its point, and only there") func faultsHitWhereTheyShould() async throws {
         let long = [UInt8](repeating: 1, count: 1000)
         try await withHTTPTestServer { origin in
             let faults: [(HTTPTestServer.Fault, LoadError.Reason?)] = [
@@ -92,7 +95,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func secureOrigins() async throws {
+    @Test("a server with a certificate speaks TLS") func secureOrigins() async throws {
         let authority = try TestCertificateAuthority(commonName: "Test root")
         var tls = HTTPTestServer.TLS(try authority.issue())
         tls.maximumVersion = .tls12
@@ -113,7 +116,8 @@ import URLLoadingWire
         }
     }
 
-    @Test(.enabled(if: Loopback.hasIPv6, Loopback.lacksIPv6)) func addressOfIPv6() async throws {
+    @Test("the server listens on an IPv6 address", .enabled(if: Loopback.hasIPv6, Loopback.lacksIPv6))
+    func addressOfIPv6() async throws {
         var configuration = HTTPTestServer.Configuration()
         configuration.address = .ipv6
         try await withHTTPTestServer(configuration) { origin in
@@ -125,9 +129,9 @@ import URLLoadingWire
         }
     }
 
-    @Test func addressOfAPath() async throws {
+    @Test("the server listens on the path of a Unix socket") func addressOfAPath() async throws {
         var configuration = HTTPTestServer.Configuration()
-        let path = FileManager.default.temporaryDirectory.appending(path: "origin-\(UInt64.random(in: 0 ... .max))")
+        let path = temporaryURL("origin")
             .path
         defer { try? FileManager.default.removeItem(atPath: path) }
         configuration.address = .unix(path)
@@ -142,7 +146,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func continuesWhenAsked() async throws {
+    @Test("the server sends 100 (Continue) to a client that expects it") func continuesWhenAsked() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { .ok("\($0.bodyCount)") }
             let socket = try await SocketTransport.connect(to: .ipv4((127, 0, 0, 1), port: origin.port), StopToken())
@@ -173,7 +177,9 @@ import URLLoadingWire
         return String(decoding: bytes[..<(try await socket.receive(into: bytes, StopToken()))], as: UTF8.self)
     }
 
-    @Test func rawAnswersAndGreetings() async throws {
+    @Test("raw responses are sent as they are, and a greeting before any request") func rawAnswersAndGreetings()
+        async throws
+    {
         try await withHTTPTestServer { origin in
             origin.route("/raw") { _ in
                 .raw(["HTTP/1.1 200 OK\r\nContent-Length: 2\r\n", .pause(.milliseconds(1)), "\r\nok"], then: .next)

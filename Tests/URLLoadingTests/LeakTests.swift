@@ -4,13 +4,13 @@ import Glibc
 import Testing
 import URLLoadingIO
 
-/// What other tests do at the same time has slots and sockets of its own, so what is left behind can
-/// only be counted alone in a process.
+/// Other tests that run at the same time use slots and sockets too, so leaked ones can only be counted in a process of
+/// their own.
 ///
 /// One test and a short one: the library of tests blocks a thread of the concurrency pool for as long
 /// as the other process runs.
 @Suite struct LeakTests {
-    @Test func nothingIsLeftBehind() async throws {
+    @Test("loads, streams and sessions leave no object behind") func nothingIsLeftBehind() async throws {
         await #expect(processExitsWith: .success) {
             try await LeakTests.load(cancels: 10)
             let (slots, sockets) = (Poller.shared.slotsInUse, openSockets())

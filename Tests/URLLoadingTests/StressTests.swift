@@ -13,22 +13,36 @@ import URLLoadingWire
 @Suite(.serialized) struct StressTests {
     static let isLong = getenv("URLLOADING_LONG") != nil
 
-    @Test(arguments: [false, true])
+    @Test("loads cancelled at random moments leave no connection", arguments: [false, true])
     func randomCancellations(isSecure: Bool) async throws {
         try await Self.cancelRandomly(Self.isLong ? 10_000 : 500, isSecure: isSecure)
     }
 
     static func cancelRandomly(_ count: Int, isSecure: Bool) async throws {
+        try await withRandomFaults(count, seed: 7, isSecure: isSecure) { session, request, random in
+            let load = RunningLoad(session, request, verb: Bool.random(using: &random) ? .data : .load)
+            if Bool.random(using: &random) {
+                try? await Task.sleep(for: .microseconds(Int.random(in: 0...2000, using: &random)))
+                load.task.cancel()
+            }
+            _ = await load.task.value
+        }
+    }
+
+    /// Sends `count` random requests to an origin that fails at random, and expects that nothing is left of them.
+    static func withRandomFaults(
+        _ count: Int, seed: UInt64, isSecure: Bool = false,
+        _ use: @escaping @Sendable (Session, Request, inout SeededGenerator) async -> Void
+    ) async throws {
         let authority = try TestCertificateAuthority(commonName: "Test root")
-        let tls = isSecure ? HTTPTestServer.TLS(try authority.issue()) : nil
         var setUp = HTTPTestServer.Configuration()
-        setUp.tls = tls
+        setUp.tls = isSecure ? HTTPTestServer.TLS(try authority.issue()) : nil
         setUp.recordedRequests = 0
         try await withHTTPTestServer(setUp) { origin in
-            Self.addRoutes(to: origin)
+            addRoutes(to: origin)
             origin.setSchedule(
                 .init(
-                    seed: 7, probability: 0.3,
+                    seed: seed, probability: 0.3,
                     faults: HTTPTestServer.FaultSchedule.usual + [
                         .init(.accept, .stall), .init(.requestHead, .stall), .init(.responseBody(after: 7), .stall),
                     ]))
@@ -37,29 +51,24 @@ import URLLoadingWire
             configuration.maximumConnectionsPerHost = 16
             configuration.idleTimeout = .milliseconds(200)
             let session = Session(configuration)
-            let urls = Self.paths.map { origin.url($0) }
-            await Self.inParallel(count, width: 48) { number in
+            let urls = paths.map { origin.url($0) }
+            await inParallel(count, width: 48) { number in
                 var random = SeededGenerator(seed: UInt64(number))
-                let load = RunningLoad(
-                    session, Self.request(urls, &random), verb: Bool.random(using: &random) ? .data : .load)
-                if Bool.random(using: &random) {
-                    try? await Task.sleep(for: .microseconds(Int.random(in: 0...2000, using: &random)))
-                    load.task.cancel()
-                }
-                _ = await load.task.value
+                await use(session, request(urls, &random), &random)
             }
             #expect(
                 session.connectionsDescription.contains("0 connecting 0 leased")
                     || session.connectionsDescription == "empty")
             await expectEmpty(session)
-            // What was sent and not read hides the client's end from a stalled connection.
+            // Bytes that a stalled connection has not read hide from it that the client has closed.
             origin.releaseStalls()
             try await origin.wait { $0.open == 0 }
+            #expect(session.leakedClosures == 0)
         }
     }
 
     /// Sessions that end while their loads go on.
-    @Test func randomInvalidations() async throws {
+    @Test("sessions invalidated at random moments end all of their loads") func randomInvalidations() async throws {
         try await withHTTPTestServer { origin in
             Self.addRoutes(to: origin)
             let urls = Self.paths.map { origin.url($0) }
@@ -75,7 +84,7 @@ import URLLoadingWire
         }
     }
 
-    @Test func manyLoadsOverFewConnections() async throws {
+    @Test("many loads share few connections") func manyLoadsOverFewConnections() async throws {
         let count = Self.isLong ? 5000 : 1000
         try await withHTTPTestServer { origin in
             origin.route("/") { .ok(.bytes(Array($0.target.utf8))) }
@@ -98,7 +107,8 @@ import URLLoadingWire
     }
 
     /// As many connections as the process may have descriptors for, up to 5,000.
-    @Test(.enabled(if: isLong)) func thousandsOfConnections() async throws {
+    @Test("thousands of connections are open at once", .enabled(if: isLong)) func thousandsOfConnections() async throws
+    {
         var limit = rlimit()
         getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
         let count = min(5000, Int(limit.rlim_cur) / 2 - 200)
@@ -115,7 +125,7 @@ import URLLoadingWire
         }
     }
 
-    // MARK: What is loaded
+    // MARK: Loads
 
     static let paths = ["/small", "/large", "/chunks", "/echo", "/close", "/redirect", "/slow"]
 

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FoundationEssentials
-import Glibc
-import Synchronization
 import Testing
 import URLLoading
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -24,7 +23,7 @@ enum Waits {
                     for verb in [Verb.data, .value, .body] {
                         for block in 1...ScriptedLoad.blocks { await ScriptedLoad.end(at: block, ending, verb) }
                     }
-                    await resolving(ending)
+                    try await resolving(ending)
                     try await connecting(ending)
                     try await securing(ending)
                 }
@@ -48,7 +47,7 @@ enum Waits {
 
     // MARK: Before there is a connection
 
-    static func resolving(_ ending: Ending) async {
+    static func resolving(_ ending: Ending) async throws {
         let isAsked = Flag()
         let mayAnswer = Flag()
         var configuration = Configuration.patient
@@ -60,7 +59,7 @@ enum Waits {
         let session = Session(configuration)
         let load = RunningLoad(session, ending.applied(to: Request(url: URL(string: "http://slow.example/")!)))
         // A timeout may end the load before the decision is called.
-        if !ending.isTimeout { await isAsked.wait() }
+        if !ending.isTimeout { try await isAsked.wait() }
         ending.strike(load, session)
         #expect(await load.reason == ending.reason)
         await expectEmpty(session)
@@ -78,7 +77,7 @@ enum Waits {
         let session = Session(.patient)
         let url = URL(string: "http://127.0.0.1:\(listener.address.port)/")!
         let load = RunningLoad(session, ending.applied(to: Request(url: url)))
-        while !ending.isTimeout, session.connectionsDescription == "empty" { await pause() }
+        if !ending.isTimeout { try await eventually(session.connectionsDescription, of: .library) { $0 != "empty" } }
         ending.strike(load, session)
         #expect(await load.reason == ending.reason)
         await expectEmpty(session)
@@ -109,7 +108,9 @@ enum Waits {
             let first = RunningLoad(session, Request(url: origin.url()))
             try await origin.wait { $0.stalled == 1 }
             let load = RunningLoad(session, ending.applied(to: Request(url: origin.url())))
-            while !ending.isTimeout, !session.connectionsDescription.hasSuffix("1 waiting") { await pause() }
+            if !ending.isTimeout {
+                try await eventually(session.connectionsDescription, of: .library) { $0.hasSuffix("1 waiting") }
+            }
             ending.strike(load, session)
             #expect(await load.reason == ending.reason)
             if ending != .invalidation {
@@ -176,7 +177,7 @@ enum Waits {
             }
             let session = Session(.patient)
             let load = RunningLoad(session, Request(url: origin.url()), decisions: decisions)
-            await isAsked.wait()
+            try await isAsked.wait()
             load.task.cancel()
             #expect(await load.reason == .cancelled)
             await expectEmpty(session)
@@ -193,7 +194,7 @@ enum Waits {
             let isAsked = Flag()
             let body = RequestBody.stream { SilentBody(isAsked: isAsked) }
             let load = RunningLoad(session, Request(url: origin.url(), method: .post, body: body))
-            await isAsked.wait()
+            try await isAsked.wait()
             load.task.cancel()
             #expect(await load.reason == .cancelled)
             await expectEmpty(session)
@@ -208,12 +209,12 @@ enum Waits {
             var decisions = Decisions()
             decisions.redirect = Decision { _ in
                 isAsked.raise()
-                await mayAnswer.wait()
+                await mayAnswer.waitIgnoringCancellation()
                 return delivers ? .doNotFollow : .follow
             }
             let session = Session(.patient)
             let load = RunningLoad(session, ending.applied(to: Request(url: origin.url())), decisions: decisions)
-            if !ending.isTimeout { await isAsked.wait() }
+            if !ending.isTimeout { try await isAsked.wait() }
             ending.strike(load, session)
             // A time-out comes when the load runs: it is over before there is an answer.
             if ending.isTimeout { _ = await load.reason }
@@ -239,15 +240,6 @@ struct SilentBody: AsyncSequence, Sendable {
         }
     }
     func makeAsyncIterator() -> Iterator { Iterator(isAsked: isAsked) }
-}
-
-/// Something that happens once.
-final class Flag: Sendable {
-    private let isRaised = Atomic<Bool>(false)
-    var isUp: Bool { isRaised.load(ordering: .acquiring) }
-    func raise() { isRaised.store(true, ordering: .releasing) }
-    func wait() async { while !isRaised.load(ordering: .acquiring) { await pause() } }
-    func waitBlocking() { while !isRaised.load(ordering: .acquiring) { usleep(200) } }
 }
 
 /// Lets others go on, whatever the calling task's cancellation says.

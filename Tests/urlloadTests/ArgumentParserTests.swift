@@ -79,7 +79,7 @@ struct ArgumentParserTests {
             (["-Y", "1", "u"], "-Y of curl is not supported; nearest is --timeout"),
             (
                 ["--http3", "u"],
-                "--http3 of curl is not supported: HTTP/3 is not there yet; nearest is --http2"
+                "--http3 of curl is not supported: HTTP/3 is not supported yet; nearest is --http2"
             ),
             (
                 ["--retry-", "u"],

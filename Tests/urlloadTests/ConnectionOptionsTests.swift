@@ -7,7 +7,9 @@ import URLLoading
 
 /// Options for proxies, addresses and interfaces, with curl's grammar.
 @Suite struct ConnectionOptionsTests {
-    private func parse(_ words: String...) throws -> ConnectionOptions { try ArgumentParser.parse(words + ["u"]).way }
+    private func parse(_ words: String...) throws -> ConnectionOptions {
+        try ArgumentParser.parse(words + ["u"]).connection
+    }
 
     @Test("Proxies are parsed") func proxies() throws {
         #expect(try parse("-x", "p:1").proxy?.description == "http://p:1")

@@ -93,6 +93,7 @@ struct GrammarTests {
         let options = try ArgumentParser.parse(["-qc", "-nv", "-P", "d", "-t", "3", "u?q"], table: .wget)
         #expect(options.isSilent && options.resuming == .always && options.saving.folder == "d" && options.retries == 2)
         #expect(options.saving.namesAll && options.saving.setsTime && options.failsOnStatus)
+        #expect(try ArgumentParser.parse(["--no-cache", "u"], table: .wget).fields[.cacheControl] == "no-cache")
         #expect(throws: UsageError("-m of wget is not supported: pages are not searched for links; nearest is -i LIST"))
         {
             try ArgumentParser.parse(["-m", "u"], table: .wget)

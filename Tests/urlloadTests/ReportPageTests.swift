@@ -118,14 +118,13 @@ struct ReportPageTests {
             "timings":{"blocked":2,"dns":-1,"connect":3,"ssl":1,"send":1,"wait":2,"receive":1}}
             """
         }
+        let cached =
+            #","_fromCache":"disk","content":{"size":9,"mimeType":"text/plain","text":"aGVsbG8=","encoding":"base64"}"#
         let entries = [
             entry("https://ada:s3cret@a.test/", 302, at: 100, redirect: "/next"),
             entry("https://a.test/next", 401, at: 110),
             entry("https://a.test/next", 503, at: 120), entry("https://a.test/next", 200, at: 130),
-            entry(
-                "https://a.test/cached", 200, at: 140,
-                #","_fromCache":"disk","content":{"size":9,"mimeType":"text/plain","text":"aGVsbG8=","encoding":"base64"}"#,
-                connection: ""),
+            entry("https://a.test/cached", 200, at: 140, cached, connection: ""),
         ]
         let json = "{\"log\":{\"entries\":[\(entries.joined(separator: ","))]}}"
         let file = try JSONDecoder().decode(HARFile.self, from: Data(json.utf8))

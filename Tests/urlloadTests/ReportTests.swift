@@ -45,7 +45,7 @@ struct ReportTests {
                 == #"{"reason":"hostNotFound","code":-1003,"phase":"resolving","party":"system","#
                 + #""detail":"x.example","proxy":null,"exitCode":6}"#
         )
-        #expect(ErrorWords.make(failure) == "there is no host of this name (hostNotFound, resolving)")
+        #expect(ErrorWords.make(failure) == "the host name does not exist (hostNotFound, resolving)")
     }
 
     @Test("An error of a proxy is told apart from the server's") func anErrorAtAProxyIsNotTheServers() throws {
@@ -53,14 +53,15 @@ struct ReportTests {
         func words(_ error: LoadError) -> String { ErrorWords.make(Report.Failure(error.at(proxy))) }
         #expect(
             words(LoadError(.connectionRefused, phase: .connecting, party: .remote, detail: "192.0.2.1"))
-                == "at the proxy http://p.example:3128: nothing listens there (connectionRefused, connecting)")
+                == "at the proxy http://p.example:3128: no program listens on this port (connectionRefused, connecting)"
+        )
         #expect(
             words(LoadError(.hostNotFound, phase: .resolving, party: .system, detail: "p.example"))
-                == "at the proxy http://p.example:3128: there is no host of this name (proxyNotFound, resolving)")
+                == "at the proxy http://p.example:3128: its host name does not exist (proxyNotFound, resolving)")
         #expect(
             words(LoadError(.proxyRefused, phase: .connecting, party: .remote, detail: "it answered 403 Forbidden"))
-                == "at the proxy http://p.example:3128: it would not connect (proxyRefused, connecting): "
-                + "it answered 403 Forbidden"
+                == "at the proxy http://p.example:3128: it refused to connect to the server "
+                + "(proxyRefused, connecting): it answered 403 Forbidden"
         )
         #expect(
             words(LoadError(.connectionLost, phase: .waiting, party: .remote))

@@ -24,7 +24,8 @@ struct WaterfallLinesTests {
             row("https://a.test/second", [(.waiting, 60, 90), (.receiving, 90, 100)], marks: [.redirect, .retry]),
             row("https://a.test/cached", [(.receiving, 50, 51)], connection: nil, marks: [.cache]),
             row(
-                "https://a.test/", [(.connect, 70, 75)], status: nil, connection: nil, marks: [.failure], error: "lost"),
+                "https://a.test/", [(.connect, 70, 75)], status: nil, connection: nil, marks: [.failure],
+                error: "lost"),
         ])
     }
 
@@ -60,10 +61,12 @@ struct WaterfallLinesTests {
         #expect(!text.unicodeScalars.contains { $0.value < 0x20 || (0x7F...0x9F).contains($0.value) })
     }
 
-    @Test(arguments: [
-        (Duration.zero, "0.0 ms"), (.microseconds(420), "0.4 ms"), (.milliseconds(12), "12 ms"),
-        (.microseconds(9_960), "10 ms"), (.microseconds(999_600), "1.0 s"), (.milliseconds(1250), "1.3 s"),
-        (.seconds(90), "90.0 s"),
-    ])
+    @Test(
+        "a duration is shown with three digits at most, in its own unit",
+        arguments: [
+            (Duration.zero, "0.0 ms"), (.microseconds(420), "0.4 ms"), (.milliseconds(12), "12 ms"),
+            (.microseconds(9_960), "10 ms"), (.microseconds(999_600), "1.0 s"), (.milliseconds(1250), "1.3 s"),
+            (.seconds(90), "90.0 s"),
+        ])
     func times(_ duration: Duration, _ text: String) { #expect(TimeText.make(duration) == text) }
 }

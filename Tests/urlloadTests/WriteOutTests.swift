@@ -37,10 +37,10 @@ struct WriteOutTests {
         var kept = Report.Kept(file: "a.iso", bytes: 96_468_992, total: 209_715_200, isChecked: true)
         let plain = try ArgumentParser.parse(["-O", "u"])
         let going = try ArgumentParser.parse(["-C", "-O", "u"])
-        #expect(kept.words(plain) == "a.iso: 92.0 MiB of 200.0 MiB are kept; the same command with -C goes on")
-        #expect(kept.words(going) == "a.iso: 92.0 MiB of 200.0 MiB are kept; the same command goes on")
+        #expect(kept.words(plain) == "a.iso: 92.0 MiB of 200.0 MiB are kept; repeat with -C to resume")
+        #expect(kept.words(going) == "a.iso: 92.0 MiB of 200.0 MiB are kept; repeat the command to resume")
         kept.isChecked = false
-        #expect(kept.words(plain).hasSuffix("the same command with -C - goes on, not checked"))
+        #expect(kept.words(plain).hasSuffix("repeat with -C - to resume without validation"))
         var report = Report(url: "u")
         (report.file, report.bytes, report.resumedAt) = ("a.iso", 113_246_208, 96_468_992)
         #expect(report.savedLine(4.4) == "saved a.iso, 108.0 MiB in 4.4 s, 24.5 MiB/s, resumed at 92.0 MiB")

@@ -23,14 +23,15 @@ package enum AdoptedLoad: Sendable {
 extension Session {
     /// Creates the load of a transfer that the agent has already. Once it is resumed it reports the progress; the event
     /// is passed to it by ``BackgroundTransfers/adopt(_:adopted:finished:)``.
-    package nonisolated func adopt(_ transfer: BackgroundTransfer, _ request: Request, sink: any LoadSink)
-        -> AdoptedLoad
-    {
+    package nonisolated func adopt(
+        _ transfer: BackgroundTransfer, _ request: Request, decisions: Decisions?, sink: any LoadSink
+    ) -> AdoptedLoad {
         let isDownload = transfer.kind == .download
         let driver = TaskDriver(
-            core, request, nil, sink: sink,
-            download: isDownload ? DownloadWork(DownloadOptions(), nil, core.configuration) : nil,
-            background: agent.map { BackgroundWork($0, adopting: transfer.record) }, holdsSession: true)
+            core, request, decisions?.challengesOnly,
+            TaskWork(
+                sink: sink, download: isDownload ? DownloadWork(DownloadOptions(), nil, core.configuration) : nil,
+                background: agent.map { BackgroundWork($0, adopting: transfer.record) }), holdsSession: true)
         return isDownload ? .download(LoadTask(driver, self)) : .upload(LoadTask(driver, self))
     }
 }
@@ -40,7 +41,7 @@ extension BackgroundTransfers {
     /// at a time and in order. An event is acknowledged when it was delivered (``LoadTask/delivered()``). Returns when
     /// the session is invalidated.
     /// - Parameters:
-    ///   - make: creates the load of a transfer, with ``Session/adopt(_:_:sink:)``, and resumes it unless the transfer
+    ///   - make: creates the load of a transfer, with ``Session/adopt(_:_:decisions:sink:)``, and resumes it unless the transfer
     ///     is suspended; returns `nil` if the session is gone.
     ///   - adopted: called once, when all transfers have their loads, or the agent cannot be reached.
     ///   - finished: called when all missed events were delivered.
@@ -97,6 +98,6 @@ extension LoadTask {
     /// Acknowledges the event of the task's transfer: the program has its result.
     package func delivered() {
         guard let background = load.background else { return }
-        Task { await background.closureReturned(true) }
+        Task { await background.closureReturned(isDone: true) }
     }
 }

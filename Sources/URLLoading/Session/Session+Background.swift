@@ -17,17 +17,18 @@ extension Session {
     /// try await task.accepted
     /// ```
     public nonisolated func downloadTask(
-        _ request: Request, options: DownloadOptions = DownloadOptions(), background: BackgroundOptions
+        _ request: Request, options: DownloadOptions = DownloadOptions(), background: BackgroundOptions,
+        decisions: Decisions? = nil
     ) -> LoadTask<DownloadedFile> {
-        backgroundDownload(request, options, background, nil, sink: nil)
+        backgroundDownload(request, options, background, decisions, sink: nil)
     }
 
     /// Creates an upload task whose transfer outlives this process.
     /// - Parameter file: a `file` URL. The file must stay as it is until the task is over.
     public nonisolated func uploadTask(
-        _ request: Request, fromFile file: URL, background: BackgroundOptions
+        _ request: Request, fromFile file: URL, background: BackgroundOptions, decisions: Decisions? = nil
     ) -> LoadTask<Data> {
-        backgroundUpload(request, .file(file), background, nil, sink: nil)
+        backgroundUpload(request, .file(file), background, decisions, sink: nil)
     }
 
     /// - Parameter sink: the classic task; the event is acknowledged when it was delivered to the program
@@ -41,7 +42,8 @@ extension Session {
         order.resumption = token?.data
         let work = DownloadWork(options, nil, core.configuration)
         let load = TaskDriver(
-            core, request, decisions, sink: sink, download: work, background: agent.map { BackgroundWork($0, order) },
+            core, request, decisions,
+            TaskWork(sink: sink, download: work, background: agent.map { BackgroundWork($0, order) }),
             holdsSession: sink != nil)
         if sink != nil { load.background?.waitForClosure() }
         check(load, order, decisions)
@@ -49,9 +51,11 @@ extension Session {
     }
 
     /// Creates an upload task for the classic API, whose transfer outlives this process.
-    package nonisolated func backgroundUpload(_ request: Request, fromFile file: URL, sink: any LoadSink) -> LoadTask<
-        Data
-    > { backgroundUpload(request, .file(file), BackgroundOptions(), nil, sink: sink) }
+    package nonisolated func backgroundUpload(
+        _ request: Request, fromFile file: URL, decisions: Decisions?, sink: any LoadSink
+    ) -> LoadTask<Data> {
+        backgroundUpload(request, .file(file), BackgroundOptions(), decisions?.challengesOnly, sink: sink)
+    }
 
     nonisolated func backgroundUpload(
         _ request: Request, _ body: RequestBody, _ own: BackgroundOptions, _ decisions: Decisions?,
@@ -63,7 +67,7 @@ extension Session {
         if !request.headers.contains(.contentType), let type = body.contentType { request.headers[.contentType] = type }
         let order = TransferOrder(upload: request, file ?? URL(filePath: "/"), own, core.configuration)
         let load = TaskDriver(
-            core, request, decisions, sink: sink, background: agent.map { BackgroundWork($0, order) },
+            core, request, decisions, TaskWork(sink: sink, background: agent.map { BackgroundWork($0, order) }),
             holdsSession: sink != nil)
         if sink != nil { load.background?.waitForClosure() }
         check(load, order, decisions)
@@ -92,6 +96,15 @@ extension Session {
         }
         let data = try result.get()
         return (data, try await task.response)
+    }
+}
+
+extension Decisions {
+    /// The decision about challenges alone: the agent asks a delegate for no other.
+    var challengesOnly: Decisions {
+        var decisions = Decisions()
+        decisions.challenge = challenge
+        return decisions
     }
 }
 

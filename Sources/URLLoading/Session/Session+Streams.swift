@@ -63,7 +63,7 @@ extension StreamTask {
     package convenience init(
         adopting transport: any Transport, buffered received: Chunk?, isSecure: Bool, origin: Origin, session: Session
     ) {
-        self.init(
-            StreamDriver(session.core, origin, isSecure: isSecure, adopting: transport, buffered: received), session)
+        let connection = SurrenderedConnection(transport: transport, received: received, origin: origin)
+        self.init(StreamDriver(session.core, origin, isSecure: isSecure, adopting: connection), session)
     }
 }

@@ -27,13 +27,14 @@ extension Session {
     package nonisolated func dataTask(
         _ request: Request, decisions: Decisions?, sink: any LoadSink, holdsSession: Bool
     ) -> LoadTask<Data> {
-        LoadTask(TaskDriver(core, request, decisions, sink: sink, holdsSession: holdsSession), self)
+        LoadTask(TaskDriver(core, request, decisions, TaskWork(sink: sink), holdsSession: holdsSession), self)
     }
 
     /// Creates a task for the classic API whose upload may be resumable.
     package nonisolated func uploadTask(_ upload: UploadWork, decisions: Decisions?, sink: any LoadSink) -> LoadTask<
         Data
     > {
-        LoadTask(TaskDriver(core, upload.request, decisions, sink: sink, upload: upload, holdsSession: true), self)
+        LoadTask(
+            TaskDriver(core, upload.request, decisions, TaskWork(sink: sink, upload: upload), holdsSession: true), self)
     }
 }

@@ -31,7 +31,7 @@ extension Session {
     /// and ``LoadEvent/bodySent(_:)`` reports the progress.
     ///
     /// With the body ``RequestBody/provided``, but without a decision that provides one, the task has already failed
-    /// with ``LoadError/Reason/badRequest`` (checklist 126).
+    /// with ``LoadError/Reason/badRequest``.
     public nonisolated func uploadTask(
         _ request: Request, from body: RequestBody, decisions: Decisions? = nil
     ) -> LoadTask<Data> {
@@ -108,15 +108,15 @@ extension Session {
         task.load.background?.waitForClosure()
         let file: DownloadedFile
         do throws(LoadError) { file = try await complete(task) } catch {
-            await task.load.background?.closureReturned(true)
+            await task.load.background?.closureReturned(isDone: true)
             throw error
         }
         do {
             let result = try await use(file)
-            await task.load.background?.closureReturned(true)
+            await task.load.background?.closureReturned(isDone: true)
             return result
         } catch {
-            await task.load.background?.closureReturned(false)
+            await task.load.background?.closureReturned(isDone: false)
             throw error
         }
     }
@@ -135,7 +135,7 @@ extension Session {
     ) -> LoadTask<DownloadedFile> {
         if agent != nil { return backgroundDownload(request, options, BackgroundOptions(), decisions, sink: nil) }
         let work = DownloadWork(options, nil, core.configuration)
-        return LoadTask(TaskDriver(core, DownloadWork.request(request), decisions, download: work), self)
+        return LoadTask(TaskDriver(core, DownloadWork.request(request), decisions, TaskWork(download: work)), self)
     }
 
     /// Creates a task that resumes an interrupted download. It emits ``LoadEvent/resumed(offset:expected:)`` before any
@@ -150,10 +150,10 @@ extension Session {
         let asked = DownloadWork.request(request ?? token.request)
         let load =
             agent == nil
-            ? TaskDriver(core, asked, decisions, download: work)
+            ? TaskDriver(core, asked, decisions, TaskWork(download: work))
             : backgroundDownload(asked, options, BackgroundOptions(), decisions, sink: nil, resuming: token).load
         let isSame = token.isFor(asked.url) && asked.method == .get && asked.body == nil
-        if !isSame { load.refuse(ResumeToken.refused("it is for another request").at(asked.url)) }
+        if !isSame { load.refuse(ResumeToken.refused("the token is for another request").at(asked.url)) }
         return LoadTask(load, self)
     }
 
@@ -161,11 +161,15 @@ extension Session {
     package nonisolated func downloadTask(
         _ request: Request, decisions: Decisions?, sink: any LoadSink
     ) -> LoadTask<DownloadedFile> {
-        // The agent asks no delegate.
-        if agent != nil { return backgroundDownload(request, DownloadOptions(), BackgroundOptions(), nil, sink: sink) }
+        if agent != nil {
+            return backgroundDownload(
+                request, DownloadOptions(), BackgroundOptions(), decisions?.challengesOnly, sink: sink)
+        }
         let work = DownloadWork(DownloadOptions(), nil, core.configuration)
         return LoadTask(
-            TaskDriver(core, DownloadWork.request(request), decisions, sink: sink, download: work, holdsSession: true),
+            TaskDriver(
+                core, DownloadWork.request(request), decisions, TaskWork(sink: sink, download: work), holdsSession: true
+            ),
             self)
     }
 
@@ -175,10 +179,12 @@ extension Session {
         let request = DownloadWork.request(request ?? token.request)
         if agent != nil {
             return backgroundDownload(
-                request, DownloadOptions(), BackgroundOptions(), nil, sink: sink, resuming: token)
+                request, DownloadOptions(), BackgroundOptions(), decisions?.challengesOnly, sink: sink,
+                resuming: token)
         }
         let work = DownloadWork(DownloadOptions(), token, core.configuration, page: .delivered)
-        return LoadTask(TaskDriver(core, request, decisions, sink: sink, download: work, holdsSession: true), self)
+        return LoadTask(
+            TaskDriver(core, request, decisions, TaskWork(sink: sink, download: work), holdsSession: true), self)
     }
 
     /// Runs a task on behalf of the calling task: cancelling the calling task cancels it.

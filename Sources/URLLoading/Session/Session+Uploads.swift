@@ -53,7 +53,9 @@ extension Session {
             let changed = LoadError(.uploadSourceChanged, phase: .preparing, party: .local, url: request.url)
             throw changed.carrying(token)
         }
-        let upload = ResumableUpload(core, request, source, identity, token, options, decisions, onEvent)
+        let upload = ResumableUpload(
+            core, request, source: source, identity: identity, token: token,
+            .init(options: options, decisions: decisions, tell: onEvent))
         do throws(LoadError) { return try await upload.run() } catch {
             throw error.at(request.url).carrying(upload.token)
         }
@@ -94,7 +96,7 @@ extension UploadToken {
         guard target == Self.target(of: request), Request(url: url).goes(where: request) else {
             throw LoadError(
                 .uploadTokenMismatch, phase: .preparing, party: .local, url: request.url,
-                detail: "the token is of another request")
+                detail: "the token is for another request")
         }
     }
 }

@@ -55,7 +55,7 @@ int csys_connect(int descriptor, const struct sockaddr *address, socklen_t lengt
 int csys_listen(int descriptor, const struct sockaddr *address, socklen_t length, int backlog);
 int csys_accept(int descriptor, struct sockaddr_storage *peer, socklen_t *length);
 int csys_set_no_delay(int descriptor);
-/// Reports the socket as readable once this many bytes have arrived (SO_RCVLOWAT), or the peer has closed; 1 by default.
+/// Reports the socket as readable once this many bytes have arrived (SO_RCVLOWAT), or the peer has closed; default 1.
 int csys_set_receive_low_water(int descriptor, int count);
 /// Marks outgoing packets with a DSCP (0 to 63), and queues them locally with a priority (0 to 6).
 int csys_set_traffic_class(int descriptor, int family, int code_point, int priority);
@@ -93,7 +93,7 @@ int64_t csys_file_size(int descriptor);
 /// Reads cached bytes only. -EAGAIN if they are not cached, or the system cannot tell.
 ssize_t csys_file_read_now(int descriptor, void *bytes, size_t count, int64_t offset);
 ssize_t csys_file_read(int descriptor, void *bytes, size_t count, int64_t offset);
-/// Whether these bytes are cached, judged by the first and the last of them.
+/// Returns whether these bytes are in the page cache, judged by the first and the last of them.
 _Bool csys_file_is_near(int descriptor, int64_t offset, size_t count);
 /// Sends bytes of a file into a socket without copying them through the process. Never raises SIGPIPE. Returns the
 /// number of bytes moved, 0 at the end of the file, or -errno.
@@ -107,6 +107,8 @@ int csys_file_reopen(const char *path, csys_file_info *info);
 int csys_lock_file_open(const char *path);
 ssize_t csys_file_write(int descriptor, const void *bytes, size_t count, int64_t offset);
 int csys_file_truncate(int descriptor, int64_t size);
+/// Allocates the file's first bytes on the disk without changing its size.
+int csys_file_reserve(int descriptor, int64_t size);
 /// Acquires a lock that excludes other processes and other opens of the file; fails if it is taken.
 int csys_file_claim(int descriptor);
 int csys_file_unclaim(int descriptor);
@@ -151,11 +153,11 @@ typedef struct {
 } csys_peer;
 /// Reads the credentials of the peer, as recorded when it connected or listened. Returns 0 or -errno.
 int csys_peer_credentials(int descriptor, csys_peer *peer);
-/// Sends bytes, and at most CSYS_MOST_DESCRIPTORS open files with the first of them. `csys_send` otherwise.
+/// Like `csys_send`, and sends at most CSYS_MOST_DESCRIPTORS open files with the first of the bytes.
 enum { CSYS_MOST_DESCRIPTORS = 2 };
 ssize_t csys_send_descriptors(int descriptor, const void *bytes, size_t count, const int *files, int file_count);
-/// Receives bytes and the open files sent with them, not inherited by child processes. -EMSGSIZE if there were more
-/// files than CSYS_MOST_DESCRIPTORS: all are closed. `csys_receive` otherwise.
+/// Like `csys_receive`, and receives the open files sent with the bytes, not inherited by child processes. -EMSGSIZE if
+/// there were more files than CSYS_MOST_DESCRIPTORS: all are closed.
 ssize_t csys_receive_descriptors(int descriptor, void *bytes, size_t count, int *files, int *file_count);
 /// Sends one datagram to a local socket: the protocol of service managers (sd_notify(3)). Returns 0 or -errno.
 int csys_send_datagram(const struct sockaddr *address, socklen_t length, const char *text);
@@ -175,10 +177,10 @@ typedef struct {
     const char *folder;
     const int *files;
     int file_count;
-    /// A session of its own (setsid(2)).
+    /// True if the program leads a session of its own (setsid(2)): it gets no signals of this one's terminal.
     _Bool leads_session;
 } csys_program;
-/// Starts it with no signal blocked or ignored. Returns the process, or -errno.
+/// Starts a program with no signal blocked or ignored. Returns its process id, or -errno.
 int csys_program_start(const csys_program *program);
 /// Waits for the end of a child. Returns its exit code, 128 and the signal that ended it, or -errno.
 int csys_program_wait(int process);
@@ -200,9 +202,9 @@ enum {
     CSYS_PATHS_ADDRESSES = 1,
     CSYS_PATHS_ROUTES = 2,
 };
-/// Opens a non-blocking channel, not inherited by child processes; it receives changes if `hears_changes`. `port` marks
-/// the answers to it. Returns a descriptor, or -errno.
-int csys_paths_open(_Bool hears_changes, uint32_t *port);
+/// Opens a non-blocking channel, not inherited by child processes; it receives changes if `receives_changes`. `port`
+/// marks the answers to it. Returns a descriptor, or -errno.
+int csys_paths_open(_Bool receives_changes, uint32_t *port);
 /// Requests all entries of one kind; the answers carry `sequence`. One request at a time. Returns 0 or -errno.
 int csys_paths_ask(int descriptor, int kind, uint32_t sequence);
 /// Receives one datagram. Returns its length, 0 if it was not from the kernel, or -errno: -EAGAIN if there is none,
@@ -221,7 +223,7 @@ void csys_free(void *memory);
 
 /// Runs `body(context)` on a new detached thread with all signals blocked. Returns 0 or an errno.
 int csys_thread_start(void (*body)(void *), void *context, const char *name);
-/// A counting semaphore; a null pointer stands for one that is never raised.
+/// A counting semaphore. Null is accepted by all functions, and stands for one that is never raised.
 typedef struct csys_semaphore csys_semaphore;
 csys_semaphore *csys_semaphore_create(void);
 void csys_semaphore_destroy(csys_semaphore *semaphore);
@@ -238,7 +240,7 @@ void csys_sanitizer_acquire(const void *address);
 
 /// The errno of this thread.
 int csys_error(void);
-/// Returns the description of an errno; it is never freed.
+/// Returns the description of an errno, a static text that the caller must not free.
 const char *csys_error_words(int number);
 
 #endif

@@ -391,6 +391,12 @@ ssize_t csys_file_write(int descriptor, const void *bytes, size_t count, int64_t
 }
 
 int csys_file_truncate(int descriptor, int64_t size) { return result(ftruncate(descriptor, size)); }
+int csys_file_reserve(int descriptor, int64_t size) {
+    int outcome;
+    do outcome = fallocate(descriptor, FALLOC_FL_KEEP_SIZE, 0, size);
+    while (outcome < 0 && errno == EINTR);
+    return result(outcome);
+}
 int csys_file_claim(int descriptor) { return result(flock(descriptor, LOCK_EX | LOCK_NB)); }
 int csys_file_unclaim(int descriptor) { return result(flock(descriptor, LOCK_UN)); }
 int csys_file_sync(int descriptor) { return result(fsync(descriptor)); }

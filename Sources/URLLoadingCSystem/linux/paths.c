@@ -7,11 +7,11 @@
 #include <linux/rtnetlink.h>
 #include <unistd.h>
 
-int csys_paths_open(_Bool hears_changes, uint32_t *port) {
+int csys_paths_open(_Bool receives_changes, uint32_t *port) {
     int descriptor = socket(AF_NETLINK, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, NETLINK_ROUTE);
     if (descriptor < 0) return -errno;
     struct sockaddr_nl address = {.nl_family = AF_NETLINK};
-    if (hears_changes) {
+    if (receives_changes) {
         address.nl_groups =
             RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR | RTMGRP_IPV4_ROUTE | RTMGRP_IPV6_ROUTE;
     }

@@ -20,6 +20,7 @@ public protocol URLAuthenticationChallengeSender: NSObjectProtocol, Sendable {
 
 /// A challenge: a server or a proxy requests a credential, or presents a certificate to be trusted.
 open class URLAuthenticationChallenge: NSObject, @unchecked Sendable {
+    // Unchecked: no open class can be checked; its properties are immutable or under a lock.
     private let space: URLProtectionSpace
     private let proposed: URLCredential?
     private let failures: Int

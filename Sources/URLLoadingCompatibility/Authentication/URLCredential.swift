@@ -10,6 +10,7 @@ public import URLLoading
 /// ```
 /// An archive holds the password in plain form: every reader of the archive can read it.
 open class URLCredential: NSObject, NSSecureCoding, NSCopying, @unchecked Sendable {
+    // Unchecked: no open class can be checked; its properties are immutable or under a lock.
     /// How long a ``URLCredentialStorage`` keeps a credential.
     public enum Persistence: UInt, Sendable {
         /// The credential is not stored.

@@ -39,6 +39,7 @@ public let NSURLAuthenticationMethodServerTrust = "NSURLAuthenticationMethodServ
 
 /// The area in which a credential is valid: a server or proxy, its realm and its authentication method.
 open class URLProtectionSpace: NSObject, NSCopying, @unchecked Sendable {
+    // Unchecked: no open class can be checked; its properties are immutable or under a lock.
     private let space: Space
     private let trust: ServerTrust?
     private let issuers: [Data]?

@@ -8,10 +8,11 @@ import Synchronization
 import URLLoading
 import URLLoadingIO
 
-// Unchecked: Foundation's streams are not `Sendable`. Both are created here and handed to the delegate only.
 /// The pair of streams that a delegate receives for a stream task.
-struct CapturedStreams: @unchecked Sendable {
-    let input: InputStream, output: OutputStream
+struct CapturedStreams: Sendable {
+    // Unsafe: Foundation's streams are not `Sendable`. Both are created here and handed to the delegate only.
+    nonisolated(unsafe) let input: InputStream
+    nonisolated(unsafe) let output: OutputStream
 
     init(_ stream: StreamTask) {
         input = CapturedInput(stream)

@@ -172,9 +172,9 @@ extension TaskPriority {
 
 /// Carries the properties that `URLProtocol` classes attach to a request through the core.
 enum AttachedProperties: PropertyKey {
-    // Unchecked: the values are arbitrary objects of the program; the library passes them on without reading them.
-    struct Value: @unchecked Sendable {
-        let values: [String: Any]
+    struct Value: Sendable {
+        // Unsafe: the values are arbitrary objects of the program; the library passes them on without reading them.
+        nonisolated(unsafe) let values: [String: Any]
         init(_ values: [String: Any]) { self.values = values }
     }
 }

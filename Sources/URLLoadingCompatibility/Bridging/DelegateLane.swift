@@ -15,10 +15,16 @@ import Foundation
 import Synchronization
 import URLLoadingIO
 
+/// A task whose calls a lane makes.
+protocol LaneCaller: AnyObject, Sendable {
+    /// Makes the calls that are due. Called on the lane.
+    func makeCalls()
+}
+
 final class DelegateLane: TaskExecutor {
     enum Item: Sendable {
         /// A task with calls to make.
-        case bridge(TaskBridge)
+        case caller(any LaneCaller)
         case call(@Sendable () -> Void)
     }
     private struct State: Sendable {
@@ -71,7 +77,7 @@ final class DelegateLane: TaskExecutor {
             state.withLock { swap(&$0.due, &items) }
             for item in items {
                 switch item {
-                case .bridge(let bridge): bridge.makeCalls()
+                case .caller(let caller): caller.makeCalls()
                 case .call(let call): call()
                 }
             }

@@ -7,16 +7,6 @@ import Synchronization
 import URLLoading
 import URLLoadingIO
 
-/// The type-erased form of `Inquiry` that the mailbox stores.
-protocol Question: AnyObject, Sendable {
-    /// Puts the question to the delegate. Called on the lane.
-    func put(to session: URLSession, _ task: URLSessionTask)
-    /// Withdraws the question: the load has ended and does not wait for the answer.
-    func withdraw()
-    /// Whether the question is put only after the whole body was delivered.
-    var comesLast: Bool { get }
-}
-
 final class Inquiry<Reply: Sendable>: Question {
     enum Outcome: Sendable {
         case reply(Reply)
@@ -28,6 +18,7 @@ final class Inquiry<Reply: Sendable>: Question {
 
     private let method: String
     private let ask: Ask
+    private let bridge: TaskBridge
     let comesLast: Bool
     private enum Stage: Sendable {
         case unasked
@@ -36,8 +27,9 @@ final class Inquiry<Reply: Sendable>: Question {
     }
     private let stage = Lock(Stage.unasked)
 
-    init(_ method: String, comesLast: Bool, _ ask: @escaping Ask) {
+    init(_ method: String, of bridge: TaskBridge, comesLast: Bool, _ ask: @escaping Ask) {
         self.method = method
+        self.bridge = bridge
         self.comesLast = comesLast
         self.ask = ask
     }
@@ -54,7 +46,9 @@ final class Inquiry<Reply: Sendable>: Question {
         return outcome
     }
 
-    func put(to session: URLSession, _ task: URLSessionTask) {
+    func put() {
+        let (session, task) = bridge.state.withLock { ($0.session, $0.task) }
+        guard let session, let task else { return }
         let method = method
         ask(
             session, task,
@@ -93,7 +87,7 @@ extension TaskBridge {
     func inquire<Reply: Sendable>(
         _ method: String, comesLast: Bool = false, _ ask: @escaping Inquiry<Reply>.Ask
     ) async -> Inquiry<Reply>.Outcome {
-        await Inquiry(method, comesLast: comesLast, ask).outcome { inquiry in
+        await Inquiry(method, of: self, comesLast: comesLast, ask).outcome { inquiry in
             guard state.withLock({ $0.mailbox.put(inquiry) }) else { return false }
             schedule()
             return true

@@ -106,7 +106,8 @@ struct Mailbox: Sendable {
 
     /// Adds an informational (1xx) response. The connection limits how many of these a server may send.
     mutating func put(informational response: HTTPURLResponse) {
-        if course.isOpen { due.informational.append(response) }
+        guard course.isOpen else { return }
+        due.informational.append(Due.Informational(sentBefore: due.sent.take(), response: response))
     }
 
     mutating func put(sent bytes: TransferProgress) {
@@ -301,7 +302,10 @@ extension Mailbox {
             due.isWaiting = false
             return .waiting
         }
-        if !due.informational.isEmpty { return .informational(due.informational.removeFirst()) }
+        if let first = due.informational.indices.first {
+            if let sent = due.informational[first].sentBefore.take() { return .sent(sent) }
+            return .informational(due.informational.removeFirst().response)
+        }
         if let sent = due.sent.take() { return .sent(sent) }
         if let place = questions.firstIndex(where: { !$0.comesLast }) { return nextQuestion(place) }
         if let turned = due.turned.take() { return turned }

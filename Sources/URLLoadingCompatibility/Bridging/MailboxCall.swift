@@ -33,8 +33,15 @@ extension Mailbox {
 
     /// Calls that are due. The latest call of a kind replaces earlier ones.
     struct Due: Sendable {
+        /// An informational (1xx) response, and the bytes whose sending was reported before it.
+        struct Informational: Sendable {
+            var sentBefore: TransferProgress?
+            let response: HTTPURLResponse
+        }
+
         var isWaiting = false
-        var informational: [HTTPURLResponse] = []
+        var informational: [Informational] = []
+        /// Reported after the last informational response.
         var sent: TransferProgress?
         var turned: Call?
         var resumed: (offset: Int64, expected: Int64?)?

@@ -67,7 +67,7 @@ final class ProtocolRun: NSObject, URLProtocolClient, Sendable {
         (self.bridge, self.kind, self.request, self.task, self.cached) = (bridge, kind, request, task, cached)
     }
 
-    // MARK: Its life
+    // MARK: Life cycle
 
     private func start() {
         queue.setSpecific(key: Self.place, value: ObjectIdentifier(self))
@@ -148,7 +148,7 @@ final class ProtocolRun: NSObject, URLProtocolClient, Sendable {
         }
     }
 
-    // MARK: What it tells
+    // MARK: Calls to the client
 
     /// - Returns: whether the buffer is full.
     @discardableResult
@@ -243,7 +243,7 @@ final class ProtocolRun: NSObject, URLProtocolClient, Sendable {
         }
     }
 
-    // MARK: What it asks
+    // MARK: Challenges
 
     func urlProtocol(_ protocol: URLProtocol, didReceive challenge: URLAuthenticationChallenge) {
         let isFirst = state.withLock { state in

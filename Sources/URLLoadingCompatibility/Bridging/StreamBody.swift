@@ -3,6 +3,7 @@
 // A request body read from an `InputStream`. Its reads may block, so they run on blocking threads.
 
 import Foundation
+import Synchronization
 import URLLoading
 import URLLoadingIO
 
@@ -23,18 +24,17 @@ struct StreamPieces: AsyncSequence, Sendable {
         }
     }
 
-    // Unchecked: used by one task, which makes one read at a time.
-    fileprivate final class Reader: @unchecked Sendable {
-        private let stream: InputStream
-        private var isOpen = false
+    fileprivate final class Reader: Sendable {
+        // Unsafe: used by one task, which makes one read at a time.
+        private nonisolated(unsafe) let stream: InputStream
+        private let isOpen = Atomic<Bool>(false)
 
         init(_ stream: InputStream) { self.stream = stream }
 
-        deinit { if isOpen { stream.close() } }
+        deinit { if isOpen.load(ordering: .relaxed) { stream.close() } }
 
         func read() -> Result<Data?, any Error> {
-            if !isOpen {
-                isOpen = true
+            if !isOpen.exchange(true, ordering: .relaxed) {
                 if stream.streamStatus == .notOpen { stream.open() }
             }
             var bytes = [UInt8](repeating: 0, count: StreamPieces.most)

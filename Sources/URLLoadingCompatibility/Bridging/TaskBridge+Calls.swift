@@ -7,10 +7,10 @@ import Synchronization
 import URLLoading
 import URLLoadingIO
 
-extension TaskBridge {
+extension TaskBridge: LaneCaller {
     /// Makes the calls that are due. Called on the lane.
     func makeCalls() {
-        guard state.withLock({ $0.mailbox.beginTurn() }) else { return lane.append(.bridge(self)) }
+        guard state.withLock({ $0.mailbox.beginTurn() }) else { return lane.append(.caller(self)) }
         for _ in 0..<lane.callsPerTurn {
             let (next, idle) = state.withLock { state in
                 let next = state.mailbox.next()
@@ -25,7 +25,7 @@ extension TaskBridge {
             return (goesOn, goesOn ? nil : state.mailbox.takeIdle())
         }
         idle?.resume()
-        if goesOn { lane.append(.bridge(self)) }
+        if goesOn { lane.append(.caller(self)) }
     }
 
     private func make(_ call: Mailbox.Call) {
@@ -39,7 +39,7 @@ extension TaskBridge {
             taskDelegate?.urlSession(
                 session, task: task, didSendBodyData: Int64(bytes.count), totalBytesSent: bytes.total,
                 totalBytesExpectedToSend: bytes.expected ?? -1)
-        case .question(let question): question.put(to: session, task)
+        case .question(let question): question.put()
         case .response(let response): ask(response, session, task)
         case .resumed(let offset, let expected):
             guard let task = task as? URLSessionDownloadTask else { return }

@@ -16,27 +16,14 @@ extension TaskBridge {
     /// The session's delegate, which receives connection-level challenges.
     var sessionDelegate: (any URLSessionDelegate)? { state.withLock { $0.session }?.delegates.session }
 
-    var downloadDelegate: (any URLSessionDownloadDelegate)? {
-        let (session, task) = state.withLock { ($0.session, $0.task) }
-        if let own = task?.ownDelegate as? any URLSessionDownloadDelegate { return own }
-        return session?.delegates.download
-    }
+    var downloadDelegate: (any URLSessionDownloadDelegate)? { delegate { $0.download } }
+    var socketDelegate: (any URLSessionWebSocketDelegate)? { delegate { $0.socket } }
+    var streamDelegate: (any URLSessionStreamDelegate)? { delegate { $0.stream } }
+    var dataDelegate: (any URLSessionDataDelegate)? { delegate { $0.data } }
 
-    var socketDelegate: (any URLSessionWebSocketDelegate)? {
+    /// The task's own delegate if it is of this kind, or the session's.
+    private func delegate<Kind>(_ ofSession: (URLSession.Delegates) -> Kind?) -> Kind? {
         let (session, task) = state.withLock { ($0.session, $0.task) }
-        if let own = task?.ownDelegate as? any URLSessionWebSocketDelegate { return own }
-        return session?.delegates.socket
-    }
-
-    var streamDelegate: (any URLSessionStreamDelegate)? {
-        let (session, task) = state.withLock { ($0.session, $0.task) }
-        if let own = task?.ownDelegate as? any URLSessionStreamDelegate { return own }
-        return session?.delegates.stream
-    }
-
-    var dataDelegate: (any URLSessionDataDelegate)? {
-        let (session, task) = state.withLock { ($0.session, $0.task) }
-        if let own = task?.ownDelegate as? any URLSessionDataDelegate { return own }
-        return session?.delegates.data
+        return task?.ownDelegate as? Kind ?? session.flatMap { ofSession($0.delegates) }
     }
 }

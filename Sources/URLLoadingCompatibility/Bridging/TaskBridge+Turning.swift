@@ -157,7 +157,9 @@ extension TaskBridge {
     /// Records that the load handed over its connection and will report no further events.
     func becameStream(_ stream: StreamTask) {
         guard let session = state.withLock({ $0.session }) else { return }
-        let task = session.makeTask(URLRequest(), .stream, nil, isSuccessor: true, { URLSessionStreamTask($0) }) {
+        let task = session.makeTask(
+            .init(request: URLRequest(), kind: .stream, isSuccessor: true), { URLSessionStreamTask($0) }
+        ) {
             bridge in
             bridge.follow(stream)
             return .success(.stream(stream))

@@ -19,6 +19,17 @@ final class TaskBridge: Sendable {
         case bytes(BytePipe)
     }
 
+    /// What a task is created with.
+    struct Setup {
+        let request: URLRequest
+        let kind: Kind
+        var handler: Handler?
+        /// The task continues the load of another task, which is allowed even after the session was invalidated.
+        var isSuccessor = false
+        /// The identifier that the task had in an earlier program.
+        var identifier: Int?
+    }
+
     let identifier: Int
     let original: URLRequest
     let lane: DelegateLane
@@ -34,8 +45,9 @@ final class TaskBridge: Sendable {
     /// Whether the program has requested the task's progress.
     let hasProgress = Atomic<Bool>(false)
 
-    init(_ session: URLSession, _ identifier: Int, _ request: URLRequest, _ handler: Handler?, _ kind: Kind) {
-        self.kind = kind
+    init(_ setup: Setup, identifier: Int, _ session: URLSession) {
+        let (request, handler) = (setup.request, setup.handler)
+        kind = setup.kind
         self.identifier = identifier
         original = request
         lane =
@@ -141,6 +153,6 @@ final class TaskBridge: Sendable {
     }
 
     func schedule() {
-        if state.withLock({ $0.mailbox.schedule() }) { lane.append(.bridge(self)) }
+        if state.withLock({ $0.mailbox.schedule() }) { lane.append(.caller(self)) }
     }
 }

@@ -54,7 +54,7 @@ open class URLProtocol: NSObject {
     /// The response stored for the request in the session's cache.
     open var cachedResponse: CachedURLResponse? { cached }
 
-    // MARK: What a subclass says
+    // MARK: Answers of a subclass
 
     /// Returns whether this class loads a request. Called more than once for each request, so it must be fast.
     open class func canInit(with request: URLRequest) -> Bool { false }

@@ -138,7 +138,7 @@ final class ConnectionAdaptor: NSObject, URLSessionDataDelegate, URLSessionDownl
 
     func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
         if let error = error as? URLError, let request = task.originalRequest, let token = rest(after: error) {
-            return connection.follow(session.makeDownload(request, goingOnWith: token))
+            return connection.follow(session.makeDownload(request, resuming: token))
         }
         let error = download.withLock { $0.refusal } ?? error
         connection.end { delegate in

@@ -13,6 +13,7 @@ import URLLoadingIO
 /// ``schedule(in:forMode:)`` or ``setDelegateQueue(_:)`` say otherwise. It is retained until its last call. Each
 /// connection with a delegate has a session of its own, so a server trusted by one delegate is not trusted for another.
 open class NSURLConnection: NSObject, @unchecked Sendable {
+    // Unchecked: no open class can be checked; its properties are immutable or under a lock.
     private struct State: Sendable {
         // The program's delegate, called on its queue or run loop only.
         nonisolated(unsafe) var delegate: (any NSURLConnectionDelegate)?

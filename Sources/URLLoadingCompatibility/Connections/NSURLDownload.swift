@@ -17,6 +17,7 @@ import URLLoadingIO
 /// default mode, and is retained until its last call. During the load the file has another name, in the folder for
 /// temporary files.
 open class NSURLDownload: NSObject, @unchecked Sendable {
+    // Unchecked: no open class can be checked; its properties are immutable or under a lock.
     private struct State: Sendable {
         // The program's delegate, called on its run loop only.
         nonisolated(unsafe) var delegate: (any NSURLDownloadDelegate)?

@@ -7,6 +7,7 @@ import URLLoadingIO
 
 /// The metrics of a task: a view of the core's `LoadMetrics`.
 open class URLSessionTaskMetrics: NSObject, @unchecked Sendable {
+    // Unchecked: no open class can be checked; its properties are immutable or under a lock.
     /// The source of a response.
     public enum ResourceFetchType: Int, Sendable {
         /// The source is unknown: the transaction did not get that far.

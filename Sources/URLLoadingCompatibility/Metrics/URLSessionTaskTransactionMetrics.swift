@@ -7,6 +7,7 @@ import URLLoadingWire
 /// The metrics of one request and its response. A date is `nil` if its phase did not occur: a reused connection has no
 /// name resolution and no connect phase.
 open class URLSessionTaskTransactionMetrics: NSObject, @unchecked Sendable {
+    // Unchecked: no open class can be checked; its properties are immutable or under a lock.
     private let transaction: LoadMetrics.Transaction
     /// The request that was sent.
     public let request: URLRequest

@@ -62,7 +62,7 @@ open class NSURLRequest: NSObject, NSSecureCoding, NSCopying, NSMutableCopying {
 
     init(_ value: URLRequest) { self.value = value }
 
-    // MARK: What it asks for
+    // MARK: Properties
 
     /// The URL.
     open var url: URL? { value.url }
@@ -93,7 +93,7 @@ open class NSURLRequest: NSObject, NSSecureCoding, NSCopying, NSMutableCopying {
     /// Whether cookies are sent and stored.
     open var httpShouldHandleCookies: Bool { value.httpShouldHandleCookies }
     /// Has no effect: requests are never pipelined.
-    @available(*, deprecated, message: "Requests are never pipelined; HTTP/2 has what it wanted")
+    @available(*, deprecated, message: "Requests are never pipelined; HTTP/2 multiplexes them")
     open var httpShouldUsePipelining: Bool { value.httpShouldUsePipelining }
 
     /// The class and the URL, without its secrets.
@@ -215,7 +215,7 @@ open class NSMutableURLRequest: NSURLRequest {
         get { value.httpShouldHandleCookies }
         set { value.httpShouldHandleCookies = newValue }
     }
-    @available(*, deprecated, message: "Requests are never pipelined; HTTP/2 has what it wanted")
+    @available(*, deprecated, message: "Requests are never pipelined; HTTP/2 multiplexes them")
     open override var httpShouldUsePipelining: Bool {
         get { value.httpShouldUsePipelining }
         set { value.httpShouldUsePipelining = newValue }

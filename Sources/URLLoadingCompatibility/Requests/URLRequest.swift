@@ -93,7 +93,7 @@ public struct URLRequest: Equatable, Hashable, Sendable {
         set { mutable.allowsConstrained = newValue }
     }
 
-    // MARK: What is sent
+    // MARK: Method, fields, body
 
     /// The request method. `nil` resets it to GET; the standard methods are accepted in any case.
     public var httpMethod: String? {
@@ -183,7 +183,7 @@ public struct URLRequest: Equatable, Hashable, Sendable {
     }
 
     /// Without effect: requests are never pipelined.
-    @available(*, deprecated, message: "Requests are never pipelined; HTTP/2 has what it wanted")
+    @available(*, deprecated, message: "Requests are never pipelined; HTTP/2 multiplexes them")
     public var httpShouldUsePipelining: Bool {
         get { storage.pipelines }
         set { mutable.pipelines = newValue }

@@ -12,6 +12,7 @@ import URLLoadingWire
 /// }
 /// ```
 open class HTTPURLResponse: URLResponse, @unchecked Sendable {
+    // Unchecked: no open class can be checked; its properties are immutable or under a lock.
     /// The status code, such as 404.
     public let statusCode: Int
     final let fields: Headers

@@ -8,6 +8,7 @@ import URLLoadingWire
 
 /// The metadata of a response, without its body.
 open class URLResponse: NSObject, NSSecureCoding, NSCopying, @unchecked Sendable {
+    // Unchecked: no open class can be checked; its properties are immutable or under a lock.
     private enum Source: Sendable {
         case loaded(Response)
         case stated(url: URL?, mimeType: String?, length: Int64, encoding: String?)

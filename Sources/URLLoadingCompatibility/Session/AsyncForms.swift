@@ -30,7 +30,7 @@ final class AsyncForm: Sendable {
     /// executor.
     /// - Parameter otherwise: called before this method returns if the delegate implements neither form.
     static func answer<Value>(
-        _ delegate: any URLSessionDelegate, _ method: Method, _ lane: DelegateLane?,
+        _ delegate: AnyObject, _ method: Method, _ lane: DelegateLane?,
         _ ask: @escaping @Sendable () async -> Value, then give: @escaping @Sendable (Value) -> Void,
         otherwise: @escaping @Sendable () -> Void
     ) {
@@ -48,13 +48,13 @@ final class AsyncForm: Sendable {
     }
 
     /// Returns whether a delegate was tried before and implements neither form.
-    static func isKnownMissing(_ delegate: any URLSessionDelegate, _ method: Method) -> Bool {
+    static func isKnownMissing(_ delegate: AnyObject, _ method: Method) -> Bool {
         without.withLock { $0.contains(Key(type: ObjectIdentifier(type(of: delegate)), method: method)) }
     }
 
     /// Used by the default of an async form: returns true if the library is trying the form, which reveals that it is
     /// not implemented. Otherwise the program calls it, and the default calls the handler form.
-    static func isTried(_ delegate: any URLSessionDelegate, _ method: Method) -> Bool {
+    static func isTried(_ delegate: AnyObject, _ method: Method) -> Bool {
         guard let current, current.method == method, current.delegate == ObjectIdentifier(delegate) else {
             return false
         }
@@ -63,13 +63,8 @@ final class AsyncForm: Sendable {
     }
 }
 
-extension URLSessionTask {
-    /// The lane of this task, on which its delegate is called.
-    final var lane: DelegateLane? { bridge?.lane }
-}
-
-// Unchecked: `InputStream` is not `Sendable`. The delegate hands over the stream, and only the load reads it.
 /// A stream being handed from the delegate to the load.
-struct GivenStream: @unchecked Sendable {
-    let stream: InputStream?
+struct GivenStream: Sendable {
+    // Unsafe: `InputStream` is not `Sendable`. The delegate hands over the stream, and only the load reads it.
+    nonisolated(unsafe) let stream: InputStream?
 }

@@ -7,7 +7,7 @@ import Synchronization
 import URLLoading
 import URLLoadingIO
 
-// MARK: What they refuse
+// MARK: Refused tasks
 
 extension URLSession {
     /// Returns why a background session cannot carry out a task, apart from its request and its body; `nil` if it can.
@@ -46,7 +46,8 @@ extension URLSession {
         // For the default Content-Type; the agent sends the file.
         request.setBody(.file(file))
         request.body = nil
-        return .success(.data(core.backgroundUpload(request, fromFile: file, sink: bridge)))
+        return .success(
+            .data(core.backgroundUpload(request, fromFile: file, decisions: bridge.decisions, sink: bridge)))
     }
 }
 
@@ -58,7 +59,7 @@ extension LoadError {
     }
 }
 
-// MARK: What they carry
+// MARK: Stored properties of tasks
 
 /// The properties of a task that its transfer keeps for the next program, in ``BackgroundOptions/userData``. The
 /// label is its description.
@@ -88,11 +89,11 @@ extension URLSessionTask {
     }
 }
 
-// MARK: Coming back
+// MARK: Tasks of an earlier program
 
 extension URLSession {
     /// The identifier before that of the first new task of a background session. Tasks of earlier programs keep theirs,
-    /// so those of new tasks begin behind them: at the time, in microseconds.
+    /// so those of new tasks begin above them: at the time, in microseconds.
     static func firstIdentifier() -> Int { Int(max(0, Date().timeIntervalSince1970 * 1e6)) }
 
     /// Creates the tasks of the transfers that earlier programs have begun, and delivers their events.
@@ -134,19 +135,22 @@ extension URLSession {
         request.httpMethod = transfer.method.rawValue
         let memory = try? JSONDecoder().decode(TransferMemory.self, from: transfer.userData)
         switch transfer.kind {
-        case .download: return adopt(transfer, request, memory, .download) { URLSessionDownloadTask($0) }
-        case .upload: return adopt(transfer, request, memory, .data) { URLSessionUploadTask($0) }
+        case .download:
+            return adopt(transfer, .init(request: request, kind: .download), memory) { URLSessionDownloadTask($0) }
+        case .upload: return adopt(transfer, .init(request: request, kind: .data), memory) { URLSessionUploadTask($0) }
         }
     }
 
     private final func adopt(
-        _ transfer: BackgroundTransfer, _ request: URLRequest, _ memory: TransferMemory?, _ kind: TaskBridge.Kind,
+        _ transfer: BackgroundTransfer, _ setup: TaskBridge.Setup, _ memory: TransferMemory?,
         _ make: (TaskBridge) -> URLSessionTask
     ) -> AdoptedLoad? {
         var adopted: AdoptedLoad?
-        let task = makeTask(request, kind, nil, identifier: memory?.taskIdentifier, make) { bridge in
-            self.requested(request, for: bridge).map { made in
-                let load = core.adopt(transfer, made, sink: bridge)
+        var setup = setup
+        setup.identifier = memory?.taskIdentifier
+        let task = makeTask(setup, make) { bridge in
+            self.requested(setup.request, for: bridge).map { made in
+                let load = core.adopt(transfer, made, decisions: bridge.decisions, sink: bridge)
                 adopted = load
                 return switch load {
                 case .download(let load): .download(load)

@@ -19,7 +19,9 @@ extension URLSession {
     }()
 
     final func makeDataTask(_ request: URLRequest, _ handler: TaskBridge.Handler?) -> URLSessionDataTask {
-        makeTask(request, .data, handler, { URLSessionDataTask($0) }) { self.load(request, $0, self.pushed) }
+        makeTask(.init(request: request, kind: .data, handler: handler), { URLSessionDataTask($0) }) {
+            self.load(request, $0, self.pushed)
+        }
     }
 
     /// Creates a load that pushes its body to the bridge.
@@ -45,32 +47,31 @@ extension URLSession {
     }
 
     /// - Parameters:
-    ///   - isSuccessor: whether the task continues the load of another task, which is allowed even after the session
-    ///     was invalidated.
+    ///   - make: creates the object of the task.
     ///   - load: creates the task's load, suspended.
     final func makeTask<Made: URLSessionTask>(
-        _ request: URLRequest, _ kind: TaskBridge.Kind, _ handler: TaskBridge.Handler?, isSuccessor: Bool = false,
-        identifier wanted: Int? = nil, _ make: (TaskBridge) -> Made,
+        _ setup: TaskBridge.Setup, _ make: (TaskBridge) -> Made,
         _ load: (TaskBridge) -> Result<BridgedLoad, LoadError>
     ) -> Made {
         let identifier = members.withLock { members in
-            if let wanted, members.tasks[wanted] == nil { return wanted }
+            if let wanted = setup.identifier, members.tasks[wanted] == nil { return wanted }
             members.lastIdentifier += 1
             return members.lastIdentifier
         }
-        let bridge = TaskBridge(self, identifier, request, handler, kind)
+        let bridge = TaskBridge(setup, identifier: identifier, self)
         let task = make(bridge)
         bridge.state.withLock { $0.active?.task = task }
         let isLate = members.withLock { members in
-            let isLate = members.isInvalid && !isSuccessor
+            let isLate = members.isInvalid && !setup.isSuccessor
             if !isLate { members.tasks[identifier] = task }
             return isLate
         }
-        let misuse = values.isBackground ? misuse(in: task, hasHandler: handler != nil) : nil
+        let misuse = values.isBackground ? misuse(in: task, hasHandler: setup.handler != nil) : nil
         if let misuse { Self.misuseHandler(misuse) }
         bridge.begin(
             isLate
-                ? .failure(.tooLate(request)) : misuse.map { .failure(.notInBackground($0, request)) } ?? load(bridge))
+                ? .failure(.tooLate(setup.request))
+                : misuse.map { .failure(.notInBackground($0, setup.request)) } ?? load(bridge))
         announce(task)
         return task
     }

@@ -9,7 +9,7 @@ import URLLoadingWire
 
 extension URLSession {
     final func makeStream(_ host: String, _ port: Int) -> URLSessionStreamTask {
-        makeTask(URLRequest(), .stream, nil, { URLSessionStreamTask($0) }) { bridge in
+        makeTask(.init(request: URLRequest(), kind: .stream), { URLSessionStreamTask($0) }) { bridge in
             let stream = core.streamTask(holdingSessionTo: host, port: port)
             stream.decide(by: bridge.decisions)
             bridge.follow(stream)
@@ -18,7 +18,7 @@ extension URLSession {
     }
 
     final func makeSocket(_ request: URLRequest, _ protocols: [String]) -> URLSessionWebSocketTask {
-        makeTask(request, .socket, nil, { URLSessionWebSocketTask($0) }) { bridge in
+        makeTask(.init(request: request, kind: .socket), { URLSessionWebSocketTask($0) }) { bridge in
             Request.make(request, .reloadIgnoringLocalCacheData).map { made in
                 var options = WebSocketOptions()
                 options.maximumMessageSize = URLSessionWebSocketTask.usualMessageSize

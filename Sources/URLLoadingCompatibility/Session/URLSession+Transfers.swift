@@ -11,7 +11,7 @@ extension URLSession {
     final func makeUpload(_ request: URLRequest, _ source: UploadTicket.Source, _ handler: TaskBridge.Handler?)
         -> URLSessionUploadTask
     {
-        makeTask(request, .data, handler, { URLSessionUploadTask($0) }) {
+        makeTask(.init(request: request, kind: .data, handler: handler), { URLSessionUploadTask($0) }) {
             load(request, $0) { made, bridge in
                 values.isBackground ? uploadingInBackground(made, source, bridge) : uploading(made, source, bridge)
             }
@@ -35,7 +35,7 @@ extension URLSession {
     }
 
     final func makeDownload(_ request: URLRequest, _ handler: TaskBridge.Handler?) -> URLSessionDownloadTask {
-        makeTask(request, .download, handler, { URLSessionDownloadTask($0) }) {
+        makeTask(.init(request: request, kind: .download, handler: handler), { URLSessionDownloadTask($0) }) {
             load(request, $0) { made, bridge in
                 .success(.download(core.downloadTask(made, decisions: bridge.decisions, sink: bridge)))
             }
@@ -46,14 +46,15 @@ extension URLSession {
         let token = Result { () throws(LoadError) in try ResumeToken(data) }
         var request = URLRequest()
         if case .success(let token) = token { request = URLRequest(url: token.url) }
-        return makeTask(request, .download, handler, { URLSessionDownloadTask($0) }) { bridge in
+        return makeTask(.init(request: request, kind: .download, handler: handler), { URLSessionDownloadTask($0) }) {
+            bridge in
             token.flatMap { resumed($0, bridge) }
         }
     }
 
     /// Creates a download that resumes with its original request instead of the one stored in the token.
-    final func makeDownload(_ request: URLRequest, goingOnWith token: ResumeToken) -> URLSessionDownloadTask {
-        makeTask(request, .download, nil, { URLSessionDownloadTask($0) }) {
+    final func makeDownload(_ request: URLRequest, resuming token: ResumeToken) -> URLSessionDownloadTask {
+        makeTask(.init(request: request, kind: .download), { URLSessionDownloadTask($0) }) {
             load(request, $0) { made, bridge in
                 .success(
                     .download(
@@ -66,7 +67,8 @@ extension URLSession {
         let ticket = Result { () throws(LoadError) in try UploadTicket(data) }
         var request = URLRequest()
         if case .success(let ticket) = ticket { request = URLRequest(ticket.request, like: request) }
-        return makeTask(request, .data, handler, { URLSessionUploadTask($0) }) { bridge in
+        return makeTask(.init(request: request, kind: .data, handler: handler), { URLSessionUploadTask($0) }) {
+            bridge in
             values.isBackground ? misused(.resumesInBackground, bridge) : ticket.flatMap { resumed($0, bridge) }
         }
     }

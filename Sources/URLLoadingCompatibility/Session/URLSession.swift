@@ -21,6 +21,7 @@ import URLLoadingIO
 /// All members may be used from any thread. A session without references, whose tasks are over, closes its connections
 /// and releases its delegate; a session that was invalidated notifies its delegate first.
 open class URLSession: NSObject, @unchecked Sendable {
+    // Unchecked: no open class can be checked; its properties are immutable or under a lock.
     let core: Session
     let lane: DelegateLane
     final let settings: URLSessionConfiguration
@@ -65,7 +66,7 @@ open class URLSession: NSObject, @unchecked Sendable {
         let adopts = values.isBackground && delegate != nil
         var configuration = Configuration(values)
         configuration.background?.adopts = adopts
-        // The background agent asks no delegate.
+        // Each task of a background session has the challenge decision itself.
         core = Session(configuration, decisions: delegate == nil || values.isBackground ? nil : Self.decisions)
         isShared = false
         lane = DelegateLane(queue ?? Self.makeQueue(), isOfProgram: queue != nil)
@@ -93,7 +94,7 @@ open class URLSession: NSObject, @unchecked Sendable {
         return queue
     }
 
-    // MARK: What it is
+    // MARK: Configuration and delegate
 
     /// The queue on which the delegate and all completion handlers are called.
     open var delegateQueue: OperationQueue { lane.queue }
@@ -114,7 +115,7 @@ open class URLSession: NSObject, @unchecked Sendable {
 
     final var delegates: Delegates { members.withLock { $0.delegates } }
 
-    // MARK: What it remembers
+    // MARK: Stored data
 
     /// Removes all cookies, stored responses and credentials from the session's storages, which other sessions may
     /// share, and closes idle connections. Running tasks are not affected.
@@ -280,7 +281,7 @@ open class URLSession: NSObject, @unchecked Sendable {
         }
     }
 
-    // MARK: Its end
+    // MARK: End
 
     /// Invalidates the session after its existing tasks have ended, including those that are still suspended; new tasks
     /// fail. Returns at once; the delegate is notified of the invalidation. Has no effect on ``shared``.

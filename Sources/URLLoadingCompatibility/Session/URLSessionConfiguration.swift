@@ -15,6 +15,7 @@ import URLLoadingIO
 /// ```
 /// Options without effect are documented as such.
 open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
+    // Unchecked: no open class can be checked; its properties are immutable or under a lock.
     struct Values: Sendable {
         var isEphemeral = false
         var requestTimeout: TimeInterval = 60
@@ -158,7 +159,7 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
     }
 
     /// Without effect: requests are never pipelined.
-    @available(*, deprecated, message: "Requests are never pipelined; HTTP/2 has what it wanted")
+    @available(*, deprecated, message: "Requests are never pipelined; HTTP/2 multiplexes them")
     open var httpShouldUsePipelining: Bool {
         get { values.pipelines }
         set { state.withLock { $0.pipelines = newValue } }
@@ -245,8 +246,8 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
         set { state.withLock { $0.identifier = newValue } }
     }
 
-    /// Whether the agent may choose the time of background transfers. The agent records it; such transfers begin like
-    /// others.
+    /// Whether the agent may choose the time of background transfers: they wait for mains power, an unmetered network
+    /// and a machine at leisure, for a day at most.
     open var isDiscretionary: Bool {
         get { values.isDiscretionary }
         set { state.withLock { $0.isDiscretionary = newValue } }
@@ -264,7 +265,7 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
     open var sharedContainerIdentifier: String? { nil }
 
     /// Without effect: connections are kept regardless of the state of the process.
-    @available(*, deprecated, message: "Connections are kept as long as their session wants")
+    @available(*, deprecated, message: "Idle connections are kept regardless of the state of the process")
     open var shouldUseExtendedBackgroundIdleMode: Bool {
         get { values.idlesLonger }
         set { state.withLock { $0.idlesLonger = newValue } }

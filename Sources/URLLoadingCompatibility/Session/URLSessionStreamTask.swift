@@ -15,6 +15,7 @@ import URLLoadingIO
 /// Reads are carried out in order, and so are writes; both wait until the stream is connected. Handlers are called on
 /// the session's ``URLSession/delegateQueue``, each once. The socket is read only on request.
 open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
+    // Unchecked: no open class can be checked; its properties are immutable or under a lock.
     private let calls = CallChain()
 
     /// Reads bytes.

@@ -9,6 +9,7 @@ import URLLoadingIO
 ///
 /// All members may be used from any thread.
 open class URLSessionTask: NSObject, NSCopying, @unchecked Sendable {
+    // Unchecked: no open class can be checked; its properties are immutable or under a lock.
     /// The state of a task.
     public enum State: Int, Sendable {
         /// The load is under way.
@@ -65,7 +66,7 @@ open class URLSessionTask: NSObject, NSCopying, @unchecked Sendable {
     /// Returns the same object.
     open func copy(with zone: NSZone?) -> Any { self }
 
-    // MARK: What it is
+    // MARK: Identity
 
     /// An identifier unique in the session.
     open var taskIdentifier: Int { made?.identifier ?? 0 }
@@ -190,7 +191,7 @@ open class URLSessionTask: NSObject, NSCopying, @unchecked Sendable {
 
     final var knownProgress: Foundation.Progress? { own.withLock { $0.progress } }
 
-    // MARK: How it stands
+    // MARK: State and progress
 
     /// The state of the task; a new task is suspended.
     open var state: State { bridge?.taskState ?? (isReplaced.load(ordering: .acquiring) ? .completed : .suspended) }
@@ -211,6 +212,7 @@ open class URLSessionTask: NSObject, NSCopying, @unchecked Sendable {
     }
 }
 
+// Unchecked: no open class can be checked; its properties are immutable or under a lock.
 /// A task that loads a body into memory, whole or in pieces.
 open class URLSessionDataTask: URLSessionTask, @unchecked Sendable {}
 
@@ -220,6 +222,7 @@ open class URLSessionDataTask: URLSessionTask, @unchecked Sendable {}
 /// upload can be resumed with the result of ``cancel(byProducingResumeData:)``, or with the data in the `userInfo` of
 /// its error (``NSURLSessionUploadTaskResumeData``). Other servers handle it as any other request.
 open class URLSessionUploadTask: URLSessionDataTask, @unchecked Sendable {
+    // Unchecked: no open class can be checked; its properties are immutable or under a lock.
     /// Ends the upload, and returns the data with which ``URLSession/uploadTask(withResumeData:)`` can resume it.
     ///
     /// The data contains the bytes that were passed to the task, or the path of its file. Of the request it contains
@@ -239,6 +242,7 @@ open class URLSessionUploadTask: URLSessionDataTask, @unchecked Sendable {
 
 /// A task that loads a body into a file.
 open class URLSessionDownloadTask: URLSessionTask, @unchecked Sendable {
+    // Unchecked: no open class can be checked; its properties are immutable or under a lock.
     /// Ends the download, and returns the data with which ``URLSession/downloadTask(withResumeData:)`` can resume it.
     /// - Parameter completionHandler: called once, on any thread, before the delegate is notified of the task's end;
     ///   with `nil` if the download is over, or its server does not support resumption.
@@ -274,4 +278,9 @@ extension TaskBridge {
         case .running?, .completed?: .running
         }
     }
+}
+
+extension URLSessionTask {
+    /// The lane of this task, on which its delegate is called.
+    final var lane: DelegateLane? { bridge?.lane }
 }

@@ -20,6 +20,7 @@ import URLLoadingIO
 /// The delegate is notified with `didOpenWithProtocol`, with `didCloseWith` if the server sent a close frame, and with
 /// `didCompleteWithError`: `nil` if both sides sent one.
 open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
+    // Unchecked: no open class can be checked; its properties are immutable or under a lock.
     /// The reason why a WebSocket was closed (RFC 6455 §7.4).
     public enum CloseCode: Int, Sendable {
         /// The socket is not closed, or its code has no case here, such as codes of applications (3000 to 4999).

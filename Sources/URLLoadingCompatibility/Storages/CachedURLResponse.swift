@@ -12,6 +12,7 @@ import URLLoadingWire
 ///     storagePolicy: .allowedInMemoryOnly))
 /// ```
 open class CachedURLResponse: NSObject, NSSecureCoding, NSCopying, @unchecked Sendable {
+    // Unchecked: no open class can be checked; its properties are immutable or under a lock.
     private let answered: URLResponse
     private let body: Data
     nonisolated(unsafe) private let information: [AnyHashable: Any]?

@@ -13,6 +13,7 @@ import URLLoadingWire
 /// Two cookies are equal if all their properties are. A cookie returned by a storage has the attributes of RFC 6265bis
 /// only: no comment, no ports, version 0.
 open class HTTPCookie: NSObject, @unchecked Sendable {
+    // Unchecked: no open class can be checked; its properties are immutable or under a lock.
     /// The cookies that an ``HTTPCookieStorage`` accepts from servers.
     public enum AcceptPolicy: UInt, Sendable {
         /// Every cookie that RFC 6265bis permits is accepted.
@@ -88,7 +89,7 @@ open class HTTPCookie: NSObject, @unchecked Sendable {
         return Cookie.cookies(in: headers, from: parts?.url ?? URL).map { HTTPCookie($0) }
     }
 
-    // MARK: What it says
+    // MARK: Attributes
 
     /// All properties, suitable for ``init(properties:)`` and for property lists.
     open var properties: [HTTPCookiePropertyKey: Any]? { facts.properties }

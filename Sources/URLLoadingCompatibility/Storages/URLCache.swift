@@ -16,6 +16,7 @@ import URLLoadingIO
 /// and reused. For a subclass, sessions call the methods for data tasks, whose default implementations call those for
 /// requests, so every override takes effect. All members may be used from any thread; a lookup may wait for the disk.
 open class URLCache: NSObject, @unchecked Sendable {
+    // Unchecked: no open class can be checked; its properties are immutable or under a lock.
     /// The places where a response may be stored.
     public enum StoragePolicy: UInt, Sendable {
         /// In memory and on disk.
@@ -118,7 +119,7 @@ open class URLCache: NSObject, @unchecked Sendable {
         if let request = dataTask.currentRequest { removeCachedResponse(for: request) }
     }
 
-    // MARK: How much
+    // MARK: Capacity and usage
 
     /// The memory capacity in bytes. A reduction takes effect at once.
     open var memoryCapacity: Int {

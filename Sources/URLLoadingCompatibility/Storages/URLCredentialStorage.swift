@@ -24,6 +24,7 @@ extension NSNotification.Name {
 /// ```
 /// A view of the core's `CredentialStore`, which documents how credentials are looked up.
 open class URLCredentialStorage: NSObject, @unchecked Sendable {
+    // Unchecked: no open class can be checked; its properties are immutable or under a lock.
     private static let standard = URLCredentialStorage(.shared)
     /// The storage of this user, backed by a file.
     open class var shared: URLCredentialStorage { standard }

@@ -48,7 +48,7 @@ struct SyncPlan: Sendable {
         return true
     }
 
-    mutating func synchronized(_ isDone: Bool) { phase = isDone ? .idle : .failed }
+    mutating func synchronized(isDone: Bool) { phase = isDone ? .idle : .failed }
 
     /// Records that the content before `offset` is on the disk already.
     mutating func skip(to offset: Int64) { self.offset = offset }
@@ -108,7 +108,7 @@ final class DiskProgress: Sendable {
     var mark: DiskMark? { state.withLock { $0.mark } }
 
     /// Continues from the mark that an earlier writer of the file has left.
-    func go(onFrom mark: DiskMark) {
+    func resume(from mark: DiskMark) {
         state.withLock { state in
             state.mark = mark
             state.plan.skip(to: mark.offset)
@@ -138,7 +138,7 @@ final class DiskProgress: Sendable {
         // missing after a loss of power, but its content is never wrong.
         if isDone, !state.withLock({ $0.hasName }) { _ = csys_directory_sync(folder) }
         state.withLock { state in
-            state.plan.synchronized(isDone)
+            state.plan.synchronized(isDone: isDone)
             guard isDone else { return }
             state.hasName = true
             if let tail, cuts == state.cuts { state.mark = DiskMark(offset: offset, tail: tail) }

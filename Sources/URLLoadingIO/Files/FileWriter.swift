@@ -144,6 +144,15 @@ package final class FileWriter: Sendable {
         try check(csys_file_truncate(descriptor, size))
     }
 
+    /// Allocates the room for a file of this size, without changing its size. File systems that cannot do so are
+    /// ignored. Blocks.
+    /// - Throws: `ENOSPC`, `EDQUOT` or `EFBIG` if there is no room; `EIO`.
+    package func reserve(_ size: Int64) throws(IOFailure) {
+        let outcome = size > 0 ? csys_file_reserve(descriptor, size) : 0
+        guard [ENOSPC, EDQUOT, EFBIG, EIO].contains(-outcome) else { return }
+        throw IOFailure(.system(-outcome), .write)
+    }
+
     // MARK: Progress on the disk
 
     /// Records that content is written from the start up to `offset`. Every 64 MiB, and with the first bytes after 5
@@ -155,7 +164,7 @@ package final class FileWriter: Sendable {
     package var mark: DiskMark? { progress.mark }
 
     /// Continues from the mark that an earlier process stored for a file that was reopened.
-    package func go(onFrom mark: DiskMark) { progress.go(onFrom: mark) }
+    package func resume(from mark: DiskMark) { progress.resume(from: mark) }
 
     package var size: Int64 { csys_file_size(descriptor) }
 
@@ -173,8 +182,8 @@ package final class FileWriter: Sendable {
     package enum Permissions: Sendable {
         /// Leaves the permissions as they are: 0600 for a file that this process created.
         case unchanged
-        /// Takes the permissions of the file that is replaced, or 0666 less the umask. A file that had its name before
-        /// keeps its own unless it replaces another.
+        /// The permissions of the file that is replaced, if there is one. Otherwise 0666 less the umask, if the
+        /// file is still at the `path` at which it was created; a file that was moved before keeps its own.
         case usual
         /// Bits beyond 0777 are ignored.
         case exactly(UInt16)

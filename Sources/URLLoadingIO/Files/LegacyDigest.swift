@@ -4,11 +4,11 @@ import URLLoadingCOpenSSL
 
 /// MD4 and MD5 for NTLM, and for nothing else. MD4 comes from OpenSSL's legacy provider, loaded into a library context
 /// of its own, so that the rest of the process cannot use it.
-package final class LegacyDigest: @unchecked Sendable {
-    // Unchecked: set once; OpenSSL only reads them.
-    private let context: OpaquePointer
-    private let md4: OpaquePointer
-    private let md5: OpaquePointer
+package final class LegacyDigest: Sendable {
+    // Unsafe: set once; OpenSSL only reads them.
+    private nonisolated(unsafe) let context: OpaquePointer
+    private nonisolated(unsafe) let md4: OpaquePointer
+    private nonisolated(unsafe) let md5: OpaquePointer
 
     /// The shared instance, loaded at first use for the life of the process; `nil` where the legacy provider is not
     /// installed.

@@ -50,6 +50,21 @@ package final class LocalSocket: Sendable {
         return try LocalSocket(descriptor: descriptor)
     }
 
+    /// Connects to a listener, and waits while its backlog is full: a busy process accepts late.
+    /// - Parameter patience: the time to wait for a place in the backlog.
+    /// - Throws: as ``connect(to:)``; `EAGAIN` if the backlog is full for so long, or the calling task is cancelled.
+    package static func connect(to path: String, patience: Duration) async throws(IOFailure) -> LocalSocket {
+        let end = ContinuousClock.now + patience
+        while true {
+            do throws(IOFailure) { return try connect(to: path) } catch {
+                // The kernel reports no event when a place becomes free.
+                guard case .system(EAGAIN) = error.code, ContinuousClock.now < end,
+                    (try? await Task.sleep(for: .milliseconds(5))) != nil
+                else { throw error }
+            }
+        }
+    }
+
     /// Ends the connection; a waiting task is woken and fails.
     package func close() {
         guard !isClosed.exchange(true, ordering: .acquiringAndReleasing) else { return }
@@ -189,6 +204,18 @@ package final class LocalListener: Sendable {
         slot.wake()
         _ = csys_close(descriptor)
         Poller.shared.returnSlot(slot)
+    }
+
+    /// Whether a path leads to a socket on which no process listens any more, such as one that a killed process left.
+    package static func isAbandoned(_ path: String) -> Bool {
+        guard FileKind.isSocket(path) else { return false }
+        do throws(IOFailure) {
+            try LocalSocket.connect(to: path).close()
+            return false
+        } catch {
+            if case .system(ECONNREFUSED) = error.code { return true }
+            return false
+        }
     }
 
     /// Returns a pending connection; `nil` without one.

@@ -16,7 +16,7 @@ package final class ManualTime: Sendable {
     }
     fileprivate struct State: Sendable {
         var now = ManualTime.beginning
-        /// The moment that the moves under way lead to.
+        /// The time at which the moves that have begun will end.
         var goal = ManualTime.beginning
         /// Sorted by moment, then by order of scheduling.
         var timers: [Timer] = []

@@ -2,8 +2,8 @@
 
 // Computes how long the poller naps between two polls. Pure.
 //
-// During a nap, half of the waiting tasks become ready and are then resumed together. That pays only if many tasks wait
-// and events come fast: with few tasks a nap is mere latency, at a low rate it gathers nothing.
+// A nap lasts as long as half of the waiting tasks need to become ready; they are then resumed together. That pays only
+// if many tasks wait and events come fast: with few tasks a nap is mere latency, at a low rate it gathers nothing.
 
 struct Pace {
     /// Events counted in the current period.

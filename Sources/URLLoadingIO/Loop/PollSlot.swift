@@ -13,13 +13,13 @@ import Synchronization
 import URLLoadingCSystem
 #endif
 
-/// A binary semaphore with room for one waiting task: ready, idle, or the task's continuation.
+/// A binary semaphore for one waiting task. Its state is `idle`, `ready` (signalled) or the task's continuation.
 package struct Gate: ~Copyable, Sendable {
     private static let idle: UInt = 0
     private static let ready: UInt = 1
     private let state = Atomic<UInt>(0)
 
-    /// Opens the gate for the waiting task, or for the next one that arrives.
+    /// Signals: resumes the waiting task, or lets the next wait return at once.
     func open() {
         while true {
             let seen = state.load(ordering: .acquiring)
@@ -32,7 +32,7 @@ package struct Gate: ~Copyable, Sendable {
         }
     }
 
-    /// Consumes an opening that is already there. Returns false if there is none.
+    /// Consumes a signal that has come already. Returns false if there is none.
     func take() -> Bool {
         state.load(ordering: .relaxed) == Self.ready
             && state.compareExchange(expected: Self.ready, desired: Self.idle, ordering: .acquiringAndReleasing)
@@ -41,7 +41,7 @@ package struct Gate: ~Copyable, Sendable {
 
     var hasWaiter: Bool { state.load(ordering: .acquiring) > Self.ready }
 
-    /// Waits for the next opening.
+    /// Waits for the next signal, and consumes it.
     func pass() async {
         await withUnsafeContinuation { (continuation: UnsafeContinuation<Void, Never>) in
             let parked = unsafeBitCast(continuation, to: UInt.self)

@@ -5,7 +5,7 @@
 extension Poller {
     /// Repeats `check` until it returns a value. Returns `nil` as soon as the token is stopped.
     ///
-    /// For waits that are not on the path of every load: the closures cost a frame.
+    /// For waits that are not on the path of every load: the closures enlarge the async frame of the caller.
     /// - Parameters:
     ///   - check: called at first, and after every wake of the slot. If it returns `nil`, it has registered the slot
     ///     with what will wake it; under the same lock as the check, so that no wake is lost.

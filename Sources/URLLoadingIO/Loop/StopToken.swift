@@ -24,6 +24,9 @@ open class StopToken: @unchecked Sendable {
         // Usually one slot; a second one is waited on while a connection is being established.
         var first: PollSlot?
         var others: [PollSlot] = []
+        var attempts: [TimedAttempt] = []
+        /// How many reasons hold the limits of all attempts.
+        var holds = 0
     }
 
     /// The number of attempts with a time limit under way. `check` looks up its task's attempt only if there are any.
@@ -128,17 +131,36 @@ open class StopToken: @unchecked Sendable {
     package final func attempting<Value, Failure: Error>(
         _ attempt: TimedAttempt, _ body: () async throws(Failure) -> Value
     ) async throws(Failure) -> Value {
+        let holds = attached.withLock { attached in
+            attached.attempts.append(attempt)
+            return attached.holds
+        }
         attempts.add(1, ordering: .relaxed)
-        attempt.begin()
+        // The limit runs now, unless the work is suspended; at the end it is as it was before.
+        attempt.change(holds: holds - 1)
         defer {
-            attempt.end()
             attempts.subtract(1, ordering: .relaxed)
+            let holds = attached.withLock { attached in
+                attached.attempts.removeAll { $0 === attempt }
+                return attached.holds
+            }
+            attempt.change(holds: 1 - holds)
         }
         // `withValue` rethrows without a type.
         let result: Result<Value, Failure> = await TimedAttempt.$current.withValue(attempt) {
             do throws(Failure) { return .success(try await body()) } catch { return .failure(error) }
         }
         return try result.get()
+    }
+
+    /// Holds the limits of all attempts, also of those that begin later, or releases them.
+    package final func setHoldsAttempts(_ holds: Bool) {
+        let count = holds ? 1 : -1
+        let underWay = attached.withLock { attached in
+            attached.holds += count
+            return attached.attempts
+        }
+        for attempt in underWay { attempt.change(holds: count) }
     }
 
     // MARK: Idle time
@@ -176,7 +198,7 @@ open class StopToken: @unchecked Sendable {
             idleDeadline.store(.max, ordering: .sequentiallyConsistent)
             guard idleWaits.load(ordering: .sequentiallyConsistent) > 0 else { return }
         }
-        // Another wait for a peer goes on, and data has just been received.
+        // Another wait for a peer continues, and data has just been received.
         idleDeadline.store(clock.coarseNow() &+ idleLimit, ordering: .sequentiallyConsistent)
         // If the last wait has ended meanwhile, no deadline may remain: the registry would check it in vain.
         guard idleWaits.load(ordering: .sequentiallyConsistent) == 0 else { return }

@@ -9,81 +9,74 @@ import Synchronization
 package final class TimedAttempt: Sendable {
     @TaskLocal static var current: TimedAttempt?
 
-    private enum Time {
-        /// No attempt is under way.
-        static let none = Int64.max
-        /// The limit has expired.
-        static let over = Int64.min
-    }
-
     /// Weak: a timer must not keep the token alive, which is stopped together with its work.
     private weak let owner: StopToken?
     private let clock: LoopClock
-    /// The moment at which the attempt times out, or one of `Time`. While the limit is paused, the negated remaining
-    /// time in nanoseconds.
-    private let deadline = Atomic<Int64>(Time.none)
-    /// The remaining time in nanoseconds, between two parts of an attempt.
-    private let left: Atomic<Int64>
+    private let limit: Lock<Limit>
 
     /// - Parameter limit: in nanoseconds, more than 0.
     package init(_ token: StopToken, timeout limit: Int64) {
         owner = token
         clock = token.clock
-        left = Atomic(limit)
+        self.limit = Lock(Limit(left: limit))
     }
 
     var token: StopToken? { owner }
-    var isOver: Bool { deadline.load(ordering: .relaxed) == Time.over }
 
-    /// The remaining time in nanoseconds; 0 once the limit has expired.
-    package var timeLeft: Int64 {
-        switch deadline.load(ordering: .relaxed) {
-        case Time.none: left.load(ordering: .relaxed)
-        case Time.over: 0
-        case let moment where moment < 0: -moment
-        case let moment: max(0, moment - clock.now())
+    /// Whether the limit has expired.
+    package var isOver: Bool { limit.withLock { $0.left == 0 } }
+
+    /// Stops the limit until ``release()`` is called as often: the load waits for its caller instead of a peer. The
+    /// attempt then continues with the remaining time.
+    package func hold() { change(holds: 1) }
+
+    /// Revokes one ``hold()``.
+    package func release() { change(holds: -1) }
+
+    /// - Parameter count: how many reasons to hold the limit were added, or removed if negative.
+    func change(holds count: Int) {
+        let now = clock.now()
+        let moment = limit.withLock { $0.change(holds: count, now) }
+        if let moment { clock.schedule(Timer(self, moment), at: moment) }
+    }
+
+    /// The remaining time, which runs only while there is no reason to hold it.
+    private struct Limit: Sendable {
+        /// In nanoseconds, as of the moment at which the limit was last held; 0 once it has expired.
+        var left: Int64
+        /// The moment at which the running limit expires; `nil` while it is held.
+        private var moment: Int64?
+        /// The reasons to hold the limit: no part of the attempt is under way, the load is suspended, or a decision is
+        /// being asked. They may be counted in another order than they occurred, so the number may be below 0 for a
+        /// moment.
+        private var holds = 1
+
+        init(left: Int64) { self.left = left }
+
+        /// Returns the moment of expiry if the limit begins to run.
+        mutating func change(holds count: Int, _ now: Int64) -> Int64? {
+            holds += count
+            if holds > 0 {
+                if let moment { left = max(1, moment - now) }
+                moment = nil
+            } else if moment == nil, left > 0 {
+                let (end, overflows) = now.addingReportingOverflow(left)
+                moment = overflows ? nil : end
+                return moment
+            }
+            return nil
+        }
+
+        /// Handles a timer. Returns false for one of an earlier run: a timer stays in its queue until its moment.
+        mutating func expires(at moment: Int64) -> Bool {
+            guard self.moment == moment else { return false }
+            (left, self.moment) = (0, nil)
+            return true
         }
     }
 
-    /// Starts the limit.
-    func begin() {
-        let (moment, overflows) = clock.now().addingReportingOverflow(left.load(ordering: .relaxed))
-        guard !overflows else { return }
-        deadline.store(moment, ordering: .releasing)
-        clock.schedule(Timer(self, moment), at: moment)
-    }
-
-    /// Stops the limit; a later part of the attempt continues with the remaining time.
-    func end() {
-        left.store(timeLeft, ordering: .relaxed)
-        deadline.store(Time.none, ordering: .releasing)
-    }
-
-    /// Pauses the limit while the load waits for its caller instead of a peer.
-    /// - Returns: the value to pass to ``go(on:)``; `nil` if no limit runs.
-    package func pause() -> Int64? {
-        let moment = deadline.load(ordering: .acquiring)
-        guard moment > 0, moment != Time.none else { return nil }
-        let paused = -max(1, moment - clock.now())
-        return replace(moment, by: paused) ? paused : nil
-    }
-
-    /// Continues the paused limit, unless the attempt has ended meanwhile.
-    package func go(on paused: Int64?) {
-        guard let paused else { return }
-        let moment = clock.now() - paused
-        guard replace(paused, by: moment) else { return }
-        clock.schedule(Timer(self, moment), at: moment)
-    }
-
-    private func replace(_ expected: Int64, by desired: Int64) -> Bool {
-        deadline.compareExchange(expected: expected, desired: desired, ordering: .acquiringAndReleasing).exchanged
-    }
-
-    /// Handles a timer. A timer stays in its queue until its moment: by then the limit may be paused, or end at another
-    /// moment.
     fileprivate func fired(_ moment: Int64) {
-        if replace(moment, by: Time.over) { owner?.wake() }
+        if limit.withLock({ $0.expires(at: moment) }) { owner?.wake() }
     }
 
     /// The timer of one run of the limit. Holds the attempt weakly.

@@ -5,13 +5,14 @@
 
 import URLLoadingCSystem
 
-package final class ProxyLibrary: @unchecked Sendable {
-    // Unchecked: function pointers, set once. A factory is created for each query, because libproxy's own is not
-    // thread-safe in all versions.
-    private typealias New = @convention(c) () -> OpaquePointer?
+package final class ProxyLibrary: Sendable {
+    // A factory is created for each query, because libproxy's own is not thread-safe in all versions.
+    private typealias New = @Sendable @convention(c) () -> OpaquePointer?
     private typealias Ask =
-        @convention(c) (OpaquePointer?, UnsafePointer<CChar>?) -> UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?
-    private typealias Free = @convention(c) (OpaquePointer?) -> Void
+        @Sendable @convention(c) (OpaquePointer?, UnsafePointer<CChar>?) -> UnsafeMutablePointer<
+            UnsafeMutablePointer<CChar>?
+        >?
+    private typealias Free = @Sendable @convention(c) (OpaquePointer?) -> Void
     private let new: New
     private let ask: Ask
     private let free: Free

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Resolves names to addresses. The system's resolver blocks, so it runs on the blocking threads. Equal lookups share
-// one call; every caller gets its own result, and a cancelled caller leaves at once while the call goes on for the
+// one call; every caller gets its own result, and a cancelled caller leaves at once while the call continues for the
 // others.
 
 import Synchronization

@@ -31,11 +31,10 @@ package final class TicketCredential: @unchecked Sendable {
 }
 
 /// One GSSAPI security context, from its first token to the one that authenticates the service. One step at a time.
-package final class TicketContext: @unchecked Sendable {
-    // Unchecked: mutable state is accessed under the lock.
+package final class TicketContext: Sendable {
     package enum Step: Sendable, Hashable {
         /// The token to send, empty for none. `isComplete` is true once both sides are authenticated.
-        case goesOn(saying: [UInt8], isComplete: Bool)
+        case continues(sending: [UInt8], isComplete: Bool)
         /// No usable ticket, a service that failed to authenticate, a stopped wait or a timeout.
         case failed
     }
@@ -45,9 +44,12 @@ package final class TicketContext: @unchecked Sendable {
     private let credential: TicketCredential?
     /// The channel binding (RFC 5929); `nil` for none.
     package let binding: [UInt8]?
-    private let lock = Lock<Void>(())
-    private var name: OpaquePointer?
-    private var context: OpaquePointer?
+    private struct State {
+        /// The name of the service.
+        var name: OpaquePointer?
+        var context: OpaquePointer?
+    }
+    private let state = Lock(State())
 
     init(
         _ library: TicketLibrary, _ service: String, _ host: String, _ credential: TicketCredential?,
@@ -60,7 +62,7 @@ package final class TicketContext: @unchecked Sendable {
         self.binding = binding
     }
 
-    deinit { library.release(&context, &name) }
+    deinit { state.withLock { library.release(&$0.context, &$0.name) } }
 
     /// Returns the first token, or the reply to a token of the service. If the wait is stopped, the blocking call ends
     /// on its own.
@@ -70,12 +72,12 @@ package final class TicketContext: @unchecked Sendable {
     package func step(_ input: [UInt8], _ token: StopToken, until deadline: Int64 = .max) async -> Step {
         await library.call(token, until: deadline) { [self] in
             guard token.stopReason == nil else { return .failed }
-            return lock.withLock { _ in
+            return state.withLock { state in
                 let own = credential?.acquired()
                 guard credential == nil || own != nil else { return .failed }
-                if name == nil { name = library.serviceName(service, host) }
-                guard let name else { return .failed }
-                return library.step(&context, name, own, binding, input)
+                if state.name == nil { state.name = library.serviceName(service, host) }
+                guard let name = state.name else { return .failed }
+                return library.step(&state.context, name, own, binding, input)
             }
         }
     }

@@ -6,35 +6,36 @@
 import Synchronization
 import URLLoadingCSystem
 
-package final class TicketLibrary: @unchecked Sendable {
-    // Unchecked: function pointers, set once; the library itself is thread-safe. Its structures are passed as raw
-    // pointers to a count and a pointer, as in gssapi.h.
+package final class TicketLibrary: Sendable {
+    // The library is thread-safe. Its structures are passed as raw pointers to a count and a pointer, as in gssapi.h.
     private typealias Import =
-        @convention(c) (
+        @Sendable @convention(c) (
             UnsafeMutablePointer<UInt32>, UnsafeMutableRawPointer, UnsafeMutableRawPointer,
             UnsafeMutablePointer<OpaquePointer?>
         ) -> UInt32
     private typealias Begin =
-        @convention(c) (
+        @Sendable @convention(c) (
             UnsafeMutablePointer<UInt32>, OpaquePointer?, UnsafeMutablePointer<OpaquePointer?>, OpaquePointer?,
             UnsafeMutableRawPointer, UInt32,
             UInt32, UnsafeMutableRawPointer?, UnsafeMutableRawPointer?, OpaquePointer?, UnsafeMutableRawPointer,
             UnsafeMutablePointer<UInt32>?,
             UnsafeMutablePointer<UInt32>?
         ) -> UInt32
-    private typealias ReleaseBuffer = @convention(c) (UnsafeMutablePointer<UInt32>, UnsafeMutableRawPointer) -> UInt32
+    private typealias ReleaseBuffer =
+        @Sendable @convention(c) (UnsafeMutablePointer<UInt32>, UnsafeMutableRawPointer) -> UInt32
     private typealias ReleaseName =
-        @convention(c) (UnsafeMutablePointer<UInt32>, UnsafeMutablePointer<OpaquePointer?>) -> UInt32
+        @Sendable @convention(c) (UnsafeMutablePointer<UInt32>, UnsafeMutablePointer<OpaquePointer?>) -> UInt32
     private typealias End =
-        @convention(c) (UnsafeMutablePointer<UInt32>, UnsafeMutablePointer<OpaquePointer?>, OpaquePointer?) -> UInt32
+        @Sendable @convention(c) (UnsafeMutablePointer<UInt32>, UnsafeMutablePointer<OpaquePointer?>, OpaquePointer?) ->
+        UInt32
     private typealias Acquire =
-        @convention(c) (
+        @Sendable @convention(c) (
             UnsafeMutablePointer<UInt32>, OpaquePointer?, UnsafeMutableRawPointer, UInt32, UnsafeMutableRawPointer,
             Int32,
             UnsafeMutablePointer<OpaquePointer?>, OpaquePointer?, UnsafeMutablePointer<UInt32>?
         ) -> UInt32
     private typealias ReleaseCredential =
-        @convention(c) (UnsafeMutablePointer<UInt32>, UnsafeMutablePointer<OpaquePointer?>) -> UInt32
+        @Sendable @convention(c) (UnsafeMutablePointer<UInt32>, UnsafeMutablePointer<OpaquePointer?>) -> UInt32
     private let importName: Import
     private let begin: Begin
     private let releaseBuffer: ReleaseBuffer
@@ -193,7 +194,7 @@ package final class TicketLibrary: @unchecked Sendable {
         }
         guard status & Self.failed == 0 else { return .failed }
         let bytes = output.bytes.map { Array(UnsafeRawBufferPointer(start: $0, count: output.count)) } ?? []
-        return .goesOn(saying: bytes, isComplete: status == 0)
+        return .continues(sending: bytes, isComplete: status == 0)
     }
 
     func release(_ context: inout OpaquePointer?, _ name: inout OpaquePointer?) {

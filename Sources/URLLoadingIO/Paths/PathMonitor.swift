@@ -8,7 +8,7 @@ import Synchronization
 import URLLoadingCSystem
 
 /// Used by one task at a time.
-package final class PathMonitor: @unchecked Sendable {
+package final class PathMonitor {
     private let channel: any PathChannel
     private var state = PathState()
     /// True if something changed since the state was read.

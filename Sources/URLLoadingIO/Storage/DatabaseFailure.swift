@@ -20,7 +20,7 @@ package struct DatabaseFailure: Error, Sendable, CustomStringConvertible {
     package let code: Int32
     /// SQLite's message; it contains names from the sources, never values.
     package let detail: String
-    /// The errno that SQLite received when it could not open a file.
+    /// The errno that SQLite received when it could not open, read or write a file; 0 for other failures.
     private let system: Int32
     /// True if SQLite refused to compile a statement. Statements are literals in the sources, so the file's tables do
     /// not fit them.
@@ -29,6 +29,8 @@ package struct DatabaseFailure: Error, Sendable, CustomStringConvertible {
     package var kind: Kind {
         // Temporarily out of descriptors or memory.
         if [EMFILE, ENFILE, ENOMEM].contains(system) { return .busy }
+        // A quota or a limit on the size of files; SQLite itself recognises a full file system only.
+        if [ENOSPC, EDQUOT, EFBIG].contains(system) { return .full }
         return switch code & 0xff {
         case SQLITE_BUSY, SQLITE_LOCKED: .busy
         case SQLITE_FULL: .full
@@ -44,13 +46,14 @@ package struct DatabaseFailure: Error, Sendable, CustomStringConvertible {
     init(_ code: Int32, _ handle: OpaquePointer?, isOfStatement: Bool = false) {
         self.isOfStatement = isOfStatement
         self.code = handle.map { sqlite3_extended_errcode($0) } ?? code
-        system = code & 0xff == SQLITE_CANTOPEN ? handle.map { sqlite3_system_errno($0) } ?? 0 : 0
+        let isOfSystem = [SQLITE_CANTOPEN, SQLITE_IOERR].contains(code & 0xff)
+        system = isOfSystem ? handle.map { sqlite3_system_errno($0) } ?? 0 : 0
         detail = String(cString: handle.map { sqlite3_errmsg($0) } ?? sqlite3_errstr(code))
     }
 
     /// A table or an index of the file is defined differently than in the sources.
     init(foreign name: String) {
-        (code, detail, system, isOfStatement) = (SQLITE_CORRUPT, "\(name) is defined in another way", 0, false)
+        (code, detail, system, isOfStatement) = (SQLITE_CORRUPT, "\(name) is defined differently", 0, false)
     }
 
     /// A table is missing.

@@ -9,19 +9,21 @@
 import Synchronization
 import URLLoadingCSystem
 
-package final class StateDisk<Memory: StateMemory>: @unchecked Sendable {
+package final class StateDisk<Memory: StateMemory>: Sendable {
     private typealias Schema = Memory.Schema
     private let folder: String
     package let path: String
     private let memory: Memory
     private let clock: LoopClock
 
-    // Accessed under the gate, whose holder may block.
-    private let gate = Lock(())
-    private var database: Database?
-    private var identity: PathIdentity?
-    private var version: Int64 = -1
-    private var isGivenUp = false
+    private struct File {
+        var database: Database?
+        var identity: PathIdentity?
+        var version: Int64 = -1
+        var isGivenUp = false
+    }
+    /// The holder of this lock may block.
+    private let gate = Lock(File())
     /// Consecutive failures; each one lengthens the delay before the next attempt.
     private let failureCount = Atomic<Int64>(0)
 
@@ -57,9 +59,9 @@ package final class StateDisk<Memory: StateMemory>: @unchecked Sendable {
     /// Loads the file's content into memory. Blocks.
     package func load() {
         guard !isLoaded else { return }
-        gate.withLock { _ in
+        gate.withLock { file in
             guard !isLoaded else { return }
-            read()
+            read(&file)
             loaded.store(true, ordering: .releasing)
             nextLook.store(clock.coarseNow() + Self.lookInterval, ordering: .relaxed)
         }
@@ -84,17 +86,17 @@ package final class StateDisk<Memory: StateMemory>: @unchecked Sendable {
     }
 
     /// Reads changes that other processes wrote. Blocks.
-    package func look() { gate.withLock { _ in read() } }
+    package func look() { gate.withLock { read(&$0) } }
 
-    private func read() {
-        attempt { () throws(DatabaseFailure) in
-            guard let database = try open(making: false) else { return }
+    private func read(_ file: inout File) {
+        attempt(&file) { (file) throws(DatabaseFailure) in
+            guard let database = try open(&file, making: false) else { return }
             let current = try Self.version(database)
-            guard current != version else { return }
+            guard current != file.version else { return }
             // Pending changes would be missing from the rows that are read, so write them first. A caller is waiting:
             // if another process is writing just now, the next check or the background write waits for it.
             try database.withoutWaitingForLock { () throws(DatabaseFailure) in try writePending(database, patience: 0) }
-            version = try Self.version(database)
+            file.version = try Self.version(database)
             let rows = try Schema.rows(database)
             memory.replace(with: rows)
             // A program that changes nothing would otherwise leave expired rows in the file for ever.
@@ -136,13 +138,13 @@ package final class StateDisk<Memory: StateMemory>: @unchecked Sendable {
         // Callers do not wait for a writer that waits for another process: they check the file afterwards.
         nextLook.store(.max, ordering: .relaxed)
         defer { nextLook.store(clock.coarseNow(), ordering: .relaxed) }
-        gate.withLock { _ in
-            guard !isGivenUp else {
+        gate.withLock { file in
+            guard !file.isGivenUp else {
                 _ = memory.takePending()
                 return
             }
-            attempt { () throws(DatabaseFailure) in
-                guard let database = try open(making: true) else { return }
+            attempt(&file) { (file) throws(DatabaseFailure) in
+                guard let database = try open(&file, making: true) else { return }
                 try writePending(database, patience: Self.lockPatience)
             }
         }
@@ -186,16 +188,16 @@ package final class StateDisk<Memory: StateMemory>: @unchecked Sendable {
 
     // MARK: The file
 
-    private func attempt(_ work: () throws(DatabaseFailure) -> Void) {
-        guard !isGivenUp else { return }
+    private func attempt(_ file: inout File, _ work: (inout File) throws(DatabaseFailure) -> Void) {
+        guard !file.isGivenUp else { return }
         do throws(DatabaseFailure) {
-            try work()
+            try work(&file)
             failureCount.store(0, ordering: .relaxed)
         } catch {
             if error.kind != .busy { report("\(path): \(error)") }
             switch error.kind {
-            case .damaged: setAside()
-            case .unwritable: isGivenUp = true
+            case .damaged: setAside(&file)
+            case .unwritable: file.isGivenUp = true
             // Temporary failures: the next write includes the changes that this one could not store.
             case .busy, .full, .other:
                 failureCount.add(1, ordering: .relaxed)
@@ -208,16 +210,16 @@ package final class StateDisk<Memory: StateMemory>: @unchecked Sendable {
     private func report(_ words: String) { trouble.withLock { $0 = $0 ?? words } }
 
     /// - Parameter isLocked: whether the caller holds the file's lock.
-    private func open(making: Bool, isLocked: Bool = false) throws(DatabaseFailure) -> Database? {
-        if let database {
-            if PathIdentity(path) == identity { return database }
+    private func open(_ file: inout File, making: Bool, isLocked: Bool = false) throws(DatabaseFailure) -> Database? {
+        if let database = file.database {
+            if PathIdentity(path) == file.identity { return database }
             // The file was removed or set aside; writes to the open one would be lost.
-            self.database = nil
+            file.database = nil
             memory.rememberAll()
             schedule()
         }
         guard csys_file_exists(path) || making else { return nil }
-        guard isOurs() else { return nil }
+        guard isOurs(&file) else { return nil }
         let opened = try Database(path: path)
         try Schema.prepare(opened)
         if !(try opened.missing(of: [Schema.table])).isEmpty {
@@ -226,15 +228,13 @@ package final class StateDisk<Memory: StateMemory>: @unchecked Sendable {
             // Another process may have created the table meanwhile.
             for part in try opened.missing(of: [Schema.table]) { try opened.execute(part.text) }
         }
-        database = opened
-        identity = PathIdentity(path)
-        version = -1
+        file = File(database: opened, identity: PathIdentity(path))
         return opened
     }
 
     /// Returns whether folder and file exist, or could be created, and belong to this user alone: a user who could
     /// replace or read the file would have its content. SQLite gives its auxiliary files the mode of the database.
-    private func isOurs() -> Bool {
+    private func isOurs(_ file: inout File) -> Bool {
         do throws(IOFailure) {
             try PrivateFolder.make(folder)
             _ = try PrivateFolder.makeFile(path)
@@ -242,28 +242,28 @@ package final class StateDisk<Memory: StateMemory>: @unchecked Sendable {
             return true
         } catch {
             report(
-                error.isForeign
-                    ? "\(path): it cannot be made, or is not this user's alone" : "\(path): it cannot be made, \(error)"
+                "\(path): cannot be created"
+                    + (error.isForeign ? ", or is not private to this user" : ": \(error)")
             )
-            isGivenUp = !error.isFull && !error.isPassing
+            file.isGivenUp = !error.isFull && !error.isPassing
             return false
         }
     }
 
     /// Replaces a damaged file with a new one that holds the memory's content. Other processes may have found the
     /// damage too: a process that finds the file readable again leaves it alone.
-    private func setAside() {
-        database = nil
+    private func setAside(_ file: inout File) {
+        file.database = nil
         guard let lock = FileLock(path + ".lock") else {
-            isGivenUp = true
+            file.isGivenUp = true
             return
         }
         defer { withExtendedLifetime(lock) {} }
-        if csys_file_exists(path), !isReadable() {
-            database = nil
+        if csys_file_exists(path), !isReadable(&file) {
+            file.database = nil
             for suffix in ["-wal", "-shm"] { _ = csys_file_remove(path + suffix) }
             guard csys_file_rename(path, path + ".damaged") >= 0 else {
-                isGivenUp = true
+                file.isGivenUp = true
                 return
             }
         }
@@ -271,9 +271,9 @@ package final class StateDisk<Memory: StateMemory>: @unchecked Sendable {
         schedule()
     }
 
-    private func isReadable() -> Bool {
+    private func isReadable(_ file: inout File) -> Bool {
         do throws(DatabaseFailure) {
-            if let database = try open(making: false, isLocked: true) { _ = try Schema.rows(database) }
+            if let database = try open(&file, making: false, isLocked: true) { _ = try Schema.rows(database) }
             return true
         } catch { return false }
     }

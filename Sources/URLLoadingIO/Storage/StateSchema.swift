@@ -33,7 +33,7 @@ package protocol StateMemory<Schema>: AnyObject, Sendable {
     /// Returns the pending changes, which then count as written.
     func takePending() -> Pending
     var hasPending: Bool { get }
-    /// Takes back changes that could not be written.
+    /// Puts back changes that could not be written. Where the same key was changed meanwhile, the later change stays.
     func restore(_ pending: Pending)
     /// Replaces the memory's content with that of the file; pending changes are applied on top.
     func replace(with rows: [Schema.Row])

@@ -5,9 +5,9 @@
 import URLLoadingCOpenSSL
 
 /// Owns an OpenSSL certificate and frees it.
-final class X509Certificate: @unchecked Sendable {
-    // Unchecked: immutable.
-    let pointer: OpaquePointer
+final class X509Certificate: Sendable {
+    // Unsafe: an X509 is not changed after it was made.
+    nonisolated(unsafe) let pointer: OpaquePointer
     init(adopting pointer: OpaquePointer) { self.pointer = pointer }
     deinit { X509_free(pointer) }
 }
@@ -24,7 +24,7 @@ enum PEM {
             let isEnd = c_ERR_reason(ERR_peek_last_error()) == PEM_R_NO_START_LINE
             ERR_clear_error()
             guard !found.isEmpty else {
-                throw TLSFailure(.rootsUnavailable("PEM"), detail: "there is no certificate in PEM")
+                throw TLSFailure(.rootsUnavailable("PEM"), detail: "the file contains no certificate in PEM")
             }
             guard isEnd else {
                 throw TLSFailure(.rootsUnavailable("PEM"), detail: "certificate \(found.count + 1) in PEM is damaged")
@@ -37,7 +37,7 @@ enum PEM {
     static func withPrivateKey<R>(_ text: [UInt8], _ body: (OpaquePointer) -> R) throws(TLSFailure) -> R {
         try read(text) { (bio) throws(TLSFailure) -> R in
             guard let key = PEM_read_bio_PrivateKey(bio, nil, nil, nil) else {
-                throw .local(.other, "no private key in PEM")
+                throw .local(.other, "the file contains no private key in PEM")
             }
             defer { EVP_PKEY_free(key) }
             return body(key)

@@ -25,12 +25,12 @@ enum StapledStatus {
         ERR_clear_error()
         defer { ERR_clear_error() }
         guard let response = d2i_OCSP_RESPONSE(nil, &bytes, count) else {
-            return .unusable("its stapled status cannot be read")
+            return .unusable("the stapled OCSP response cannot be parsed")
         }
         defer { OCSP_RESPONSE_free(response) }
         guard OCSP_response_status(response) == OCSP_RESPONSE_STATUS_SUCCESSFUL,
             let basic = OCSP_response_get1_basic(response)
-        else { return .unusable("its stapled status is a refusal") }
+        else { return .unusable("the stapled OCSP response is an error") }
         defer { OCSP_BASICRESP_free(basic) }
         guard isSigned(basic, issuer, roots) else {
             return .unusable("the stapled OCSP response is not signed by an authorised responder")
@@ -63,11 +63,11 @@ enum StapledStatus {
             // Revocation is permanent, so an outdated response counts as well.
             if status == V_OCSP_CERTSTATUS_REVOKED { return .revoked }
             guard OCSP_check_validity(this, next, skew, -1) == 1 else {
-                return .unusable("its stapled status is out of date")
+                return .unusable("the stapled OCSP response is out of date")
             }
-            guard status == V_OCSP_CERTSTATUS_GOOD else { return .unusable("its stapled status is unknown") }
+            guard status == V_OCSP_CERTSTATUS_GOOD else { return .unusable("the stapled OCSP response says unknown") }
             return .good(until: next.map { CertificateFacts.seconds($0) })
         }
-        return .unusable("its stapled status is of another certificate")
+        return .unusable("the stapled OCSP response is for another certificate")
     }
 }

@@ -5,10 +5,10 @@
 
 import URLLoadingCOpenSSL
 
-package final class TLSContext: @unchecked Sendable {
-    // Unchecked: the SSL_CTX is configured in `init` and only read afterwards; OpenSSL does its own reference counting
-    // and locking.
-    let pointer: OpaquePointer
+package final class TLSContext: Sendable {
+    // Unsafe: the SSL_CTX is configured in `init` and only read afterwards; OpenSSL does its own reference counting and
+    // locking.
+    nonisolated(unsafe) let pointer: OpaquePointer
     package let configuration: TLSConfiguration
     package let sessions = TLSSessionCache()
     let chains = ProvenChains()

@@ -4,12 +4,12 @@
 
 import URLLoadingCOpenSSL
 
-package final class TLSIdentity: @unchecked Sendable, Hashable {
-    // Unchecked: immutable; OpenSSL does its own reference counting and locking.
+package final class TLSIdentity: Sendable, Hashable {
     private let certificate: X509Certificate
+    // Unsafe: neither is changed after `init`; OpenSSL does its own reference counting and locking.
     /// The issuer certificates, each of which this object frees.
-    private let chain: OpaquePointer
-    private let key: OpaquePointer
+    private nonisolated(unsafe) let chain: OpaquePointer
+    private nonisolated(unsafe) let key: OpaquePointer
     /// The certificates in DER, the client's own first.
     package let certificates: [[UInt8]]
 

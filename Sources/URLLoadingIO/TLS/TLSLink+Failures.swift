@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What a failed SSL call means: a failure of the transport below, of a certificate, or of the peer.
+// Turns a failed SSL call into an error: a failure of the transport below, of a certificate, or of the peer.
 
 import Synchronization
 import URLLoadingCOpenSSL

@@ -4,8 +4,7 @@
 
 import URLLoadingCOpenSSL
 
-package final class TLSServerContext: @unchecked Sendable {
-    // Unchecked: as `TLSContext`.
+package final class TLSServerContext: Sendable {
     package struct Configuration: Sendable {
         /// PEM certificates: the server's own first, then its issuers.
         package var certificateChain: [UInt8]
@@ -36,7 +35,8 @@ package final class TLSServerContext: @unchecked Sendable {
         }
     }
 
-    let pointer: OpaquePointer
+    // Unsafe: as in `TLSContext`.
+    nonisolated(unsafe) let pointer: OpaquePointer
     package let configuration: Configuration
     fileprivate let wireProtocols: [UInt8]
 

@@ -12,10 +12,10 @@ import Synchronization
 import URLLoadingCOpenSSL
 import URLLoadingCSystem
 
-final class TLSSession: @unchecked Sendable {
-    // Unchecked: immutable. A connection that ends without close_notify marks the session it holds as unusable, so
-    // connections get copies.
-    let pointer: OpaquePointer
+final class TLSSession: Sendable {
+    // Unsafe: the session is not changed. A connection that ends without close_notify marks the session it holds as
+    // unusable, so connections get copies.
+    nonisolated(unsafe) let pointer: OpaquePointer
     /// The result of the certificate's verification, kept if a later decision may need it.
     let trust: TLSTrust?
     /// Expiry of the stapled status, if one was required; in seconds since 1970.

@@ -28,8 +28,8 @@ package final class TLSTransport: Transport, @unchecked Sendable {
     private var isGoodbyeBlocked = false
     private var isClosed = false
     private var turns = TLSWaitingGates()
-    /// The server is told that it may request a client certificate after the handshake. Otherwise the question need not
-    /// be looked for after each read, under the lock.
+    /// True if the server was told in the handshake that it may request a client certificate later. If not, no read has
+    /// to check for such a request, which would take the lock.
     private let identityMayComeLater: Bool
 
     package let slot: PollSlot
@@ -66,7 +66,10 @@ package final class TLSTransport: Transport, @unchecked Sendable {
         identityMayComeLater = link.giving?.mayComeLater == true
         guard link.attach(to: ssl) else { throw IOFailure.handshakeRefusal(.other, peer.name, "BIO_new") }
         guard TLSVerification.expect(peer.name, of: ssl)
-        else { throw IOFailure.handshakeRefusal(.unusableName, peer.name, "no name to check: \(peer.name)") }
+        else {
+            throw IOFailure.handshakeRefusal(
+                .unusableName, peer.name, "certificates cannot be verified for the name \(peer.name)")
+        }
         do throws(TLSFailure) {
             if let own = peer.applicationProtocols { try TLSContext.offer(own) { SSL_set_alpn_protos(ssl, $0, $1) } }
         } catch { throw IOFailure(.tls(error), .handshake) }
@@ -210,7 +213,7 @@ package final class TLSTransport: Transport, @unchecked Sendable {
                 case .moved(let count): total += count
                 case let other:
                     guard total > 0 else { return other }
-                    readAhead(total >= Self.flood)
+                    chooseReadBuffer(after: total)
                     return .moved(total)
                 }
             } catch {
@@ -218,13 +221,14 @@ package final class TLSTransport: Transport, @unchecked Sendable {
                 deferred = error
             }
         } while deferred == nil && total < buffer.count && SSL_has_pending(ssl) == 1
-        readAhead(total >= Self.flood)
+        chooseReadBuffer(after: total)
         return .moved(total)
     }
 
     /// Chooses the size of the next read buffer: allocating a large one for each small response costs more than the
     /// response.
-    private func readAhead(_ isLarge: Bool) {
+    private func chooseReadBuffer(after count: Int) {
+        let isLarge = count >= Self.flood
         guard isLarge != readsAhead else { return }
         readsAhead = isLarge
         SSL_set_default_read_buffer_len(ssl, isLarge ? TLSContext.largeReadBuffer : 0)
@@ -314,7 +318,7 @@ package final class TLSTransport: Transport, @unchecked Sendable {
                 guard agreed != nil, !isBroken, !hasHalfWritten else { throw IOFailure(.closedByPeer, .write) }
                 guard isGoodbyeBlocked || SSL_get_shutdown(ssl) & SSL_SENT_SHUTDOWN == 0 else { return .moved(0) }
                 isGoodbyeBlocked = false
-                // SSL_shutdown also returns "sent" if it has only retried, or failed.
+                // SSL_shutdown also returns 0, "sent", if it wrote nothing because the socket was full or has failed.
                 let progress = try perform(.write) { ssl, _ in
                     SSL_shutdown(ssl)
                     return link.failure != nil || SSL_want(ssl) == SSL_WRITING ? -1 : 1
@@ -336,7 +340,7 @@ package final class TLSTransport: Transport, @unchecked Sendable {
     // MARK: Properties
 
     /// Session tickets may arrive at any time after a TLS 1.3 handshake (RFC 8446 §4.6.1) and are not a response: this
-    /// method reads them, and only data behind them counts as input.
+    /// method reads them, and only data after them counts as input.
     package func hasPendingInput(askingKernel asks: Bool) -> Bool {
         lock.withLock { _ in
             guard agreed != nil, !isClosed, deferred == nil, SSL_pending(ssl) == 0 else { return true }
@@ -391,12 +395,8 @@ package final class TLSTransport: Transport, @unchecked Sendable {
     package var localAddress: SocketAddress? { link.inner.localAddress }
 
     package var description: String {
-        let version =
-            switch negotiated?.version {
-            case .tls12: "tls1.2"
-            case .tls13: "tls1.3"
-            case nil: "tls"
-            }
+        let negotiated = negotiated
+        let version = negotiated.map { $0.version == .tls12 ? "tls1.2" : "tls1.3" } ?? "tls"
         let name = side.name?.description ?? negotiated?.serverName ?? "server"
         return "\(version)(\(name)) over \(link.inner.description)"
     }

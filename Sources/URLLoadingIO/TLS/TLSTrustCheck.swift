@@ -72,7 +72,7 @@ final class TLSTrustCheck {
             if asks { noteUnvouched(store) }
         }
         let isProven = failures.isEmpty && verification == .full
-        checkPins(store, isProven)
+        checkPins(store, isProven: isProven)
         if failures.isEmpty { X509_STORE_CTX_set_error(store, X509_V_OK) }
         if isProven, staples != .ignored { keepIssued(store) }
         if keeps || !failures.isEmpty {
@@ -101,7 +101,7 @@ final class TLSTrustCheck {
         if failures.isEmpty, let key { chains.keep(key, from: store) }
     }
 
-    private func checkPins(_ store: OpaquePointer, _ isProven: Bool) {
+    private func checkPins(_ store: OpaquePointer, isProven: Bool) {
         guard let pins else { return }
         let leaf = X509_STORE_CTX_get0_cert(store)
         let chain = isProven ? X509_STORE_CTX_get0_chain(store) : nil
@@ -109,7 +109,7 @@ final class TLSTrustCheck {
             chain.map { chain in (0..<max(0, c_sk_X509_num(chain))).compactMap { c_sk_X509_value(chain, $0) } }
             ?? [leaf].compactMap(\.self)
         guard !candidates.contains(where: { certificate in pins.contains { $0.matches(certificate) } }) else { return }
-        failures.append(TLSTrust.Failure(.pinMismatch, depth: 0, words: "none of its keys is pinned"))
+        failures.append(TLSTrust.Failure(.pinMismatch, depth: 0, words: "no key in the chain is pinned"))
         if firstError == X509_V_OK { firstError = X509_V_ERR_APPLICATION_VERIFICATION }
     }
 
@@ -168,7 +168,7 @@ final class TLSTrustCheck {
         // A self-signed certificate has no issuer that could vouch for its status.
         guard let issued else {
             guard staples == .required else { return true }
-            fail(.statusMissing, "its certificate has no issuer that could sign a stapled status")
+            fail(.statusMissing, "the chain has no issuer that could sign a stapled OCSP response")
             return false
         }
         let roots = SSL_CTX_get_cert_store(SSL_get_SSL_CTX(ssl))
@@ -178,8 +178,8 @@ final class TLSTrustCheck {
             return true
         case .missing:
             guard staples == .required else { return true }
-            fail(.statusMissing, "no status of its certificate was stapled")
-        case .revoked: fail(.revoked, "its stapled status says revoked")
+            fail(.statusMissing, "the server stapled no OCSP response")
+        case .revoked: fail(.revoked, "the stapled OCSP response says revoked")
         case .unusable(let words):
             guard staples == .required else { return true }
             fail(.statusMissing, words)

@@ -7,9 +7,9 @@ import Glibc
 import Synchronization
 import URLLoadingCOpenSSL
 
-final class TrustStore: @unchecked Sendable {
-    // Unchecked: an X509_STORE does its own locking.
-    let pointer: OpaquePointer
+final class TrustStore: Sendable {
+    // Unsafe: an X509_STORE does its own locking.
+    nonisolated(unsafe) let pointer: OpaquePointer
 
     private init() throws(TLSFailure) {
         guard let pointer = X509_STORE_new() else { throw .local(.other, "X509_STORE_new") }
@@ -94,7 +94,7 @@ extension TLSFailure {
             } else if status.st_mode & S_IFMT == S_IFDIR {
                 String(cString: strerror(EISDIR))
             } else {
-                "there is no certificate in PEM"
+                "the file contains no certificate in PEM"
             }
         return TLSFailure(.rootsUnavailable(path), detail: "\(path): \(words)")
     }

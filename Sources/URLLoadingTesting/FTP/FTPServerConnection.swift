@@ -5,7 +5,7 @@
 import FoundationEssentials
 import URLLoadingIO
 
-final class FTPServerConnection: @unchecked Sendable {
+final class FTPServerConnection {
     private let server: FTPTestServer
     private let token: StopToken
     private var control: any Transport
@@ -152,13 +152,13 @@ final class FTPServerConnection: @unchecked Sendable {
                 dropPassive()
                 return try await say("550 no such folder")
             }
-            try await give(Data(entries.map { Self.entry($0.0, $0.1, verb == "MLSD") + "\r\n" }.joined().utf8))
+            try await give(Data(entries.map { Self.entry($0.0, $0.1, isFacts: verb == "MLSD") + "\r\n" }.joined().utf8))
         case "STOR": try await take(argument)
         default: try await say("502 \(verb)?")
         }
     }
 
-    private static func entry(_ name: String, _ file: FTPTestServer.File?, _ isFacts: Bool) -> String {
+    private static func entry(_ name: String, _ file: FTPTestServer.File?, isFacts: Bool) -> String {
         if isFacts {
             guard let file else { return "type=dir; \(name)" }
             return "type=file;size=\(file.content.count);modify=\(file.modified); \(name)"

@@ -24,7 +24,7 @@ extension HTTP2Fields {
     }
 
     /// Returns the reason why these fields cannot open a tunnel (RFC 8441 §3 to §5); `nil` if they can.
-    func wrongInTunnel(isAllowed: Bool, _ endsStream: Bool) -> String? {
+    func wrongInTunnel(isAllowed: Bool, endsStream: Bool) -> String? {
         if !isAllowed { return ":protocol without SETTINGS_ENABLE_CONNECT_PROTOCOL" }
         if self[":method"] != "CONNECT" { return ":protocol with \(self[":method"] ?? "")" }
         if self[":authority"] == nil { return "no :authority" }

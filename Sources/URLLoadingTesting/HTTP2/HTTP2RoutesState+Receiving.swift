@@ -183,7 +183,7 @@ extension HTTP2RoutesState {
         }
         if let wrong = fields.wrongInRequest { return fail(stream: frame.stream, .protocolError, wrong) }
         let isTunnel = fields[":protocol"] != nil
-        if isTunnel, let wrong = fields.wrongInTunnel(isAllowed: hasTunnels, frame.endsStream) {
+        if isTunnel, let wrong = fields.wrongInTunnel(isAllowed: hasTunnels, endsStream: frame.endsStream) {
             return fail(stream: frame.stream, .protocolError, wrong)
         }
         exchanges += 1

@@ -85,16 +85,21 @@ extension HTTP2TestServer {
     /// ```
     /// - Parameters:
     ///   - connection: its number, from 1 in order of acceptance; `nil` for any.
+    ///   - count: waits for this many such frames, more than 0, and returns the last of them.
     ///   - limit: the longest time to wait.
     /// - Throws: ``WaitTimedOut`` at the limit; `CancellationError` if the calling task is cancelled first.
+    @discardableResult
     public func wait(
-        for kind: HTTP2Frame.Kind, onConnection connection: Int? = nil,
+        for kind: HTTP2Frame.Kind, onConnection connection: Int? = nil, count: Int = 1,
         timeout limit: Duration = WaitTimedOut.usualLimit,
         file: StaticString = #fileID, line: UInt = #line
     ) async throws -> RecordedFrame {
         let place = connection.map { " on connection \($0)" } ?? ""
-        return try await wait(WaitLimit(limit, "a frame \(kind)\(place)", file, line)) { state in
-            state.frames.all.first { $0.frame.kind == kind && connection ?? $0.connection == $0.connection }
+        let expected = count == 1 ? "a frame \(kind)" : "\(count) frames \(kind)"
+        return try await wait(WaitLimit(limit, expected + place, file, line)) { state in
+            let found = state.frames.all.lazy
+                .filter { $0.frame.kind == kind && connection ?? $0.connection == $0.connection }.prefix(count)
+            return found.count == count ? found.last : nil
         } seen: {
             $0.shown
         }

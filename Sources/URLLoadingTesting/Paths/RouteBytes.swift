@@ -30,11 +30,25 @@ package enum RouteBytes {
         return message(isGone ? 21 : 20, head + attribute(1, octets) + attribute(8, number(flags)))
     }
 
+    /// What distinguishes a route from the default route of the main table.
+    package enum Difference: Sendable {
+        case table(UInt32)
+        case type(UInt8)
+        /// The length of the destination's prefix in bits.
+        case length(UInt8)
+    }
+
     package static func defaultRoute(
-        isIPv6: Bool = false, through indices: [Int32], metric: UInt32 = 0, table: UInt32 = 254, type: UInt8 = 1,
-        length: UInt8 = 0,
+        isIPv6: Bool = false, through indices: [Int32], metric: UInt32 = 0, but difference: Difference? = nil,
         isGone: Bool = false
     ) -> [UInt8] {
+        var (table, type, length) = (UInt32(254), UInt8(1), UInt8(0))
+        switch difference {
+        case .table(let other)?: table = other
+        case .type(let other)?: type = other
+        case .length(let other)?: length = other
+        case nil: break
+        }
         let head = [isIPv6 ? 10 : 2, length, 0, 0, UInt8(truncatingIfNeeded: table), 3, 0, type] + number(UInt32(0))
         let ways =
             indices.count == 1

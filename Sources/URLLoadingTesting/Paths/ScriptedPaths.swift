@@ -28,7 +28,7 @@ package final class ScriptedPaths: PathSource {
     }
 
     /// A datagram, or a loss, that an open channel is still to deliver.
-    fileprivate enum Word: Sendable {
+    fileprivate enum Delivery: Sendable {
         case bytes([UInt8])
         case lost
     }
@@ -65,12 +65,12 @@ package final class ScriptedPaths: PathSource {
             return state.channels
         }
         guard !messages.isEmpty else { return }
-        for channel in channels { channel.say(.bytes(messages.flatMap { $0 })) }
+        for channel in channels { channel.deliver(.bytes(messages.flatMap { $0 })) }
     }
 
     /// Notifies observers that messages were lost.
     package func lose() {
-        for channel in state.withLock({ $0.channels }) { channel.say(.lost) }
+        for channel in state.withLock({ $0.channels }) { channel.deliver(.lost) }
     }
 
     /// Runs `body` once, when the next table is requested and before it is answered.
@@ -128,7 +128,7 @@ private final class ScriptedChannel: PathChannel {
     let port: UInt32 = 4711
     private let source: ScriptedPaths
     private let notifiesOfChanges: Bool
-    private let words = Lock<[ScriptedPaths.Word]?>([])
+    private let deliveries = Lock<[ScriptedPaths.Delivery]?>([])
 
     init(_ source: ScriptedPaths, notifiesOfChanges: Bool) {
         self.source = source
@@ -136,9 +136,9 @@ private final class ScriptedChannel: PathChannel {
         slot = Poller.shared.borrowSlot()
     }
 
-    func say(_ word: ScriptedPaths.Word) {
+    func deliver(_ delivery: ScriptedPaths.Delivery) {
         guard notifiesOfChanges else { return }
-        words.withLock { $0?.append(word) }
+        deliveries.withLock { $0?.append(delivery) }
         slot.wake()
     }
 
@@ -146,12 +146,12 @@ private final class ScriptedChannel: PathChannel {
         let messages = source.answer(table).map { RouteBytes.answering($0, sequence, port) }
         let end = RouteBytes.answering(RouteBytes.done, sequence, port)
         // One datagram for each message, as if the kernel's datagrams were small.
-        words.withLock { $0?.append(contentsOf: (messages + [end]).map { .bytes($0) }) }
+        deliveries.withLock { $0?.append(contentsOf: (messages + [end]).map { .bytes($0) }) }
     }
 
     func receive(into buffer: UnsafeMutableRawBufferPointer) throws(IOFailure) -> PathDatagram {
-        let word = words.withLock { words in words?.isEmpty == false ? words?.removeFirst() : nil }
-        switch word {
+        let delivery = deliveries.withLock { $0?.isEmpty == false ? $0?.removeFirst() : nil }
+        switch delivery {
         case nil: return .none
         case .lost?: return .lost
         case .bytes(let bytes)?:
@@ -162,9 +162,9 @@ private final class ScriptedChannel: PathChannel {
     }
 
     func close() {
-        let wasOpen = words.withLock { words in
-            defer { words = nil }
-            return words != nil
+        let wasOpen = deliveries.withLock { deliveries in
+            defer { deliveries = nil }
+            return deliveries != nil
         }
         guard wasOpen else { return }
         source.closed(self)

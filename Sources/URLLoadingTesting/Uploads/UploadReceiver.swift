@@ -7,8 +7,8 @@ import URLLoading
 import URLLoadingIO
 import URLLoadingWire
 
-final class UploadReceiver: OriginReceiver, @unchecked Sendable {
-    // Unchecked: used only by the task of its connection; the server's state has a lock.
+/// Used by the task of its connection; the server's state has a lock.
+final class UploadReceiver: OriginReceiver {
     let server: ResumableUploadServer
     let request: HTTPTestServer.RecordedRequest
     private let connection: OriginConnection

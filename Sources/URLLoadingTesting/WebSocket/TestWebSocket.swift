@@ -15,6 +15,7 @@ public import URLLoadingWire
 /// ```
 /// Used only by the task of its script. Its methods throw when the client has closed the connection, or the test ends.
 public final class TestWebSocket: @unchecked Sendable {
+    // Unchecked: used by the task of its script only.
     /// The request of the opening handshake.
     public let request: HTTPTestServer.RecordedRequest
     /// The payloads of the received pongs.
@@ -57,8 +58,8 @@ public final class TestWebSocket: @unchecked Sendable {
             let end = offset + min(max(1, frameSize), payload.count - offset)
             try payload.withUnsafeBytes { all in
                 try codec.send(
-                    kind, UnsafeRawBufferPointer(rebasing: all[offset..<end]), isFirst: offset == 0,
-                    isLast: end == payload.count,
+                    kind, UnsafeRawBufferPointer(rebasing: all[offset..<end]),
+                    at: .init(isFirst: offset == 0, isLast: end == payload.count),
                     isCompressed: deflater != nil, mask: 0, into: &output)
             }
             offset = end

@@ -22,6 +22,7 @@ private enum Kind {
     static let handOver: UInt16 = 17
     static let detach: UInt16 = 18
     static let identifiers: UInt16 = 19
+    static let challenge: UInt16 = 20
 }
 
 extension AgentMessage {
@@ -47,6 +48,7 @@ extension AgentMessage {
             fields.set(2, bytes: attachment.settings)
             fields.set(3, bytes: attachment.secrets)
             if attachment.observes { fields.set(4, integer: 1) }
+            if attachment.answers { fields.set(5, integer: 1) }
             return Kind.attach
         case .submit(let submission):
             fields.set(1, text: submission.transfer)
@@ -86,6 +88,7 @@ extension AgentMessage {
             fields.set(1, text: refusal.code)
             fields.set(2, text: refusal.detail)
             fields.set(3, integer: refusal.process)
+            if refusal.highest > 0 { fields.set(4, integer: refusal.highest) }
             return Kind.refused
         case .page(let page):
             for record in page.records { fields.set(1, bytes: record) }
@@ -106,6 +109,11 @@ extension AgentMessage {
         case .report(let text):
             fields.set(1, text: text)
             return Kind.report
+        case .challenge(let challenge):
+            fields.set(1, integer: challenge.number)
+            fields.set(2, text: challenge.transfer)
+            fields.set(3, bytes: challenge.record)
+            return Kind.challenge
         case .finishedEvents: return Kind.finishedEvents
         default: return Kind.done
         }
@@ -123,7 +131,7 @@ extension AgentMessage {
             self = .attach(
                 Attachment(
                     identifier: try fields.words(1), settings: try fields.blob(2), secrets: fields.bytes(3) ?? [],
-                    observes: try fields.integer(4) == 1))
+                    observes: try fields.integer(4) == 1, answers: try fields.integer(5) == 1))
         case Kind.submit:
             self = .submit(
                 Submission(transfer: try fields.words(1), order: try fields.blob(2), secrets: fields.bytes(3) ?? []))
@@ -151,7 +159,8 @@ extension AgentMessage {
         case Kind.refused:
             return .refused(
                 Refusal(
-                    code: try fields.words(1), detail: try fields.words(2), process: try fields.integer(3) ?? 0))
+                    code: try fields.words(1), detail: try fields.words(2), process: try fields.integer(3) ?? 0,
+                    highest: try fields.integer(4) ?? 0))
         case Kind.page: return .page(Page(records: fields.all(1), next: try fields.integer(2)))
         case Kind.event: return .event(Event(sequence: try fields.number(1), record: try fields.blob(2)))
         case Kind.progress:
@@ -161,6 +170,10 @@ extension AgentMessage {
                     expectedToReceive: try fields.number(3), sent: try fields.number(4),
                     expectedToSend: try fields.number(5), response: fields.bytes(6) ?? []))
         case Kind.report: return .report(text: try fields.words(1))
+        case Kind.challenge:
+            return .challenge(
+                Challenge(
+                    number: try fields.number(1), transfer: try fields.words(2), record: try fields.blob(3)))
         case Kind.finishedEvents: return .finishedEvents
         case Kind.done: return .done
         default: return .unknown(kind: kind)

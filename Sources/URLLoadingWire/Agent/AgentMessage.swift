@@ -31,6 +31,8 @@ package enum AgentMessage: Sendable, Equatable {
     case page(Page)
     case event(Event)
     case progress(Progress)
+    /// A challenge of a transfer's server, which the program answers with the command `answer`.
+    case challenge(Challenge)
     /// All events that were missed have been acknowledged.
     case finishedEvents
     case report(text: String)
@@ -72,10 +74,14 @@ extension AgentMessage {
         package var secrets: [UInt8]
         /// The program lists, commands and submits without being the live session: it gets no events.
         package var observes: Bool
+        /// The program answers challenges.
+        package var answers: Bool
 
-        package init(identifier: String, settings: [UInt8], secrets: [UInt8], observes: Bool = false) {
+        package init(
+            identifier: String, settings: [UInt8], secrets: [UInt8], observes: Bool = false, answers: Bool = false
+        ) {
             (self.identifier, self.settings, self.secrets) = (identifier, settings, secrets)
-            self.observes = observes
+            (self.observes, self.answers) = (observes, answers)
         }
     }
 
@@ -92,7 +98,7 @@ extension AgentMessage {
 
     package struct Command: Sendable, Equatable {
         package var transfer: String
-        /// `pause`, `resume`, `cancel`, `prioritize`, `answer`.
+        /// `pause`, `resume`, `cancel`, `prioritize`, or `answer` to a challenge.
         package var verb: String
         package var argument: [UInt8]
 
@@ -107,9 +113,24 @@ extension AgentMessage {
         package var detail: String
         /// The process that holds the requested identifier; 0 without one.
         package var process: Int64
+        /// The highest version of the protocol that the agent speaks, if the versions are the reason; 0 otherwise.
+        package var highest: Int64
 
-        package init(code: String, detail: String, process: Int64 = 0) {
-            (self.code, self.detail, self.process) = (code, detail, process)
+        package init(code: String, detail: String, process: Int64 = 0, highest: Int64 = 0) {
+            (self.code, self.detail) = (code, detail)
+            (self.process, self.highest) = (process, highest)
+        }
+    }
+
+    package struct Challenge: Sendable, Equatable {
+        /// Unique in this agent's process; the answer repeats it.
+        package var number: Int64
+        package var transfer: String
+        /// The challenge, encoded by the layers above.
+        package var record: [UInt8]
+
+        package init(number: Int64, transfer: String, record: [UInt8]) {
+            (self.number, self.transfer, self.record) = (number, transfer, record)
         }
     }
 
@@ -135,7 +156,7 @@ extension AgentMessage {
         package var expectedToReceive: Int64
         package var sent: Int64
         package var expectedToSend: Int64
-        /// The response, encoded by the floors above, in the message that is sent when it was received; empty
+        /// The response, encoded by the layers above, in the message that is sent when it was received; empty
         /// otherwise.
         package var response: [UInt8]
 
@@ -154,9 +175,10 @@ extension AgentMessage {
 package enum AgentVersions {
     package static let lowest: Int64 = 1
     package static let highest: Int64 = 1
+    package static let own = lowest...highest
 
     /// The highest common version; `nil` without one.
-    package static func common(_ hello: AgentMessage.Hello, own: ClosedRange<Int64> = lowest...highest) -> Int64? {
+    package static func common(_ hello: AgentMessage.Hello, own: ClosedRange<Int64> = AgentVersions.own) -> Int64? {
         let version = min(hello.highest, own.upperBound)
         return version >= max(hello.lowest, own.lowerBound) ? version : nil
     }

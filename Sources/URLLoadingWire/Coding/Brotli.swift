@@ -6,7 +6,7 @@ import URLLoadingCBrotli
 ///
 /// The window is at most 16 MiB, the limit of RFC 7932 §9.1: the library supports the larger windows of other formats
 /// only on request. Unchecked Sendable: belongs to one `ContentDecoder`, which is not copyable.
-final class Brotli: ContentLayer, @unchecked Sendable {
+final class Brotli: ContentLayer {
     private let toleratesPadding: Bool
     /// Created with the first byte, so that a body that never arrives costs nothing; released at the end.
     private var decoder: OpaquePointer?

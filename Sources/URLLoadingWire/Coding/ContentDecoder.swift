@@ -13,7 +13,7 @@
 ///
 /// The decoder does not know where the body comes from. It holds 16 KiB for each layer but one, and the windows of the
 /// layers: 32 KiB for gzip and deflate, up to 16 MiB for br, up to 8 MiB for zstd.
-package struct ContentDecoder: ~Copyable, Sendable {
+package struct ContentDecoder: ~Copyable {
     private let layers: [any ContentLayer]
     private var links: [LayerLink]
     private let limits: ContentDecodingLimits
@@ -141,7 +141,7 @@ package struct ContentDecoder: ~Copyable, Sendable {
 }
 
 /// One content coding. Belongs to one ``ContentDecoder``, which is not copyable, so it is never used concurrently.
-protocol ContentLayer: AnyObject, Sendable {
+protocol ContentLayer: AnyObject {
     /// Whether the coded stream has reached its end, or a point at which it may end.
     var isComplete: Bool { get }
     func decode(
@@ -158,14 +158,14 @@ extension ContentLayer {
 }
 
 /// The output of one layer that the next layer has not consumed yet.
-private struct LayerLink: Sendable {
+private struct LayerLink {
     let storage = LayerStorage()
     var range = 0..<0
     var isEmpty: Bool { range.isEmpty }
 }
 
-/// A buffer of 16 KiB at a fixed address. Unchecked: accessed only through the decoder that owns it.
-private final class LayerStorage: @unchecked Sendable {
+/// A buffer of 16 KiB at a fixed address.
+private final class LayerStorage {
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 16 * 1024, alignment: 16)
     deinit { buffer.deallocate() }
 }

@@ -6,7 +6,7 @@ import URLLoadingCZlib
 /// name) with zlib.
 ///
 /// Unchecked Sendable: belongs to one `ContentDecoder`, which is not copyable.
-final class Inflate: ContentLayer, @unchecked Sendable {
+final class Inflate: ContentLayer {
     enum Format {
         case gzip
         case deflate

@@ -8,7 +8,7 @@ import URLLoadingCZstd
 /// After a frame only another frame may follow, even in the outermost coding. gzip has a tradition of padding, zstd has
 /// skippable frames for it; and a second frame with a damaged first byte would pass for padding. Unchecked Sendable:
 /// belongs to one `ContentDecoder`, which is not copyable.
-final class Zstandard: ContentLayer, @unchecked Sendable {
+final class Zstandard: ContentLayer {
     private enum State {
         /// Before or in the header of a frame.
         case header

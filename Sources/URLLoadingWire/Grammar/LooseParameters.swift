@@ -5,7 +5,6 @@
 ///
 /// Accepts blanks around "=", unquoted values that are not tokens, an unclosed quote, text after a closed quote, empty
 /// pairs, and pairs without "=".
-/// that is never closed, text after a closed quote, empty pairs, pairs without "=".
 struct LooseParameters {
     /// The meaning of a backslash inside quotes.
     enum Backslash {

@@ -38,14 +38,15 @@ package struct ProxyAddress: Sendable {
         guard let host = parts.host, !host.isEmpty else { throw .local(.invalidHost, "RFC 3986 3.2.2") }
         guard parts.query == nil, parts.fragment == nil else { throw .local(.invalidURL, "RFC 3986 4.3") }
         socketPath = try Self.socketPath(
-            reference.path, hasScheme && parts.port == nil && reference.bytes[host].elementsEqual("localhost".utf8))
+            reference.path,
+            mayBe: hasScheme && parts.port == nil && reference.bytes[host].elementsEqual("localhost".utf8))
         self.scheme = hasScheme ? reference.scheme?.lowercasedASCII : nil
         self.host = try Origin.Host(bytes: reference.bytes[host])
         port = parts.port
         (user, password) = try Target.credentials(at.map { rest[..<$0] })
     }
 
-    private static func socketPath(_ path: String, _ mayBe: Bool) throws(WireViolation) -> String? {
+    private static func socketPath(_ path: String, mayBe: Bool) throws(WireViolation) -> String? {
         guard !["", "/"].contains(path) else { return nil }
         guard mayBe, let decoded = PercentCoding.decode(Array(path.utf8)[...]),
             let text = String(validating: decoded, as: UTF8.self)

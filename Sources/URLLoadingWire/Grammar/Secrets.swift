@@ -88,7 +88,7 @@ extension [UInt8] {
         case outside
         /// In a query or a fragment.
         case parameters
-        /// In a query or a fragment, directly behind a parameter with a hidden value.
+        /// In a query or a fragment, directly after a parameter with a hidden value.
         case hiddenValue
 
         /// Whether a piece belongs to the hidden value before it. `?` and `;` may be part of a value (RFC 3986 §3.4):

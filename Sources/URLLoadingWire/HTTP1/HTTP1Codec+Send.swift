@@ -8,11 +8,10 @@ extension HTTP1Codec {
     /// - Parameters:
     ///   - target: the request target in the appropriate form (RFC 9112 §3.2).
     ///   - host: the value of Host, written first; replaced by a single Host in `headers`.
-    ///   - defaults: fields to add where `headers` has none of that name.
     ///   - framing: how the body that follows will end. Framing fields in `headers` must agree with it.
     package mutating func sendRequest(
-        method: Method, target: [UInt8], host: [UInt8], headers: Headers, defaults: Headers = Headers(),
-        framing: HTTP1BodyFraming, into buffer: inout [UInt8]
+        method: Method, target: [UInt8], host: [UInt8], headers: Headers, framing: HTTP1BodyFraming,
+        into buffer: inout [UInt8]
     ) throws(WireViolation) {
         guard role == .client, sending == .idle, receiving == .idle, !mustClose else { throw Self.illegalState }
         guard method.isValid else { throw .local(.malformedMethod, "RFC 9110 9.1") }
@@ -21,20 +20,19 @@ extension HTTP1Codec {
         }
         guard framing != .untilClose else { throw .local(.illegalState, "RFC 9112 6.3") }
         try HTTP1FieldCheck.fields(headers)
-        try HTTP1FieldCheck.fields(defaults)
         let host = try HTTP1FieldCheck.host(headers, else: host)
         let written = try HTTP1FieldCheck.framing(
             framing, headers, unlessSet: method.anticipatesContent ? 0 : nil)
-        let options = try HTTP1FieldCheck.connection(headers, defaults)
+        let options = try HTTP1FieldCheck.connection(headers, Headers())
 
         HTTP1Writer.requestLine(method, target, host, &buffer)
-        HTTP1Writer.fields(headers, defaults, &buffer)
+        HTTP1Writer.fields(headers, Headers(), &buffer)
         HTTP1Writer.framing(written, &buffer)
         HTTP1Writer.endOfSection(&buffer)
 
         startRequest(
             method, framing, closes: options.close,
-            asksUpgrade: options.upgrade && (headers.contains(.upgrade) || defaults.contains(.upgrade)))
+            asksUpgrade: options.upgrade && headers.contains(.upgrade))
     }
 
     /// Appends the head of a response to `buffer`; an interim one may be followed by others.

@@ -62,7 +62,7 @@ extension HTTP2Codec {
         let header = frame.pointee.hd
         let isLast = header.flags & UInt8(NGHTTP2_FLAG_END_STREAM.rawValue) != 0
         switch Int32(header.type) {
-        case Int32(NGHTTP2_HEADERS.rawValue): receivedHeaders(header.stream_id, isLast)
+        case Int32(NGHTTP2_HEADERS.rawValue): receivedHeaders(header.stream_id, isLast: isLast)
         case Int32(NGHTTP2_DATA.rawValue):
             if isLast { end(header.stream_id, Headers()) }
         case Int32(NGHTTP2_SETTINGS.rawValue):
@@ -81,7 +81,7 @@ extension HTTP2Codec {
         }
     }
 
-    private func receivedHeaders(_ stream: Int32, _ isLast: Bool) {
+    private func receivedHeaders(_ stream: Int32, isLast: Bool) {
         guard section.stream == stream, streams[stream] != nil else { return }
         let section = section
         self.section = HTTP2Section()

@@ -44,8 +44,8 @@ package struct SOCKSRefusal: Sendable, Hashable, CustomStringConvertible {
     private static func words4(_ code: UInt8) -> String {
         switch code {
         case 91: "rejected or failed"
-        case 92: "rejected, it cannot ask this machine who the user is"
-        case 93: "rejected, this machine names another user"
+        case 92: "rejected, the proxy cannot reach identd on this machine"
+        case 93: "rejected, identd on this machine reports another user"
         default: "unassigned reply"
         }
     }

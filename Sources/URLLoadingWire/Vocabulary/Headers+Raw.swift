@@ -9,7 +9,7 @@ extension Headers {
         bytes.reserveCapacity(bytes.count + byteCount)
     }
 
-    /// The size of all names and values, and of what was replaced, in bytes.
+    /// The size in bytes of all names and values, those of replaced fields included: their bytes remain in the block.
     package var byteCount: Int { bytes.count }
 
     /// Appends a field given as bytes, trimming blanks around the value.

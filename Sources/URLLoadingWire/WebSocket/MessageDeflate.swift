@@ -82,7 +82,7 @@ private let flushMark: [UInt8] = [0x00, 0x00, 0xFF, 0xFF]
 
 /// Compresses messages (§7.2.1). Takes about 260 KB with a window of 15 bits, so it is created only when there is
 /// something to compress.
-package final class MessageDeflater: @unchecked Sendable {
+package final class MessageDeflater {
     private let stream = UnsafeMutablePointer<z_stream>.allocate(capacity: 1)
     private let forgets: Bool
 
@@ -143,7 +143,7 @@ package final class MessageDeflater: @unchecked Sendable {
 }
 
 /// Decompresses messages, piece by piece (§7.2.2). Takes about 40 KB once used.
-package final class MessageInflater: @unchecked Sendable {
+package final class MessageInflater {
     private let stream = UnsafeMutablePointer<z_stream>.allocate(capacity: 1)
     private let forgets: Bool
     private static let room = 16 * 1024

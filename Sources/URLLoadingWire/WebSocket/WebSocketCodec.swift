@@ -166,19 +166,27 @@ package struct WebSocketCodec: Sendable, CustomStringConvertible {
 
     // MARK: Sending
 
+    /// The position of a piece in its message.
+    package struct Position: Sendable {
+        package var isFirst: Bool
+        package var isLast: Bool
+        package init(isFirst: Bool, isLast: Bool) { (self.isFirst, self.isLast) = (isFirst, isLast) }
+        /// The piece is the message.
+        package static let whole = Position(isFirst: true, isLast: true)
+    }
+
     /// Writes a message, or a piece of one, as a frame.
     /// - Parameters:
-    ///   - isFirst, isLast: the position of the piece in its message.
     ///   - mask: for clients, unpredictable and new for every frame (RFC 6455 §5.3); ignored for servers.
     /// - Throws: `illegalState` once a close frame was sent.
     package mutating func send(
-        _ kind: Kind, _ payload: UnsafeRawBufferPointer, isFirst: Bool = true, isLast: Bool = true,
+        _ kind: Kind, _ payload: UnsafeRawBufferPointer, at position: Position = .whole,
         isCompressed: Bool = false, mask: UInt32, into output: inout [UInt8]
     ) throws(WireViolation) {
-        let opcode: WebSocketFrame.Opcode = !isFirst ? .continuation : kind == .text ? .text : .binary
+        let opcode: WebSocketFrame.Opcode = !position.isFirst ? .continuation : kind == .text ? .text : .binary
         try write(
             WebSocketFrame(
-                opcode: opcode, isFinal: isLast, isCompressed: isCompressed && isFirst, mask: mask,
+                opcode: opcode, isFinal: position.isLast, isCompressed: isCompressed && position.isFirst, mask: mask,
                 length: UInt64(payload.count)),
             payload, &output)
     }

@@ -11,7 +11,7 @@
 /// case .end: try reader.end { message.append($0) }
 /// case nil: try reader.expect(codec.remaining)   // …and read on
 /// ```
-package struct WebSocketMessageReader: Sendable {
+package struct WebSocketMessageReader {
     /// The maximum size of a message in bytes, decompressed; at least 0.
     package var limit: Int
     private let agreed: MessageDeflate?

@@ -119,7 +119,7 @@ struct ArgumentParser {
 
     private mutating func read(config path: String, mustExist: Bool) throws(UsageError) {
         guard let text = try ConfigFile.text(path, mustExist: mustExist) else { return }
-        guard configDepth < 8 else { throw UsageError("\(path): files that name one another with -K") }
+        guard configDepth < 8 else { throw UsageError("\(path): more than 8 config files include one another with -K") }
         configDepth += 1
         defer { configDepth -= 1 }
         let rest = words

@@ -19,8 +19,8 @@ struct ForeignOption: Sendable {
     /// - Parameter tool: the name of the tool that has the option.
     func words(_ option: String, of tool: String) -> String {
         let reason = note.isEmpty ? "" : ": \(note)"
-        let way = nearest.map { "; nearest is \($0)" } ?? ""
-        return "\(option) of \(tool) is not supported\(reason)\(way)"
+        let hint = nearest.map { "; nearest is \($0)" } ?? ""
+        return "\(option) of \(tool) is not supported\(reason)\(hint)"
     }
 
     static let curl: [ForeignOption] = http + connections + tls + proxies + ftp + otherProtocols + tools
@@ -29,7 +29,7 @@ struct ForeignOption: Sendable {
         ForeignOption("--location-trusted", near: "-L", "credentials stay with the server they were given for"),
         ForeignOption("--post301 --post302 --post303", near: "-X POST --no-location"),
         ForeignOption("--http1.0 -0 --http0.9", near: "--http1.1"),
-        ForeignOption("--http3 --http3-only", near: "--http2", "HTTP/3 is not there yet"),
+        ForeignOption("--http3 --http3-only", near: "--http2", "HTTP/3 is not supported yet"),
         ForeignOption("--request-target --path-as-is", near: "the URL itself, whose path is sent as it is"),
         ForeignOption("--ignore-content-length", "a body that is not as long as its head says is an error"),
         ForeignOption("--raw --tr-encoding", near: "--no-compressed"),

@@ -28,13 +28,13 @@ enum Help {
           urlload -d name=Ada https://example.org/form        POST a form
           urlload -H 'Content-Type: application/json' -d @order.json https://example.org/orders
           urlload -F title=Notes -F 'file=@a.pdf;type=application/pdf' https://example.org/upload
-          urlload --sse https://example.org/events            follow events, for ever
+          urlload --sse https://example.org/events            print server-sent events until interrupted
           urlload --summary json https://example.org/ | jq .timings      measure it
           urlload --trace https://example.org/                see every byte
-          urlload tls example.org                             see its certificates, and what they are worth
-          urlload ws wss://example.org/chat                   talk: lines in, messages out
-          urlload bg get -O https://example.org/a.tar.gz      go on after this command, whatever happens to it
-          urlload tour                                        see what the library can do
+          urlload tls example.org                             show its certificates, and whether they are trusted
+          urlload ws wss://example.org/chat                   send lines as messages, print received ones
+          urlload bg get -O https://example.org/a.tar.gz      download in the background, after this command has ended
+          urlload tour                                        a demonstration of the library, step by step
 
 
         """ + options(of: .curl) + """
@@ -52,9 +52,9 @@ enum Help {
             --sse writes an event as lines (event:, id:, data:) and an empty one; with --summary json as an object on a
             line: type, data, lastEventID. There is no time limit but --timeout, for silence, and --max-time.
             --retry retries any method until a response has begun; a body that breaks off is an error.
-            Retry-After is waited in addition, up to 600 seconds; --max-time covers all attempts together.
+            The delay of a Retry-After field is waited too, up to 600 seconds; --max-time covers all attempts together.
             Proxies: http_proxy, https_proxy, all_proxy and no_proxy are used unless an option sets the proxy; this
-            machine is then reached directly. Every kind of proxy resolves the names of the servers behind it.
+            machine is then reached directly. The proxy looks up the names of servers, except socks4:// and socks5://.
             Cookies: accepted and sent during a run, and stored only with --cookies, -b or -c; cookies of -b a=1 go
             to the hosts of the given URLs, and to no other host that a redirect leads to. The file is replaced in
             one step.

@@ -56,6 +56,7 @@ struct Job: Sendable {
     }
 
     private static func destination(_ options: Options, _ index: Int, _ parts: [String]) -> Options.Destination {
+        if options.outputs.first == .nothing { return .nothing }
         let isNamed = !options.outputs.isEmpty && options.outputs.allSatisfy { $0 == .namedAfterURL }
         let own = index < options.outputs.count ? options.outputs[index] : nil
         switch own ?? (isNamed || options.saving.namesAll ? .namedAfterURL : .standardOutput) {
@@ -89,15 +90,15 @@ struct Job: Sendable {
             let address = AddressText.url(jobs[index].url).map(AddressText.shown) ?? jobs[index].url
             let reason =
                 FileCheck.exists(name.wanted) && keeps
-                ? "\(name.wanted) is there already" : "an earlier URL goes to \(name.wanted)"
-            jobs[index].note = "\(address) goes to \(name.own): \(reason)"
+                ? "\(name.wanted) exists already" : "an earlier URL is saved to \(name.wanted)"
+            jobs[index].note = "\(address) is saved to \(name.own): \(reason)"
         }
         for index in jobs.indices where jobs[index].options.saving.comparesTime {
-            guard case .file(let path) = jobs[index].options.destination else { continue }
+            guard case .file(let path) = jobs[index].options.destination, !FileCheck.isDevice(path) else { continue }
             jobs[index].options.data.condition = TimeCondition(file: path)
         }
         for index in jobs.indices where keeps && !named.contains(index) {
-            guard case .file(let path) = jobs[index].options.destination else { continue }
+            guard case .file(let path) = jobs[index].options.destination, !FileCheck.isDevice(path) else { continue }
             jobs[index].options.destination = .file(FileName.free(path))
         }
     }

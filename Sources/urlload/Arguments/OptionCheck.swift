@@ -18,10 +18,10 @@ enum OptionCheck {
             guard options.uploads.count == 1, options.upload != "-" else {
                 throw UsageError("--resumable needs -T with a file")
             }
-            if options.urls.count > 1 { throw UsageError("--resumable takes one URL: STATEFILE remembers one upload") }
+            if options.urls.count > 1 { throw UsageError("--resumable takes one URL: STATEFILE holds one upload") }
         }
         if options.trust.keyFile != nil, options.trust.certificateFile == nil { throw UsageError("--key needs --cert") }
-        _ = try options.way.policy()
+        _ = try options.connection.policy()
         if let least = options.minimumTLS, let most = options.maximumTLS, least > most {
             throw UsageError("--tls-min is above --tls-max")
         }
@@ -51,15 +51,15 @@ enum OptionCheck {
         guard options.continues else { return }
         if !options.uploads.isEmpty {
             guard options.urls.allSatisfy({ $0.lowercased().hasPrefix("ftp") }) else {
-                throw UsageError("-C with -T goes on with uploads to ftp; over HTTP --resumable does")
+                throw UsageError("-C with -T resumes uploads to ftp; over HTTP use --resumable")
             }
             return
         }
         if options.asksForHead || options.includesHead || options.sendsBody {
-            throw UsageError("-C goes on with a body loaded by GET: not with -I, -i, -d or -F")
+            throw UsageError("-C resumes a body loaded by GET: not with -I, -i, -d or -F")
         }
         if options.saving.takesServersName {
-            throw UsageError("-C goes on with a file whose name is known before: not with -J")
+            throw UsageError("-C resumes a file whose name is known beforehand: not with -J")
         }
         if options.outputs.allSatisfy({ $0 == .namedAfterURL }) {
             let names = options.urls.compactMap { AddressText.url($0) }.map { FileName.make(for: $0) }
@@ -67,7 +67,7 @@ enum OptionCheck {
         }
         guard options.outputs.isEmpty || options.outputs == [.standardOutput], !options.saving.namesAll else { return }
         if case .from = options.resuming { return }
-        throw UsageError("-C goes on with a file: name it with -o, -O, or give the OFFSET to begin at")
+        throw UsageError("-C resumes a file: name it with -o or -O, or give the OFFSET to begin at")
     }
 
     private static func checkEvents(_ options: Options) throws(UsageError) {

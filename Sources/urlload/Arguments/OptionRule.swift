@@ -10,14 +10,14 @@ struct OptionRule: Sendable {
         case output = "Output"
         case request = "Request"
         case redirects = "Redirects"
-        case way = "Connection and proxies"
+        case connection = "Connection and proxies"
         case login = "Authentication"
         case memory = "Cookies and HSTS"
         case security = "Security"
         case cache = "Cache"
         case limits = "Limits"
         case retries = "Retries"
-        case watching = "Logging and tracing"
+        case logging = "Logging and tracing"
         case other = "Other"
     }
 

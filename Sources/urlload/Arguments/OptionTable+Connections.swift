@@ -3,72 +3,79 @@
 import URLLoading
 
 extension OptionTable {
-    static let way: [OptionRule] = [
-        OptionRule(.way, "4", flag: "ipv4", "connect to IPv4 addresses alone") { $0.way.family = .ipv4 }
+    static let connection: [OptionRule] = [
+        OptionRule(.connection, "4", flag: "ipv4", "connect to IPv4 addresses alone") { $0.connection.family = .ipv4 }
             .also("inet4-only").like(wget: "-4"),
-        OptionRule(.way, "6", flag: "ipv6", "connect to IPv6 addresses alone") { $0.way.family = .ipv6 }
+        OptionRule(.connection, "6", flag: "ipv6", "connect to IPv6 addresses alone") { $0.connection.family = .ipv6 }
             .also("inet6-only").like(wget: "-6"),
         OptionRule(
-            .way, "x", "proxy", "PROXY",
+            .connection, "x", "proxy", "PROXY",
             "the proxy: http://, https:// or socks4:// to socks5h://HOST:PORT; '' for none"
         ) { (options, text) throws(UsageError) in
-            options.way.forbidsProxies = text.isEmpty
-            options.way.proxy = text.isEmpty ? nil : try ConnectionOptions.proxy(text, "--proxy")
+            options.connection.forbidsProxies = text.isEmpty
+            options.connection.proxy = text.isEmpty ? nil : try ConnectionOptions.proxy(text, "--proxy")
         }.like(wget: "-e http_proxy=…", httpie: "--proxy http:PROXY"),
-        OptionRule(.way, nil, "socks5", "HOST:PORT", "through this SOCKS 5 proxy; names are looked up here") {
+        OptionRule(.connection, nil, "socks5", "HOST:PORT", "through this SOCKS 5 proxy; names are looked up here") {
             (options, text) throws(UsageError) in
-            options.way.proxy = try ConnectionOptions.proxy(text, "--socks5", scheme: "socks5")
+            options.connection.proxy = try ConnectionOptions.proxy(text, "--socks5", scheme: "socks5")
         },
-        OptionRule(.way, nil, "socks5-hostname", "HOST:PORT", "like --socks5, but the proxy looks up the names") {
+        OptionRule(.connection, nil, "socks5-hostname", "HOST:PORT", "like --socks5, but the proxy looks up the names")
+        {
             (options, text) throws(UsageError) in
-            options.way.proxy = try ConnectionOptions.proxy(text, "--socks5-hostname", scheme: "socks5h")
+            options.connection.proxy = try ConnectionOptions.proxy(text, "--socks5-hostname", scheme: "socks5h")
         },
-        OptionRule(.way, nil, "socks4", "HOST:PORT", "through this SOCKS 4 proxy; names are looked up here") {
+        OptionRule(.connection, nil, "socks4", "HOST:PORT", "through this SOCKS 4 proxy; names are looked up here") {
             (options, text) throws(UsageError) in
-            options.way.proxy = try ConnectionOptions.proxy(text, "--socks4", scheme: "socks4")
-        },
-        OptionRule(.way, nil, "socks4a", "HOST:PORT", "like --socks4, but the proxy looks up the names (SOCKS 4A)") {
-            (options, text) throws(UsageError) in
-            options.way.proxy = try ConnectionOptions.proxy(text, "--socks4a", scheme: "socks4a")
-        },
-        OptionRule(.way, nil, "preproxy", "PROXY", "a SOCKS proxy in front of the proxy") {
-            (options, text) throws(UsageError) in
-            options.way.preproxy = try ConnectionOptions.proxy(text, "--preproxy")
+            options.connection.proxy = try ConnectionOptions.proxy(text, "--socks4", scheme: "socks4")
         },
         OptionRule(
-            .way, "U", "proxy-user", "USER[:PASSWORD]",
-            "proxy authentication; a missing password is asked for"
-        ) { $0.way.proxyUser = $1 },
-        OptionRule(.way, nil, "noproxy", "LIST", "hosts to reach without a proxy, in place of no_proxy; * for all") {
-            $0.way.bypass = ProxyBypass($1)
-        }.like(wget: "-e no_proxy=…"),
-        OptionRule(.way, nil, "unix-socket", "PATH", "connect to this Unix socket, whatever the host") {
+            .connection, nil, "socks4a", "HOST:PORT", "like --socks4, but the proxy looks up the names (SOCKS 4A)"
+        ) {
             (options, text) throws(UsageError) in
-            do throws(LoadError) { options.way.overrides.append(try .unixSocket(text, for: nil)) } catch {
+            options.connection.proxy = try ConnectionOptions.proxy(text, "--socks4a", scheme: "socks4a")
+        },
+        OptionRule(.connection, nil, "preproxy", "PROXY", "a SOCKS proxy in front of the proxy") {
+            (options, text) throws(UsageError) in
+            options.connection.preproxy = try ConnectionOptions.proxy(text, "--preproxy")
+        },
+        OptionRule(
+            .connection, "U", "proxy-user", "USER[:PASSWORD]",
+            "proxy authentication; a missing password is asked for"
+        ) { $0.connection.proxyUser = $1 },
+        OptionRule(
+            .connection, nil, "noproxy", "LIST", "hosts to reach without a proxy, in place of no_proxy; * for all"
+        ) {
+            $0.connection.bypass = ProxyBypass($1)
+        }.like(wget: "-e no_proxy=…"),
+        OptionRule(.connection, nil, "unix-socket", "PATH", "connect to this Unix socket, whatever the host") {
+            (options, text) throws(UsageError) in
+            do throws(LoadError) { options.connection.overrides.append(try .unixSocket(text, for: nil)) } catch {
                 throw UsageError("--unix-socket: no path of a socket: \(text)")
             }
         },
         OptionRule(
-            .way, nil, "abstract-unix-socket", "NAME", "like --unix-socket, for a name in the abstract namespace"
+            .connection, nil, "abstract-unix-socket", "NAME", "like --unix-socket, for a name in the abstract namespace"
         ) {
             (options, text) throws(UsageError) in
-            do throws(LoadError) { options.way.overrides.append(try .abstractUnixSocket(text, for: nil)) } catch {
+            do throws(LoadError) { options.connection.overrides.append(try .abstractUnixSocket(text, for: nil)) } catch
+            {
                 throw UsageError("--abstract-unix-socket: no name of a socket: \(text)")
             }
         },
         OptionRule(
-            .way, nil, "resolve", "HOST:PORT:ADDRESS", "use this address for the host, or several, separated by commas"
+            .connection, nil, "resolve", "HOST:PORT:ADDRESS",
+            "use this address for the host, or several, separated by commas"
         ) { (options, text) throws(UsageError) in
-            options.way.overrides.append(try ConnectionOptions.addresses(text))
+            options.connection.overrides.append(try ConnectionOptions.addresses(text))
         },
         OptionRule(
-            .way, nil, "connect-to", "A:PORT:B:PORT", "connect to B in place of A; parts may be empty"
+            .connection, nil, "connect-to", "A:PORT:B:PORT", "connect to B in place of A; parts may be empty"
         ) { (options, text) throws(UsageError) in
-            options.way.overrides.append(try ConnectionOptions.target(text))
+            options.connection.overrides.append(try ConnectionOptions.target(text))
         },
-        OptionRule(.way, nil, "interface", "NAME", "connect from this interface, or from this address of it") {
+        OptionRule(.connection, nil, "interface", "NAME", "connect from this interface, or from this address of it") {
             (options, text) throws(UsageError) in
-            options.way.interface = try ConnectionOptions.interface(text)
+            options.connection.interface = try ConnectionOptions.interface(text)
         }.like(wget: "--bind-address=ADDRESS"),
     ]
 }

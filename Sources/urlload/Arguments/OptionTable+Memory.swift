@@ -12,7 +12,8 @@ extension OptionTable {
             $0.memory.cookieOutput = $1
         }.like(wget: "--load-cookies --save-cookies", httpie: "--session=NAME"),
         OptionRule(
-            .memory, "b", "cookie", "DATA|FILE", "send these to the hosts named here (a=1; b=2), or read them from FILE"
+            .memory, "b", "cookie", "DATA|FILE",
+            "send these cookies (a=1; b=2) to the hosts of the URLs, or read cookies from FILE"
         ) {
             $0.memory.addCookies($1)
         }.also("load-cookies").like(wget: "--load-cookies=FILE", httpie: "Cookie:a=1"),
@@ -22,7 +23,7 @@ extension OptionTable {
         OptionRule(
             .memory, "j", switch: "junk-session-cookies", "leave out the cookies of -b FILE that end with a session",
             \.memory.dropsSessionCookies),
-        OptionRule(.memory, nil, "hsts", "FILE", "read from FILE which servers want https alone, and write it back") {
+        OptionRule(.memory, nil, "hsts", "FILE", "read hosts to load with https only from FILE; write them back") {
             $0.memory.hstsFile = $1
         }.like(wget: "--hsts-file=FILE"),
     ]

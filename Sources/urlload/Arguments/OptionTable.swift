@@ -16,8 +16,8 @@ struct OptionTable: Sendable {
     /// The grammar of curl, which is that of `urlload` itself.
     static let curl = OptionTable(
         tool: "curl",
-        rules: output + saving + request + content + redirects + way + login + memory + security + trust + cache
-            + limits + pace + retries + watching + other, others: ForeignOption.curl)
+        rules: output + saving + request + content + redirects + connection + login + memory + security + trust + cache
+            + limits + pace + retries + logging + other, others: ForeignOption.curl)
 
     /// Finds an option by a long name or an unambiguous prefix of one.
     func rule(long name: String) throws(UsageError) -> OptionRule? {
@@ -100,7 +100,8 @@ extension OptionTable {
             \.retriesEverything
         ).like(wget: "--retry-on-http-error=…"),
         OptionRule(
-            .retries, nil, "retry-delay", "SECONDS", "wait that long before each; 0 or unset: 1, 2, 4 … 600 at most"
+            .retries, nil, "retry-delay", "SECONDS",
+            "wait that long before each retry; 0 or unset: 1, 2, 4 … 600 at most"
         ) { (options, text) throws(UsageError) in
             options.retryDelay = try OptionValue.secondsOrNone(text, "--retry-delay")
         }.like(wget: "--waitretry=SECONDS"),
@@ -110,26 +111,26 @@ extension OptionTable {
         },
     ]
 
-    static let watching: [OptionRule] = [
-        OptionRule(.watching, "v", flag: "verbose", "connections, request and response heads, on standard error") {
+    static let logging: [OptionRule] = [
+        OptionRule(.logging, "v", flag: "verbose", "connections, request and response heads, on standard error") {
             if $0.trace == .off { $0.trace = .heads }
         }.undone { $0.trace = .off }.like(wget: "-d, --debug", httpie: "-v, --verbose"),
-        OptionRule(.watching, nil, flag: "trace", "every byte sent and received, on standard error") {
+        OptionRule(.logging, nil, flag: "trace", "every byte sent and received, on standard error") {
             $0.trace = .everything
         },
-        OptionRule(.watching, nil, "trace-ascii", "FILE", "like --trace, in FILE; - is standard output") {
+        OptionRule(.logging, nil, "trace-ascii", "FILE", "like --trace, in FILE; - is standard output") {
             ($0.trace, $0.shared.traceFile) = (.everything, $1)
         },
         OptionRule(
-            .watching, nil, switch: "trace-secrets", "show passwords, tokens and cookies in traces and in --har",
+            .logging, nil, switch: "trace-secrets", "show passwords, tokens and cookies in traces and in --har",
             \.showsSecrets),
-        OptionRule(.watching, nil, "har", "FILE", "write every transaction, its times and bytes, to FILE (HAR 1.2)") {
+        OptionRule(.logging, nil, "har", "FILE", "write every transaction, its times and bytes, to FILE (HAR 1.2)") {
             $0.archiveFile = $1
         },
         OptionRule(
-            .watching, nil, switch: "waterfall", "draw the times of each request, on standard error",
+            .logging, nil, switch: "waterfall", "draw the times of each request, on standard error",
             \.drawsWaterfall),
-        OptionRule(.watching, nil, "report", "FILE", "write the waterfall, with the heads, as an HTML page") {
+        OptionRule(.logging, nil, "report", "FILE", "write the waterfall, with the heads, as an HTML page") {
             $0.reportFile = $1
         },
     ]

@@ -11,6 +11,8 @@ struct Options: Sendable {
         case file(String)
         /// A file in the current folder, named after the URL.
         case namedAfterURL
+        /// Of every URL: the body is counted and dropped.
+        case nothing
     }
 
     /// A part of the request's body.
@@ -122,7 +124,7 @@ struct Options: Sendable {
     var httpVersions = Configuration.HTTPVersions.automatic
 
     var ftp = Configuration.FTP()
-    var way = ConnectionOptions()
+    var connection = ConnectionOptions()
 
     var login = LoginOptions()
 
@@ -235,7 +237,7 @@ struct SavingOptions: Sendable {
     /// The file gets the time of Last-Modified (`-R`).
     var setsTime = false
     var inputLists: [String] = []
-    /// All URLs go to the one file of `-o`, one behind the other (wget's `-O`).
+    /// All bodies go to the one file of `-o`, one after the other (wget's `-O`).
     var joinsAll = false
     /// Overrides a grammar whose default is to set the time.
     var keepsOwnTime = false

@@ -70,7 +70,7 @@ struct URLPattern: Sendable {
                 pieces.append(.choices(character == "[" ? try range(inside, text) : try set(inside, text)))
             case "]" where literal.contains("["): literal.append(character)
             case "}", "]":
-                throw Mistake(words: "\(text): a \(character) that nothing opens; -g takes it as it is")
+                throw Mistake(words: "\(text): a \(character) without an opening one; -g takes it as it is")
             default: literal.append(character)
             }
         }

@@ -13,15 +13,15 @@ enum BackgroundCommand {
         urlload bg get [options] URL…      hand downloads over to the background agent
         urlload bg put [options] -T FILE URL
         urlload bg ls [--json]             list the transfers of all programs of this user
-        urlload bg watch                   take the results of this command's transfers, until all are over
+        urlload bg watch                   print the results of this command's transfers, until all have ended
         urlload bg pause|resume|cancel ID… (the beginning of an id is enough; --all for all)
-        urlload bg logs                    what the agent has written
-        urlload bg doctor                  where the agent is, and what transfers survive here
+        urlload bg logs                    print the agent's log
+        urlload bg doctor                  whether there is an agent, and what transfers survive on this system
 
-        get and put return once the agent has the transfers on its disk, and print their ids. They go on after this
-        command, after a kill, and where doctor says so after a logout and a reboot. The options are those of urlload
-        that concern a request (-o, -O, -H, -X, -u, -m, -k …): urlload --help lists them. Without -o a download is
-        named after its URL. A result stays listed until watch has printed it.
+        get and put return once the agent has the transfers on its disk, and print their ids. Transfers
+        continue when this command has ended, and, where doctor says so, after a logout or a reboot. The options are
+        those of urlload that concern a request (-o, -O, -H, -X, -u, -m, -k …): urlload --help lists them. Without -o
+        a download is named after its URL. A result stays listed until watch has printed it.
         Exit code 0; 22 if no transfer has the id; 7 if there is no agent; that of the first failed transfer for watch.
 
         """
@@ -33,21 +33,23 @@ enum BackgroundCommand {
             case nil, "-h", "--help": return say(usage)
             case "get": return await submit(try ArgumentParser.parseAll(rest, config: nil), isUpload: false)
             case "put": return await submit(try ArgumentParser.parseAll(rest, config: nil), isUpload: true)
-            case "ls": return await list(try flag("--json", rest))
+            case "ls": return await list(asJSON: try flag("--json", rest))
             case "watch":
                 _ = try flag("", rest)
                 return await watch()
             case "pause"?, "resume"?, "cancel"?: return await command(arguments[0], rest)
             case "logs": return logs()
             case "doctor": return await doctor()
-            case let other?: return wrong("bg knows no \(other)")
+            case let other?: return wrong("bg has no command \(other)")
             }
         } catch { return wrong(error.words) }
     }
 
     /// Whether the only argument that a verb takes is there.
     private static func flag(_ name: String, _ arguments: [String]) throws(UsageError) -> Bool {
-        if let other = arguments.first(where: { $0 != name }) { throw UsageError("there is no option \(other) here") }
+        if let other = arguments.first(where: { $0 != name }) {
+            throw UsageError("this command has no option \(other)")
+        }
         return !arguments.isEmpty
     }
 
@@ -121,7 +123,7 @@ enum BackgroundCommand {
             do throws(LoadError) {
                 try await submit(jobs, options)
             } catch  where error.reason == .backgroundSessionInUse {
-                // `bg watch` runs: it takes the results, and its session takes the orders.
+                // `bg watch` runs: it receives the results, and its session submits this command's transfers.
                 do throws(LoadError) { try await submit(jobs, options, observing: true) } catch { code = failed(error) }
             } catch { code = failed(error) }
         }
@@ -159,7 +161,9 @@ enum BackgroundCommand {
             return try await session.background.upload(request, fromFile: URL(filePath: path))
         }
         guard case .file(let path) = job.options.destination else {
-            throw LoadError(.badRequest, phase: .preparing, party: .local, detail: "-o - cannot be written later")
+            throw LoadError(
+                .badRequest, phase: .preparing, party: .local,
+                detail: "a background transfer cannot write to standard output (-o -)")
         }
         return try await session.background.download(request, to: URL(filePath: path))
     }
@@ -181,7 +185,7 @@ enum BackgroundCommand {
         return found
     }
 
-    private static func list(_ printsJSON: Bool) async -> ExitCode {
+    private static func list(asJSON printsJSON: Bool) async -> ExitCode {
         do throws(LoadError) {
             for (identifier, transfers) in try await all() {
                 for transfer in transfers {
@@ -260,7 +264,7 @@ enum BackgroundCommand {
             }
         } catch { return failed(error) }
         if count == 0 {
-            try? FileDescriptor.standardError.write("urlload: no transfer that is not over has such an id\n")
+            try? FileDescriptor.standardError.write("urlload: no unfinished transfer has this id\n")
         }
         return count > 0 ? .done : .httpError
     }

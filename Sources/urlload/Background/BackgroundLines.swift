@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What `urlload bg` prints of transfers.
+// The lines that `urlload bg` prints about transfers.
 
 import FoundationEssentials
 import URLLoading
@@ -62,10 +62,10 @@ enum BackgroundLines {
 
     static func words(_ survival: BackgroundSurvival) -> String {
         switch survival {
-        case .untilStop(let unit): "until \(unit) is stopped; the next start of a program goes on"
-        case .untilLogout: "until the last logout; 'loginctl enable-linger' lets them run on"
-        case .untilReboot: "until a reboot; the next start of a program goes on"
-        case .reboot: "also a reboot, after which they go on by themselves"
+        case .untilStop(let unit): "until \(unit) is stopped; they continue when the program starts again"
+        case .untilLogout: "until the user's last logout; 'loginctl enable-linger' lets them continue"
+        case .untilReboot: "until a reboot; they continue when the program starts again"
+        case .reboot: "also a reboot, after which they continue without the program"
         }
     }
 }

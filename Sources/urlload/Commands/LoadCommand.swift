@@ -32,10 +32,10 @@ enum LoadCommand {
             }
             options.login.password = password
         }
-        if let user = options.way.proxyUser, !user.contains(":"),
+        if let user = options.connection.proxyUser, !user.contains(":"),
             let password = PasswordPrompt.ask("Password of \(user) at the proxy: ")
         {
-            options.way.proxyUser = "\(user):\(password)"
+            options.connection.proxyUser = "\(user):\(password)"
         }
         return nil
     }
@@ -95,7 +95,7 @@ enum Habits {
     static func hint(_ groups: [Options]) -> String {
         let isAddress = { (text: String?) in text?.contains("://") ?? false }
         if groups.contains(where: { isAddress($0.memory.cookieOutput) }) {
-            return ": -c FILE is curl's cookie jar; 'urlload wget -c URL' goes on with a file as wget does"
+            return ": -c FILE is curl's cookie jar; 'urlload wget -c URL' resumes a download as wget does"
         }
         return ""
     }

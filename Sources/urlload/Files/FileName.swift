@@ -72,7 +72,7 @@ enum FileName {
         return "\(name).\(number)"
     }
 
-    /// Returns `nil` if the decoded bytes are not UTF-8.
+    /// Decodes percent escapes. Returns `nil` if the decoded bytes are not UTF-8.
     private static func decoding(_ text: String) -> String? {
         var bytes: [UInt8] = []
         var rest = text.utf8[...]

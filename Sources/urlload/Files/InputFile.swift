@@ -3,7 +3,7 @@
 import Glibc
 
 /// A file that is read piece by piece; `-` is standard input. Used by one task, or one thread, at a time.
-final class InputFile: @unchecked Sendable {
+final class InputFile: Sendable {
     private let descriptor: Int32
     private let name: String
     private static let pieceSize = 256 * 1024

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// One file for the bodies of several loads, one behind the other: wget's `-O`.
+// One file for the bodies of several loads, one after the other: wget's `-O`.
 
 import Glibc
 import Synchronization
 
-/// Whether a file has its first body, which replaces what was there; the others are written behind it.
+/// Records whether the first body was begun: it replaces an existing file, and the others are appended to it.
 final class JoinedFile: Sendable {
     private let isBegun = Atomic<Bool>(false)
 

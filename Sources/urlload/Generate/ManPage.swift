@@ -38,9 +38,9 @@ enum ManPage {
             and httpie. Redirects are followed. A URL without a scheme is loaded with https, one of this machine with
             http. [1\-9], [a\-z] and {a,b} in a URL stand for several.
             .PP
-            A file is complete or not there. What came of it stays when a load ends early, and
+            A file is saved completely or not at all. When a load ends early, its partial file is kept, and
             .B \-C
-            goes on with it.
+            resumes it.
             .SH OPTIONS
 
             """#

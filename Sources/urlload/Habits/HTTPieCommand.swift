@@ -58,7 +58,7 @@ enum HTTPieCommand {
         try login(&options)
         for item in items { try take(item, &options) }
         try fill(&options, items.filter { ![.field, .fieldFile, .query, .queryFile].contains($0.mark) })
-        show(&options, isTerminal)
+        show(&options, isTerminal: isTerminal)
     }
 
     /// Completes `:8080/path` and `:/path` with `localhost`.
@@ -148,7 +148,7 @@ enum HTTPieCommand {
             }
             let plain = Pretty(hasColors: false, isFormatted: false)
             guard let json = JSONPrinter.make(Array(value.utf8), plain) else {
-                throw UsageError("\(item.name): what follows := is no JSON: \(value)")
+                throw UsageError("\(item.name): the text after := is not JSON: \(value)")
             }
             try tree.set(item.name, String(json.dropLast()))
         }
@@ -173,7 +173,7 @@ enum HTTPieCommand {
         options.fields.append(name, value)
     }
 
-    private static func show(_ options: inout Options, _ isTerminal: Bool) {
+    private static func show(_ options: inout Options, isTerminal: Bool) {
         if options.pretty == nil { options.pretty = .usual(isTerminal: isTerminal) }
         if options.items.downloads {
             options.failsOnStatus = true

@@ -56,7 +56,7 @@ struct JSONTree {
     mutating func set(_ name: String, _ json: String) throws(UsageError) {
         guard let path = Self.path(name) else { throw UsageError("\(name): a bracket is missing") }
         guard let changed = Self.setting(root, path[...], json) else {
-            throw UsageError("\(name): something else stands there already")
+            throw UsageError("\(name): an earlier item has set another value there")
         }
         root = changed
     }

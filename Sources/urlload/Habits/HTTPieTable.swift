@@ -45,7 +45,7 @@ extension OptionTable {
             options.pretty = pretty
         },
         OptionRule(.output, "s", "style", "NAME", "ignored: there is one style") { _, _ in },
-        OptionRule(.output, "S", granted: "stream", "write what comes at once (with --pretty none)"),
+        OptionRule(.output, "S", granted: "stream", "write received bytes at once (always with --pretty none)"),
         OptionRule(.output, "o", "output", "FILE", "write the body to FILE") {
             $0.outputs = [.file($1)]
             $0.destination = $0.outputs[0]
@@ -96,10 +96,11 @@ extension OptionTable {
         OptionRule(.security, nil, "cert", "FILE", "the client's certificate") { $0.trust.certificateFile = $1 },
         OptionRule(.security, nil, "cert-key", "FILE", "its private key") { $0.trust.keyFile = $1 },
         OptionRule(.security, nil, "cert-key-pass", "TEXT", "the passphrase of the key") { $0.trust.passphrase = $1 },
-        OptionRule(.way, nil, "proxy", "SCHEME:PROXY", "through this proxy") { (options, text) throws(UsageError) in
+        OptionRule(.connection, nil, "proxy", "SCHEME:PROXY", "through this proxy") {
+            (options, text) throws(UsageError) in
             let parts = text.split(separator: ":", maxSplits: 1)
             guard parts.count == 2 else { throw UsageError("--proxy takes SCHEME:PROXY, not \(text)") }
-            options.way.proxy = try ConnectionOptions.proxy(String(parts[1]), "--proxy")
+            options.connection.proxy = try ConnectionOptions.proxy(String(parts[1]), "--proxy")
         },
         OptionRule(.memory, nil, "session", "FILE", "read cookies from FILE and write them back") {
             $0.memory.cookieInputs.append($1)

@@ -7,9 +7,9 @@ enum WgetCommand {
         """
         urlload wget [options] URL…
 
-        Loads URLs into files here, with the options of wget. A name that is taken gets a number: FILE.1. What came of a
-        file stays when a load ends early; -c goes on with it, and with what wget or curl has left. A file gets the time
-        of Last-Modified; a 4xx or 5xx makes none.
+        Loads URLs into files here, with the options of wget. If FILE exists, FILE.1 is written. When a load
+        ends early, its partial file is kept; -c resumes it, and partial files of wget and curl. Files get the time of
+        Last-Modified; a response with status 4xx or 5xx is not saved.
 
 
         """ + Help.options(of: .wget) + "\n    Exit codes are those of urlload: urlload --help lists them.\n"

@@ -19,7 +19,7 @@ extension OptionTable {
         options.saving.namesWithQuery = true
         if !options.failsWithBody { options.failsOnStatus = true }
         if options.acceptsCompressed == nil { options.acceptsCompressed = false }
-        if options.asksForHead { (options.outputs, options.saving.namesAll) = ([.file("/dev/null")], false) }
+        if options.asksForHead { options.outputs = [.nothing] }
     }
 
     private static let wgetFiles: [OptionRule] = [
@@ -38,7 +38,9 @@ extension OptionTable {
         OptionRule(.output, nil, flag: "no-clobber", "do not load if the file exists") {
             $0.saving.collision = .skip
         },
-        OptionRule(.output, "n", "n", "c|v|d|H|p", "-nc no-clobber, -nv no-verbose, -nd, -nH, -np: as without") {
+        OptionRule(
+            .output, "n", "n", "c|v|d|H|p", "-nc: --no-clobber, -nv: --no-verbose; -nd, -nH and -np are the default"
+        ) {
             (options, text) throws(UsageError) in
             switch text {
             case "c": options.saving.collision = .skip
@@ -52,15 +54,15 @@ extension OptionTable {
         OptionRule(
             .output, nil, switch: "content-disposition", "use the file name that the server suggests",
             \.saving.takesServersName),
-        OptionRule(.output, nil, granted: "trust-server-names", "names come from the URL that was typed"),
+        OptionRule(.output, nil, granted: "trust-server-names", "ignored: names come from the URL that was typed"),
         OptionRule(.output, nil, flag: "no-use-server-timestamps", "the file has the time when it was written") {
             $0.saving.keepsOwnTime = true
         },
         OptionRule(.output, nil, "start-pos", "OFFSET", "begin at this offset") { (options, text) throws(UsageError) in
             options.resuming = try OptionValue.resuming(text)
         },
-        OptionRule(.output, nil, granted: "no-directories", "make no folders (always)"),
-        OptionRule(.output, nil, granted: "no-host-directories", "make no folders (always)"),
+        OptionRule(.output, nil, granted: "no-directories", "create no folders (always)"),
+        OptionRule(.output, nil, granted: "no-host-directories", "create no folders (always)"),
     ]
 
     private static let wgetRequest: [OptionRule] = [
@@ -74,7 +76,9 @@ extension OptionTable {
         OptionRule(.request, nil, "post-file", "FILE", "send FILE by POST") { $0.payloads = [.file($1)] },
         OptionRule(.request, nil, "body-data", "DATA", "send DATA by --method") { $0.payloads = [.text($1)] },
         OptionRule(.request, nil, "body-file", "FILE", "send FILE by --method") { $0.payloads = [.file($1)] },
-        OptionRule(.request, nil, "method", "METHOD", "GET unless said otherwise") {
+        OptionRule(
+            .request, nil, "method", "METHOD", "the method, default GET, or POST with --post-data and --post-file"
+        ) {
             (options, text) throws(UsageError) in
             let method = Method(text)
             guard method.isValid else { throw UsageError("\(text) is no method") }
@@ -88,8 +92,10 @@ extension OptionTable {
             (options, text) throws(UsageError) in
             options.maximumRedirects = try OptionValue.count(text, "--max-redirect", from: 0)
         },
-        OptionRule(.request, nil, granted: "no-cache", "make caches validate with the server"),
-        OptionRule(.request, nil, granted: "no-http-keep-alive", "connections end with the run"),
+        OptionRule(.request, nil, flag: "no-cache", "send Cache-Control: no-cache, so that caches validate") {
+            $0.fields.append(.cacheControl, "no-cache")
+        },
+        OptionRule(.request, nil, granted: "no-http-keep-alive", "ignored: connections end with the command"),
     ]
 
     private static let wgetAccess: [OptionRule] = [
@@ -104,30 +110,31 @@ extension OptionTable {
             $0.memory.cookieInputs.append($1)
         },
         OptionRule(.memory, nil, "save-cookies", "FILE", "write cookies to FILE") { $0.memory.cookieOutput = $1 },
-        OptionRule(.memory, nil, granted: "keep-session-cookies", "also those that end with a session (always)"),
-        OptionRule(.memory, nil, granted: "no-cookies", "cookies are kept for the run alone, unless they are saved"),
+        OptionRule(.memory, nil, granted: "keep-session-cookies", "save session cookies too (always)"),
+        OptionRule(.memory, nil, granted: "no-cookies", "ignored: cookies are stored only with --save-cookies"),
         OptionRule(.memory, nil, "hsts-file", "FILE", "read and write the HSTS hosts") {
             $0.memory.hstsFile = $1
         },
         OptionRule(.memory, nil, granted: "no-hsts", "store no HSTS hosts (default)"),
-        OptionRule(.security, nil, flag: "no-check-certificate", "check no certificate") { $0.isInsecure = true },
+        OptionRule(.security, nil, flag: "no-check-certificate", "do not verify certificates") { $0.isInsecure = true },
         OptionRule(.security, nil, "ca-certificate", "FILE", "trust the issuers in this PEM file, and no others") {
             $0.rootsFile = $1
         },
         OptionRule(.security, nil, "certificate", "FILE", "the client's certificate") { $0.trust.certificateFile = $1 },
         OptionRule(.security, nil, "private-key", "FILE", "its private key") { $0.trust.keyFile = $1 },
-        OptionRule(.way, nil, flag: "no-proxy", "use no proxy") { $0.way.forbidsProxies = true },
-        OptionRule(.way, "4", flag: "inet4-only", "IPv4 alone") { $0.way.family = .ipv4 },
-        OptionRule(.way, "6", flag: "inet6-only", "IPv6 alone") { $0.way.family = .ipv6 },
+        OptionRule(.connection, nil, flag: "no-proxy", "use no proxy") { $0.connection.forbidsProxies = true },
+        OptionRule(.connection, "4", flag: "inet4-only", "IPv4 alone") { $0.connection.family = .ipv4 },
+        OptionRule(.connection, "6", flag: "inet6-only", "IPv6 alone") { $0.connection.family = .ipv6 },
     ]
 
     private static let wgetLimits: [OptionRule] = [
-        OptionRule(.retries, "t", "tries", "N", "try N times; 0 for no end") { (options, text) throws(UsageError) in
+        OptionRule(.retries, "t", "tries", "N", "at most N attempts; 0 for no limit") {
+            (options, text) throws(UsageError) in
             let count = text == "inf" ? 0 : try OptionValue.count(text, "--tries", from: 0)
             options.retries = count == 0 ? .max : count - 1
         },
         OptionRule(.retries, nil, switch: "retry-connrefused", "also after a refused connection", \.retriesRefused),
-        OptionRule(.retries, nil, "waitretry", "SECONDS", "wait that long before each") {
+        OptionRule(.retries, nil, "waitretry", "SECONDS", "wait that long before each retry") {
             (options, text) throws(UsageError) in
             options.retryDelay = try OptionValue.secondsOrNone(text, "--waitretry")
         },
@@ -153,8 +160,8 @@ extension OptionTable {
     private static let wgetOutput: [OptionRule] = [
         OptionRule(.output, "q", switch: "quiet", "no progress, no messages", \.isSilent),
         OptionRule(.output, nil, flag: "no-verbose", "no progress") { $0.shared.showsMeter = false },
-        OptionRule(.watching, "v", granted: "verbose", "progress and a summary (default)"),
-        OptionRule(.watching, "d", flag: "debug", "connections, request and response heads") { $0.trace = .heads },
+        OptionRule(.logging, "v", granted: "verbose", "progress and a summary (default)"),
+        OptionRule(.logging, "d", flag: "debug", "connections, request and response heads") { $0.trace = .heads },
         OptionRule(.output, "S", flag: "server-response", "write the response heads to standard error") {
             $0.headFile = "/dev/stderr"
         },
@@ -171,7 +178,7 @@ extension OptionTable {
                 throw UsageError("-e takes robots=off alone, not \(text); its other commands have options")
             }
         },
-        OptionRule(.other, nil, granted: "no-config", "the config file is not read in this grammar"),
+        OptionRule(.other, nil, granted: "no-config", "read no config file (always)"),
         OptionRule(.other, "h", flag: "help", "this text") { $0.wantsHelp = true },
         OptionRule(.other, "V", flag: "version", "the version") { $0.wantsVersion = true },
     ]

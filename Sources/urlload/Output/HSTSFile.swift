@@ -18,7 +18,7 @@ enum HSTSFile {
     }
 
     static func text(_ hosts: [HSTSHost]) -> String {
-        hosts.reduce(into: "# Servers that want https alone, for urlload and curl\n") { text, host in
+        hosts.reduce(into: "# Hosts that are loaded with https only (HSTS), for urlload and curl\n") { text, host in
             let date = HTTPDate(secondsSince1970: Int64(min(host.expires, .distantFuture).timeIntervalSince1970))
             let end = host.expires >= .distantFuture ? "unlimited" : words(date)
             text += "\(host.includesSubdomains ? "." : "")\(host.name) \"\(end)\"\n"

@@ -30,8 +30,8 @@ struct Memory: Sendable {
             text.split(separator: ";").map(\.trimmed).filter { !$0.isEmpty && Self.cookie($0[...], "a") == nil }
                 // The text after the equals sign may be a secret, and so may a text without one.
                 .map {
-                    "-b: no cookie, and not sent: "
-                        + ($0.contains("=") ? "\($0.prefix { $0 != "=" })=…" : "what has no \"=\" in it")
+                    "-b: this is not a cookie and is not sent: "
+                        + ($0.contains("=") ? "\($0.prefix { $0 != "=" })=…" : "a text without \"=\"")
                 }
         }
         if let path = options.memory.hstsFile { for host in HSTSFile.read(try Self.text(path)) { hsts.set(host) } }

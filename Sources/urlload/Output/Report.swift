@@ -41,7 +41,7 @@ struct Report: Sendable {
     /// The partial file of a load that ended early.
     var kept: Kept?
     var metrics: LoadMetrics?
-    /// What the cache decided about each request, by the number of redirects before it.
+    /// The cache's decision about each request, by the number of redirects before it.
     var cacheDecisions: [Int: String] = [:]
     /// The beginning of the body, if there is a report to show it.
     var preview: BodyPreview?
@@ -55,7 +55,7 @@ struct Report: Sendable {
         /// True if the server can validate that the rest belongs to the part.
         var isChecked: Bool
         /// True if a later run can resume it.
-        var canGoOn = true
+        var isResumable = true
     }
 
     /// The report as one JSON object on one line.

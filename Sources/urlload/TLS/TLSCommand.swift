@@ -11,7 +11,7 @@ enum TLSCommand {
 
         Makes a TLS connection, sends no request over it, and draws the certificate chain, the result of its
         verification, and whether the server asks for a client certificate (--cert). Of a URL, host and port are
-        used. Options are those of the groups security, time and connection, such as --cacert, --pin and --proxy.
+        used. Options are those of the groups Security, Limits, and Connection and proxies of urlload --help.
         Exit code 0 if the server is trusted, 60 if not.
 
         """
@@ -19,11 +19,11 @@ enum TLSCommand {
     static func run(_ arguments: [String]) async -> ExitCode {
         let options: Options
         do throws(UsageError) { options = try ArgumentParser.parse(arguments) } catch { return mistake(error.words) }
-        if options.wantsHelp { return print(usage) }
+        if options.wantsHelp { return Console.print(usage) }
         guard options.urls.count == 1, let target = Target(options.urls[0]) else {
             return mistake("tls takes one HOST[:PORT]")
         }
-        guard !options.isInsecure else { return mistake("tls tells what a check comes to: not with -k") }
+        guard !options.isInsecure else { return mistake("tls verifies the certificate, which -k would skip") }
         let screen = Screen(options)
         var configuration = Configuration(options, screen)
         do throws(LoadError) {
@@ -73,7 +73,7 @@ enum TLSCommand {
             screen.message("\(target.authority): \(ErrorWords.make(Report.Failure(failure)))")
             return ExitCode(failure)
         }
-        let drawn = print(TLSDrawing.make(trust, await seen.request, failure, now: .now))
+        let drawn = Console.print(TLSDrawing.make(trust, await seen.request, failure, now: .now))
         return failure.map { ExitCode($0) } ?? drawn
     }
 
@@ -84,13 +84,5 @@ enum TLSCommand {
         func see(_ trust: ServerTrust) { self.trust = trust }
     }
 
-    private static func mistake(_ words: String) -> ExitCode {
-        try? FileDescriptor.standardError.write("urlload: \(words)\nurlload tls --help says more\n")
-        return .usage
-    }
-
-    private static func print(_ text: String) -> ExitCode {
-        do throws(OutputError) { try FileDescriptor.standardOutput.write(text) } catch { return error.code }
-        return .done
-    }
+    private static func mistake(_ words: String) -> ExitCode { Console.usage(words, "urlload tls --help") }
 }

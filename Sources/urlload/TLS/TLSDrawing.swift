@@ -13,7 +13,7 @@ enum TLSDrawing {
         let chain = trust.chain.isEmpty ? trust.certificates : trust.chain
         for (depth, certificate) in chain.enumerated() {
             let own = trust.failures.filter { $0.depth == depth }
-            let origin = trust.certificates.contains(certificate) ? "shown" : "root, ours"
+            let origin = trust.certificates.contains(certificate) ? "sent" : "trusted root"
             text += "\(depth)  \(certificate.subject)  (\(origin))\n"
             if depth == 0 { text += "   for   \(names(certificate))\n" }
             text += "   key   \(certificate.publicKey), signed \(certificate.signatureAlgorithm)\n"
@@ -22,14 +22,15 @@ enum TLSDrawing {
             for failure in own { text += "   ✗     \(failure.reason): \(failure.detail)\n" }
         }
         if let last = chain.last, !last.isSelfIssued {
-            text += "\(chain.count)  \(last.issuer)  (nowhere to be found)\n"
+            text += "\(chain.count)  \(last.issuer)  (neither sent nor among the trusted roots)\n"
         }
         for failure in trust.failures where failure.depth >= chain.count {
             text += "✗ \(failure.reason): \(failure.detail)\n"
         }
         let unused = trust.certificates.filter { !chain.contains($0) }
         if !unused.isEmpty {
-            text += "   \(unused.count) more shown, of no use: \(unused.map(\.subject).joined(separator: "; "))\n"
+            text +=
+                "   \(unused.count) more sent, of no use: \(unused.map(\.subject).joined(separator: "; "))\n"
         }
         if let request { text += asked(request) }
         return text + verdict(trust, failure) + "\n"
@@ -54,7 +55,8 @@ enum TLSDrawing {
     private static func names(_ certificate: Certificate) -> String {
         let all = certificate.subjectAlternativeNames.map(\.description)
         guard !all.isEmpty else {
-            return "no host (no names)" + (certificate.commonName.map { " (its common name \($0) is none)" } ?? "")
+            return "no host: it has no subject alternative names"
+                + (certificate.commonName.map { " (the common name \($0) does not count)" } ?? "")
         }
         return all.prefix(6).joined(separator: ", ") + (all.count > 6 ? " and \(all.count - 6) more" : "")
     }

@@ -10,9 +10,9 @@ enum TopCommand {
     static let usage = """
         urlload top [--once] [--json] SOCKET
 
-        Shows the connections, queue and traffic of a program's session, once a second, until the program ends or Ctrl-C.
+        Shows the connections, queue and traffic of a program's session, every second, until the program ends or Ctrl-C.
         The program opens SOCKET: try session.exposeStatistics(at: "SOCKET"). Only its own user is served.
-          --once    show two seconds and end
+          --once    show the next second only, and end
           --json    write an object on a line for each second, as the program sends it
         Exit code 0; 7 if no program listens on SOCKET.
 
@@ -76,14 +76,14 @@ enum TopCommand {
             if options.printsJSON {
                 try FileDescriptor.standardOutput.write(String(decoding: line, as: UTF8.self) + "\n")
             } else if let snapshot = try? JSONDecoder().decode(SessionSnapshot.self, from: Data(line)) {
-                // The first has no second before it to compare with.
+                // Rates are differences: the first snapshot has none before it to compare with.
                 let drawsNow = !options.endsSoon || count > 1
                 let lines = table.lines(snapshot, columns: FileDescriptor.standardOutput.terminalSize?.columns ?? 100)
                 if drawsNow { try draw(lines) }
             }
             if options.endsSoon, count == 2 { return }
         }
-        guard count > 0 else { throw OutputError(.connectionLost, "sent away") }
+        guard count > 0 else { throw OutputError(.connectionLost, "the program closed the connection") }
     }
 
     /// Replaces the lines before on a terminal, from its upper left corner; adds an empty line elsewhere.

@@ -74,7 +74,8 @@ struct TopTable {
         }
     }
 
-    /// What another program sent must not command the terminal, and a line takes one row.
+    /// Replaces control characters, because text from another program must not control the terminal, and cuts the line
+    /// to one row.
     private static func shown(_ line: String, _ columns: Int) -> String {
         let safe = String.UnicodeScalarView(
             line.unicodeScalars.map { $0.value < 0x20 || (0x7F...0x9F).contains($0.value) ? "\u{FFFD}" : $0 })

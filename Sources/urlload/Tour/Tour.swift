@@ -64,7 +64,7 @@ struct Tour {
         for (number, step) in steps.enumerated() {
             let text = await show(step, number + 1, of: steps.count)
             guard Self.print(text) else { return .write }
-            if waits, number + 1 < steps.count, !goesOn() { break }
+            if waits, number + 1 < steps.count, !asksToContinue() { break }
         }
         return .done
     }
@@ -93,7 +93,7 @@ struct Tour {
         return narrow.prefix(18) + ["… \(narrow.count - 24) more lines …"] + narrow.suffix(6)
     }
 
-    private func goesOn() -> Bool {
+    private func asksToContinue() -> Bool {
         _ = Self.print("\n" + ink.wire("Return: the next step · q: end "))
         return readLine().map { !$0.lowercased().hasPrefix("q") } ?? false
     }

@@ -107,7 +107,7 @@ struct TourStep: Sendable {
         name: "deadline", title: "A decision that misses its deadline",
         words: """
             A decision that asks a person or another server has a deadline, and a fallback
-            for when it has passed. The closure is cancelled then; the load goes on at once.
+            for when it has passed: the closure is cancelled, and the load continues.
             """,
         code: """
             let limit = Duration.milliseconds(100)

@@ -32,6 +32,7 @@ enum BodyOutput {
             let name = Self.name(options, url, response)
             if options.saving.makesFolders { try Folder.make(for: name) }
             self = .file(try AtomicFile(path: name), name: name)
+        case .nothing: self = .none
         }
     }
 
@@ -87,6 +88,6 @@ enum BodyOutput {
         guard case .file(let file, let name) = self, count > 0, file.leave(as: PartialFile.partName(name)) else {
             return nil
         }
-        return Report.Kept(file: name, bytes: count, total: total, isChecked: false, canGoOn: false)
+        return Report.Kept(file: name, bytes: count, total: total, isChecked: false, isResumable: false)
     }
 }

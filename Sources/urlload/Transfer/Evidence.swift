@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What a report shows of the loads of a group besides their times.
+// The certificates, heads and bodies of a group of loads, collected for `--report`.
 
 import FoundationEssentials
 import Synchronization

@@ -64,7 +64,7 @@ struct PartialFile: Sendable {
                     Report.Failure(
                         LoadError(
                             .resumeMismatch, phase: .receiving, party: .remote,
-                            detail: "another part was sent: \(range)")
+                            detail: "the server sent another range: \(range)")
                     ))
             }
             return .rest

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // A pipe or a device as a request body: of unknown length, and readable only once. It is read on a thread of its own,
-// because other loads go on meanwhile.
+// because other loads continue meanwhile.
 
 import FoundationEssentials
 import Synchronization
@@ -38,7 +38,7 @@ final class PipedInput: AsyncSequence, Sendable {
             if !hasBegun {
                 guard !input.isBegun.exchange(true, ordering: .relaxed) else {
                     throw OutputError(
-                        .read, "\(input.name): the server wants it once more, and it can be read only once")
+                        .read, "\(input.name): the body must be sent again, and this input can be read only once")
                 }
                 hasBegun = true
             }

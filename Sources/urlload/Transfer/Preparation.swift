@@ -35,14 +35,19 @@ extension Configuration {
         tls.minimumVersion = min(tls.minimumVersion, tls.maximumVersion)
         tls.unsafelySkipsVerification = options.isInsecure
         // An invalid policy was refused when the command line was parsed.
-        if let policy = try? options.way.policy() { proxyPolicy = policy }
-        addressOverrides = AddressOverrides(options.way.overrides)
-        networkInterface = options.way.interface
-        if let family = options.way.family { addressPolicy = .only(family) }
+        if let policy = try? options.connection.policy() { proxyPolicy = policy }
+        addressOverrides = AddressOverrides(options.connection.overrides)
+        networkInterface = options.connection.interface
+        if let family = options.connection.family { addressPolicy = .only(family) }
         authentication = options.login.settings(options.urls.compactMap { AddressText.url($0) })
         cachesInMemory = false
         cache = options.cacheDirectory.map { ResponseCache(directory: URL(filePath: $0, directoryHint: .isDirectory)) }
         cachePolicy = options.cachePolicy
+        retryPolicy = RetryPolicy(options)
+        observe(options, screen, archiver)
+    }
+
+    private mutating func observe(_ options: Options, _ screen: Screen, _ archiver: HTTPArchiver?) {
         if cache != nil, options.trace != .off || options.reportFile != nil {
             let isTraced = options.trace != .off
             cacheTap = { decision in
@@ -50,14 +55,11 @@ extension Configuration {
                 if isTraced { screen.note("cache: \(decision)") }
             }
         }
-        if options.headFile != nil || options.includesHead || options.asksForHead {
-            headTap = { Watch.current?.note(head: $0) }
-        }
-        retryPolicy = RetryPolicy(options)
         if retryPolicy != nil { observers = [RetryNotes(screen: screen)] }
         if options.trace != .off { wireTap = { screen.show($0) } }
         if let archiver { observers.append(archiver) }
         if screen.showsProgress, options.sendsBody { observers.append(Watch.Uploads()) }
+        if options.headFile != nil || options.includesHead || options.asksForHead { observers.append(Watch.Heads()) }
         if options.measures { observers.append(Watch.Observer()) }
     }
 }
@@ -149,7 +151,8 @@ enum QueryText {
             ? (base.hasSuffix("/") || url.path().isEmpty == false ? "?" : "/?")
             : base.hasSuffix("?") || base.hasSuffix("&") ? "" : "&"
         guard let extended = URL(string: base + mark + text + whole.dropFirst(base.count)) else {
-            throw LoadError(.badURL, phase: .preparing, party: .local, detail: "what -G adds makes no URL of it")
+            throw LoadError(
+                .badURL, phase: .preparing, party: .local, detail: "the URL with the query that -G adds is not valid")
         }
         return extended
     }

@@ -153,13 +153,15 @@ extension Report.Kept {
     /// The partial file, and how to resume it.
     func words(_ options: Options) -> String {
         let of = total.map { " of \(ProgressLine.size($0))" } ?? ""
-        guard canGoOn else { return "\(file): \(ProgressLine.size(bytes))\(of) came; they are in \(file).part" }
-        let way =
+        guard isResumable else {
+            return "\(file): \(ProgressLine.size(bytes))\(of) were received; they are in \(file).part"
+        }
+        let advice =
             switch (options.resuming, isChecked) {
-            case (.always, _), (.ifChecked, true): "the same command goes on"
-            case (_, true): "the same command with -C goes on"
-            default: "the same command with -C - goes on, not checked"
+            case (.always, _), (.ifChecked, true): "repeat the command to resume"
+            case (_, true): "repeat with -C to resume"
+            default: "repeat with -C - to resume without validation"
             }
-        return "\(file): \(ProgressLine.size(bytes))\(of) are kept; \(way)"
+        return "\(file): \(ProgressLine.size(bytes))\(of) are kept; \(advice)"
     }
 }

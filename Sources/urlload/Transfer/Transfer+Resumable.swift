@@ -50,7 +50,7 @@ enum UploadWords {
         case .sent(let offset): "upload: \(offset) bytes sent"
         case .acknowledged(let offset): "upload: the server has \(offset) bytes"
         case .interrupted(let error): "upload interrupted: \(error)"
-        case .resumed(let offset): "upload goes on from byte \(offset)"
+        case .resumed(let offset): "upload resumed at byte \(offset)"
         }
     }
 }

@@ -62,7 +62,7 @@ extension Transfer {
             attempt.kept = Report.Kept(continuation, error, attempt)
             if error.reason == .cannotCreateFile || error.reason == .cannotMoveFile, attempt.failure == nil {
                 var failure = Report.Failure(error)
-                failure.detail = "\(continuation.shown): \(error.detail ?? "cannot be made")"
+                failure.detail = "\(continuation.shown): \(error.detail ?? "cannot be created")"
                 attempt.failure = failure
             }
             throw error
@@ -80,7 +80,7 @@ extension Transfer {
             attempt.response = response
             watch.progress.answers(response.expectedLength)
         case .resumed(let offset, let expected) where offset > 0:
-            screen.message("\(continuation.shown): goes on at byte \(offset)")
+            screen.message("\(continuation.shown): resumed at byte \(offset)")
             attempt.resumedAt = offset
             watch.progress.begins(at: offset, of: expected)
         case .received(let bytes):
@@ -106,7 +106,7 @@ extension Transfer {
                 attempt.file = try partial.commit()
                 screen.message("\(partial.path): is complete already")
             case .whole:
-                screen.message("\(partial.path): the server sends all of it, from its beginning")
+                screen.message("\(partial.path): the server sends the whole file, which replaces the partial one")
                 try await receive(response, body, url, watch, attempt)
                 partial.remove()
             case .rest:
@@ -121,8 +121,8 @@ extension Transfer {
     private func write<Body: AsyncSequence>(
         _ body: Body, behind partial: PartialFile, _ response: Response, _ watch: Watch, _ attempt: Attempt
     ) async throws where Body.Element: ContiguousBytes {
-        let check = partial.date == nil ? ", not checked" : ""
-        screen.message("\(partial.path): goes on at byte \(partial.offset)\(check)")
+        let check = partial.date == nil ? " without validation" : ""
+        screen.message("\(partial.path): resumed at byte \(partial.offset)\(check)")
         attempt.resumedAt = partial.offset
         watch.progress.answers(response.expectedLength.map { $0 + partial.offset })
         watch.progress.begins(at: partial.offset, of: response.expectedLength.map { $0 + partial.offset })

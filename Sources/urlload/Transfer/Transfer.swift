@@ -51,9 +51,9 @@ struct Transfer: Sendable {
             throw OutputError(.unsupportedScheme, "--proto does not allow \(scheme)")
         }
         if case .file(let path) = options.destination {
-            if options.saving.collision == .skip, FileCheck.exists(path) {
+            if options.saving.collision == .skip, FileCheck.exists(path), !FileCheck.isDevice(path) {
                 attempt.isUnchanged = true
-                return screen.message("\(path) is there already: not loaded")
+                return screen.message("\(path) exists already: not loaded")
             }
             if options.saving.makesFolders { try Folder.make(for: path) }
         }
@@ -81,7 +81,8 @@ struct Transfer: Sendable {
         if options.saving.setsTime, let file = attempt.file { FileTime.set(attempt.response?.http?.headers, of: file) }
     }
 
-    /// The state of a load, used for the report if it ends early. Used by one task only.
+    /// The state of a load, used for the report if it ends early. Unchecked: used by the load's task, and by decisions
+    /// for which that task waits.
     final class Attempt: @unchecked Sendable {
         var response: Response?
         var bytes: Int64 = 0
@@ -114,7 +115,11 @@ struct Transfer: Sendable {
     ) async throws where Body.Element: ContiguousBytes {
         attempt.response = response
         try heads?.check()
-        try judge(response, attempt)
+        do { try judge(response, attempt) } catch {
+            // As in curl, `-i` and `-I` show the head of a response whose body is not wanted.
+            if options.destination == .standardOutput { _ = try open(response, url, watch) }
+            throw error
+        }
         let output = try open(response, url, watch)
         watch.progress.answers(response.expectedLength)
         var throttle = options.rateLimit.map { Throttle(bytesPerSecond: $0) }
@@ -151,7 +156,9 @@ struct Transfer: Sendable {
         }
         if case .from(let offset) = options.resuming, offset > 0, status == .ok, options.upload == nil {
             attempt.failure = Report.Failure(
-                LoadError(.rangeNotSatisfiable, phase: .receiving, party: .remote, detail: "the server sends all of it")
+                LoadError(
+                    .rangeNotSatisfiable, phase: .receiving, party: .remote,
+                    detail: "the server ignores the range and sends the whole file")
             )
             throw RefusedStatus()
         }

@@ -13,10 +13,10 @@ final class Watch: Sendable {
     private struct State: Sendable {
         var metrics: LoadMetrics?
         var redirects: [(status: Int, url: String)] = []
-        /// Of all responses, interim ones and those that were not the last included.
+        /// The heads of all responses, interim ones (1xx) and redirects included.
         var heads: [HTTPHead] = []
         var refused: String?
-        /// What the cache decided about each request, by the number of redirects before it.
+        /// The cache's decision about each request, by the number of redirects before it.
         var cacheDecisions: [Int: String] = [:]
     }
     private let state = Lock(State())
@@ -51,6 +51,12 @@ final class Watch: Sendable {
             let before = state.cacheDecisions[state.redirects.count].map { $0 + "; " } ?? ""
             state.cacheDecisions[state.redirects.count] = before + decision
         }
+    }
+
+    /// Passes the heads of each load to its watch.
+    struct Heads: HeadObserver {
+        func observe(_ event: LoadEvent, of load: LoadIdentity) {}
+        func received(_ head: HTTPHead) { Watch.current?.note(head: head) }
     }
 
     /// Passes the events of each load to its watch.

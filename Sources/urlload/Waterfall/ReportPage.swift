@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A waterfall as one HTML file: a row for each request, which opens to its heads, its body's beginning and what
-// decided. No script, and nothing that is loaded from elsewhere: the page itself forbids both.
+// A waterfall as one HTML file: a row for each request, which opens to its heads, the beginning of its body and the
+// cache's decision. No script, and nothing that is loaded from elsewhere: the page itself forbids both.
 
 import FoundationEssentials
 import URLLoading
@@ -125,8 +125,10 @@ struct ReportPage {
         let marks = row.marks.map { "<span class=\"mark \($0.rawValue)\">\($0.rawValue)</span> " }.joined()
         let name = HTML.escaped("\(status) \(row.method) \(row.url)")
         return """
-            <details class="row" id="\(Self.id(row))"><summary><span class="label" title="\(name)">\(marks)\(name)</span>\
-            <svg class="bar" role="img" aria-label="\(Self.times(row))" viewBox="0 0 1000 14" preserveAspectRatio="none">\
+            <details class="row" id="\(Self.id(row))"><summary>\
+            <span class="label" title="\(name)">\(marks)\(name)</span>\
+            <svg class="bar" role="img" aria-label="\(Self.times(row))" viewBox="0 0 1000 14" \
+            preserveAspectRatio="none">\
             \(row.spans.map { rectangle($0, y: 0, height: 14) }.joined())</svg>\
             <span class="time">\(TimeText.make(row.duration))</span></summary>
             <div class="facts">
@@ -145,7 +147,7 @@ struct ReportPage {
         let length = max(1, span.duration / .nanoseconds(1) / width * 1000)
         return
             "<rect x=\"\(HTML.number(min(x, 999)))\" y=\"\(y)\" width=\"\(HTML.number(length))\" height=\"\(height)\" "
-            + "fill=\"\(Self.colors[span.stage] ?? "")\"><title>\(span.stage.word) \(TimeText.make(span.duration))</title>"
-            + "</rect>"
+            + "fill=\"\(Self.colors[span.stage] ?? "")\">"
+            + "<title>\(span.stage.word) \(TimeText.make(span.duration))</title></rect>"
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What a report shows of a request besides its row in the waterfall.
+// The details of a request that a report shows below its row in the waterfall.
 
 import URLLoading
 import URLLoadingWire
@@ -40,7 +40,7 @@ struct BodyPreview: Sendable {
     /// The beginning as text without secrets; `nil` for a body that is no text.
     var text: String? {
         var rest = bytes[...]
-        // A character that was cut is left out: UTF-8 has at most three bytes behind the first of one.
+        // A character that was cut is left out: UTF-8 has at most three bytes after the first of one.
         if isCut {
             for _ in 0..<3 where rest.last.map({ $0 & 0xC0 == 0x80 }) ?? false { rest = rest.dropLast() }
             if rest.last.map({ $0 >= 0xC0 }) ?? false { rest = rest.dropLast() }

@@ -41,7 +41,7 @@ enum RequestFacts {
         let title = "<h3>Body, \(body.total) byte\(body.total == 1 ? "" : "s")</h3>\n"
         guard let text = body.text else { return title + "<p>The body is not text.</p>\n" }
         let cut = body.isCut ? "<p>The first \(body.bytes.count) bytes.</p>\n" : ""
-        // A parser drops a line feed directly behind the tag.
+        // A parser drops a line feed directly after the tag.
         return title + cut + "<pre>\n\(HTML.escaped(text, keepsLines: true))</pre>\n"
     }
 }
@@ -82,7 +82,7 @@ enum HTML {
             || scalar.value & 0xFFFE == 0xFFFE
     }
 
-    /// A number with one digit behind the point.
+    /// A number with one digit after the point.
     static func number(_ number: Double) -> String {
         let tenths = Int64((number * 10).rounded())
         return tenths % 10 == 0 ? "\(tenths / 10)" : "\(tenths / 10).\(tenths % 10)"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Secrets in the text of a body. By name, as in URLs (docs/guides/metrics.md): members of JSON, fields of forms,
-// attributes, and inputs of HTML.
+// Hides secrets in the text of a body. They are found by their names, as in URLs (docs/guides/metrics.md): members of
+// JSON, fields of forms, attributes, and inputs of HTML.
 
 import URLLoadingWire
 
@@ -9,7 +9,7 @@ struct SecretText {
     private let bytes: [UInt8]
     private var shown: [UInt8] = []
     private var index = 0
-    /// True inside an HTML tag whose name attribute is a secret's: its value attribute is one.
+    /// True inside an HTML tag whose name attribute is the name of a secret: its value attribute is hidden.
     private var hidesValue = false
 
     static func hidden(inBody text: String) -> String {
@@ -45,32 +45,32 @@ struct SecretText {
         index += 1
     }
 
-    /// Passes `"name": ` and hides the value behind it. Returns false if there is no such member here.
+    /// Passes `"name": ` and hides the value after it. Returns false if there is no such member here.
     private mutating func hideMember() -> Bool {
         let end = endOfString(from: index)
         guard end - index <= 100, end < bytes.count else { return false }
         let name = bytes[(index + 1)..<(end - 1)]
-        guard !name.isEmpty, let colon = place(behind: end), bytes[colon] == UInt8(ascii: ":"),
-            Self.isSecret(name), let value = place(behind: colon + 1)
+        guard !name.isEmpty, let colon = nextText(from: end), bytes[colon] == UInt8(ascii: ":"),
+            Self.isSecret(name), let value = nextText(from: colon + 1)
         else { return false }
         shown += bytes[index..<value] + Array(Secrets.mark.utf8)
         index = endOfValue(from: value)
         return true
     }
 
-    /// The next place that is not white space; `nil` at the end.
-    private func place(behind start: Int) -> Int? {
+    /// Returns the index of the next character that is not white space; `nil` at the end.
+    private func nextText(from start: Int) -> Int? {
         bytes[start...].firstIndex { $0 > 0x20 }
     }
 
-    /// The place behind the closing quote, or the end.
+    /// Returns the index after the closing quote, or the end.
     private func endOfString(from start: Int) -> Int {
         var place = start + 1
         while place < bytes.count, bytes[place] != bytes[start] { place += bytes[place] == UInt8(ascii: "\\") ? 2 : 1 }
         return min(place + 1, bytes.count)
     }
 
-    /// The place behind a value of JSON, with all that is in it.
+    /// Returns the index after a JSON value, nested values included.
     private func endOfValue(from start: Int) -> Int {
         var place = start
         var depth = 0
@@ -93,7 +93,7 @@ struct SecretText {
         return bytes.count
     }
 
-    /// Hides the value of a field or an attribute: a quoted text, or what stands before the next delimiter.
+    /// Hides the value of a field or an attribute: a quoted text, or the text up to the next delimiter.
     private mutating func hideWord() {
         guard index < bytes.count else { return }
         shown += Secrets.mark.utf8
@@ -117,7 +117,7 @@ struct SecretText {
         return bytes[start...].suffix(80)
     }
 
-    /// Whether a tag has a name attribute that is a secret's.
+    /// Returns whether a tag's name attribute is the name of a secret.
     private func namesSecret(_ tag: ArraySlice<UInt8>) -> Bool {
         guard let range = tag.firstRange(of: "name=".utf8) else { return false }
         let name = tag[range.upperBound...].drop { $0 == UInt8(ascii: "\"") || $0 == UInt8(ascii: "'") }

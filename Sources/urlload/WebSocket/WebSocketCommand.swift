@@ -19,9 +19,9 @@ enum WebSocketCommand {
           --protocol NAME   offer a subprotocol; several times for several, preferred first
           --compress        offer compression
 
-        Other options are those on fields (-H), credentials, security, time and connection. The URL's scheme is ws
-        or wss; without a scheme it is wss, for this machine ws.
-        Exit code 0 if both sides closed, in either order; 22 if the server opened no WebSocket; 56 if it closed
+        Other options are -H and those of the groups Authentication, Security, Limits, and Connection and proxies of
+        urlload --help. The URL's scheme is ws or wss; without a scheme it is wss, for this machine ws.
+        Exit code 0 if both sides closed, in either order; 22 if the server refused to open a WebSocket; 56 if it closed
         with a code for an error.
 
         """
@@ -32,7 +32,7 @@ enum WebSocketCommand {
         do throws(UsageError) {
             options = try ArgumentParser.parse(try own.take(arguments))
         } catch { return mistake(error.words) }
-        if options.wantsHelp { return print(usage) }
+        if options.wantsHelp { return Console.print(usage) }
         guard options.urls.count == 1, let url = WebSocketArguments.url(options.urls[0]) else {
             return mistake("ws takes one URL")
         }
@@ -116,13 +116,5 @@ enum WebSocketCommand {
         return ExitCode(error)
     }
 
-    private static func mistake(_ words: String) -> ExitCode {
-        try? FileDescriptor.standardError.write("urlload: \(words)\nurlload ws --help says more\n")
-        return .usage
-    }
-
-    private static func print(_ text: String) -> ExitCode {
-        do throws(OutputError) { try FileDescriptor.standardOutput.write(text) } catch { return error.code }
-        return .done
-    }
+    private static func mistake(_ words: String) -> ExitCode { Console.usage(words, "urlload ws --help") }
 }

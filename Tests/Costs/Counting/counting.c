@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/* Replaces the allocator's entry points in the program that is linked with this file, and counts their calls. glibc only. */
+/* Replaces the allocator's entry points in the program that is linked with this file, and counts their calls. Needs
+ * glibc. */
 
 #include "URLLoadingCCosts.h"
 

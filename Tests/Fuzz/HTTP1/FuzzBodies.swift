@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What stands inside bodies and fields, and the handshakes of SOCKS: any cut of the input tells the same.
+// The formats inside bodies and fields, and the handshakes of SOCKS: the result does not depend on where the input is
+// cut.
 
 import URLLoadingWire
 

@@ -20,7 +20,7 @@ func fuzzCookies(_ bytes: [UInt8]) {
         promise(line.text.flatMap { CookieFileLine($0) } == line, "a line reads as itself")
         promise(line.text?.utf8.contains { $0 == 0x0A || $0 == 0x0D } == false, "a line is one")
     }
-    // What goes into a request line is ASCII (RFC 3986 §2).
+    // Bytes of a request line are ASCII (RFC 3986 §2).
     let target = bytes.map { $0 & 0x7F }
     let path = CookieScope.defaultPath(of: target)
     promise(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What an ftp server says, cut anywhere, and where its answers and our URLs lead.
+// Replies of an ftp server, cut at any byte; the addresses in them, and the paths of ftp URLs.
 
 import URLLoadingWire
 
@@ -44,7 +44,7 @@ private func replies(_ bytes: [UInt8], pieces: Int) -> Outcome {
     return outcome
 }
 
-/// Whatever is said, the conversation goes on or ends with an error, and never says what cannot be a line.
+/// Whatever the server sends, the conversation continues or ends with an error, and never sends more than one line.
 private func converse(_ replies: [FTPReply], _ rule: UInt8) {
     let operations: [FTPConversation.Job.Operation] = [.retrieve, .list, .store, .size]
     var conversation = FTPConversation(security: rule & 1 == 0 ? .none : .explicit)

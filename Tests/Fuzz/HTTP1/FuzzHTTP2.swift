@@ -112,9 +112,9 @@ private func note(_ codec: HTTP2Codec, _ input: [UInt8], _ outcome: inout Outcom
             outcome.events[stream, default: []].append(event)
         case .informational(let stream, _):
             outcome.events[stream, default: []].append(event)
-        // Who ended it first depends on when our reset goes out.
+        // Either side may have ended it first, depending on when our reset is sent.
         case .reset(let stream, _), .violation(let stream, _), .unprocessed(let stream):
-            // After a complete answer it is about what we still send.
+            // After a complete response, a reset concerns only the rest of the request body.
             promise(outcome.events[stream]?.last != .unprocessed(stream), "a stream is broken off once")
             outcome.events[stream, default: []].append(.unprocessed(stream))
         case .concurrency, .settingsAcknowledged, .pong, .goAway: outcome.events[0, default: []].append(event)

@@ -77,7 +77,7 @@ enum Compiled {
             ["module.modulemap", "include/module.modulemap"].map { "\(root)/Sources/\(name)/\($0)" }
         }
         let made = "\(built)/URLLoadingCSystem.build/module.modulemap"
-        let sanitizer = Servers.isSanitized ? ["-sanitize=thread"] : []
+        let sanitizer = Servers.sanitizer.map { ["-sanitize=\($0)"] } ?? []
         return sanitizer + ["-I", built + "/Modules"]
             + (maps + [made]).filter(FileManager.default.fileExists(atPath:)).flatMap {
                 ["-Xcc", "-fmodule-map-file=\($0)"]

@@ -33,6 +33,9 @@ enum WgetLines {
         -q --auth-no-challenge --user=ada --password=secret U/plain -O out.txt
         -q --load-cookies=jar.txt U/plain -O out.txt
         -q --spider U/plain
+        -q --spider U/plain U/file
+        -q -nc -O /dev/null U/file
+        -q -N -O /dev/null U/file
         -q -t 1 U/missing ## code
         -q --content-on-error -O out.txt U/missing ## code
         -q --max-redirect=0 U/moved -O out.txt ## code

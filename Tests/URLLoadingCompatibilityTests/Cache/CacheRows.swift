@@ -6,6 +6,7 @@ import Testing
 import URLLoading
 import URLLoadingCompatibility
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -180,7 +181,7 @@ struct CacheRows {
 
     @Test("responses are stored on disk, except those that must not be (checklist 90, 100)")
     func onDisk() throws {
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("URLCache-\(UUID().uuidString)")
+        let folder = temporaryURL("URLCache")
         defer { try? FileManager.default.removeItem(at: folder) }
         let url = try URLLoadingCompatibilityTests.url("http://a.example/x")
         let response = URLResponse(url: url, mimeType: nil, expectedContentLength: 1, textEncodingName: nil)
@@ -300,7 +301,7 @@ struct CacheRows {
             task.resume()
             await cache.hanging.reaches(1)
             task.cancel()
-            while task.state != .completed { try await Task.sleep(for: .microseconds(200)) }
+            try await eventually(task.state, of: .library) { $0 == .completed }
             #expect((task.error as? URLError)?.code == .cancelled)
             cache.kept.removeAll()
             session.invalidateAndCancel()

@@ -3,6 +3,7 @@
 import Foundation
 import Testing
 import URLLoadingCompatibility
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -22,6 +23,15 @@ struct ConnectionRows {
         func connection(_ connection: NSURLConnection, didFailWithError error: any Error) {
             note("fail \((error as? URLError)?.code.rawValue ?? 0)")
             done.add()
+        }
+        /// Loads from a URL to the end, with the calls on a queue.
+        func load(_ url: URL) async throws {
+            queue = OperationQueue()
+            let connection = try #require(
+                NSURLConnection(request: URLRequest(url: url), delegate: self, startImmediately: false))
+            connection.setDelegateQueue(queue)
+            connection.start()
+            await done.reaches(1)
         }
         func connectionShouldUseCredentialStorage(_ connection: NSURLConnection) -> Bool { usesStorage }
         func connection(
@@ -144,17 +154,12 @@ struct ConnectionRows {
             let bare = try url(String(origin.url("/").absoluteString.dropLast()))
             for answer in [0, 1, 2] {
                 let delegate = Reader()
-                delegate.queue = OperationQueue()
                 let other = URLRequest(url: origin.url("/from"))
                 delegate.onRequest = { request, response in
                     guard response == nil else { return nil }
                     return [request, other, nil][answer]
                 }
-                let connection = try #require(
-                    NSURLConnection(request: URLRequest(url: bare), delegate: delegate, startImmediately: false))
-                connection.setDelegateQueue(delegate.queue)
-                connection.start()
-                await delegate.done.reaches(1)
+                try await delegate.load(bare)
                 #expect(delegate.requests.all.first?.url == origin.url("/"))
                 let words =
                     switch answer {
@@ -175,7 +180,6 @@ struct ConnectionRows {
         try await withHTTPTestServer { origin in
             Self.routes(origin)
             let delegate = Reader()
-            delegate.queue = OperationQueue()
             delegate.answers = { challenge in
                 switch answer {
                 case "use" where challenge.protectionSpace.authenticationMethod == NSURLAuthenticationMethodHTTPDigest:
@@ -188,12 +192,7 @@ struct ConnectionRows {
                 default: challenge.sender?.rejectProtectionSpaceAndContinue(with: challenge)
                 }
             }
-            let connection = try #require(
-                NSURLConnection(
-                    request: URLRequest(url: origin.url("/locked")), delegate: delegate, startImmediately: false))
-            connection.setDelegateQueue(delegate.queue)
-            connection.start()
-            await delegate.done.reaches(1)
+            try await delegate.load(origin.url("/locked"))
             let asked = ["can", "challenge"]
             let words =
                 switch answer {
@@ -212,14 +211,8 @@ struct ConnectionRows {
             origin.route("/kept") { _ in .ok("kept", headers: ["Cache-Control": "max-age=1000"]) }
             for round in 1...3 {
                 let delegate = Reader()
-                delegate.queue = OperationQueue()
                 delegate.cachesNothing = round == 1
-                let connection = try #require(
-                    NSURLConnection(
-                        request: URLRequest(url: origin.url("/kept")), delegate: delegate, startImmediately: false))
-                connection.setDelegateQueue(delegate.queue)
-                connection.start()
-                await delegate.done.reaches(1)
+                try await delegate.load(origin.url("/kept"))
                 #expect(
                     delegate.words.all == ["first", "response 200", "data"] + (round == 1 ? ["cache"] : []) + ["finish"]
                 )
@@ -288,11 +281,11 @@ struct ConnectionRows {
                 await delegate.first.reaches(1)
             }
             connection?.cancel()
-            try await eventually { held == nil }
+            try await eventually(held == nil, of: .library) { $0 }
             #expect(!words.all.contains { $0.hasPrefix("fail") || $0 == "finish" })
             weak let gone = connection
             connection = nil
-            try await eventually { gone == nil }
+            try await eventually(gone == nil, of: .library) { $0 }
             try await origin.wait { $0.open == 0 }
         }
     }
@@ -321,7 +314,7 @@ struct ConnectionRows {
                         return request
                     }
                     let mode = isScheduled ? RunLoop.Mode("mine") : .default
-                    Self.run(mode, until: delegate.done)
+                    delegate.done.runLoop(mode)
                     results.add(delegate.words.all)
                     ended.add()
                 }
@@ -376,13 +369,7 @@ struct ConnectionRows {
         try await withHTTPTestServer { origin in
             Self.routes(origin)
             let delegate = Saver()
-            delegate.queue = OperationQueue()
-            let connection = try #require(
-                NSURLConnection(
-                    request: URLRequest(url: origin.url("/file")), delegate: delegate, startImmediately: false))
-            connection.setDelegateQueue(delegate.queue)
-            connection.start()
-            await delegate.done.reaches(1)
+            try await delegate.load(origin.url("/file"))
             #expect(
                 delegate.words.all == ["written", "file"]
                     && delegate.content.all == [Data(repeating: 0x61, count: 300_000)])
@@ -438,22 +425,13 @@ struct ConnectionRows {
     private static func onRunLoop(_ until: Counter, _ body: @escaping @Sendable () -> Void) {
         Thread.detachNewThread {
             body()
-            run(.default, until: until)
-        }
-    }
-
-    /// A run loop without sources returns at once.
-    private static func run(_ mode: RunLoop.Mode, until: Counter) {
-        while until.value == 0 {
-            if !RunLoop.current.run(mode: mode, before: Date(timeIntervalSinceNow: 0.01)) {
-                Thread.sleep(forTimeInterval: 0.001)
-            }
+            until.runLoop()
         }
     }
 
     @Test("a download is placed where its delegate says, under an unused name if it must not overwrite (checklist 158)")
     func download() async throws {
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
+        let folder = temporaryURL("folder")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }
         try await withHTTPTestServer { origin in
@@ -485,7 +463,7 @@ struct ConnectionRows {
 
     @Test("a cancelled download makes no further calls, and can be resumed (checklist 157)")
     func resumes() async throws {
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
+        let folder = temporaryURL("folder")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }
         try await withHTTPTestServer { origin in
@@ -515,7 +493,7 @@ struct ConnectionRows {
             let download = try #require(made.all.first)
             #expect(download.resumeData == nil)
             download.cancel()
-            try await eventually { download.resumeData != nil }
+            try await eventually(download.resumeData != nil, of: .library) { $0 }
             stop.add()
             #expect(delegate.words.all.last == "data" && delegate.done.value == 0)
             let data = try #require(download.resumeData)

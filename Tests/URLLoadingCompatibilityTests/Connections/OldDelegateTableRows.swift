@@ -3,6 +3,7 @@
 import Foundation
 import Testing
 import URLLoadingCompatibility
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -183,7 +184,7 @@ struct OldDelegateTableRows {
 
     @Test("each method of a download's delegate is called, on its thread, in its place (checklist 154, 155, 158, 169)")
     func downloads() async throws {
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
+        let folder = temporaryURL("folder")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }
         try await withHTTPTestServer { origin in
@@ -227,7 +228,7 @@ struct OldDelegateTableRows {
         let session = URLSession(configuration: .ephemeral)
         let task = session.downloadTask(with: origin.url("/file"))
         task.resume()
-        try await eventually { task.countOfBytesReceived == 1000 }
+        try await eventually(task.countOfBytesReceived, of: .library) { $0 == 1000 }
         let data = await task.cancelByProducingResumeData()
         session.invalidateAndCancel()
         origin.removeFaults()
@@ -242,11 +243,7 @@ struct OldDelegateTableRows {
         Thread.detachNewThread {
             delegate.begins()
             let download = make()
-            while done.value == 0 {
-                if !RunLoop.current.run(mode: .default, before: Date(timeIntervalSinceNow: 0.01)) {
-                    Thread.sleep(forTimeInterval: 0.001)
-                }
-            }
+            done.runLoop()
             withExtendedLifetime(download) {}
         }
         await done.reaches(1)

@@ -3,6 +3,7 @@
 import Foundation
 import Testing
 import URLLoadingCompatibility
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -143,7 +144,7 @@ struct BeginningRows {
                 }
                 for _ in 0..<20 { await Task.yield() }
                 if delegate.done.value == round {
-                    try await eventually { task.state == .suspended || task.state == .completed }
+                    try await eventually(task.state == .suspended || task.state == .completed, of: .library) { $0 }
                     #expect(task.state == .suspended || delegate.done.value > round)
                 }
                 task.resume()
@@ -248,9 +249,9 @@ struct BeginningRows {
             task.resume()
             await first.reaches(1)
             task.progress.pause()
-            try await eventually { task.state == .suspended }
+            try await eventually(task.state, of: .library) { $0 == .suspended }
             task.progress.resume()
-            try await eventually { task.state == .running }
+            try await eventually(task.state, of: .library) { $0 == .running }
             task.progress.cancel()
             await recorder.completed.reaches(1)
             #expect((task.error as? URLError)?.code == .cancelled && !task.progress.isFinished)

@@ -3,6 +3,7 @@
 import Foundation
 import Testing
 import URLLoadingCompatibility
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -55,7 +56,7 @@ struct CountRows {
         "the sent bytes of every kind of body are counted once, up to the body's length (checklist 52)",
         arguments: ["data", "file", "stream", "handler"])
     func sent(_ kind: String) async throws {
-        let file = FileManager.default.temporaryDirectory.appendingPathComponent("counted-\(UUID().uuidString)")
+        let file = temporaryURL("counted")
         try Data(count: 30_000_000).write(to: file)
         defer { try? FileManager.default.removeItem(at: file) }
         try await withHTTPTestServer { origin in

@@ -3,6 +3,7 @@
 import Foundation
 import Testing
 import URLLoadingCompatibility
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -99,7 +100,7 @@ struct DelegateRows {
             let task = session.dataTask(with: origin.url())
             task.resume()
             try await origin.wait { $0.answered == 1 }
-            while task.state != .completed { try await Task.sleep(for: .milliseconds(1)) }
+            try await eventually(task.state, of: .library) { $0 == .completed }
             #expect(task.countOfBytesReceived == 3_000_000)
             session.invalidateAndCancel()
         }

@@ -4,6 +4,7 @@ import Foundation
 import Testing
 import URLLoading
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -164,7 +165,7 @@ extension DelegateTableRows {
             let task = session.dataTask(with: origin.url())
             // Emits the event directly; the core's waiting is tested elsewhere.
             task.bridge?.emit(.waitingForConnectivity)
-            try await eventually { delegate.heard.all.count == 2 }
+            try await eventually(delegate.heard.all.count == 2, of: .library) { $0 }
             await run(task, delegate, session)
             check(delegate)
         }
@@ -193,7 +194,9 @@ extension DelegateTableRows {
             let session = session(delegate)
             let first = session.downloadTask(with: origin.url())
             first.resume()
-            try await eventually { delegate.heard.all.last == "written" && first.countOfBytesReceived == 1000 }
+            try await eventually(
+                delegate.heard.all.last == "written" && first.countOfBytesReceived == 1000, of: .library
+            ) { $0 }
             let data = try #require(await first.cancelByProducingResumeData())
             await delegate.heard.done.reaches(1)
             origin.removeFaults()
@@ -273,7 +276,7 @@ extension DelegateTableRows {
         defer { peer.close() }
         let text = try await peer.text()
         #expect(text.isEmpty)
-        try await eventually { networks.open == 1 }
+        try await eventually(networks.open, of: .library) { $0 == 1 }
         networks.reach(by: .ipv4((10, 0, 0, 7), port: 0))
         let link = RouteBytes.link(2, "eth0")
         networks.change(telling: [link]) {
@@ -281,7 +284,7 @@ extension DelegateTableRows {
                 links: [link], addresses: [RouteBytes.address(2, [192, 0, 2, 1])],
                 routes: [RouteBytes.defaultRoute(through: [2])])
         }
-        try await eventually { delegate.heard.all.contains("better route") }
+        try await eventually(delegate.heard.all.contains("better route"), of: .library) { $0 }
         peer.finish()
         _ = try await task.readData(ofMinLength: 1, maxLength: 1, timeout: 5)
         await run(task, delegate, session)
@@ -297,7 +300,7 @@ extension DelegateTableRows {
         task.resume()
         let peer = try await StreamPeer(listener)
         defer { peer.close() }
-        try await eventually { delegate.heard.all.contains("streams") }
+        try await eventually(delegate.heard.all.contains("streams"), of: .library) { $0 }
         session.finishTasksAndInvalidate()
         await delegate.heard.invalidated.reaches(1)
         check(delegate)

@@ -3,6 +3,7 @@
 import Foundation
 import Testing
 import URLLoadingCompatibility
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -13,6 +14,7 @@ struct OddMomentRows {
     final class Hasty: NSObject, URLSessionTaskDelegate, Sendable {
         func urlSession(_ session: URLSession, didCreateTask task: URLSessionTask) {
             task.cancel()
+            // The state is the subject, and the queue that would report it is the one that is blocked here.
             while task.state != .completed { usleep(200) }
             // The calls at the end are made on the queue, and are over now.
             session.delegateQueue.waitUntilAllOperationsAreFinished()
@@ -83,7 +85,7 @@ struct OddMomentRows {
             recorder.onBody = { _, answer in answer(InputStream(data: Data("stream".utf8))) }
             var request = URLRequest(url: origin.url("/from"))
             request.httpMethod = "POST"
-            let file = FileManager.default.temporaryDirectory.appendingPathComponent("odd-\(UUID().uuidString)")
+            let file = temporaryURL("odd")
             try Data("file".utf8).write(to: file)
             defer { try? FileManager.default.removeItem(at: file) }
             let tasks = [
@@ -190,7 +192,7 @@ struct OddMomentRows {
             task.countOfBytesClientExpectsToSend = .max
             let progress = task.progress
             task.resume()
-            while task.response == nil, done.value == 0 { try await Task.sleep(for: .milliseconds(1)) }
+            try await eventually(task.response != nil || done.value > 0, of: .library) { $0 }
             task.cancel()
             await done.reaches(1)
             #expect(progress.totalUnitCount >= -1)

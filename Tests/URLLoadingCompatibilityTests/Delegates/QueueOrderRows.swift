@@ -3,6 +3,7 @@
 import Foundation
 import Testing
 import URLLoadingCompatibility
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -101,7 +102,7 @@ struct QueueOrderRows {
             let task = session.dataTask(with: origin.url())
             let release = await queues.hold()
             task.resume()
-            while task.countOfBytesReceived < 5 { try await Task.sleep(for: .microseconds(200)) }
+            try await eventually(task.countOfBytesReceived, of: .library) { $0 >= 5 }
             try await Task.sleep(for: .milliseconds(20))
             queues.serial.async { words.add("block") }
             task.cancel()
@@ -171,7 +172,7 @@ struct QueueOrderRows {
             let session = recorder.session()
             let task = session.downloadTask(with: origin.url())
             task.resume()
-            while task.countOfBytesReceived == 0 { try await Task.sleep(for: .microseconds(200)) }
+            try await eventually(task.countOfBytesReceived, of: .library) { $0 > 0 }
             task.cancel { [self] _ in
                 note(words, session)
                 received.add()

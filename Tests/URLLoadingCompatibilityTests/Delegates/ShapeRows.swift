@@ -3,6 +3,7 @@
 import Foundation
 import Testing
 import URLLoadingCompatibility
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -153,7 +154,7 @@ struct ShapeRows {
             request.httpMethod = "POST"
             let task = session.uploadTask(withStreamedRequest: request)
             task.resume()
-            try await eventually { task.state == .completed }
+            try await eventually(task.state, of: .library) { $0 == .completed }
             #expect(task.error != nil && !origin.requests.contains { $0.path == "/count" })
             session.invalidateAndCancel()
         }
@@ -217,7 +218,7 @@ struct ShapeRows {
             let recorder = Recorder()
             let paths = Box<URL>()
             let opened = Box<FileHandle>()
-            let place = FileManager.default.temporaryDirectory.appendingPathComponent("moved-\(UUID().uuidString)")
+            let place = temporaryURL("moved")
             defer { try? FileManager.default.removeItem(at: place) }
             recorder.onFile = { task, url in
                 paths.add(url)
@@ -276,7 +277,7 @@ struct ShapeRows {
                 answered.add()
             }
             await answered.reaches(1)
-            try await eventually { task.countOfBytesReceived == 4 }
+            try await eventually(task.countOfBytesReceived == 4, of: .library) { $0 }
             #expect(recorder.words(task) == "response")
             busy.signal()
             await recorder.completed.reaches(1)

@@ -6,6 +6,7 @@ import Testing
 import URLLoading
 import URLLoadingCompatibility
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 
 /// A protocol whose objects run the test's script for the host of the URL.
@@ -91,7 +92,7 @@ struct ProtocolRows {
         let target = try url("http://kinds.test/")
         var post = URLRequest(url: target)
         post.httpMethod = "POST"
-        let file = FileManager.default.temporaryDirectory.appendingPathComponent("ProtocolRows-\(UUID().uuidString)")
+        let file = temporaryURL("ProtocolRows")
         try Data("file".utf8).write(to: file)
         defer { try? FileManager.default.removeItem(at: file) }
         let tasks = [
@@ -499,8 +500,7 @@ struct ProtocolRows {
         let session = URLSession(configuration: configuration())
         _ = await session.result(URLRequest(url: try url("http://leaks.test/")))
         await given.reaches(1)
-        for _ in 0..<25_000 where seen.loader != nil { try await Task.sleep(for: .microseconds(200)) }
-        #expect(seen.loader == nil)
+        try await eventually(seen.loader == nil, of: .library) { $0 }
         session.invalidateAndCancel()
     }
 }

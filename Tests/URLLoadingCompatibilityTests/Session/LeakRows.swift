@@ -4,6 +4,7 @@ import Foundation
 import Testing
 import URLLoadingCompatibility
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -123,7 +124,7 @@ struct LeakRows {
                 await done.reaches(2)
             }
             try await run()
-            try await eventually { session == nil && task == nil && delegate == nil }
+            try await eventually(session == nil && task == nil && delegate == nil, of: .library) { $0 }
             origin.releaseStalls()
             try await origin.wait { $0.open == 0 }
         }

@@ -3,6 +3,7 @@
 import Foundation
 import Testing
 import URLLoadingCompatibility
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -70,7 +71,7 @@ struct LifetimeRows {
             #expect(result.error?.code == .cancelled)
             let task = session.dataTask(with: origin.url())
             task.resume()
-            while task.state != .completed { try await Task.sleep(for: .milliseconds(1)) }
+            try await eventually(task.state, of: .library) { $0 == .completed }
             #expect((task.error as? URLError)?.code == .cancelled && recorder.words(task).isEmpty)
             #expect(origin.counts.accepted == 0)
         }
@@ -94,7 +95,7 @@ struct LifetimeRows {
             #expect(delegate != nil && session.delegate === delegate)
             session.finishTasksAndInvalidate()
             await invalidated.reaches(1)
-            try await eventually { delegate == nil }
+            try await eventually(delegate == nil, of: .library) { $0 }
             #expect(session.delegate == nil)
         }
     }
@@ -124,7 +125,7 @@ struct LifetimeRows {
                 }
             }
             await ended.reaches(1)
-            try await eventually { session == nil && delegate == nil && task == nil }
+            try await eventually(session == nil && delegate == nil && task == nil, of: .library) { $0 }
             try await origin.wait { $0.open == 0 }
         }
     }
@@ -143,7 +144,7 @@ struct LifetimeRows {
             }
             #expect(held != nil)
             task.resume()
-            try await eventually { held == nil }
+            try await eventually(held == nil, of: .library) { $0 }
             #expect(task.state == .completed)
             session.invalidateAndCancel()
         }
@@ -213,17 +214,11 @@ struct LifetimeRows {
             }
             #expect(given == [first, second])
             second.cancel()
-            try await eventually { second.state == .completed }
+            try await eventually(second.state, of: .library) { $0 == .completed }
             let left = await session.allTasks
             #expect(left == [first] && first.taskIdentifier != second.taskIdentifier)
             session.invalidateAndCancel()
             origin.releaseStalls()
         }
     }
-}
-
-/// Waits for a condition that no event signals.
-func eventually(sourceLocation: SourceLocation = #_sourceLocation, _ condition: () -> Bool) async throws {
-    for _ in 0..<10_000 where !condition() { try await Task.sleep(for: .milliseconds(1)) }
-    #expect(condition(), sourceLocation: sourceLocation)
 }

@@ -4,6 +4,7 @@ import Foundation
 import Testing
 import URLLoadingCompatibility
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 
 @Suite(.timeLimit(.minutes(4)))
@@ -104,7 +105,7 @@ struct StreamRows {
         await delegate.heard.reaches(7)
         let late = session.streamTask(withHostName: "127.0.0.1", port: port)
         late.resume()
-        try await eventually { late.state == .completed }
+        try await eventually(late.state, of: .library) { $0 == .completed }
     }
 
     @Test("TLS starts in mid-stream after pending operations; the session's delegate decides about the server")

@@ -38,6 +38,17 @@ final class Counter: Sendable {
     }
 }
 
+extension Counter {
+    /// Runs the calling thread's run loop until the first count. A run loop without sources returns at once.
+    func runLoop(_ mode: RunLoop.Mode = .default) {
+        while value == 0 {
+            if !RunLoop.current.run(mode: mode, before: Date(timeIntervalSinceNow: 0.01)) {
+                Thread.sleep(forTimeInterval: 0.001)
+            }
+        }
+    }
+}
+
 /// A value that callbacks set.
 final class Box<Value: Sendable>: Sendable {
     private let values = Lock<[Value]>([])

@@ -5,6 +5,7 @@
 
 import Foundation
 import URLLoadingTestChildren
+import URLLoadingTestSupport
 
 /// The public declarations of a module and what its types conform to.
 struct PublicSurface {
@@ -15,7 +16,7 @@ struct PublicSurface {
 
     /// - Throws: an error with the compiler's output if it produced no graph.
     init(of module: String) async throws {
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("surface-\(UUID())")
+        let folder = temporaryURL("surface")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }
         try await Self.extract(module, to: folder)

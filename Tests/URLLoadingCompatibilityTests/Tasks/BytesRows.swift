@@ -3,6 +3,7 @@
 import Foundation
 import Testing
 import URLLoadingCompatibility
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -101,7 +102,7 @@ struct BytesRows {
                 // The buffered bytes, and one piece in transit.
                 #expect(task.countOfBytesReceived < 2_000_000)
             }
-            try await eventually { task.state == .completed }
+            try await eventually(task.state, of: .library) { $0 == .completed }
             #expect((task.error as? URLError)?.code == .cancelled)
             try await origin.wait { $0.open == 0 }
             session.invalidateAndCancel()

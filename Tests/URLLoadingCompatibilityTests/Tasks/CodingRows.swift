@@ -3,6 +3,7 @@
 import Foundation
 import Testing
 import URLLoadingCompatibility
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -111,16 +112,13 @@ struct CodingRows {
                 }
             }
         case .oldDownload:
-            let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
+            let folder = temporaryURL("folder")
             try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
             defer { try? FileManager.default.removeItem(at: folder) }
             let delegate = ConnectionRows.Downloader(folder)
             Thread.detachNewThread {
                 _ = NSURLDownload(request: request, delegate: delegate)
-                while delegate.done.value == 0 {
-                    let hasRun = RunLoop.current.run(mode: .default, before: Date(timeIntervalSinceNow: 0.01))
-                    if !hasRun { Thread.sleep(forTimeInterval: 0.001) }
-                }
+                delegate.done.runLoop()
             }
             await delegate.done.reaches(1)
             let name = try FileManager.default.contentsOfDirectory(atPath: folder.path).first ?? ""

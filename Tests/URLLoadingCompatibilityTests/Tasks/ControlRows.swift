@@ -3,6 +3,7 @@
 import Foundation
 import Testing
 import URLLoadingCompatibility
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -102,7 +103,7 @@ struct ControlRows {
                 let task = session.dataTask(with: origin.url())
                 task.resume()
                 if !isTimeout {
-                    try await eventually { task.countOfBytesReceived > 0 }
+                    try await eventually(task.countOfBytesReceived > 0, of: .library) { $0 }
                     task.cancel()
                 }
                 try await origin.wait { $0.accepted == (isTimeout ? 2 : 1) && $0.open == 0 }

@@ -3,6 +3,7 @@
 import Foundation
 import Testing
 import URLLoadingCompatibility
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -43,7 +44,7 @@ struct ResumedUploadRows {
     }
 
     private static func withFile<R>(_ use: nonisolated(nonsending) (URL) async throws -> R) async throws -> R {
-        let file = FileManager.default.temporaryDirectory.appendingPathComponent("resumed-\(UUID().uuidString)")
+        let file = temporaryURL("resumed")
         try content.write(to: file)
         defer { try? FileManager.default.removeItem(at: file) }
         return try await use(file)
@@ -282,7 +283,7 @@ struct ResumedUploadRows {
         }
     }
 
-    // MARK: What cannot be gone on with
+    // MARK: Resume data that cannot be used
 
     @Test("resume data that is damaged, truncated, of a download or unknown fails the task with cannotOpenFile")
     func damaged() async throws {

@@ -3,6 +3,7 @@
 import Foundation
 import Testing
 import URLLoadingCompatibility
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -33,7 +34,7 @@ struct TransferRows {
     func uploads() async throws {
         try await withHTTPTestServer { origin in
             count(origin)
-            let file = FileManager.default.temporaryDirectory.appendingPathComponent("up-\(UUID().uuidString)")
+            let file = temporaryURL("up")
             try Data("from a file".utf8).write(to: file)
             defer { try? FileManager.default.removeItem(at: file) }
             let recorder = Recorder()
@@ -128,7 +129,7 @@ struct TransferRows {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok(.bytes([UInt8](Self.content))) }
             let session = URLSession(configuration: .ephemeral)
-            let place = FileManager.default.temporaryDirectory.appendingPathComponent("moved-\(UUID().uuidString)")
+            let place = temporaryURL("moved")
             defer { try? FileManager.default.removeItem(at: place) }
             let error = await withCheckedContinuation { continuation in
                 session.downloadTask(with: origin.url()) { url, response, error in
@@ -164,7 +165,7 @@ struct TransferRows {
             let first = session.downloadTask(with: origin.url())
             first.resume()
             try await origin.wait { $0.stalled == 1 }
-            while first.countOfBytesReceived == 0 { try await Task.sleep(for: .microseconds(200)) }
+            try await eventually(first.countOfBytesReceived, of: .library) { $0 > 0 }
             let data = try #require(await first.cancelByProducingResumeData())
             await recorder.completed.reaches(1)
             let error = recorder.record(first).errors.first ?? nil
@@ -219,7 +220,7 @@ struct TransferRows {
                 #expect(try Data(contentsOf: file) == whole)
                 try FileManager.default.removeItem(at: file)
             }
-            while !Self.partials(marker).isEmpty { try await Task.sleep(for: .milliseconds(1)) }
+            try await eventually(Self.partials(marker), of: .library) { $0.isEmpty }
             session.invalidateAndCancel()
         }
     }

@@ -5,6 +5,7 @@ import Testing
 import URLLoading
 import URLLoadingCompatibility
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -118,7 +119,7 @@ struct TurningRows {
             let session = delegate.session()
             let task = session.dataTask(with: origin.url())
             task.resume()
-            try await eventually { (delegate.tasks.all.first?.countOfBytesReceived ?? 0) >= 900_000 }
+            try await eventually((delegate.tasks.all.first?.countOfBytesReceived ?? 0) >= 900_000, of: .library) { $0 }
             let download = try #require(delegate.tasks.all.first as? URLSessionDownloadTask)
             let data = await download.cancelByProducingResumeData()
             await delegate.done.reaches(1)

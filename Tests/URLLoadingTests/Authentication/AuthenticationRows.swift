@@ -4,6 +4,7 @@ import FoundationEssentials
 import Synchronization
 import Testing
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -152,16 +153,16 @@ import URLLoadingWire
     func `a load that ends during its decision releases its socket`(_ ending: Ending) async throws {
         try await withGate(Gate([.basic])) { origin in
             let session = Session(.patient)
-            let asked = Lock(false)
+            let isAsked = Flag()
             var decisions = Decisions()
             decisions.challenge = Decision { _ in
-                asked.withLock { $0 = true }
+                isAsked.raise()
                 try await Task.sleep(for: .seconds(3600))
                 return .cancel
             }
             let load = RunningLoad(session, ending.applied(to: Request(url: origin.url())), decisions: decisions)
             // The load may end before it reaches the decision.
-            while !ending.isTimeout, !asked.withLock({ $0 }) { try await Task.sleep(for: .microseconds(200)) }
+            if !ending.isTimeout { try await isAsked.wait() }
             ending.strike(load, session)
             #expect(await load.reason == ending.reason)
             try await origin.wait { $0.open == 0 }
@@ -426,7 +427,7 @@ import URLLoadingWire
             + "domain=\"/a http://a.test/b http://b.test/c https://a.test/d http://a.test:81/e //b.test/f\""
         let challenge = try #require(AuthenticationChallenge.parse([text]).first.flatMap { DigestChallenge($0) })
         let space = ProtectionSpace(host: "a.test", port: 80, scheme: "http", realm: "r", method: .digest)
-        let login = try #require(Login(.digest(challenge), space, Self.right, isOfURL: false, path: "/"))
+        let login = try #require(Login(.digest(challenge), space, Self.right, path: "/"))
         #expect(["/a", "/a/1", "/b/2"].allSatisfy { login.coverage(of: $0) != nil })
         #expect(["/", "/ab", "/c", "/d", "/e", "/f", "/b.test/f"].allSatisfy { login.coverage(of: $0) == nil })
     }
@@ -544,7 +545,7 @@ import URLLoadingWire
                 host: isOne ? "one.test" : "h\(index).test", port: 80, scheme: "http", realm: "r\(index)",
                 method: .basic)
             let login = try #require(
-                Login(.basic(realm: "r\(index)"), space, Self.right, isOfURL: !isOne, path: "/", isAnswer: true))
+                Login(.basic(realm: "r\(index)"), space, Self.right, from: isOne ? .decision : .url, path: "/"))
             _ = authenticator.remember(login, since: authenticator.removals)
             if isOne { authenticator.keep(login.credential, for: space) }
         }

@@ -4,6 +4,7 @@ import FoundationEssentials
 import Synchronization
 import Testing
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -30,9 +31,7 @@ import URLLoadingWire
             let session = try self.session(origin, "t0") { response in
                 refusals.add(response?.http?.status)
                 // All requests are refused before there is a new token.
-                while gate.seen.count(where: { $0 == "Bearer t0" }) < 6 {
-                    try await Task.sleep(for: .microseconds(200))
-                }
+                try await origin.wait { $0.requests >= 6 }
                 return "t1"
             }
             try await withThrowingTaskGroup(of: Void.self) { group in
@@ -41,6 +40,27 @@ import URLLoadingWire
             }
             try await session.expect(origin.url(), "in")
             #expect(refusals.all == [.unauthorized] && gate.seen.count == 13)
+            await expectEmpty(session)
+        }
+    }
+
+    /// Without the exception for the closure's own loads, both of them would wait for the token that they get.
+    @Test(arguments: ["t0", nil])
+    func `a refresh may load with its own session, whose loads then have no token`(token: String?) async throws {
+        let gate = Gate([.bearer])
+        try await withHTTPTestServer { origin in
+            origin.route("/*") { gate.answer($0) }
+            origin.route("/token") { $0.headers[.authorization] == nil ? .ok("t1") : .status(.unauthorized) }
+            let own = Lock<Session?>(nil)
+            let session = try self.session(origin, token) { _ in
+                let (data, response) = try await own.withLock { $0 }!.data(from: origin.url("/token"))
+                try response.requireSuccess()
+                return String(decoding: data, as: UTF8.self)
+            }
+            own.withLock { $0 = session }
+            try await session.expect(origin.url(), "in")
+            #expect(gate.seen.last == "Bearer t1")
+            own.withLock { $0 = nil }
             await expectEmpty(session)
         }
     }
@@ -77,19 +97,19 @@ import URLLoadingWire
             origin.route("/*") { gate.answer($0) }
             let isCancelled = Flag()
             let session = try session(origin, "t0") { _ in
-                do { try await Task.sleep(for: .seconds(3600)) } catch { isCancelled.set() }
+                do { try await Task.sleep(for: .seconds(3600)) } catch { isCancelled.raise() }
                 throw Oops()
             }
             let loads = (0..<2).map { _ in RunningLoad(session, Request(url: origin.url())) }
             // The client may not have received the refusal yet.
-            while session.core.authenticator.bearer?.waitingCount != 2 { try await Task.sleep(for: .microseconds(200)) }
+            try await eventually(session.core.authenticator.bearer?.waitingCount, of: .library) { $0 == 2 }
             loads[0].task.cancel()
             #expect(await loads[0].reason == .cancelled)
             #expect(!isCancelled.value)
             loads[1].task.cancel()
             #expect(await loads[1].reason == .cancelled)
-            while !isCancelled.value { try await Task.sleep(for: .microseconds(200)) }
-            while session.leakedClosures != 0 { try await Task.sleep(for: .microseconds(200)) }
+            try await isCancelled.wait()
+            try await eventually(session.leakedClosures, of: .library) { $0 == 0 }
             await expectEmpty(session)
         }
     }
@@ -108,12 +128,6 @@ import URLLoadingWire
         }
     }
 
-    private final class Flag: Sendable {
-        private let state = Lock(false)
-        func set() { state.withLock { $0 = true } }
-        var value: Bool { state.withLock { $0 } }
-    }
-
     @Test func `a token is sent to its origins only (security 4)`() async throws {
         try await withHTTPTestServer { other in
             other.route("/") { _ in .ok("other") }
@@ -130,7 +144,7 @@ import URLLoadingWire
     }
 
     @Test func `netrc credentials are used for their machine, if enabled (security 10)`() async throws {
-        let file = FileManager.default.temporaryDirectory.appending(path: "netrc-\(UInt64.random(in: 0 ... .max))")
+        let file = temporaryURL("netrc")
         try Data("machine 127.0.0.1 login ada password s3cret".utf8).write(to: file)
         defer { try? FileManager.default.removeItem(at: file) }
         let gate = Gate([.basic])

@@ -4,12 +4,12 @@ import FoundationEssentials
 import Glibc
 import Testing
 import URLLoading
+import URLLoadingTestSupport
 
 /// Problems of credential files are reported (security 81).
 @Suite struct CredentialProblemTests {
     private func withFolder(_ use: (URL) throws -> Void) throws {
-        let folder = FileManager.default.temporaryDirectory.appending(
-            path: "problem-\(UInt64.random(in: 0 ... .max))", directoryHint: .isDirectory)
+        let folder = temporaryURL("problem", isDirectory: true)
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }
         try use(folder)

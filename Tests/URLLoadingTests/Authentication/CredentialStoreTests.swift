@@ -2,9 +2,9 @@
 
 import FoundationEssentials
 import Glibc
-import Synchronization
 import Testing
 import URLLoadingIO
+import URLLoadingTestSupport
 
 @testable import URLLoading
 
@@ -13,8 +13,7 @@ import URLLoadingIO
     private let space = ProtectionSpace(host: "a.test", port: 80, scheme: "http", realm: "r", method: .basic)
 
     private func withFolder(_ use: (URL) throws -> Void) throws {
-        let folder = FileManager.default.temporaryDirectory.appending(
-            path: "credentials-\(UInt64.random(in: 0 ... .max))")
+        let folder = temporaryURL("credentials")
         defer { try? FileManager.default.removeItem(at: folder) }
         try use(folder)
     }
@@ -51,23 +50,22 @@ import URLLoadingIO
             let file = folder.appending(path: "credentials.json").path()
             let store = CredentialStore(file: URL(filePath: file))
             store.set(Credential(user: "ada", password: "kept", persistence: .permanent), for: space)
-            let isOver = Atomic<Bool>(false)
-            let replaced = Atomic<Int>(0)
+            let (isReplaced, isOver, hasEnded) = (Flag(), Flag(), Flag())
             let bytes = try Data(contentsOf: URL(filePath: file))
             let folder = folder.path()
             BlockingThreads.files.run {
-                while !isOver.load(ordering: .acquiring) {
+                while !isOver.value {
                     guard let new = try? FileWriter.create(in: folder, prefix: ".new-") else { continue }
                     _ = bytes.withUnsafeBytes { try? new.write($0, at: 0) }
                     try? new.move(from: new.path, to: file, replacing: true, synchronizes: false)
-                    replaced.add(1, ordering: .releasing)
+                    isReplaced.raise()
                 }
-                replaced.store(-1, ordering: .releasing)
+                hasEnded.raise()
             }
-            while replaced.load(ordering: .acquiring) == 0 { usleep(100) }
+            isReplaced.waitBlocking()
             for _ in 0..<500 where store.credential(for: space)?.user != "ada" { Issue.record("not found") }
-            isOver.store(true, ordering: .releasing)
-            while replaced.load(ordering: .acquiring) >= 0 { usleep(100) }
+            isOver.raise()
+            hasEnded.waitBlocking()
         }
     }
 
@@ -150,8 +148,7 @@ import URLLoadingIO
     }
 
     @Test func `concurrent stores lose no credential`() async throws {
-        let folder = FileManager.default.temporaryDirectory.appending(
-            path: "credentials-\(UInt64.random(in: 0 ... .max))")
+        let folder = temporaryURL("credentials")
         defer { try? FileManager.default.removeItem(at: folder) }
         let file = folder.appending(path: "c.json")
         let space = space
@@ -168,7 +165,7 @@ import URLLoadingIO
         #expect(left == ["c.json", "c.json.lock"])
     }
 
-    @Test func netrc() throws {
+    @Test("a netrc file gives the first credential of each machine") func netrc() throws {
         let text = """
             # machine hidden.test login no password no
             machine a.test login ada password "s 3\\"cret" # said

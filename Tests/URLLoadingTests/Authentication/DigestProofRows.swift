@@ -185,15 +185,7 @@ import URLLoadingWire
         defer { try? FileManager.default.removeItem(atPath: path) }
         let gate = Gate([.digest("SHA-256", qop: "auth-int")], field: .proxyAuthorization)
         try await withHTTPTestServer { proxy in
-            proxy.route("*") { request in
-                var answer = gate.answer(request)
-                guard answer.status == .unauthorized else { return answer }
-                answer.status = .proxyAuthenticationRequired
-                var headers = Headers()
-                for value in answer.headers.values(of: .wwwAuthenticate) { headers.append(.proxyAuthenticate, value) }
-                answer.headers = headers
-                return answer
-            }
+            proxy.route("*") { gate.answerAsProxy($0) }
             let (configuration, _) = ProxyRows.client(.fixed([try Proxy("http://ada:s3cret@127.0.0.1:\(proxy.port)")]))
             var decisions = Decisions()
             decisions.bodyProvider = Decision { _ in

@@ -101,7 +101,7 @@ import URLLoadingTesting
             ProtectionSpace(host: "\(number).test", port: 80, scheme: "http", realm: "x", method: .basic)
         }
         let ada = Credential(user: "ada", password: "p")
-        let login = try #require(Login(.basic(realm: "x"), space(-1), ada, isOfURL: false, path: "/"))
+        let login = try #require(Login(.basic(realm: "x"), space(-1), ada, path: "/"))
         for number in 0..<CredentialRemovals.most { removals.note(ada, for: space(number)) }
         #expect(!removals.contains(login, since: 0))
         let before = removals.count

@@ -108,7 +108,7 @@ import URLLoadingWire
         let space = ProtectionSpace(host: "a.test", port: 443, scheme: "https", method: .negotiate)
         let routes = try (0..<2).map { _ in
             let login = try #require(
-                Login(.negotiate, space, Credential(user: "", password: ""), isOfURL: false, path: "/"))
+                Login(.negotiate, space, Credential(user: "", password: ""), path: "/"))
             var route = Route(origin: origin)
             route.identity = .init(login: login, speaksHTTP1: false)
             return route

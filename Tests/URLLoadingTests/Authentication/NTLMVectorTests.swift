@@ -26,7 +26,7 @@ import URLLoadingIO
         return NTLMHashes(md4: { digest.md4($0) }, md5: { digest.md5($0) })
     }
 
-    @Test func hashing() throws {
+    @Test("the digests are those of the published vectors") func hashing() throws {
         // RFC 1320 §A.5, RFC 1321 §A.5, RFC 2202 §2.
         let hashes = try Self.hashes()
         #expect(hashes.md4(Array("abc".utf8)) == Self.bytes("a448017aaf21d8525fc10ae87aa6729d"))
@@ -42,7 +42,7 @@ import URLLoadingIO
         #expect(LegacyDigest(provider: "nothing-of-this-name") == nil)
     }
 
-    @Test func version2() throws {
+    @Test("an NTLMv2 response is that of the published vector") func version2() throws {
         let challenge = try #require(NTLMChallenge(Self.challenge))
         let talk = NTLMAuthenticate(user: "Domain\\User", password: "Password", hashes: try Self.hashes())
         #expect(talk.user == "User" && talk.domain == "Domain")
@@ -126,7 +126,7 @@ import URLLoadingIO
         #expect("straße ǆ".ntlmUppercased == "STRAßE Ǆ")
     }
 
-    @Test func base64() {
+    @Test("base64 is decoded strictly") func base64() {
         for count in 0..<70 {
             let bytes = (0..<count).map { UInt8(truncatingIfNeeded: $0 * 37) }
             #expect(Base64.decode(Base64.encode(bytes)) == bytes)

@@ -9,8 +9,8 @@ import URLLoadingWire
 
 /// Negotiate: used silently with a ticket, and skipped without one.
 @Suite(.timeLimit(.minutes(4))) struct TicketTests {
-    @Test func `without a ticket the next scheme follows, without a question (checklist 70)`() async throws {
-        let gate = Gate([.basic])
+    /// An origin that offers Negotiate besides the schemes of the gate.
+    private func withOrigin(_ gate: Gate, _ use: (HTTPTestServer) async throws -> Void) async throws {
         var setup = HTTPTestServer.Configuration()
         setup.name = "localhost"
         try await withHTTPTestServer(setup) { origin in
@@ -19,6 +19,13 @@ import URLLoadingWire
                 if answer.status == .unauthorized { answer.headers.append(.wwwAuthenticate, "Negotiate") }
                 return answer
             }
+            try await use(origin)
+        }
+    }
+
+    @Test func `without a ticket the next scheme follows, without a question (checklist 70)`() async throws {
+        let gate = Gate([.basic])
+        try await withOrigin(gate) { origin in
             let log = ChallengeLog()
             var configuration = Configuration.ephemeral
             configuration.authentication.methods = [.negotiate, .basic]
@@ -38,14 +45,7 @@ import URLLoadingWire
         async throws
     {
         let gate = Gate([.basic])
-        var setup = HTTPTestServer.Configuration()
-        setup.name = "localhost"
-        try await withHTTPTestServer(setup) { origin in
-            origin.route("/*") { request in
-                var answer = gate.answer(request)
-                if answer.status == .unauthorized { answer.headers.append(.wwwAuthenticate, "Negotiate") }
-                return answer
-            }
+        try await withOrigin(gate) { origin in
             let right = Credential(user: "ada", password: "s3cret")
             for (answer, isLast) in [
                 (ChallengeDecision.performDefaultHandling, false), (.rejectProtectionSpace, false),

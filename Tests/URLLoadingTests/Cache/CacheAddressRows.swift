@@ -3,6 +3,7 @@
 import FoundationEssentials
 import Testing
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -18,8 +19,7 @@ struct CacheAddressRows {
     }
 
     private func withPage(_ use: (HTTPTestServer, ResponseCache, URL) async throws -> Void) async throws {
-        let folder = FileManager.default.temporaryDirectory.appending(
-            path: "address-rows-\(UInt64.random(in: 0 ... .max))")
+        let folder = temporaryURL("address-rows")
         defer { try? FileManager.default.removeItem(at: folder) }
         try await withHTTPTestServer { origin in
             origin.route("/*") { _ in .ok("intern", headers: [.cacheControl: "max-age=60"]) }

@@ -3,6 +3,7 @@
 import FoundationEssentials
 import Testing
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -35,8 +36,7 @@ struct CacheCancellationRows {
     }
 
     private func withRig(_ sharing: Bool = false, _ use: (CacheRig, ResponseCache) async throws -> Void) async throws {
-        let folder = FileManager.default.temporaryDirectory.appending(
-            path: "cancel-\(UInt64.random(in: 0 ... .max))", directoryHint: .notDirectory)
+        let folder = temporaryURL("cancel")
         defer { try? FileManager.default.removeItem(at: folder) }
         let cache = ResponseCache(memoryCapacity: 64 << 10, directory: folder)
         try await withCacheRig({

@@ -2,9 +2,9 @@
 
 import FoundationEssentials
 import Glibc
-import Synchronization
 import Testing
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -15,8 +15,7 @@ import URLLoadingWire
 struct CacheDiskRows {
     @Test("a new cache on the same folder answers, large and small; memory-only is gone (checklist 2, 90, 100)")
     func restart() async throws {
-        let folder = FileManager.default.temporaryDirectory.appending(
-            path: "cache-disk-rows-\(UInt64.random(in: 0 ... .max))")
+        let folder = temporaryURL("cache-disk-rows")
         defer { try? FileManager.default.removeItem(at: folder) }
         try await withHTTPTestServer { origin in
             let clock = WallClock()
@@ -60,8 +59,7 @@ struct CacheDiskRows {
     /// A session whose cache has no memory, with a body of 3 MB in a file in which one bit is then changed.
     private func withDamage(at offset: Int, _ use: (Session, HTTPTestServer, [UInt8]) async throws -> Void) async throws
     {
-        let folder = FileManager.default.temporaryDirectory.appending(
-            path: "cache-damage-rows-\(UInt64.random(in: 0 ... .max))")
+        let folder = temporaryURL("cache-damage-rows")
         defer { try? FileManager.default.removeItem(at: folder) }
         try await withHTTPTestServer { origin in
             let large = (0..<3_000_000).map { UInt8(truncatingIfNeeded: $0 / 7) }
@@ -83,7 +81,7 @@ struct CacheDiskRows {
     }
 
     @Test(
-        "RFC 9111 4: a damaged body is loaded anew, for a caller that has not received any of it",
+        "a damaged body is loaded anew, for a caller that has not received any of it (RFC 9111 4)",
         arguments: [0, 1_500_000, 2_999_999])
     func damaged(_ offset: Int) async throws {
         try await withDamage(at: offset) { session, origin, large in
@@ -127,8 +125,7 @@ struct CacheDiskRows {
 
     @Test("storing slows down a reader while the disk is behind; the reader continues or ends when it catches up")
     func behind() async throws {
-        let folder = FileManager.default.temporaryDirectory.appending(
-            path: "cache-behind-rows-\(UInt64.random(in: 0 ... .max))")
+        let folder = temporaryURL("cache-behind-rows")
         defer { try? FileManager.default.removeItem(at: folder) }
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok(.repeated(count: 20_000_000), headers: [.cacheControl: "max-age=60"]) }
@@ -144,7 +141,7 @@ struct CacheDiskRows {
                 let left = session.downloadTask(Request(url: origin.url()))
                 let whole = session.downloadTask(Request(url: origin.url()))
                 for task in [left, whole] { task.resume() }
-                while !disk.isBehind { try await Task.sleep(for: .microseconds(200)) }
+                try await eventually(disk.isBehind, of: .library) { $0 }
                 try await Task.sleep(for: .milliseconds(20))
                 #expect(left.snapshot.received < 10_000_000 && whole.snapshot.received < 10_000_000)
                 left.cancel()

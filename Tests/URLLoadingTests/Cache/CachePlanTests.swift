@@ -57,7 +57,7 @@ import URLLoadingWire
 
     // MARK: 4.2
 
-    @Test("RFC 9111 4.2.1, 4.2.2: the freshness lifetime and its source")
+    @Test("the freshness lifetime comes from the first of its sources (RFC 9111 4.2.1, 4.2.2)")
     func lifetimes() {
         func rules(_ headers: Headers, _ status: Status = .ok) -> (Double, CacheRules.Source) {
             let rules = stored(headers, status).knownRules
@@ -90,7 +90,7 @@ import URLLoadingWire
         expect(0, .nothing, [:], .notFound)
     }
 
-    @Test("RFC 9111 4.2.3: the age, with wrong clocks")
+    @Test("the age is never negative, even with wrong clocks (RFC 9111 4.2.3)")
     func ages() {
         expect(age: 10, stored([:], ago: 10))
         expect(age: 17, stored([.age: "7"], ago: 10))
@@ -106,7 +106,7 @@ import URLLoadingWire
 
     // MARK: 4
 
-    @Test("RFC 9111 4: a fresh or stale response and the request's directives lead to a decision with its reason")
+    @Test("a fresh or stale response and the request's directives lead to a decision with its reason (RFC 9111 4)")
     func judgements() {
         let fresh = stored([.cacheControl: "max-age=60", .etag: "\"a\""], ago: 12)
         expect("stored (fresh: age 12 s of 60 s)", request(), fresh)
@@ -115,7 +115,8 @@ import URLLoadingWire
         expect("validate (stale: age 70 s of 60 s)", request(), stale)
         expect("network (stale: age 70 s of 60 s)", request(), stored([.cacheControl: "max-age=60"], ago: 70))
         expect(
-            "stored (fresh by guess: age 20 s of 98 s)", request(), stored([.lastModified: Self.date(-1000)], ago: 20))
+            "stored (fresh by heuristics: age 20 s of 98 s)", request(),
+            stored([.lastModified: Self.date(-1000)], ago: 20))
         expect(
             "validate (the response says no-cache)", request(),
             stored([.cacheControl: "max-age=60, no-cache", .etag: "\"a\""]))
@@ -155,7 +156,7 @@ import URLLoadingWire
         expect("refused (only GET and HEAD are answered)", request([:], .onlyIfCached, .post))
     }
 
-    @Test("RFC 8246: an immutable response is not validated while it is fresh")
+    @Test("an immutable response is not validated while it is fresh (RFC 8246)")
     func immutable() {
         let headers: Headers = [.cacheControl: "max-age=60, immutable", .etag: "\"a\""]
         expect("stored (immutable, and fresh)", request([:], .revalidate), stored(headers))
@@ -165,7 +166,7 @@ import URLLoadingWire
         expect("network (policy reload)", request([:], .reload), stored(headers))
     }
 
-    @Test("RFC 5861: stale-while-revalidate and stale-if-error")
+    @Test("stale-while-revalidate and stale-if-error permit a stale response (RFC 5861)")
     func staleness() {
         let headers: Headers = [
             .cacheControl: "max-age=60, stale-while-revalidate=30, stale-if-error=90", .etag: "\"a\"",
@@ -188,7 +189,7 @@ import URLLoadingWire
         expect(that: !CachePlan.mayServeStale(stored([.cacheControl: "max-age=60"], ago: 70), query, now: Self.now))
     }
 
-    @Test("RFC 9111 4.1: variants and owners are kept apart (security 72)")
+    @Test("variants and owners are kept apart (RFC 9111 4.1) (security 72)")
     func variants() {
         func variant(_ fields: Headers, _ vary: String, made: Double = 0) -> StoredResponse {
             let headers: Headers = [.vary: vary, .cacheControl: "max-age=60", .date: Self.date(made)]
@@ -222,26 +223,26 @@ import URLLoadingWire
         expect("network (stored for another owner)", request([.cookie: "id=other"]), cookie)
     }
 
-    @Test("RFC 9110 13, 14: a caller's own condition bypasses the cache; a range of a complete response is served")
+    @Test("a caller's own condition bypasses the cache; a range of a complete response is served (RFC 9110 13, 14)")
     func partsAndConditions() {
         let whole = stored([.cacheControl: "max-age=60", .etag: "\"a\""], length: 10)
         for name in [FieldName.ifMatch, .ifNoneMatch, .ifModifiedSince, .ifUnmodifiedSince, .ifRange] {
-            expect("network (the request has a condition of its own)", request([name: "\"a\""]), whole)
+            expect("network (the request is conditional)", request([name: "\"a\""]), whole)
         }
         expect(that: plan(request([.range: "bytes=2-4"]), whole).hasPrefix("stored"))
-        expect("network (no such part of what is stored)", request([.range: "bytes=20-"]), whole)
-        expect("network (no such part of what is stored)", request([.range: "bytes=0-1,4-5"]), whole)
+        expect("network (the stored response does not have the range)", request([.range: "bytes=20-"]), whole)
+        expect("network (the stored response does not have the range)", request([.range: "bytes=0-1,4-5"]), whole)
         var decoded = whole
         decoded.isDecoded = true
-        expect("network (no such part of what is stored)", request([.range: "bytes=2-4"]), decoded)
+        expect("network (the stored response does not have the range)", request([.range: "bytes=2-4"]), decoded)
         var beginning = whole
         beginning.extent = .beginning(4, of: 10)
-        expect("complete (only its beginning is stored)", request(), beginning)
-        expect("complete (only its beginning is stored)", request([:], .cacheElseLoad), beginning)
-        expect("refused (only its beginning is stored)", request([:], .onlyIfCached), beginning)
-        expect("network (no such part of what is stored)", request([.range: "bytes=2-3"]), beginning)
+        expect("complete (only the beginning is stored)", request(), beginning)
+        expect("complete (only the beginning is stored)", request([:], .cacheElseLoad), beginning)
+        expect("refused (only the beginning is stored)", request([:], .onlyIfCached), beginning)
+        expect("network (the stored response does not have the range)", request([.range: "bytes=2-3"]), beginning)
         beginning.headers[.etag] = "W/\"a\""
-        expect("network (only its beginning is stored)", request(), beginning)
+        expect("network (only the beginning is stored)", request(), beginning)
         expect(that: plan(request([:], nil, .head), beginning).hasPrefix("stored"))
     }
 
@@ -286,7 +287,7 @@ import URLLoadingWire
         expect(that: kept([.vary: "*", .cacheControl: "max-age=5"]) == nil)
     }
 
-    @Test("RFC 9111 3.1: which fields are stored")
+    @Test("fields of the connection are not stored (RFC 9111 3.1)")
     func fields() {
         let stored = kept([
             .connection: "X-Hop, close", "X-Hop": "1", .keepAlive: "timeout=5", .transferEncoding: "chunked",
@@ -296,7 +297,7 @@ import URLLoadingWire
         expect(that: stored?.headers == ["X-Kept": "1", .cacheControl: "max-age=5, no-cache=\"set-cookie\""])
     }
 
-    @Test("RFC 9111 3.3: a first part is stored as an incomplete response, another part is not")
+    @Test("a first part is stored as an incomplete response, another part is not (RFC 9111 3.3)")
     func parts() {
         let ranged = request([.range: "bytes=0-3"])
         let first = kept([.contentRange: "bytes 0-3/10", .etag: "\"a\"", .contentLength: "4"], .partialContent, ranged)
@@ -319,7 +320,7 @@ import URLLoadingWire
 
     // MARK: 3.2, 4.3.4, 4.4
 
-    @Test("RFC 9111 3.2, 4.3.4: a 304 updates the response it belongs to (security 74)")
+    @Test("a 304 updates the response it belongs to (RFC 9111 3.2, 4.3.4) (security 74)")
     func merge() {
         let old = stored(
             [.etag: "\"a\"", .contentLength: "3", "X-A": "1", "X-B": "1", .age: "50", .cacheControl: "max-age=1"],
@@ -362,7 +363,7 @@ import URLLoadingWire
                 && source(.unknown) == .unknown)
     }
 
-    @Test("RFC 9111 4.4: an unsafe method invalidates")
+    @Test("an unsafe method invalidates (RFC 9111 4.4)")
     func invalidation() {
         func keys(_ method: Method, _ status: Status, _ headers: Headers = [:]) -> [String] {
             StoringPlan.invalidated(request([:], nil, method), HTTPHead(status: status, headers: headers)).map(\.text)

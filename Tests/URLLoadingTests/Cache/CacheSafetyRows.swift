@@ -3,6 +3,7 @@
 import FoundationEssentials
 import Testing
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -27,7 +28,7 @@ struct CacheSafetyRows {
         }
     }
 
-    @Test("RFC 5861 3: a background revalidation calls the storing decision, too (checklist 99)")
+    @Test("a background revalidation calls the storing decision, too (RFC 5861 3) (checklist 99)")
     func refreshes() async throws {
         var decisions = Decisions()
         let asked = Counter()
@@ -45,13 +46,14 @@ struct CacheSafetyRows {
             let stale = try await rig.get()
             #expect(stale == "200 clean1 5")
             let request = Request(url: rig.origin.url("/"))
-            while asked.value < 2 || rig.cache.cachedResponse(for: request)?.data != Data("clean2".utf8) {
-                try await Task.sleep(for: .microseconds(200))
+            try await eventually(rig.cache.cachedResponse(for: request)?.data, of: .library) {
+                $0 == Data("clean2".utf8)
             }
         }
     }
 
-    @Test("RFC 9111 4.4: a response requested before an invalidation is not stored after it", arguments: [true, false])
+    @Test(
+        "a response requested before an invalidation is not stored after it (RFC 9111 4.4)", arguments: [true, false])
     func underWay(_ removesAll: Bool) async throws {
         try await withCacheRig { rig in
             let latch = Latch()
@@ -76,7 +78,7 @@ struct CacheSafetyRows {
         }
     }
 
-    @Test("RFC 8246: immutable does not override no-cache")
+    @Test("immutable does not override no-cache (RFC 8246)")
     func immutable() async throws {
         try await withCacheRig { rig in
             rig.origin.route("/") { _ in
@@ -127,7 +129,7 @@ struct CacheSafetyRows {
         }
     }
 
-    @Test("RFC 9111 4.1: a 304 that adds Vary does not answer other requests")
+    @Test("a 304 that adds Vary does not answer other requests (RFC 9111 4.1)")
     func varies() async throws {
         try await withCacheRig { rig in
             rig.origin.route("/") { request in

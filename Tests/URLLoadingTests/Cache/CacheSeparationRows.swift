@@ -3,6 +3,7 @@
 import FoundationEssentials
 import Testing
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -52,7 +53,7 @@ struct CacheSeparationRows {
     }
 
     @Test(
-        "RFC 9111 4.4: an unsafe request with a Host field invalidates its responses, and those its Location names"
+        "an unsafe request with a Host field invalidates its responses, and those its Location names (RFC 9111 4.4)"
     )
     func invalidation() async throws {
         try await withCacheRig { rig in
@@ -135,8 +136,7 @@ struct CacheSeparationRows {
 
     @Test("a response to a credential other than the URL's is not served to other sessions")
     func otherCredential() async throws {
-        let netrc = FileManager.default.temporaryDirectory.appending(
-            path: "separation-rows-\(UInt64.random(in: 0 ... .max))")
+        let netrc = temporaryURL("separation-rows")
         defer { try? FileManager.default.removeItem(at: netrc) }
         try Data("machine 127.0.0.1 login ada password p\n".utf8).write(to: netrc)
         try await withCacheRig { rig in
@@ -186,8 +186,7 @@ struct CacheSeparationRows {
         "a disk-only cache reports that it does not store responses to cookies in memory, and stores others"
     )
     func diskOnly() async throws {
-        let folder = FileManager.default.temporaryDirectory.appending(
-            path: "separation-disk-\(UInt64.random(in: 0 ... .max))")
+        let folder = temporaryURL("separation-disk")
         defer { try? FileManager.default.removeItem(at: folder) }
         try await withHTTPTestServer { origin in
             origin.route("/*") {

@@ -3,6 +3,7 @@
 import FoundationEssentials
 import Testing
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -244,7 +245,7 @@ struct CacheStoringRows {
 
     // MARK: RFC 5861
 
-    @Test("RFC 5861 3: a stale response is served at once and revalidated once; the session waits for that at its end")
+    @Test("a stale response is served at once and revalidated once; the session waits for that at its end (RFC 5861 3)")
     func staleWhileRevalidate() async throws {
         try await withCacheRig { rig in
             let counter = Counter()
@@ -263,12 +264,12 @@ struct CacheStoringRows {
             try await rig.origin.wait { $0.requests == 2 }
             gate.open()
             try await rig.origin.wait { $0.answered == 2 }
-            while rig.session.core.registry.count > 0 { try await Task.sleep(for: .microseconds(200)) }
+            try await eventually(rig.session.core.registry.count, of: .library) { $0 == 0 }
             try await rig.expect("/", "200 a2 0", requests: 2)
         }
     }
 
-    @Test("RFC 5861 3: a session that is invalidated ends its refreshes")
+    @Test("a session that is invalidated ends its refreshes (RFC 5861 3)")
     func refreshEnds() async throws {
         try await withHTTPTestServer { origin in
             let clock = WallClock()
@@ -289,7 +290,7 @@ struct CacheStoringRows {
         }
     }
 
-    @Test("RFC 5861 4: a stale response replaces an error of the server or the network")
+    @Test("a stale response replaces an error of the server or the network (RFC 5861 4)")
     func staleIfError() async throws {
         try await withCacheRig { rig in
             let isBroken = Held(false)
@@ -327,7 +328,7 @@ struct CacheStoringRows {
             let leader = Task { try await rig.get("/a") }
             try await rig.origin.wait { $0.requests == 1 }
             let followers = (0..<4).map { _ in Task { try await rig.get("/a") } }
-            while rig.session.core.registry.count < 5 { try await Task.sleep(for: .microseconds(200)) }
+            try await eventually(rig.session.core.registry.count, of: .library) { $0 >= 5 }
             leader.cancel()
             await expectFailure(.cancelled) { try await leader.value }
             try await rig.origin.wait { $0.requests == 2 }
@@ -371,7 +372,7 @@ extension Chunk {
 nonisolated(nonsending) private func withTemporaryFile(_ use: nonisolated(nonsending) (URL) async throws -> Void)
     async throws
 {
-    let file = FileManager.default.temporaryDirectory.appending(path: "cache-rows-\(UInt64.random(in: 0 ... .max))")
+    let file = temporaryURL("cache-rows")
     defer { try? FileManager.default.removeItem(at: file) }
     try await use(file)
 }

@@ -2,6 +2,7 @@
 
 import FoundationEssentials
 import Testing
+import URLLoadingTestSupport
 import URLLoadingTesting
 
 @testable import URLLoading
@@ -23,7 +24,7 @@ struct CacheWaitingRows {
             leader.resume()
             try await rig.origin.wait { $0.requests == 1 }
             let follower = Task { try await rig.get() }
-            while rig.session.core.registry.count < 2 { try await Task.sleep(for: .microseconds(200)) }
+            try await eventually(rig.session.core.registry.count, of: .library) { $0 >= 2 }
             leader.suspend()
             let first = try await follower.value
             #expect(first.hasPrefix("200 a2") && rig.requests == 2)
@@ -62,7 +63,7 @@ struct CacheWaitingRows {
         }
     }
 
-    @Test("RFC 9112 8: a body ended by closing the connection may be truncated, and is not stored")
+    @Test("a body ended by closing the connection may be truncated, and is not stored (RFC 9112 8)")
     func cut() async throws {
         try await withCacheRig { rig in
             rig.origin.route("/") { _ in .ok(.untilClose(["abc"]), headers: [.cacheControl: "max-age=60"]) }

@@ -36,10 +36,7 @@ struct ForeignCacheTests {
             async let loaded = session.data(from: origin.url())
             for await _ in cache.asked.stream { break }
             // The waiter's timer is set.
-            while clock.elapsed < .seconds(31) {
-                clock.advance(by: .seconds(1))
-                try await Task.sleep(for: .microseconds(200))
-            }
+            try await clock.advance(by: .seconds(1)) { clock.elapsed >= .seconds(31) }
             let (data, _) = try await loaded
             #expect(data == Data("in".utf8))
             session.invalidateAndCancel()

@@ -3,6 +3,7 @@
 import FoundationEssentials
 import Testing
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -77,7 +78,7 @@ struct HandlerOwnerRows {
         cache.storage.variants(try #require(CacheKey(Request(url: origin.url("/page")))))
     }
 
-    // MARK: Who gets what was stored
+    // MARK: Owners of stored responses
 
     @Test("a handler's response built from the cache keeps its owner, login or cookie", arguments: [true, false])
     func fromCache(_ hasCookie: Bool) async throws {
@@ -128,8 +129,7 @@ struct HandlerOwnerRows {
 
     @Test("a private response in a file on disk is not served to another session")
     func fromDisk() async throws {
-        let folder = FileManager.default.temporaryDirectory.appending(
-            path: "handler-owner-rows-\(UInt64.random(in: 0 ... .max))")
+        let folder = temporaryURL("handler-owner-rows")
         defer { try? FileManager.default.removeItem(at: folder) }
         try await withPages { origin in
             let cache = ResponseCache(directory: folder)

@@ -4,6 +4,7 @@ import FoundationEssentials
 import Synchronization
 import Testing
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -180,7 +181,7 @@ import URLLoadingWire
         }
         let session = Session(configuration)
         let load = RunningLoad(session, ending.applied(to: Request(url: try url("http://a.test/"))))
-        await isAsked.wait()
+        try await isAsked.wait()
         ending.strike(load, session)
         #expect(await load.reason == ending.reason)
         await expectEmpty(session)

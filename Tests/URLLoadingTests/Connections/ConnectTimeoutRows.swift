@@ -4,6 +4,7 @@ import FoundationEssentials
 import Synchronization
 import Testing
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -42,7 +43,7 @@ struct ConnectTimeoutRows {
         try await clock.untilWaiting()
         clock.advance(by: limit - .nanoseconds(1))
         try await clock.untilWaiting()
-        #expect(!ended.isUp, sourceLocation: sourceLocation)
+        #expect(!ended.value, sourceLocation: sourceLocation)
         clock.advance(by: .nanoseconds(1))
         let error = await running.value
         #expect(error?.code == -1001, sourceLocation: sourceLocation)
@@ -50,7 +51,7 @@ struct ConnectTimeoutRows {
         return error
     }
 
-    // MARK: What it covers
+    // MARK: Covered steps
 
     @Test("a name resolution without an answer ends with the connect timeout")
     func resolving() async throws {
@@ -66,7 +67,7 @@ struct ConnectTimeoutRows {
                 }
             })
         let address = try url("http://slow.example/")
-        let error = try await Self.expectTimeout(clock, session, .resolving, when: { await isAsked.wait() }) {
+        let error = try await Self.expectTimeout(clock, session, .resolving, when: { try await isAsked.wait() }) {
             _ = try await $0.data(from: address)
         }
         mayAnswer.raise()
@@ -261,13 +262,14 @@ struct ConnectTimeoutRows {
                     }
                 })
             let address = server.url("/a")
-            _ = try await Self.expectTimeout(clock, session, .connecting, when: { await isDialled.wait() }) { session in
+            _ = try await Self.expectTimeout(clock, session, .connecting, when: { try await isDialled.wait() }) {
+                session in
                 _ = try await session.data(from: address)
             }
         }
     }
 
-    // MARK: What it does not cover
+    // MARK: Steps that are not covered
 
     @Test("without a connect timeout the idle timeout applies while connecting")
     func byDefault() async throws {
@@ -296,7 +298,7 @@ struct ConnectTimeoutRows {
             let first = RunningLoad(session, Request(url: origin.url()))
             try await serverClock.untilSleeping()
             let second = RunningLoad(session, Request(url: origin.url()))
-            while !session.connectionsDescription.hasSuffix("1 waiting") { await pause() }
+            try await eventually(session.connectionsDescription, of: .library) { $0.hasSuffix("1 waiting") }
             try await clock.untilWaiting()
             clock.advance(by: .seconds(50))
             for load in [first, second] {
@@ -347,7 +349,7 @@ struct ConnectTimeoutRows {
         let first = RunningLoad(session, Request(url: address))
         try await host.hears()
         let second = RunningLoad(session, Request(url: address))
-        while session.core.pool.withSharing({ $0.waiting(route) }) == 0 { await pause() }
+        try await eventually(session.core.pool.withSharing { $0.waiting(route) }, of: .library) { $0 > 0 }
         try await clock.untilWaiting()
         clock.advance(by: Self.limit)
         #expect(await first.reason == .connectTimeout)
@@ -360,7 +362,7 @@ struct ConnectTimeoutRows {
         await expectEmpty(session)
     }
 
-    // MARK: What follows
+    // MARK: After the timeout
 
     @Test("a retry policy treats the connect timeout as transient, and each attempt has the whole limit")
     func retrying() async throws {
@@ -462,10 +464,15 @@ struct ConnectTimeoutRows {
     /// Requests a host that never answers and a fast server at the same time.
     private struct Both: ProtocolHandler {
         let server: URL
+        /// Open once the attempt to the fast server has begun: then the other one begins.
+        let isServerAsked: Latch
         let answered: @Sendable () -> Void
         func canHandle(_ request: Request) -> Bool { true }
         func load(_ request: Request, client: ProtocolClient) async throws -> ProtocolResponse {
-            async let silent = client.next.load(request)
+            async let silent = {
+                await isServerAsked.wait()
+                return try await client.next.load(request)
+            }()
             let quick = try await client.next.load(Request(url: server)).body.collect(upTo: 100)
             answered()
             do {
@@ -484,13 +491,24 @@ struct ConnectTimeoutRows {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("quick") }
             let (answers, answered) = AsyncStream<Void>.makeStream()
-            let both = Both(server: origin.url()) { answered.yield() }
-            let session = Session(Self.configuration(clock) { $0.handlers = [both] })
+            let (isAsked, mayAnswer) = (Latch(), Latch())
+            let server = try url("http://quick.example:\(origin.port)/")
+            let both = Both(server: server, isServerAsked: isAsked) { answered.yield() }
+            let session = Session(
+                Self.configuration(clock) {
+                    $0.handlers = [both]
+                    $0.nameResolver = NameResolver { _ in
+                        isAsked.open()
+                        await mayAnswer.wait()
+                        return ["127.0.0.1"]
+                    }
+                })
             let address = try url("https://127.0.0.1:\(host.port)/")
             let loading = Task { try await session.text(address) }
             try await host.hears()
+            mayAnswer.open()
             for await _ in answers { break }
-            // The fast server's connection is open, and the other attempt continues within its own limit.
+            // The fast server's attempt, which began first, has ended; the other one keeps its own limit.
             clock.advance(by: Self.limit)
             let text = try await loading.value
             #expect(text == "quick")
@@ -514,7 +532,7 @@ struct ConnectTimeoutRows {
             await expectFailure(.cancelled) { try await task.value }
             await expectEmpty(session)
         }
-        while load != nil { await pause() }
+        try await eventually(load == nil, of: .library) { $0 }
         clock.advance(by: .seconds(3600))
     }
 }

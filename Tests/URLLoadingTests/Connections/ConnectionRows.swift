@@ -3,6 +3,7 @@
 import FoundationEssentials
 import Testing
 import URLLoading
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -52,9 +53,7 @@ struct ConnectionRows {
             try await withSession(configuration) { session in
                 let loads = (0..<5).map { _ in Task { try await session.text(origin.url()) } }
                 try await origin.wait { $0.requests == 1 }
-                while !session.connectionsDescription.contains("4 waiting") {
-                    try await Task.sleep(for: .microseconds(200))
-                }
+                try await eventually(session.connectionsDescription, of: .library) { $0.contains("4 waiting") }
                 let waiting = loads.filter { _ in true }
                 var cancelled = 0
                 for load in waiting.prefix(3) {
@@ -120,9 +119,7 @@ struct ConnectionRows {
                 async let ended: Void = expectFailure(.resourceTimeout, .local, .connecting) {
                     try await session.data(for: limited)
                 }
-                while !session.connectionsDescription.hasSuffix("1 waiting") {
-                    try await Task.sleep(for: .microseconds(200))
-                }
+                try await eventually(session.connectionsDescription, of: .library) { $0.hasSuffix("1 waiting") }
                 clock.advance(by: .seconds(30))
                 await ended
                 first.cancel()

@@ -4,6 +4,7 @@ import FoundationEssentials
 import Testing
 import URLLoading
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 
 /// Checklist 27 and 162: a load waits for a network that it may use.
@@ -185,7 +186,7 @@ struct ConnectivityRows {
         request.resourceTimeout = .seconds(100)
         let load = RunningLoad(rig.session, request, verb: verb)
         try await rig.untilWaiting()
-        while rig.network.kernel.open == 0 { try await Task.sleep(for: .microseconds(200)) }
+        try await eventually(rig.network.kernel.open, of: .library) { $0 > 0 }
         rig.clock.advance(by: .seconds(99))
         #expect(rig.recorder.loads.allSatisfy { !$0.isComplete })
         if ending == .resourceTimeout { rig.clock.advance(by: .seconds(1)) } else { ending.strike(load, rig.session) }
@@ -203,7 +204,7 @@ struct ConnectivityRows {
             try await rig.untilWaiting()
             task.suspend()
             rig.network.goUp()
-            while rig.network.kernel.questions < 9 { try await Task.sleep(for: .microseconds(200)) }
+            try await eventually(rig.network.kernel.questions, of: .library) { $0 >= 9 }
             try await pollerHasLooked()
             #expect(rig.resolver.asked == 1)
             task.resume()

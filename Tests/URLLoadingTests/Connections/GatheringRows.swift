@@ -4,6 +4,7 @@ import FoundationEssentials
 import Testing
 import URLLoading
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -63,7 +64,7 @@ struct GatheringRows {
                 let task = session.dataTask(Request(url: origin.url()))
                 task.resume()
                 let value = Task { try await task.value }
-                while task.snapshot.received < Self.fast { try await Task.sleep(for: .microseconds(200)) }
+                try await task.received(Self.fast)
                 task.suspend()
                 task.resume()
                 task.cancel()

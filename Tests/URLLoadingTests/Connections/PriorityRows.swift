@@ -3,6 +3,7 @@
 import FoundationEssentials
 import Testing
 import URLLoading
+import URLLoadingTestSupport
 import URLLoadingTesting
 
 /// The priority of a load determines the order of waiters for connections.
@@ -48,8 +49,8 @@ struct PriorityRows {
                 if index == 0 {
                     try await origin.wait { $0.requests == 1 }
                 } else {
-                    while !session.connectionsDescription.contains("\(index) waiting") {
-                        try await Task.sleep(for: .microseconds(200))
+                    try await eventually(session.connectionsDescription, of: .library) {
+                        $0.contains("\(index) waiting")
                     }
                 }
             }

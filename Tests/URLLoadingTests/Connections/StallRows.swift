@@ -2,10 +2,10 @@
 
 import FoundationEssentials
 import Glibc
-import Synchronization
 import Testing
 import URLLoading
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -170,11 +170,11 @@ struct StallRows {
 
     @Test("a resolver without an answer ends the load (security 83)")
     func resolving() async throws {
-        let gate = BlockingGate()
-        defer { gate.open() }
+        let gate = Flag()
+        defer { gate.raise() }
         var configuration = Configuration.ephemeral
         configuration.resolver = SystemResolver(threads: BlockingThreads(limit: 1)) { name in
-            gate.wait()
+            gate.waitBlocking()
             return .failure(IOFailure(.hostNotFound(name), .resolve))
         }
         let resolver = configuration.resolver
@@ -222,13 +222,6 @@ struct StallRows {
             #expect(count == 2 << 20)
         }
     }
-}
-
-/// A gate for threads.
-final class BlockingGate: Sendable {
-    private let isOpen = Atomic<Bool>(false)
-    func open() { isOpen.store(true, ordering: .releasing) }
-    func wait() { while !isOpen.load(ordering: .acquiring) { usleep(500) } }
 }
 
 /// The caller's code cannot exceed a limit as long as it responds to its cancellation.

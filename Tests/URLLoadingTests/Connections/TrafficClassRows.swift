@@ -2,10 +2,10 @@
 
 import FoundationEssentials
 import Glibc
-import Synchronization
 import Testing
 import URLLoading
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 
 /// The marks of connections, as received by the peer and as set on this side's socket.
@@ -14,11 +14,11 @@ struct TrafficClassRows {
     /// Accepts connections, records the mark of the first packet of each, and answers every request.
     final class Listener: Sendable {
         let descriptor: Int32, url: URL
-        private let seen = Lock<[Int]>([])
+        let seen = Watched<[Int]>([])
         private static let threads = BlockingThreads(limit: 256)
 
         /// The code points of the connections, in the order of acceptance.
-        var marks: [Int] { seen.withLock { $0 } }
+        var marks: [Int] { seen.value }
 
         init?(isSixth: Bool) {
             let family = isSixth ? AF_INET6 : AF_INET
@@ -80,7 +80,7 @@ struct TrafficClassRows {
                 var length = socklen_t(512)
                 getsockopt(connection, Int32(IPPROTO_TCP), 28, &packet, &length)
                 let octet = packet[0] >> 4 == 6 ? Int(packet[0] & 15) << 4 | Int(packet[1] >> 4) : Int(packet[1])
-                seen.withLock { $0.append(octet >> 2) }
+                seen.append(octet >> 2)
                 Self.threads.run { Self.answer(connection) }
             }
         }
@@ -183,8 +183,8 @@ struct TrafficClassRows {
         stream.resume()
         try await stream.write(Data("x".utf8))
         // A stream is not notified of the acceptance by its peer.
-        while listener.marks.count < 4 { try await Task.sleep(for: .microseconds(200)) }
-        #expect(listener.marks == [1, 46, 0, 1])
+        let marks = try await listener.seen.wait { $0.count == 4 }
+        #expect(marks == [1, 46, 0, 1])
         stream.cancel()
         session.invalidateAndCancel()
     }

@@ -25,7 +25,7 @@ struct CookieAdmissionTests {
         #expect(outcome == .ignore(refusal), "\(field) from \(text)", sourceLocation: place)
     }
 
-    @Test("5.7 steps 7 to 9: the domain decides which hosts receive a cookie")
+    @Test("the domain decides which hosts receive a cookie (RFC 6265bis 5.7 steps 7 to 9)")
     func domains() throws {
         let own = try #require(try cookie("a=b", from: "http://www.Example.org/x/y?z"))
         #expect(own.domain == "www.example.org" && own.isHostOnly && own.path == "/x" && own.expires == nil)
@@ -61,13 +61,13 @@ struct CookieAdmissionTests {
         #expect(try cookie("a=b", from: "http://[::1]/")?.domain == "[::1]")
     }
 
-    @Test("5.7 step 12: a Secure cookie must be set over a secure connection")
+    @Test("a Secure cookie must be set over a secure connection (RFC 6265bis 5.7 step 12)")
     func secure() throws {
         try expect(.notSecure, "a=b; Secure", from: "http://example.org")
         #expect(try cookie("a=b; Secure", from: "https://example.org")?.isSecure == true)
     }
 
-    @Test("5.7 steps 16 to 18: SameSite restricts cross-site cookies")
+    @Test("SameSite restricts cross-site cookies (RFC 6265bis 5.7 steps 16 to 18)")
     func sameSite() throws {
         for field in ["a=b", "a=b; SameSite=Lax", "a=b; SameSite=Strict", "a=b; SameSite=x"] {
             try expect(.crossSite, field, from: "https://example.org", mainDocument: "https://other.org")
@@ -82,7 +82,9 @@ struct CookieAdmissionTests {
         try expect(.crossSite, "a=b", from: "https://a.github.io", mainDocument: "https://b.github.io")
     }
 
-    @Test("5.7 steps 19 to 21: name prefixes are enforced in any letter case, also for cookies without a name")
+    @Test(
+        "name prefixes are enforced in any letter case, also without a name (RFC 6265bis 5.7 steps 19 to 21)"
+    )
     func prefixes() throws {
         let (secure, plain) = ("https://example.org/x/y", "http://example.org/")
         try expect(.prefix, "__Secure-a=b", from: plain)

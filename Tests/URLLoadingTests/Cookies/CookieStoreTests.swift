@@ -183,7 +183,7 @@ struct CookieStoreTests {
         await store.flush()
         store.set(try cookie("b"))
         await store.flush()
-        #expect(store.all.count == 2 && store.problem?.contains("cannot be made") == true)
+        #expect(store.all.count == 2 && store.problem?.contains("cannot be created") == true)
     }
 
     @Test("changes of cookies and of the policy arrive as a sequence, merged (checklist 109)")

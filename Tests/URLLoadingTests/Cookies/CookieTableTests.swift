@@ -37,7 +37,9 @@ struct CookieTableTests {
         return pairs.joined(separator: "; ")
     }
 
-    @Test("5.8.3: cookies match by domain, path, security and expiry; longer paths first, then older cookies")
+    @Test(
+        "cookies match by domain, path, security and expiry; longer paths first, then older cookies (RFC 6265bis 5.8.3)"
+    )
     func retrieval() throws {
         var table = CookieTable()
         try set(&table, "host=1", from: "http://www.example.org/", at: 1)
@@ -56,7 +58,7 @@ struct CookieTableTests {
             try sent(&table, to: "http://notexample.org/", at: 6) == "" && sent(&table, to: "http://org/", at: 6) == "")
     }
 
-    @Test("5.8.3: SameSite decides which cookies are sent to cross-site requests")
+    @Test("SameSite decides which cookies are sent to cross-site requests (RFC 6265bis 5.8.3)")
     func sameSite() throws {
         var table = CookieTable()
         for (index, field) in [
@@ -72,7 +74,7 @@ struct CookieTableTests {
         #expect(try sent(&table, to: "https://example.org/", at: 9, mainDocument: "nonsense") == "none=1")
     }
 
-    @Test("5.7 step 22: a cookie replaces one with the same name, domain and path, and keeps its position")
+    @Test("a cookie replaces one with the same name, domain and path, and keeps its position (RFC 6265bis 5.7 step 22)")
     func replacing() throws {
         var table = CookieTable()
         try set(&table, "a=1", from: "http://example.org/", at: 1)
@@ -98,7 +100,7 @@ struct CookieTableTests {
         #expect(try sent(&table, to: "http://example.org/", at: 4) == "z=2; a=1; m=1; b=1")
     }
 
-    @Test("5.7 step 15: plain http cannot overwrite a Secure cookie (security 26)")
+    @Test("plain http cannot overwrite a Secure cookie (RFC 6265bis 5.7 step 15) (security 26)")
     func overlay() throws {
         var table = CookieTable()
         try set(&table, "id=safe; Secure; Domain=example.org; Path=/login", from: "https://www.example.org/")
@@ -139,7 +141,7 @@ struct CookieTableTests {
         #expect(table.count == 6)
     }
 
-    @Test("6.1: the total number is limited; the least recently used are evicted")
+    @Test("the total number is limited; the least recently used are evicted (RFC 6265bis 6.1)")
     func total() throws {
         var table = CookieTable(CookieStore.Limits(perDomain: 50, total: 100))
         for index in 0..<100 { try set(&table, "c=\(index)", from: "http://h\(index).example/", at: Double(index)) }

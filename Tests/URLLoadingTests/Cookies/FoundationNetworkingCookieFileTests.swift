@@ -2,6 +2,7 @@
 
 import FoundationEssentials
 import Testing
+import URLLoadingTestSupport
 import URLLoadingTesting
 
 @testable import URLLoading
@@ -27,8 +28,7 @@ struct FoundationNetworkingCookieFileTests {
     }
 
     private func withFile<R>(_ text: some Sequence<UInt8>, _ use: (URL) throws -> R) throws -> R {
-        let file = FileManager.default.temporaryDirectory.appending(
-            path: "cookies-\(UInt64.random(in: 0 ... .max))", directoryHint: .notDirectory)
+        let file = temporaryURL("cookies")
         try Data(text).write(to: file)
         defer { try? FileManager.default.removeItem(at: file) }
         return try use(file)

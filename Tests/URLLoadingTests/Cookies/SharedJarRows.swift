@@ -4,6 +4,7 @@ import FoundationEssentials
 import Glibc
 import Testing
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 
 @testable import URLLoading
@@ -12,8 +13,7 @@ import URLLoadingTesting
 @Suite(.timeLimit(.minutes(4)))
 struct SharedJarRows {
     private func withFolder(_ use: (URL) async throws -> Void) async throws {
-        let folder = FileManager.default.temporaryDirectory.appending(
-            path: "jar-\(UInt64.random(in: 0 ... .max))", directoryHint: .isDirectory)
+        let folder = temporaryURL("jar", isDirectory: true)
         defer { try? FileManager.default.removeItem(at: folder) }
         try await use(folder)
     }
@@ -125,7 +125,7 @@ struct SharedJarRows {
         }
     }
 
-    @Test("RFC 6265bis 5.8.3: a cookie that cannot be sent back byte for byte is refused")
+    @Test("a cookie that cannot be sent back byte for byte is refused (RFC 6265bis 5.8.3)")
     func bytes() throws {
         let url = try #require(URL(string: "https://a.test/"))
         var headers = Headers()

@@ -4,6 +4,7 @@ import FoundationEssentials
 import Glibc
 import Testing
 import URLLoadingIO
+import URLLoadingTestSupport
 
 @testable import URLLoading
 
@@ -11,8 +12,7 @@ import URLLoadingIO
 @Suite(.timeLimit(.minutes(4)))
 struct StateFileTests {
     private func withFolder(_ use: (URL, String) async throws -> Void) async throws {
-        let folder = FileManager.default.temporaryDirectory.appending(
-            path: "state-\(UInt64.random(in: 0 ... .max))", directoryHint: .isDirectory)
+        let folder = temporaryURL("state", isDirectory: true)
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }
         try await use(folder, folder.plainPath + "cookies.sqlite")
@@ -22,13 +22,19 @@ struct StateFileTests {
         try #require(Cookie(name: name, value: "topsecret", domain: "a.test", expires: .now.addingTimeInterval(1000)))
     }
 
+    /// A store that has written one cookie.
+    private func stored(in folder: URL) async throws -> CookieStore {
+        let store = CookieStore(directory: folder)
+        store.set(try cookie("a"))
+        await store.flush()
+        return store
+    }
+
     @Test("a folder that others may write to is not used")
     func folder() async throws {
         try await withFolder { folder, path in
             chmod(folder.plainPath, 0o777)
-            let store = CookieStore(directory: folder)
-            store.set(try cookie("a"))
-            await store.flush()
+            let store = try await stored(in: folder)
             #expect(store.problem != nil && store.all.count == 1)
             #expect(!FileManager.default.fileExists(atPath: path))
         }
@@ -41,9 +47,7 @@ struct StateFileTests {
             _ = FileManager.default.createFile(atPath: target, contents: nil, attributes: nil)
             chmod(target, 0o644)
             if isLink { try FileManager.default.createSymbolicLink(atPath: path, withDestinationPath: target) }
-            let store = CookieStore(directory: folder)
-            store.set(try cookie("a"))
-            await store.flush()
+            let store = try await stored(in: folder)
             var info = stat()
             stat(target, &info)
             if isLink {
@@ -57,16 +61,14 @@ struct StateFileTests {
     @Test("a removal delayed by another process is written when possible")
     func busy() async throws {
         try await withFolder { folder, path in
-            let store = CookieStore(directory: folder)
-            store.set(try cookie("a"))
-            await store.flush()
+            let store = try await stored(in: folder)
             let holder = try Database(path: path)
             try holder.execute("BEGIN IMMEDIATE")
             store.removeAll()
             await store.flush()
             #expect(store.all.isEmpty)
             try holder.execute("COMMIT")
-            while !CookieStore(directory: folder).all.isEmpty { try await Task.sleep(for: .milliseconds(20)) }
+            try await eventually(CookieStore(directory: folder).all, of: .library) { $0.isEmpty }
             withExtendedLifetime(store) {}
         }
     }
@@ -74,9 +76,7 @@ struct StateFileTests {
     @Test("a file that was deleted externally is created again")
     func gone() async throws {
         try await withFolder { folder, path in
-            let store = CookieStore(directory: folder)
-            store.set(try cookie("a"))
-            await store.flush()
+            let store = try await stored(in: folder)
             for suffix in ["", "-wal", "-shm"] { try? FileManager.default.removeItem(atPath: path + suffix) }
             store.set(try cookie("b"))
             await store.flush()
@@ -87,9 +87,7 @@ struct StateFileTests {
     @Test("expired cookies are removed from the file, even if no cookie is set")
     func ended() async throws {
         try await withFolder { folder, path in
-            let store = CookieStore(directory: folder)
-            store.set(try cookie("a"))
-            await store.flush()
+            _ = try await stored(in: folder)
             let database = try Database(path: path)
             try database.execute("UPDATE cookie SET expires = 1")
             #expect(CookieStore(directory: folder).all.isEmpty)
@@ -111,9 +109,7 @@ struct StateFileTests {
         ] as [[StaticString]], [false, true])
     func schema(_ changes: [StaticString], isOpen: Bool) async throws {
         try await withFolder { folder, path in
-            let store = CookieStore(directory: folder)
-            store.set(try cookie("a"))
-            await store.flush()
+            let store = try await stored(in: folder)
             do {
                 let database = try Database(path: path)
                 for change in changes { try database.execute(change) }

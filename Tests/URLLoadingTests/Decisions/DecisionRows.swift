@@ -4,6 +4,7 @@ import FoundationEssentials
 import Testing
 import URLLoading
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 
 /// Decisions that allow, refuse, throw, take long, or never return; in functions, scopes and tasks.
@@ -107,7 +108,7 @@ struct DecisionRows {
                 try await shape.load(session, moved, dawdling(.milliseconds(10), nil))
             }
             try await expect({ try await shape.load(session, moved, dawdling(.seconds(60), .doNotFollow)) }, 100_000)
-            while session.leakedClosures > 0 { try await Task.sleep(for: .microseconds(200)) }
+            try await eventually(session.leakedClosures, of: .library) { $0 == 0 }
         }
     }
 
@@ -177,7 +178,7 @@ struct DecisionRows {
             await session.invalidated()
             #expect(session.leakedClosures == 1)
             release.finish()
-            while session.leakedClosures > 0 { try await Task.sleep(for: .microseconds(200)) }
+            try await eventually(session.leakedClosures, of: .library) { $0 == 0 }
         }
     }
 

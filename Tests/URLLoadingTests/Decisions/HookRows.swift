@@ -4,6 +4,7 @@ import FoundationEssentials
 import Testing
 import URLLoading
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -115,7 +116,7 @@ struct HookRows {
     }
 
     /// Records the decisions about trust and body, in order.
-    private static func asking(_ words: Collected<String>) -> Decisions {
+    private static func asking(_ words: Watched<[String]>) -> Decisions {
         var decisions = Decisions()
         decisions.challenge = Decision { challenge in
             words.append("trust")
@@ -136,7 +137,7 @@ struct HookRows {
         "a body is demanded after its server is trusted, for each hop and on its connection (checklist 45, 61)"
     )
     func trustedFirst() async throws {
-        let words = Collected<String>()
+        let words = Watched<[String]>([])
         try await withSecureOrigin { origin, configuration in
             origin.route("/from") { _ in .redirect("/count", status: .temporaryRedirect) }
             origin.route("/count") { .ok("\($0.bodyCount)") }
@@ -144,7 +145,8 @@ struct HookRows {
                 try await session.expect(Self.demanded(origin.url("/from")), "5")
                 try await session.expect(Self.demanded(origin.url("/count")), "5")
             }
-            #expect(words.all == ["trust", "body first", "body redirect", "body first"] && origin.counts.accepted == 1)
+            #expect(
+                words.value == ["trust", "body first", "body redirect", "body first"] && origin.counts.accepted == 1)
         }
     }
 
@@ -156,13 +158,13 @@ struct HookRows {
             var configuration = Configuration.ephemeral
             configuration.tls.trustRoots = .pem(String(decoding: authority.pem, as: UTF8.self))
             configuration.resolver = RecordingResolver()
-            let words = Collected<String>()
+            let words = Watched<[String]>([])
             try await withSession(configuration, decisions: Self.asking(words)) { session in
                 for _ in 0..<2 { try await session.expect(Self.demanded(server.url("/count")), "5") }
             }
-            #expect(words.all == ["trust", "body first", "body first"] && server.counts.accepted == 1)
+            #expect(words.value == ["trust", "body first", "body first"] && server.counts.accepted == 1)
             #expect(server.failures.isEmpty)
-            let refused = Collected<String>()
+            let refused = Watched<[String]>([])
             var decisions = Self.asking(refused)
             decisions.challenge = Decision { _ in .rejectProtectionSpace }
             try await withSession(configuration, decisions: decisions) { session in
@@ -170,7 +172,7 @@ struct HookRows {
                     try await session.data(for: Self.demanded(server.url("/count")))
                 }
             }
-            #expect(refused.all.isEmpty)
+            #expect(refused.value.isEmpty)
         }
     }
 

@@ -2,9 +2,9 @@
 
 import FoundationEssentials
 import Glibc
-import Synchronization
 import Testing
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -33,8 +33,7 @@ struct DownloadRows {
             await expectEmpty(session)
         }
         // A file is deleted with the last reference to its load, which a task may hold that is just ending.
-        while folder.names != [], !Task.isCancelled { try? await Task.sleep(for: .microseconds(200)) }
-        #expect(folder.names == [])
+        try await eventually(folder.names, of: .library) { $0.isEmpty }
     }
 
     /// Returns the content, or the rest of it if the entity tag matches.
@@ -53,7 +52,7 @@ struct DownloadRows {
         let task = session.downloadTask(Request(url: origin.url("/file")))
         task.resume()
         try await origin.wait { $0.stalled == 1 }
-        while task.snapshot.received == 0 { try await Task.sleep(for: .microseconds(200)) }
+        try await task.received()
         let token = await task.cancelProducingResumeToken()
         origin.releaseStalls()
         return try #require(token)
@@ -84,7 +83,7 @@ struct DownloadRows {
             let task = handed ?? session.downloadTask(request)
             let events = task.events
             if !becomes { task.resume() }
-            while task.snapshot.received < 200_000 { try await Task.sleep(for: .microseconds(200)) }
+            try await task.received(200_000)
             task.suspend()
             // By then the server has other content, or the same.
             origin.route("/file") { Self.answer($0, etag) }
@@ -203,7 +202,7 @@ struct DownloadRows {
                 var task: LoadTask<DownloadedFile>? = session.downloadTask(Request(url: origin.url("/file")))
                 task?.resume()
                 try await origin.wait { $0.accepted == ending + 1 && $0.stalled == 1 }
-                while task?.snapshot.received == 0 { try await Task.sleep(for: .microseconds(200)) }
+                try await task?.received()
                 switch ending {
                 // Without a validator there is no token (checklist 134). The download fails as cancelled (checklist
                 // 56).
@@ -218,7 +217,7 @@ struct DownloadRows {
                 task = nil
             }
             origin.releaseStalls()
-            while !folder.names.isEmpty { try await Task.sleep(for: .microseconds(200)) }
+            try await eventually(folder.names, of: .library) { $0.isEmpty }
         }
     }
 
@@ -279,7 +278,7 @@ struct DownloadRows {
     @Test("errors carry the token; over repeated resumption every byte arrives once (checklist 133)")
     func cutAgain() async throws {
         try await Self.with { folder, session, origin in
-            let cuts = Collected<Int>()
+            let cuts = Watched<[Int]>([])
             // Each response breaks off, until little is left.
             origin.route("/cut") { request in
                 let whole = Self.answer(request, "\"one\"")
@@ -307,7 +306,7 @@ struct DownloadRows {
                     break
                 } catch { failure = error as? LoadError }
             }
-            #expect(cuts.all == [0, 300_000, 600_000, 900_000, 1_200_000])
+            #expect(cuts.value == [0, 300_000, 600_000, 900_000, 1_200_000])
             #expect(contents(place) == Self.content)
             unlink(place.path())
         }
@@ -411,7 +410,7 @@ struct DownloadRows {
             let task = session.downloadTask(request)
             task.resume()
             try await origin.wait { $0.stalled == 1 }
-            while task.snapshot.received == 0 { try await Task.sleep(for: .microseconds(200)) }
+            try await task.received()
             let token = try #require(await task.cancelProducingResumeToken())
             origin.releaseStalls()
             let text = String(decoding: token.data, as: UTF8.self)
@@ -428,10 +427,10 @@ struct DownloadRows {
             #expect(task.resumeToken == nil)
             task.resume()
             _ = try await task.response
-            while task.resumeToken == nil { try await Task.sleep(for: .microseconds(200)) }
-            let data = try #require(task.resumeToken).data
+            let token = try await eventually(task.resumeToken, of: .library) { $0 != nil }
+            let data = try #require(token).data
             try await origin.wait { $0.stalled == 1 }
-            while task.snapshot.received < 500_000 { try await Task.sleep(for: .microseconds(200)) }
+            try await task.received(500_000)
             let written = task.snapshot.received
             origin.route("/file") { Self.answer($0, "\"one\"") }
             // Two downloads writing to one file would corrupt it.

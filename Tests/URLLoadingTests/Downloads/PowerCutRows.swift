@@ -4,6 +4,7 @@ import FoundationEssentials
 import Glibc
 import Testing
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -43,7 +44,7 @@ struct PowerCutRows {
             task.resume()
             _ = try await task.response
             let early = try #require(task.resumeToken).data
-            while task.snapshot.received < 1_300_000 { try await Task.sleep(for: .microseconds(200)) }
+            try await task.received(1_300_000)
             _ = await task.cancelProducingResumeToken()
             let token = try ResumeToken(early)
             try Self.zero(folder, from: token.offset)
@@ -73,12 +74,11 @@ struct PowerCutRows {
         }
         let task = session.downloadTask(Request(url: origin.url("/file")))
         task.resume()
-        while task.snapshot.received < 400_000 { try await Task.sleep(for: .microseconds(200)) }
+        try await task.received(400_000)
         #expect(task.resumeToken?.record.mark == nil)
         clock.advance(by: .seconds(6))
-        while task.snapshot.received < 800_000 || task.offsetOnDisk == 0 {
-            try await Task.sleep(for: .microseconds(200))
-        }
+        try await task.received(800_000)
+        try await eventually(task.offsetOnDisk, of: .library) { $0 > 0 }
         let token = try #require(task.resumeToken)
         _ = token.data
         task.cancel()

@@ -293,7 +293,7 @@ struct ResumeRows {
         }
     }
 
-    // MARK: What goes out
+    // MARK: Sent requests
 
     @Test("a validator that is not UTF-8 is sent byte for byte, from a stored token too", arguments: [false, true])
     func latinTag(_ isStored: Bool) async throws {

@@ -5,6 +5,7 @@ import Glibc
 import Synchronization
 import Testing
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -49,25 +50,28 @@ struct TokenRows {
         }
     }
 
+    /// The second part follows after a second.
+    private static func serveInTwoParts(_ origin: HTTPTestServer) {
+        let head = "HTTP/1.1 200 OK\r\nETag: \"one\"\r\nContent-Length: \(content.count)\r\n\r\n"
+        origin.route("/file") { _ in
+            .raw(
+                [
+                    .bytes(Array(head.utf8)), .bytes([UInt8](content.prefix(700_000))), .pause(.seconds(1)),
+                    .bytes([UInt8](content.dropFirst(700_000))),
+                ], then: .close)
+        }
+    }
+
     @Test("an early token used after completion does not change the delivered file")
     func earlyTokenAfter() async throws {
         let (clock, setting) = Self.timed()
         try await DownloadRows.with(setting) { folder, session, origin in
-            origin.route("/file") { _ in
-                .raw(
-                    [
-                        .bytes(
-                            Array(
-                                "HTTP/1.1 200 OK\r\nETag: \"one\"\r\nContent-Length: \(Self.content.count)\r\n\r\n".utf8
-                            )), .bytes([UInt8](Self.content.prefix(700_000))), .pause(.seconds(1)),
-                        .bytes([UInt8](Self.content.dropFirst(700_000))),
-                    ], then: .close)
-            }
+            Self.serveInTwoParts(origin)
             let place = folder.url("whole")
             let task = session.downloadTask(
                 Request(url: origin.url("/file")), options: DownloadOptions(destination: place))
             task.resume()
-            while task.snapshot.received == 0 { try await Task.sleep(for: .microseconds(200)) }
+            try await task.received()
             let early = try #require(task.resumeToken)
             clock.advance(by: .seconds(1))
             _ = try await task.value
@@ -84,16 +88,7 @@ struct TokenRows {
     func keptForEver() async throws {
         let (clock, setting) = Self.timed()
         try await DownloadRows.with(setting) { folder, session, origin in
-            origin.route("/file") { _ in
-                .raw(
-                    [
-                        .bytes(
-                            Array(
-                                "HTTP/1.1 200 OK\r\nETag: \"one\"\r\nContent-Length: \(Self.content.count)\r\n\r\n".utf8
-                            )), .bytes([UInt8](Self.content.prefix(700_000))), .pause(.seconds(1)),
-                        .bytes([UInt8](Self.content.dropFirst(700_000))),
-                    ], then: .close)
-            }
+            Self.serveInTwoParts(origin)
             var task: LoadTask<DownloadedFile>? = session.downloadTask(Request(url: origin.url("/file")))
             task?.resume()
             _ = try await task?.response
@@ -103,7 +98,7 @@ struct TokenRows {
             var file: DownloadedFile? = try await task?.value
             #expect(file?.size == Int64(Self.content.count))
             (file, task) = (nil, nil)
-            while folder.names != [] { try await Task.sleep(for: .microseconds(200)) }
+            try await eventually(folder.names, of: .library) { $0.isEmpty }
         }
     }
 
@@ -254,10 +249,10 @@ struct TokenRows {
     func twoAtOnce() async throws {
         try await DownloadRows.with(stallsAfter: 700_000) { folder, session, origin in
             let token = try ResumeToken(try await DownloadRows.cut(session, origin).data)
-            let n = Atomic<Int>(0)
+            let requests = Watched(0)
             // The first download begins anew and slowly, the second resumes.
             origin.route("/file") { request in
-                if n.add(1, ordering: .relaxed).oldValue == 0 { return DownloadRows.answer(request, "\"one\"") }
+                if requests.add() == 1 { return DownloadRows.answer(request, "\"one\"") }
                 return .ok(.chunks([.bytes([1, 2, 3]), .pause(.milliseconds(300))]), headers: [.etag: "\"two\""])
             }
             let place = folder.url("a")
@@ -266,7 +261,7 @@ struct TokenRows {
             let first = session.downloadTask(resuming: token, options: DownloadOptions(destination: place))
             first.resume()
             // The first download's request is the first of the two.
-            while n.load(ordering: .relaxed) == 0 { try await Task.sleep(for: .microseconds(200)) }
+            try await requests.wait { $0 > 0 }
             second.resume()
             do { _ = try await first.value } catch {}
             do { _ = try await second.value } catch {}

@@ -4,6 +4,7 @@ import FoundationEssentials
 import Testing
 import URLLoading
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 
 /// Downloads over ftp, and their resumption.
@@ -12,8 +13,7 @@ struct FTPDownloadRows {
     static let content = Data((0..<1_500_000).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) })
 
     static func with(_ use: (FTPTestServer, Session, @Sendable (String) -> URL) async throws -> Void) async throws {
-        let folder = FileManager.default.temporaryDirectory.appending(
-            path: "ftp-\(UInt64.random(in: 0 ... .max))", directoryHint: .isDirectory)
+        let folder = temporaryURL("ftp", isDirectory: true)
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }
         try await withFTPTestServer { server in
@@ -32,7 +32,7 @@ struct FTPDownloadRows {
         server.inject(.stallsData(after: count))
         let task = session.downloadTask(Request(url: server.url("/file")))
         task.resume()
-        while task.snapshot.received < count { try await Task.sleep(for: .microseconds(200)) }
+        try await task.received(count)
         let token = await task.cancelProducingResumeToken()
         server.removeFaults()
         return try #require(token)

@@ -5,6 +5,7 @@ import Synchronization
 import Testing
 import URLLoading
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 
 /// The login of an ftp load.
@@ -84,7 +85,7 @@ struct FTPLoginRows {
                     host: "127.0.0.1", port: Int(server.port), scheme: "ftp", method: .default))
             configuration.authentication.credentialStore = store
         }) { server, session in try await session.expect(server.url("/a"), "hello") }
-        let place = FileManager.default.temporaryDirectory.appending(path: "netrc-\(UInt64.random(in: 0 ... .max))")
+        let place = temporaryURL("netrc")
         try Data("machine 127.0.0.1 login bob password other\n".utf8).write(to: place)
         defer { try? FileManager.default.removeItem(at: place) }
         try await Self.with(change: { configuration, _ in configuration.authentication.netrc = .file(place) }) {

@@ -3,6 +3,7 @@
 import FoundationEssentials
 import Testing
 import URLLoading
+import URLLoadingTestSupport
 import URLLoadingTesting
 
 /// Uploads over ftp.
@@ -14,8 +15,7 @@ struct FTPUploadRows {
     func bodies() async throws {
         try await withFTPTestServer { server in
             try await withSession(.ephemeral) { session in
-                let place = FileManager.default.temporaryDirectory.appending(
-                    path: "ftp-\(UInt64.random(in: 0 ... .max))")
+                let place = temporaryURL("ftp")
                 try Self.content.write(to: place)
                 defer { try? FileManager.default.removeItem(at: place) }
                 let bodies: [RequestBody] = [

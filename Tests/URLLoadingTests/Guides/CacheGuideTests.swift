@@ -5,6 +5,7 @@
 import FoundationEssentials
 import Testing
 import URLLoading
+import URLLoadingTestSupport
 import URLLoadingTesting
 
 @Suite(.timeLimit(.minutes(4)))
@@ -37,7 +38,7 @@ struct CacheGuideTests {
 
     @Test("the example of a cache in a directory") func directory() async throws {
         #expect(Self.crawler.storageDirectory?.path() == "/var/lib/crawler")
-        let folder = FileManager.default.temporaryDirectory.appending(path: "kept-\(UInt64.random(in: 0 ... .max))")
+        let folder = temporaryURL("kept")
         defer { try? FileManager.default.removeItem(at: folder) }
         try await origin { origin, url in
             for _ in 0..<2 {

@@ -5,6 +5,7 @@
 import FoundationEssentials
 import Testing
 import URLLoading
+import URLLoadingTestSupport
 import URLLoadingTesting
 
 @Suite(.timeLimit(.minutes(4)))
@@ -52,7 +53,7 @@ struct DecisionsGuideTests {
             let session = Session(.default, decisions: decisions)
             let (_, response) = try await session.data(from: origin.url("/to"))
             #expect(response.http?.status == .found)
-            while session.leakedClosures > 0 { try await Task.sleep(for: .microseconds(200)) }
+            try await eventually(session.leakedClosures, of: .library) { $0 == 0 }
         }
     }
 }

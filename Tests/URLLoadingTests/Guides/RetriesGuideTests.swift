@@ -90,8 +90,8 @@ struct RetriesGuideTests {
             task.resume()
             for await event in events {
                 switch event {
-                case .retrying(let retry): print(retry)  // try 2 in 0.7 s after 503 Service Unavailable
-                case .waitingForConnectivity: print("offline; it goes on by itself")
+                case .retrying(let retry): print(retry)  // attempt 2 in 0.7 s after 503 Service Unavailable
+                case .waitingForConnectivity: print("offline; the load continues by itself")
                 default: break
                 }
             }

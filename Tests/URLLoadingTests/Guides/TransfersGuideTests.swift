@@ -5,6 +5,7 @@
 import FoundationEssentials
 import Testing
 import URLLoading
+import URLLoadingTestSupport
 import URLLoadingTesting
 
 @Suite(.timeLimit(.minutes(4)))
@@ -102,7 +103,7 @@ struct TransfersGuideTests {
             try store(task.resumeToken?.data)
             #expect(try stored.map { try ResumeToken($0).isFor(url) } == true)
 
-            while task.snapshot.received < 100_000 { try await Task.sleep(for: .microseconds(200)) }
+            try await task.received(100_000)
             serve(origin)
             let token = await task.cancelProducingResumeToken()
             if let token {
@@ -119,7 +120,7 @@ struct TransfersGuideTests {
             let place = files.url("film.mov")
             let task = session.downloadTask(Request(url: url))
             task.resume()
-            while task.snapshot.received < 100_000 { try await Task.sleep(for: .microseconds(200)) }
+            try await task.received(100_000)
             let token = try #require(await task.cancelProducingResumeToken())
             origin.route("/film.mov") { _ in .status(.serviceUnavailable, headers: ["Retry-After": "7"]) }
             var stored: Data?
@@ -171,7 +172,7 @@ struct TransfersGuideTests {
             #expect(
                 response.http?.status == .ok && String(decoding: data, as: UTF8.self) == "\(Self.content.utf8.count)")
 
-            let texts = Collected<String>()
+            let texts = Watched<[String]>([])
             @Sendable func store(_ text: String) throws { texts.append(text) }
             url = origin.url("/films")
             let (_, answer) = try await session.uploadResumably(Request(url: url, method: .post), from: .file(film)) {
@@ -179,7 +180,7 @@ struct TransfersGuideTests {
                 if case .created(let token) = event { try store(token.text) }
             }
             #expect(answer.http?.status.code == 200)
-            #expect(texts.all.count == 1 && (try? UploadToken(texts.all[0])) != nil)
+            #expect(texts.value.count == 1 && (try? UploadToken(texts.value[0])) != nil)
             #expect(server.uploads.first?.content.count == Self.content.utf8.count)
             try FileManager.default.removeItem(at: film)
         }

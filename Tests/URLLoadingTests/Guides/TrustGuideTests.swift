@@ -3,6 +3,7 @@
 import FoundationEssentials
 import Testing
 import URLLoading
+import URLLoadingTestSupport
 import URLLoadingTesting
 
 /// The examples of docs/guides/trust.md.
@@ -52,8 +53,7 @@ struct TrustGuideTests {
         try await withTrust(server: { tls, authority, _ in tls.clientRootsPEM = authority.pem }) { rig in
             let vault = Vault()
             let me = try rig.authority.issue(.init(names: [], commonName: "ada", isForServers: false))
-            let directory = FileManager.default.temporaryDirectory.appending(
-                path: "me-\(UInt64.random(in: 0 ... .max))")
+            let directory = temporaryURL("me")
             try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
             defer { try? FileManager.default.removeItem(at: directory) }
             let certificateFile = directory.appending(path: "me.pem")

@@ -29,7 +29,7 @@ struct WebSocketsGuideTests {
 
     private static func counting() -> WebSocketTestServer {
         var server = WebSocketTestServer { socket in
-            // Who closes at once may have closed before the client says anything.
+            // A server that closes at once might do so before the client has sent anything.
             _ = try await socket.receive()
             for number in 1...3 { try await socket.send(.text("\(number)")) }
             try await socket.close(WebSocketClose(.internalError))

@@ -146,7 +146,7 @@ struct HTTP2ChoiceTests {
     }
 
     @Test(
-        "RFC 9218 7.1: a changed priority is sent while the stream is open, if the server supports it",
+        "a changed priority is sent while the stream is open, if the server supports it (RFC 9218 7.1)",
         arguments: [true, false])
     func priorityUpdate(understands: Bool) async throws {
         try await withHTTP2 { server, session in

@@ -31,6 +31,7 @@ struct HTTP2EndingTests {
             try await withThrowingTaskGroup(of: Void.self) { group in
                 for worker in 0..<32 {
                     group.addTask {
+                        var random = SeededGenerator(seed: UInt64(worker))
                         for number in 0..<count / 32 {
                             let task = Task {
                                 if number % 3 == 0 {
@@ -44,7 +45,7 @@ struct HTTP2EndingTests {
                                 }
                             }
                             if (worker + number) % 4 != 0 {
-                                for _ in 0..<Int.random(in: 0..<40) { await Task.yield() }
+                                for _ in 0..<Int.random(in: 0..<40, using: &random) { await Task.yield() }
                                 task.cancel()
                             }
                             do {
@@ -90,9 +91,7 @@ struct HTTP2EndingTests {
                 for _ in 0..<20 {
                     group.addTask { await expectFailure(.cancelled) { try await session.data(from: server.url("/")) } }
                 }
-                while server.frames.count(where: { $0.frame.kind == .headers }) < 20 {
-                    try? await Task.sleep(for: .microseconds(200))
-                }
+                await #expect(throws: Never.self) { try await server.wait(for: .headers, count: 20) }
                 session.invalidateAndCancel()
             }
             await session.invalidated()
@@ -103,16 +102,13 @@ struct HTTP2EndingTests {
     @Test("an idle connection answers PINGs, and closes after a GOAWAY")
     func keeper() async throws {
         let clock = ManualClock()
-        try await withHTTP2(.init(), { $0.use(clock) }) { server, session in
+        try await withHTTP2(clock: clock) { server, session in
             server.route("/") { _ in .ok("ok") }
             try await session.expect(server.url("/"), "ok")
             server.send(.ping(Array("resting!".utf8)))
-            async let pong = server.wait(for: .ping)
-            while !server.frames.contains(where: { $0.frame.kind == .ping && $0.frame.isAck }) {
-                clock.advance(by: .seconds(1))
-                try await Task.sleep(for: .microseconds(200))
+            try await clock.advance(by: .seconds(1)) {
+                server.frames.contains { $0.frame.kind == .ping && $0.frame.isAck }
             }
-            _ = try await pong
             server.send(.goAway(last: 1))
             try await pollerHasLooked()
             try await session.expect(server.url("/"), "ok")
@@ -123,13 +119,7 @@ struct HTTP2EndingTests {
     @Test("a connection idle for long on a dead path is closed")
     func probe() async throws {
         let clock = ManualClock()
-        try await withHTTP2(
-            .init(),
-            {
-                $0.use(clock)
-                $0.http2PingInterval = .seconds(15)
-            }
-        ) { server, session in
+        try await withHTTP2(clock: clock, { $0.http2PingInterval = .seconds(15) }) { server, session in
             server.route("/") { _ in .ok("ok") }
             server.script(onConnection: 1) { peer in
                 try await peer.start()
@@ -144,10 +134,7 @@ struct HTTP2EndingTests {
             _ = try await server.wait(for: .ping, onConnection: 1)
             try await clock.untilWaiting()
             // Each waiting reader is woken to check its state.
-            while server.counts.accepted < 2 {
-                clock.advance(by: .seconds(1))
-                try await Task.sleep(for: .microseconds(200))
-            }
+            try await clock.advance(by: .seconds(1)) { server.counts.accepted == 2 }
             try await again
             #expect(server.counts.accepted == 2)
         }
@@ -155,7 +142,7 @@ struct HTTP2EndingTests {
 
     @Test("idle connections are closed after their timeout") func idleConnectionsAreClosed() async throws {
         let clock = ManualClock()
-        try await withHTTP2(.init(), { $0.use(clock) }) { server, session in
+        try await withHTTP2(clock: clock) { server, session in
             server.route("/") { _ in .ok("ok") }
             try await session.expect(server.url("/"), "ok")
             clock.advance(by: .seconds(56))

@@ -4,6 +4,7 @@ import FoundationEssentials
 import Testing
 import URLLoading
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -65,7 +66,7 @@ struct HTTP2LoadTests {
     }
 
     @Test("a file is sent as the body") func fileBody() async throws {
-        let path = FileManager.default.temporaryDirectory.appendingPathComponent("h2-\(UInt64.random(in: 0 ... .max))")
+        let path = temporaryURL("h2")
         try Data(bytes(700_000)).write(to: path)
         defer { try? FileManager.default.removeItem(at: path) }
         try await withHTTP2 { server, session in
@@ -187,13 +188,7 @@ struct HTTP2LoadTests {
 
     @Test("the timeout of a stream does not affect the others") func timeoutOfAStreamLeavesTheOthers() async throws {
         let clock = ManualClock()
-        try await withHTTP2(
-            .init(),
-            {
-                $0.use(clock)
-                $0.idleTimeout = .seconds(5)
-            }
-        ) { server, session in
+        try await withHTTP2(clock: clock, { $0.idleTimeout = .seconds(5) }) { server, session in
             server.script { peer in
                 try await peer.start()
                 while true {

@@ -5,33 +5,19 @@ import Synchronization
 import Testing
 import URLLoading
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
 /// Network paths that fail silently.
 @Suite(.timeLimit(.minutes(4)))
 struct HTTP2ProbeTests {
-    private final class Tally: Sendable {
-        private let value = Atomic<Int>(0)
-        var count: Int { value.load(ordering: .acquiring) }
-        func add() { value.add(1, ordering: .releasing) }
-    }
-
-    /// Advances the clock in small steps, so that probes can be answered, until `isOver`.
-    private func advance(_ clock: ManualClock, until isOver: () -> Bool) async throws {
-        while !isOver() {
-            clock.advance(by: .milliseconds(500))
-            try await Task.sleep(for: .microseconds(500))
-        }
-    }
-
     @Test("streams on a dead path end, and the error says why")
     func deadPath() async throws {
         let clock = ManualClock()
         try await withHTTP2(
-            .init(),
+            clock: clock,
             {
-                $0.use(clock)
                 $0.idleTimeout = nil
                 $0.http2PingInterval = .seconds(15)
             }
@@ -51,7 +37,7 @@ struct HTTP2ProbeTests {
             let second = session.dataTask(from: server.url("/"))
             second.resume()
             _ = try await second.response
-            let ended = Tally()
+            let ended = Watched(0)
             let failures = [first, second].map { task in
                 Task { () -> LoadError? in
                     defer { ended.add() }
@@ -59,7 +45,8 @@ struct HTTP2ProbeTests {
                     return nil
                 }
             }
-            try await advance(clock) { ended.count == 2 }
+            // In small steps, so that probes can be answered.
+            try await clock.advance(by: .milliseconds(500)) { ended.value == 2 }
             let all = [await failures[0].value, await failures[1].value]
             #expect(all.map { $0?.reason } == [.connectionLost, .truncated])
             #expect(all.allSatisfy { $0?.detail?.contains("PING") == true })
@@ -74,15 +61,14 @@ struct HTTP2ProbeTests {
     func silentPeer() async throws {
         let clock = ManualClock()
         try await withHTTP2(
-            .init(),
+            clock: clock,
             {
-                $0.use(clock)
                 $0.idleTimeout = nil
                 $0.http2PingInterval = .seconds(15)
                 $0.http2PingTimeout = .seconds(15)
             }
         ) { server, session in
-            let said = Tally()
+            let said = Watched(0)
             server.script { peer in
                 try await peer.start()
                 let request = try await peer.expectRequest()
@@ -97,7 +83,7 @@ struct HTTP2ProbeTests {
             async let late: Void = session.expect(server.url("/"), "ok")
             for count in 1...5 {
                 // The clock advances after the last answer was received: the real time that this takes does not count.
-                while said.count < count { try await Task.sleep(for: .microseconds(200)) }
+                try await said.wait { $0 >= count }
                 try await clock.untilWaiting()
                 clock.advance(by: .seconds(15))
             }
@@ -109,13 +95,7 @@ struct HTTP2ProbeTests {
     @Test("many loads on an idle connection send one PING")
     func onePing() async throws {
         let clock = ManualClock()
-        try await withHTTP2(
-            .init(),
-            {
-                $0.use(clock)
-                $0.http2PingInterval = .seconds(15)
-            }
-        ) { server, session in
+        try await withHTTP2(clock: clock, { $0.http2PingInterval = .seconds(15) }) { server, session in
             server.route("/") { _ in .ok("ok") }
             try await session.expect(server.url("/"), "ok")
             clock.advance(by: .seconds(20))
@@ -142,13 +122,13 @@ struct HTTP2ProbeTests {
             // With a ping interval the server's SETTINGS are waited for; at this interval no PING is sent meanwhile.
             configuration.http2PingInterval = .seconds(24 * 3600)
             try await withSession(configuration) { session in
-                let isOver = Atomic<Bool>(false)
+                let isOver = Flag()
                 async let error: LoadError? = {
-                    defer { isOver.store(true, ordering: .releasing) }
+                    defer { isOver.raise() }
                     do throws(LoadError) { _ = try await session.data(from: server.url("/")) } catch { return error }
                     return nil
                 }()
-                try await advance(clock) { isOver.load(ordering: .acquiring) }
+                try await clock.advance(by: .milliseconds(500)) { isOver.value }
                 let found = await error
                 #expect(found?.reason == .http2Violation && "\(String(describing: found))".contains("SETTINGS_TIMEOUT"))
                 #expect(try await server.wait(for: .goAway).frame.errorCode?.rawValue == 4)

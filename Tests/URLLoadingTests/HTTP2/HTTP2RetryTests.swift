@@ -3,6 +3,7 @@
 import FoundationEssentials
 import Testing
 import URLLoading
+import URLLoadingTestSupport
 import URLLoadingTesting
 
 @Suite(.timeLimit(.minutes(4)))
@@ -50,7 +51,7 @@ struct HTTP2RetryTests {
             }
             let task = session.downloadTask(Request(url: server.url("/")))
             task.resume()
-            while task.snapshot.received < 1000 { await pause() }
+            try await task.received(1000)
             task.suspend()
             server.release()
             task.resume()

@@ -84,13 +84,7 @@ struct HTTP2SharingTests {
     @Test("the load that reads for all loads keeps its idle timeout despite the others' frames")
     func idleTimeoutOfTheReader() async throws {
         let clock = ManualClock()
-        try await withHTTP2(
-            .init(),
-            {
-                $0.use(clock)
-                $0.idleTimeout = .seconds(5)
-            }
-        ) { server, session in
+        try await withHTTP2(clock: clock, { $0.idleTimeout = .seconds(5) }) { server, session in
             let isOver = Atomic<Bool>(false)
             server.script { peer in
                 try await peer.start()
@@ -119,7 +113,7 @@ struct HTTP2SharingTests {
     @Test("GOAWAY with ENHANCE_YOUR_CALM causes no immediate retry", arguments: [false, true])
     func calm(closes: Bool) async throws {
         let clock = ManualClock()
-        try await withHTTP2(.init(), { $0.use(clock) }) { server, session in
+        try await withHTTP2(clock: clock) { server, session in
             server.route("/") { _ in .ok("ok") }
             server.script(onConnection: 1) { peer in
                 try await peer.start()
@@ -138,9 +132,8 @@ struct HTTP2SharingTests {
         }
         // A policy waits first.
         try await withHTTP2(
-            .init(),
+            clock: clock,
             {
-                $0.use(clock)
                 $0.retryPolicy = RetryPolicy()
                 $0.retryPolicy?.backoff = .constant(.seconds(3))
             }
@@ -154,16 +147,8 @@ struct HTTP2SharingTests {
             }
             async let again: Void = session.expect(server.url("/"), "ok")
             try await server.wait { $0.open == 0 && $0.accepted == 1 }
-            let isOver = Atomic<Bool>(false)
-            async let advancing: Void = {
-                while !isOver.load(ordering: .acquiring) {
-                    clock.advance(by: .milliseconds(100))
-                    try await Task.sleep(for: .microseconds(200))
-                }
-            }()
+            try await clock.advance(by: .milliseconds(100)) { server.counts.accepted == 2 }
             try await again
-            isOver.store(true, ordering: .releasing)
-            try await advancing
             #expect(server.counts.accepted == 2)
         }
     }

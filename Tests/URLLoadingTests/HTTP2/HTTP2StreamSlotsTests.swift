@@ -5,6 +5,7 @@ import Synchronization
 import Testing
 import URLLoading
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -22,13 +23,7 @@ struct HTTP2StreamSlotsTests {
     @Test("a connection that received GOAWAY occupies no slot", arguments: [true, false])
     func retired(hasStream: Bool) async throws {
         let clock = ManualClock()
-        try await withHTTP2(
-            .init(),
-            {
-                $0.use(clock)
-                $0.maximumConnectionsPerHost = 1
-            }
-        ) { server, session in
+        try await withHTTP2(clock: clock, { $0.maximumConnectionsPerHost = 1 }) { server, session in
             server.route("/") { _ in .ok("ok") }
             server.script(onConnection: 1) { peer in
                 try await peer.start()
@@ -46,10 +41,7 @@ struct HTTP2StreamSlotsTests {
                 server.send(.goAway(last: 1))
                 try await pollerHasLooked()
             }
-            while session.connectionsDescription != "empty" {
-                clock.advance(by: .seconds(1))
-                try await Task.sleep(for: .microseconds(200))
-            }
+            try await clock.advance(by: .seconds(1)) { session.connectionsDescription == "empty" }
             try await session.expect(server.url("/"), "ok")
             #expect(server.counts.accepted == 2)
             first.cancel()
@@ -108,13 +100,7 @@ struct HTTP2StreamSlotsTests {
     @Test("a stream limit of zero may rise while no load uses the connection")
     func raisedFromNothing() async throws {
         let clock = ManualClock()
-        try await withHTTP2(
-            .init(),
-            {
-                $0.use(clock)
-                $0.maximumConnectionsPerHost = 1
-            }
-        ) { server, session in
+        try await withHTTP2(clock: clock, { $0.maximumConnectionsPerHost = 1 }) { server, session in
             server.script { peer in
                 try await peer.start()
                 let first = try await peer.expectRequest()
@@ -130,15 +116,12 @@ struct HTTP2StreamSlotsTests {
             try await session.expect(server.url("/"), "ok")
             let others = waiting(session, server, 3)
             server.release()
-            let isOver = Atomic<Bool>(false)
+            let isOver = Flag()
             async let values: Void = {
                 for other in others { _ = try await other.value }
-                isOver.store(true, ordering: .releasing)
+                isOver.raise()
             }()
-            while !isOver.load(ordering: .acquiring) {
-                clock.advance(by: .milliseconds(100))
-                try await Task.sleep(for: .microseconds(200))
-            }
+            try await clock.advance(by: .milliseconds(100)) { isOver.value }
             try await values
             #expect(server.counts.accepted == 1)
         }
@@ -148,9 +131,8 @@ struct HTTP2StreamSlotsTests {
     func waitsEnd() async throws {
         let clock = ManualClock()
         try await withHTTP2(
-            .init(),
+            clock: clock,
             {
-                $0.use(clock)
                 $0.maximumConnectionsPerHost = 1
                 $0.resourceTimeout = .seconds(100)
                 $0.idleTimeout = nil
@@ -169,15 +151,12 @@ struct HTTP2StreamSlotsTests {
             try await clock.untilWaiting()
             cancelled.cancel()
             await cancelled.value
-            let isOver = Atomic<Bool>(false)
+            let isOver = Flag()
             async let end: Void = {
                 await timed.value
-                isOver.store(true, ordering: .releasing)
+                isOver.raise()
             }()
-            while !isOver.load(ordering: .acquiring) {
-                clock.advance(by: .seconds(1))
-                try await Task.sleep(for: .microseconds(200))
-            }
+            try await clock.advance(by: .seconds(1)) { isOver.value }
             await end
             holder[0].cancel()
         }

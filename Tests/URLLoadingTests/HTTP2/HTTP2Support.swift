@@ -30,4 +30,16 @@ nonisolated(nonsending) func withHTTP2<R>(
     }
 }
 
+/// The client's timeouts follow `clock`.
+nonisolated(nonsending) func withHTTP2<R>(
+    clock: ManualClock, _ client: (inout Configuration) -> Void = { _ in },
+    _ use: nonisolated(nonsending) (HTTP2TestServer, Session) async throws -> R
+) async throws -> R {
+    func withClock(_ configuration: inout Configuration) {
+        configuration.use(clock)
+        client(&configuration)
+    }
+    return try await withHTTP2(.init(), withClock, use)
+}
+
 func bytes(_ count: Int) -> [UInt8] { (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) } }

@@ -178,9 +178,9 @@ import URLLoadingWire
     func drawing() throws {
         var plan = try plan { $0.statuses = [.serviceUnavailable] }
         let first = plan.retry(after: head(.serviceUnavailable), now: 1000, date: date, roll: 0.75)
-        #expect(first.map { "\($0)" } == "try 2 in 0.7 s after 503 Service Unavailable")
+        #expect(first.map { "\($0)" } == "attempt 2 in 0.7 s after 503 Service Unavailable")
         let second = plan.retry(after: error(.connectionLost), now: 1000, roll: 0.5)
-        #expect(second.map { "\($0)" } == "try 3 in 1.0 s after connectionLost (waiting)")
+        #expect(second.map { "\($0)" } == "attempt 3 in 1.0 s after connectionLost (waiting)")
     }
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Synchronization
 import Testing
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingWire
 
 @testable import URLLoading
@@ -10,19 +10,13 @@ import URLLoadingWire
 /// Asking a caller's sequence for its pieces.
 @Suite(.timeLimit(.minutes(1)))
 struct PieceSourceTests {
-    private final class Count: Sendable {
-        private let count = Atomic<Int>(0)
-        var value: Int { count.load(ordering: .acquiring) }
-        func add() { count.add(1, ordering: .acquiringAndReleasing) }
-    }
-
     private static func text(_ piece: PieceSource.Piece?) throws -> String? {
         guard let chunk = try piece?.get()?.chunk else { return nil }
         return String(decoding: [UInt8](chunk), as: UTF8.self)
     }
 
     @Test func `pieces at hand are there when the call returns, and wake no sender`() throws {
-        let wakes = Count()
+        let wakes = Watched(0)
         let source = PieceSource(AnyChunkIterator(Pieces(["ab", "", "cd"])), LeakCount()) { wakes.add() }
         for text in ["ab", "", "cd"] { #expect(try Self.text(source.take()) == text) }
         let end = try #require(source.take())
@@ -31,14 +25,14 @@ struct PieceSourceTests {
     }
 
     @Test func `a sequence that suspends wakes the sender once for each piece`() async throws {
-        let wakes = Count()
+        let wakes = Watched(0)
         let (sequence, ask) = AsyncStream<[UInt8]>.makeStream()
         let source = PieceSource(AnyChunkIterator(sequence), LeakCount()) { wakes.add() }
         for round in 1...3 {
             #expect(source.take() == nil)
             #expect(source.take() == nil)
             ask.yield(Array("\(round)".utf8))
-            while wakes.value < round { try await Task.sleep(for: .microseconds(100)) }
+            try await wakes.wait { $0 >= round }
             #expect(try Self.text(source.take()) == "\(round)")
         }
         #expect(wakes.value == 3)
@@ -56,7 +50,7 @@ struct PieceSourceTests {
     }
 
     @Test func `an abandoned sequence is cancelled, counted until it ends, and wakes no sender`() async throws {
-        let (wakes, leaked) = (Count(), LeakCount())
+        let (wakes, leaked) = (Watched(0), LeakCount())
         let released = AsyncStream<Void>.makeStream()
         struct Deaf: AsyncSequence, AsyncIteratorProtocol, Sendable {
             let release: AsyncStream<Void>
@@ -73,7 +67,7 @@ struct PieceSourceTests {
         source.abandon()
         #expect(leaked.value == 1 && source.take() == nil)
         released.continuation.yield()
-        while leaked.value != 0 { try await Task.sleep(for: .microseconds(100)) }
+        try await eventually(leaked.value, of: .library) { $0 == 0 }
         #expect(wakes.value == 0 && source.take() == nil)
     }
 

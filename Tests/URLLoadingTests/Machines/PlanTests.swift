@@ -35,7 +35,7 @@ import URLLoadingWire
         (308, .get, .get), (308, .head, .head), (308, .post, .post), (308, .put, .put), (308, .delete, .delete),
     ]
 
-    @Test("RFC 9110 15.4: which method follows which status", arguments: methods)
+    @Test("the status decides on the method of a redirect (RFC 9110 15.4)", arguments: methods)
     func method(_ code: Int, _ method: Method, _ expected: Method) throws {
         var request = Request(
             url: try url("http://a.example/x"), method: method, headers: [.contentType: "x/y", .accept: "z"])

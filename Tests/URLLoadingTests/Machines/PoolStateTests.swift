@@ -116,13 +116,13 @@ import URLLoadingWire
         private mutating func goOnOrAbandon() {
             guard let index = waiting.indices.randomElement(using: &random) else { return }
             let (waiter, route) = waiting[index]
-            if case .waiting = waiter.turn, Bool.random(using: &random) { return }
+            if waiter.turn == nil, Bool.random(using: &random) { return }
             waiting.remove(at: index)
             if Int.random(in: 0..<3, using: &random) == 0 { return act(on: state.abandon(waiter, route, now: now)) }
             switch waiter.turn {
             case .use(let token): take(token, route)
             case .connect: connecting.append(route)
-            case .waiting: act(on: state.abandon(waiter, route, now: now))
+            case nil: act(on: state.abandon(waiter, route, now: now))
             case .again: break
             }
         }
@@ -132,7 +132,7 @@ import URLLoadingWire
             let sent = state.dismissWaiters(route)
             let those = waiting.filter { $0.route == route }.map(\.waiter)
             for waiter in those {
-                if case .waiting = waiter.turn { Issue.record("left behind") }
+                if waiter.turn == nil { Issue.record("left behind") }
             }
             expect(sent.allSatisfy { one in those.contains { $0 === one } }, "sent away, and not waiting")
         }
@@ -142,7 +142,7 @@ import URLLoadingWire
                 let place = waiting.firstIndex { $0.waiter === wake }
                 expect(place != nil, "woken, and not waiting")
                 if let place { expectTurn(of: place) }
-                if case .waiting = wake.turn { Issue.record("woken for nothing") }
+                if wake.turn == nil { Issue.record("woken for nothing") }
             }
             if let token = consequence.close { close(token) }
         }
@@ -151,7 +151,7 @@ import URLLoadingWire
         private func expectTurn(of place: Int) {
             let (waiter, route) = waiting[place]
             let passed = waiting.enumerated().contains { other, next in
-                guard next.route == route, case .waiting = next.waiter.turn else { return false }
+                guard next.route == route, next.waiter.turn == nil else { return false }
                 return next.waiter.priority > waiter.priority
                     || next.waiter.priority == waiter.priority && other < place
             }
@@ -172,7 +172,7 @@ import URLLoadingWire
                 let places = turns.count { if case .connect = $0 { true } else { false } }
                 expect(host.leased == leased.count { $0.route == route } + given, "leased miscounted")
                 expect(host.connecting == connecting.count { $0 == route } + places, "connecting miscounted")
-                let inLine = turns.count { if case .waiting = $0 { true } else { false } }
+                let inLine = turns.count { $0 == nil }
                 expect(host.waiting.count == inLine, "waiting miscounted")
                 expect(host.count <= state.perHost, "too many for one host")
                 if host.waiting.count > 0 { expect(host.count == state.perHost, "waiting, though there is a place") }

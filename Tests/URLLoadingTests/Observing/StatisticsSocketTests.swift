@@ -24,7 +24,7 @@ struct StatisticsSocketTests {
         var line: [UInt8] = []
         while line.last != UInt8(ascii: "\n") {
             let bytes = try await socket.receive(atMost: 4096, StopToken()).bytes
-            try #require(!bytes.isEmpty, "sent away")
+            try #require(!bytes.isEmpty, "the program closed the connection")
             line += bytes
         }
         return try JSONDecoder().decode(SessionSnapshot.self, from: Data(line))

@@ -97,7 +97,7 @@ struct AddressPolicyTests {
                 asked.note($0)
                 return true
             }
-            // A stored response would be asked about at each look-up.
+            // No cache: the policy would also be asked about the address of a stored response, at each look-up.
             configuration.cachesInMemory = false
             let session = Session(configuration)
             for _ in 0..<3 { try await session.expect(origin.url("/"), "hello") }

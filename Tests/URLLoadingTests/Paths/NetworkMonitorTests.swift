@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
-import Synchronization
 import Testing
 import URLLoading
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 
 /// The events of the network monitor, from a kernel that the test scripts.
@@ -140,7 +140,7 @@ struct NetworkMonitorTests {
             }
             return count
         }
-        await told.wait()
+        try await told.wait()
         if isWaiting { task.cancel() }
         #expect(await task.value == 1)
         #expect(kernel.open == 0 && kernel.opened == 1)

@@ -5,6 +5,7 @@ import Glibc
 import Testing
 import URLLoading
 import URLLoadingTestChildren
+import URLLoadingTestSupport
 import URLLoadingTesting
 
 /// Networks of the kernel's own, that come and go: in a namespace, which a process with one thread must make. So
@@ -157,7 +158,7 @@ struct NetworkNamespaceChild {
                 #expect(try await text == "hello")
                 #expect("\(monitor.current)" == "satisfied v0(wired, 4)")
                 ip("link set v1 down")
-                while monitor.current.isSatisfied { try await Task.sleep(for: .microseconds(200)) }
+                try await eventually(monitor.current, of: .kernel) { !$0.isSatisfied }
             }
         }
         print("namespace proved: connectivity")

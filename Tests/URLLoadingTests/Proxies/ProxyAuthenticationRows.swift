@@ -4,6 +4,7 @@ import FoundationEssentials
 import Synchronization
 import Testing
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -145,15 +146,7 @@ import URLLoadingWire
         try await withHTTPTestServer { proxy in
             let gate = Gate(
                 [.digest("SHA-256", qop: "auth"), .basic], user: "u", password: "pw", field: .proxyAuthorization)
-            proxy.route("*") { request in
-                var answer = gate.answer(request)
-                guard answer.status == .unauthorized else { return answer }
-                answer.status = .proxyAuthenticationRequired
-                var headers = Headers()
-                for value in answer.headers.values(of: .wwwAuthenticate) { headers.append(.proxyAuthenticate, value) }
-                answer.headers = headers
-                return answer
-            }
+            proxy.route("*") { gate.answerAsProxy($0) }
             var configuration = ProxyRows.client(.fixed([try Proxy("http://u:pw@127.0.0.1:\(proxy.port)")])).0
             configuration.authentication.waitsForProxyChallenge = true
             let session = Session(configuration)
@@ -183,7 +176,7 @@ import URLLoadingWire
             let load = Task { [decisions] in
                 try await session.data(for: Request(url: try url("https://origin.test/")), decisions: decisions)
             }
-            await isAsked.wait()
+            try await isAsked.wait()
             load.cancel()
             _ = await load.result
             try await proxy.untilEmpty()
@@ -214,15 +207,7 @@ import URLLoadingWire
         try await withHTTPTestServer { proxy in
             let gate = Gate(
                 [.digest("MD5", qop: "auth"), .basic], user: "u", password: "pw", field: .proxyAuthorization)
-            proxy.route("*") { request in
-                var answer = gate.answer(request)
-                guard answer.status == .unauthorized else { return answer }
-                answer.status = .proxyAuthenticationRequired
-                var headers = Headers()
-                for value in answer.headers.values(of: .wwwAuthenticate) { headers.append(.proxyAuthenticate, value) }
-                answer.headers = headers
-                return answer
-            }
+            proxy.route("*") { gate.answerAsProxy($0) }
             let address = try Proxy("http://u:wrong@127.0.0.1:\(proxy.port)")
             let right = try Proxy("http://u:pw@127.0.0.1:\(proxy.port)")
             let digestOnly = Session(ProxyRows.client(.fixed([right])).0)

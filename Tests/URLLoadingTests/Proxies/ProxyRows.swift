@@ -4,6 +4,7 @@ import FoundationEssentials
 import Synchronization
 import Testing
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -573,7 +574,7 @@ import URLLoadingWire
                 }, .patient
             ).0)
         let load = RunningLoad(session, ending.applied(to: Request(url: try url("http://a.test/"))))
-        await isAsked.wait()
+        try await isAsked.wait()
         ending.strike(load, session)
         #expect(await load.reason == ending.reason)
         await expectEmpty(session)
@@ -781,11 +782,13 @@ import URLLoadingWire
                             group.addTask {
                                 let load = RunningLoad(session, Request(url: origin.url()))
                                 if number % 4 != 0 {
-                                    try? await Task.sleep(for: .microseconds(Int64.random(in: 0..<20_000)))
+                                    var random = SeededGenerator(seed: UInt64(number))
+                                    let delay = Int.random(in: 0..<20_000, using: &random)
+                                    try? await Task.sleep(for: .microseconds(delay))
                                     load.task.cancel()
                                 }
                                 let reason = await load.reason
-                                #expect(reason == nil || (reason == .cancelled && number % 4 != 0))
+                                #expect(reason == nil || (reason == .cancelled && number % 4 != 0), "seed \(number)")
                             }
                         }
                     }

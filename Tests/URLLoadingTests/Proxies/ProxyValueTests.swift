@@ -8,29 +8,35 @@ import URLLoadingWire
 
 /// The values of http_proxy and no_proxy.
 @Suite struct ProxyValueTests {
-    @Test(arguments: [
-        ("proxy.example", "http://proxy.example:1080"), ("proxy.example:3128", "http://proxy.example:3128"),
-        ("http://proxy.example/", "http://proxy.example:1080"), ("HTTPS://Proxy.Example", "https://proxy.example:443"),
-        ("https://proxy.example:8443", "https://proxy.example:8443"), ("socks5://10.0.0.1:9", "socks5://10.0.0.1:9"),
-        ("socks5h://a:b@gate", "socks5h://gate:1080"), ("socks://gate:1", "socks5h://gate:1"),
-        ("socks4://gate", "socks4://gate:1080"),
-        ("socks5h://u@localhost/run/a%20b", "socks5h://localhost/run/a b"),
-        ("socks4a://me@gate", "socks4a://gate:1080"),
-        ("http://[2001:db8::1]:8080", "http://[2001:db8::1]:8080"),
-        ("http://bücher.example:1", "http://xn--bcher-kva.example:1"),
-    ])
+    @Test(
+        "the text of a proxy is parsed, with its default port",
+        arguments: [
+            ("proxy.example", "http://proxy.example:1080"), ("proxy.example:3128", "http://proxy.example:3128"),
+            ("http://proxy.example/", "http://proxy.example:1080"),
+            ("HTTPS://Proxy.Example", "https://proxy.example:443"),
+            ("https://proxy.example:8443", "https://proxy.example:8443"),
+            ("socks5://10.0.0.1:9", "socks5://10.0.0.1:9"),
+            ("socks5h://a:b@gate", "socks5h://gate:1080"), ("socks://gate:1", "socks5h://gate:1"),
+            ("socks4://gate", "socks4://gate:1080"),
+            ("socks5h://u@localhost/run/a%20b", "socks5h://localhost/run/a b"),
+            ("socks4a://me@gate", "socks4a://gate:1080"),
+            ("http://[2001:db8::1]:8080", "http://[2001:db8::1]:8080"),
+            ("http://bücher.example:1", "http://xn--bcher-kva.example:1"),
+        ])
     func goodText(text: String, expected: String) throws {
         let proxy = try Proxy(text)
         #expect(proxy.description == expected)
     }
 
-    @Test(arguments: [
-        "", "http://", "ftp://proxy", "localhost/run/a", "http://localhost:1/run/a", "http://localhost/run/%00",
-        "http://localhost/run/" + String(repeating: "a", count: 108), "http://proxy:+80", "http://proxy:99999",
-        "http://proxy:0", "http://proxy/path", "http://proxy?a", "http://a b",
-        "http://u:p@", "http://u%0d:p@proxy", "http://u%3Ax:p@proxy", "socks5://:pw@gate", "http://secret@x@proxy",
-        "proxy:1:2",
-    ])
+    @Test(
+        "the wrong text of a proxy is an error without its secrets",
+        arguments: [
+            "", "http://", "ftp://proxy", "localhost/run/a", "http://localhost:1/run/a", "http://localhost/run/%00",
+            "http://localhost/run/" + String(repeating: "a", count: 108), "http://proxy:+80", "http://proxy:99999",
+            "http://proxy:0", "http://proxy/path", "http://proxy?a", "http://a b",
+            "http://u:p@", "http://u%0d:p@proxy", "http://u%3Ax:p@proxy", "socks5://:pw@gate", "http://secret@x@proxy",
+            "proxy:1:2",
+        ])
     func badText(text: String) throws {
         let error = #expect(throws: LoadError.self) { try Proxy(text) }
         #expect(error?.reason == .badProxy && error?.party == .local)

@@ -2,6 +2,7 @@
 
 import FoundationEssentials
 import Testing
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -142,7 +143,7 @@ struct CodingRows {
             let session = Session(.ephemeral)
             let task = session.downloadTask(Request(url: origin.url()))
             task.resume()
-            while task.snapshot.received < 100_000 { await pause() }
+            try await task.received(100_000)
             #expect(task.resumeToken == nil)
             #expect(await task.cancelProducingResumeToken() == nil)
             await expectEmpty(session)

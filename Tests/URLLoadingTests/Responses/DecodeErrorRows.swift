@@ -26,7 +26,7 @@ struct DecodeErrorRows {
         ("{\"items\": [{\"price\": \"secret\"}], \"state\": \"open\"}", "no Order: items[0].price is not Int"),
         (
             "{\"items\": [{\"price\": null}], \"state\": \"open\"}",
-            "no Order: items[0].price has no value, where Int is wanted"
+            "no Order: items[0].price has no value, where Int is required"
         ),
         ("{\"items\": {}, \"state\": \"open\"}", "no Order: items is not an array"),
         ("[\"secret\"]", "no Order: the whole is not an object"),

@@ -2,9 +2,9 @@
 
 import FoundationEssentials
 import Glibc
-import Synchronization
 import Testing
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -34,17 +34,15 @@ struct EventRows {
 
     /// Reads events in a task of its own until the sequence ends.
     private struct Listening: Sendable {
-        let seen = Collected<ServerSentEvent>()
+        let seen = Watched<[ServerSentEvent]>([])
         let task: Task<Void, any Error>
 
         init(_ events: ServerSentEvents) {
-            task = Task { [seen] in for try await event in events { seen.append(event) } }
+            task = Task { [seen] in for try await event in events { seen.change { $0.append(event) } } }
         }
 
-        func until(_ count: Int) async throws {
-            while seen.all.count < count { try await Task.sleep(for: .microseconds(200)) }
-        }
-        var data: [String] { seen.all.map(\.data) }
+        func until(_ count: Int) async throws { try await seen.wait { $0.count >= count } }
+        var data: [String] { seen.value.map(\.data) }
     }
 
     // MARK: Events
@@ -117,15 +115,15 @@ struct EventRows {
         let listening = Listening(session.serverSentEvents(for: Request(url: Self.page), reconnection: Self.exact))
         for connection in 1...2 {
             try await clock.untilSleeping()
-            #expect(session.connectionsDescription == "empty" && listening.seen.all.count == connection)
+            #expect(session.connectionsDescription == "empty" && listening.seen.value.count == connection)
             clock.advance(by: .milliseconds(4999))
             #expect(peer.connections == connection)
             clock.advance(by: .milliseconds(1))
-            while peer.connections == connection { try await Task.sleep(for: .microseconds(200)) }
+            try await eventually(peer.connections, of: .library) { $0 > connection }
         }
         try await listening.task.value
         #expect(
-            listening.seen.all == [
+            listening.seen.value == [
                 ServerSentEvent(data: "a", lastEventID: "41"), ServerSentEvent(data: "b", lastEventID: "42"),
             ])
         let asked = (1...3).map { String(decoding: peer.written(onConnection: $0), as: UTF8.self) }
@@ -146,7 +144,7 @@ struct EventRows {
         try await clock.untilSleeping()
         clock.advance(by: .seconds(10))
         try await listening.task.value
-        #expect(listening.seen.all.first?.lastEventID == "a\u{1}b")
+        #expect(listening.seen.value.first?.lastEventID == "a\u{1}b")
         #expect(!String(decoding: peer.written(onConnection: 2), as: UTF8.self).contains("Last-Event-ID"))
         await expectEmpty(session)
     }
@@ -191,9 +189,9 @@ struct EventRows {
         let clock = ManualClock()
         var configuration = Configuration.ephemeral
         configuration.use(clock)
-        let dialled = Collected<Int>()
+        let dialled = Watched(0)
         configuration.dial = { (_, _) throws(IOFailure) in
-            dialled.append(1)
+            dialled.add()
             throw IOFailure(.system(ECONNREFUSED), .connect)
         }
         var reconnection = Self.exact
@@ -202,7 +200,7 @@ struct EventRows {
         let session = Session(configuration)
         let listening = Listening(session.serverSentEvents(for: Request(url: Self.page), reconnection: reconnection))
         for (index, wait) in [3, 6].enumerated() {
-            while dialled.all.count == index { try await Task.sleep(for: .microseconds(200)) }
+            try await dialled.wait { $0 > index }
             try await clock.untilSleeping()
             clock.advance(by: .seconds(wait))
         }
@@ -275,9 +273,9 @@ struct EventRows {
         let silent = Listening(second.serverSentEvents(for: request, reconnection: Self.exact))
         try await silent.until(1)
         // A load just woken by a late notification of its slot is not idle, and begins another wait.
-        while time.time.sleeping == 0 {
-            if time.time.waiting.count > 0 { time.advance(by: .seconds(10)) }
-            try await Task.sleep(for: .microseconds(200))
+        try await eventually(time.time.sleeping, of: .library) { sleeping in
+            if sleeping == 0, time.time.waiting.count > 0 { time.advance(by: .seconds(10)) }
+            return sleeping > 0
         }
         time.advance(by: .seconds(3))
         try await silent.until(2)
@@ -349,7 +347,7 @@ struct EventRows {
             let event = try await dropped.next()
             #expect(event?.data == "a" && session.connectionsDescription.contains("2 leased"))
         }
-        while !session.connectionsDescription.contains("1 leased") { try await Task.sleep(for: .microseconds(200)) }
+        try await eventually(session.connectionsDescription, of: .library) { $0.contains("1 leased") }
         await expectEmpty(session)
         await expectFailure(.cancelled) { try await held.next() }
         await expectFailure(.cancelled) { try await held.next() }

@@ -5,6 +5,7 @@ import Synchronization
 import Testing
 import URLLoading
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -78,7 +79,8 @@ struct RetryRows {
             #expect(try await text == "3")
             #expect(
                 rig.retries.map { "\($0)" } == [
-                    "try 2 in 7.0 s after 503 Service Unavailable", "try 3 in 7.0 s after 429 Too Many Requests",
+                    "attempt 2 in 7.0 s after 503 Service Unavailable",
+                    "attempt 3 in 7.0 s after 429 Too Many Requests",
                 ])
             #expect(rig.story == ["retrying responded received metrics completed, 200, 1 bytes"])
             // A response that was read completely does not require another connection.
@@ -291,7 +293,7 @@ struct RetryRows {
             try await rig.clock.untilSleeping()
             task.suspend()
             rig.clock.advance(by: .seconds(100))
-            while rig.clock.time.sleeping > 0 { try await Task.sleep(for: .microseconds(200)) }
+            try await eventually(rig.clock.time.sleeping, of: .library) { $0 == 0 }
             try await pollerHasLooked()
             #expect(origin.counts.accepted == 1)
             task.resume()

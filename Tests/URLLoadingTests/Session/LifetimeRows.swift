@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FoundationEssentials
+import Glibc
 import Testing
 import URLLoadingIO
 import URLLoadingTesting
@@ -26,6 +27,38 @@ struct LifetimeRows {
             #expect(response.http?.status == .contentTooLarge)
             #expect(data == Data("big".utf8))
             #expect(session.connectionsDescription == "empty")
+        }
+    }
+
+    /// A connection that its peer has closed: writes fail, and a read brings what the peer said before.
+    private final class ClosedTransport: Transport {
+        let slot = Poller.shared.borrowSlot()
+        let last: IOFailure.Code
+        init(_ last: IOFailure.Code) { self.last = last }
+        deinit { Poller.shared.returnSlot(slot) }
+        var description: String { "closed" }
+        func hasPendingInput(askingKernel: Bool) -> Bool { false }
+        func finishWriting() {}
+        func close() {}
+        func read(into buffer: UnsafeMutableRawBufferPointer) throws(IOFailure) -> Progress {
+            throw IOFailure(last, .read)
+        }
+        func write(_ bytes: UnsafeRawBufferPointer) throws(IOFailure) -> Progress {
+            throw IOFailure(.system(EPIPE), .write)
+        }
+    }
+
+    @Test("a TLS alert that arrived before a request could be written is the reason of the failure")
+    func alertBeforeWrite() async throws {
+        let required = IOFailure.Code.tls(TLSFailure(.alert(116), detail: "certificate required"))
+        for (last, reason) in [(required, .clientCertificateRequired), (.system(ECONNRESET), .connectionLost)]
+            as [(IOFailure.Code, LoadError.Reason)]
+        {
+            var configuration = Configuration.ephemeral
+            configuration.dial = { _, _ in ClosedTransport(last) }
+            try await withSession(configuration) { session in
+                await expectFailure(reason, .remote) { try await session.data(from: url("http://a.example/")) }
+            }
         }
     }
 

@@ -4,6 +4,7 @@ import FoundationEssentials
 import Synchronization
 import Testing
 import URLLoadingIO
+import URLLoadingTestSupport
 
 @testable import URLLoading
 
@@ -21,8 +22,7 @@ struct SharedFolderTests {
     private func key(_ name: String) -> CacheKey { CacheKey(text: "https://a.test/" + name) }
 
     private func withFolder(_ use: (URL) async throws -> Void) async rethrows {
-        let folder = FileManager.default.temporaryDirectory.appending(
-            path: "shared-\(UInt64.random(in: 0 ... .max))", directoryHint: .notDirectory)
+        let folder = temporaryURL("shared")
         defer { try? FileManager.default.removeItem(at: folder) }
         try await use(folder)
     }

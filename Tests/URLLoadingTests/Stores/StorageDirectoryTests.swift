@@ -4,6 +4,7 @@ import FoundationEssentials
 import Testing
 import URLLoadingCTestHome
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -13,8 +14,7 @@ import URLLoadingWire
 @Suite(.timeLimit(.minutes(4)))
 struct StorageDirectoryTests {
     private func withFolder(_ use: (URL) async throws -> Void) async rethrows {
-        let folder = FileManager.default.temporaryDirectory.appending(
-            path: "kept-\(UInt64.random(in: 0 ... .max))", directoryHint: .isDirectory)
+        let folder = temporaryURL("kept", isDirectory: true)
         defer { try? FileManager.default.removeItem(at: folder) }
         try await use(folder)
     }

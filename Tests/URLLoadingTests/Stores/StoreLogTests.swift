@@ -3,6 +3,7 @@
 import FoundationEssentials
 import Testing
 import URLLoadingIO
+import URLLoadingTestSupport
 
 @testable import URLLoading
 
@@ -71,8 +72,7 @@ import URLLoadingIO
 
     @Test("cookies are not written while another process holds the lock of their file")
     func cookies() async throws {
-        let folder = FileManager.default.temporaryDirectory.appending(
-            path: "log-\(UInt64.random(in: 0 ... .max))", directoryHint: .isDirectory)
+        let folder = temporaryURL("log", isDirectory: true)
         defer { try? FileManager.default.removeItem(at: folder) }
         let path = folder.plainPath + "cookies.sqlite"
         let store = CookieStore(directory: folder)

@@ -2,14 +2,14 @@
 
 import FoundationEssentials
 import Testing
+import URLLoadingTestSupport
 
 @testable import URLLoading
 
 /// Many at once on one store: nothing is mixed up, and nothing waits for ever.
 @Suite struct StoreStressTests {
     @Test func `64 tasks store, look up, replace and remove`() async throws {
-        let folder = FileManager.default.temporaryDirectory.appending(
-            path: "store-\(UInt64.random(in: 0 ... .max))", directoryHint: .isDirectory)
+        let folder = temporaryURL("store", isDirectory: true)
         defer { try? FileManager.default.removeItem(at: folder) }
         let cache = ResponseCache(memoryCapacity: 200_000, diskCapacity: 2 << 20, directory: folder)
         let storage = cache.storage

@@ -2,6 +2,7 @@
 
 import FoundationEssentials
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -9,8 +10,7 @@ import URLLoadingWire
 
 /// A folder of a test's own, gone when it ends.
 func withStoreFolder<R>(_ use: (URL) throws -> R) rethrows -> R {
-    let folder = FileManager.default.temporaryDirectory.appending(
-        path: "store-\(UInt64.random(in: 0 ... .max))", directoryHint: .isDirectory)
+    let folder = temporaryURL("store", isDirectory: true)
     defer { try? FileManager.default.removeItem(at: folder) }
     return try use(folder)
 }

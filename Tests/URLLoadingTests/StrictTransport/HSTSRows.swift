@@ -14,7 +14,7 @@ import URLLoadingWire
 struct HSTSRows {
     private static let field: Headers = ["Strict-Transport-Security": "max-age=1000; includeSubDomains"]
 
-    @Test("8.3: http becomes https before the first byte, with an event and honest metrics; the port stays")
+    @Test("http becomes https before the first byte, with an event and honest metrics; the port stays (RFC 6797 8.3)")
     func upgrade() async throws {
         try await withSecureOrigin { origin, configuration in
             origin.route("/*") { .ok($0.tls == nil ? "plain" : "secure", headers: Self.field) }
@@ -40,7 +40,7 @@ struct HSTSRows {
         }
     }
 
-    @Test("8.3: a redirect to http is upgraded too")
+    @Test("a redirect to http is upgraded too (RFC 6797 8.3)")
     func redirects() async throws {
         try await withSecureOrigin { origin, configuration in
             origin.route("/there") { _ in .ok("secure") }
@@ -85,7 +85,7 @@ struct HSTSRows {
         }
     }
 
-    @Test("8.1: nothing is noted over a connection that a decision alone trusts, also when it is used again")
+    @Test("nothing is noted over a connection that a decision alone trusts, also when it is used again (RFC 6797 8.1)")
     func forced() async throws {
         try await withTrust { rig in
             rig.origin.route("/") { _ in .ok("full", headers: Self.field) }

@@ -16,7 +16,7 @@ struct HSTSStoreTests {
 
     private func requires(_ store: HSTSStore, _ text: String) throws -> Bool { store.requiresTLS(try url(text)) }
 
-    @Test("8.1: noted from https alone, never for addresses, the first field counts")
+    @Test("a policy is noted from https alone, never for addresses, and from the first field (RFC 6797 8.1)")
     func noting() throws {
         let store = HSTSStore()
         for text in ["http://plain.org", "https://127.0.0.1", "https://[::1]/"] {
@@ -34,7 +34,9 @@ struct HSTSStoreTests {
         #expect(store.all.isEmpty)
     }
 
-    @Test("8.2: the host, and with includeSubDomains those below it; security 29: in any spelling")
+    @Test(
+        "a policy holds for the host in any spelling, and for subdomains on request (RFC 6797 8.2) (security 29)"
+    )
     func matching() throws {
         let store = HSTSStore()
         try note(store, "max-age=100; includeSubDomains", from: "https://a.org")
@@ -86,7 +88,9 @@ struct HSTSStoreTests {
         var table = HSTSTable()
         for index in 0..<HSTSTable.most + 100 {
             _ = table.set(
-                HSTSHost(checked: "h\(index).a.org", false, Date(timeIntervalSince1970: Double(index)), creation: .now))
+                HSTSHost(
+                    checked: "h\(index).a.org", includesSubdomains: false,
+                    expires: Date(timeIntervalSince1970: Double(index)), creation: .now))
             if index >= HSTSTable.most + 5 { break }
         }
         #expect(table.hosts.count == HSTSTable.most && table.hosts["h0.a.org"] == nil)

@@ -3,11 +3,12 @@
 import Foundation
 import Testing
 import URLLoadingTestChildren
+import URLLoadingTestSupport
 
 /// The start of child processes by the tests, and that no other code of the tests starts any.
 @Suite(.timeLimit(.minutes(4))) struct ChildProcessTests {
     @Test func `a program gets its files, folder and arguments, and its exit code is returned`() async throws {
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("child-\(UUID())")
+        let folder = temporaryURL("child")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }
         try Data("in".utf8).write(to: folder.appendingPathComponent("in"))

@@ -6,6 +6,7 @@ import Synchronization
 import Testing
 import URLLoading
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -119,6 +120,20 @@ final class RecordingResolver: Resolver {
 /// Waits until events that the poller knew before have been delivered: they precede its timer.
 func pollerHasLooked() async throws {
     try await Poller.shared.sleep(until: Poller.now() + 1_000_000, StopToken())
+}
+
+extension ManualClock {
+    /// Advances step by step until a condition holds: for timers that the library sets at a moment of which no test is
+    /// notified.
+    func advance(
+        by step: Duration, file: StaticString = #fileID, line: UInt = #line, until isSo: () -> Bool
+    ) async throws {
+        try await eventually(now, of: .library, file: file, line: line) { _ in
+            guard !isSo() else { return true }
+            advance(by: step)
+            return false
+        }
+    }
 }
 
 /// A port on which no process listens: a socket is bound to it until the process ends, or another test would be given

@@ -76,6 +76,17 @@ final class Gate: Sendable {
         return .status(.unauthorized, headers: headers, body: .bytes(Array("refused".utf8)))
     }
 
+    /// The answer of a proxy: its challenges are those of the gate.
+    func answerAsProxy(_ request: HTTPTestServer.RecordedRequest) -> HTTPTestServer.Response {
+        var answer = answer(request)
+        guard answer.status == .unauthorized else { return answer }
+        answer.status = .proxyAuthenticationRequired
+        var headers = Headers()
+        for value in answer.headers.values(of: .wwwAuthenticate) { headers.append(.proxyAuthenticate, value) }
+        answer.headers = headers
+        return answer
+    }
+
     private func challenge(_ kind: Kind, _ isStale: Bool) -> String {
         switch kind {
         case .basic: return "Basic realm=\"\(realm)\""

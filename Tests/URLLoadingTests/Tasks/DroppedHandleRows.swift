@@ -3,6 +3,7 @@
 import FoundationEssentials
 import Testing
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -83,8 +84,9 @@ struct DroppedHandleRows {
             }
         var handle: AnyObject? = kind.begin(session, address, folder)
         switch phase {
-        case .queued: while !session.connectionsDescription.hasSuffix("1 waiting") { await pause() }
-        case .connecting: while !session.connectionsDescription.contains("1 connecting") { await pause() }
+        case .queued: try await eventually(session.connectionsDescription, of: .library) { $0.hasSuffix("1 waiting") }
+        case .connecting:
+            try await eventually(session.connectionsDescription, of: .library) { $0.contains("1 connecting") }
         case .proxy: try await proxy.untilStalled()
         case .securing: try await silent.hears()
         case .sending, .waiting, .receiving: try await origin.wait { $0.stalled == 1 }
@@ -92,12 +94,12 @@ struct DroppedHandleRows {
         withExtendedLifetime(handle) {}
         handle = nil
         if let first {
-            while !session.connectionsDescription.hasSuffix("0 waiting") { await pause() }
+            try await eventually(session.connectionsDescription, of: .library) { $0.hasSuffix("0 waiting") }
             first.task.cancel()
             _ = await first.task.value
         }
-        while session.connectionsDescription != "empty" { await pause() }
-        while !folder.names.isEmpty { await pause() }
+        try await eventually(session.connectionsDescription, of: .library) { $0 == "empty" }
+        try await eventually(folder.names, of: .library) { $0.isEmpty }
         await expectEmpty(session)
     }
 
@@ -120,7 +122,7 @@ struct DroppedHandleRows {
         #expect(session.core.registry.count == 1)
         withExtendedLifetime(handle) {}
         handle = nil
-        while session.core.registry.count > 0 { await pause() }
+        try await eventually(session.core.registry.count, of: .library) { $0 == 0 }
         await expectEmpty(session)
     }
 
@@ -133,7 +135,7 @@ struct DroppedHandleRows {
                 try await origin.wait { $0.stalled == 1 }
                 waiting.cancel()
                 await expectFailure(.cancelled) { try await waiting.value }
-                while session.connectionsDescription != "empty" { await pause() }
+                try await eventually(session.connectionsDescription, of: .library) { $0 == "empty" }
             } else {
                 try await clock.untilSleeping()
                 clock.advance(by: .seconds(1))
@@ -176,7 +178,7 @@ struct DroppedHandleRows {
             try await origin.wait { $0.stalled == 1 }
             withExtendedLifetime(dropped) {}
             dropped = nil
-            while session.core.registry.count > 0 { await pause() }
+            try await eventually(session.core.registry.count, of: .library) { $0 == 0 }
             await expectEmpty(session)
         }
     }
@@ -200,7 +202,7 @@ struct DroppedHandleRows {
             let task = session.dataTask(Request(url: origin.url()), decisions: decisions)
             task.resume()
             await expectFailure(.bodyUnavailable) { try await task.value }
-            while !FileManager.default.fileExists(atPath: place.path()) { await pause() }
+            try await eventually(FileManager.default.fileExists(atPath: place.path()), of: .library) { $0 }
             withExtendedLifetime(task) {}
             await expectEmpty(session)
         }

@@ -3,6 +3,7 @@
 import FoundationEssentials
 import Testing
 import URLLoading
+import URLLoadingTestSupport
 import URLLoadingTesting
 
 /// Custom handlers: their order, their answers, their ends.
@@ -121,13 +122,13 @@ struct HandlerTests {
             })
         let task = never.dataTask(from: Self.url)
         task.resume()
-        await asked.wait()
+        try await asked.wait()
         never.invalidateAndCancel()
         await expectFailure(.cancelled) { try await task.value }
         await never.invalidated()
         #expect(never.leakedClosures == 1)
         release.finish()
-        while never.leakedClosures > 0 { try await Task.sleep(for: .microseconds(200)) }
+        try await eventually(never.leakedClosures, of: .library) { $0 == 0 }
 
         struct Endless: AsyncSequence, AsyncIteratorProtocol {
             mutating func next() async -> [UInt8]? { [1, 2, 3] }
@@ -174,14 +175,14 @@ struct HandlerTests {
         let task = session.dataTask(from: Self.url)
         task.resume()
         if inBody { _ = try await task.response }
-        await asked.wait()
+        try await asked.wait()
         task.cancel()
         await expectFailure(.cancelled) { try await task.value }
         session.invalidateAndCancel()
         await session.invalidated()
         #expect(session.leakedClosures > 0)
         release.finish()
-        while session.leakedClosures > 0 { try await Task.sleep(for: .microseconds(200)) }
+        try await eventually(session.leakedClosures, of: .library) { $0 == 0 }
     }
 
     @Test("a redirect of a handler is decided upon; file and data are out of reach (security 58)")

@@ -3,6 +3,7 @@
 import FoundationEssentials
 import Testing
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 
 @testable import URLLoading
@@ -85,7 +86,7 @@ struct StreamEndingTests {
         switch wait {
         case .beginning: break
         case .resolving:
-            await isAsked.wait()
+            try await isAsked.wait()
             try await rig.clock.untilWaiting()
         default: try await rig.clock.untilWaiting()
         }
@@ -186,7 +187,7 @@ struct StreamEndingTests {
         let task = rig.task()
         let timers = rig.clock.time.scheduled
         async let late = failure(.streamCallTimeout, .remote, .preparing) { try await task.read(timeout: .seconds(1)) }
-        while rig.clock.time.scheduled == timers { await pause() }
+        try await eventually(rig.clock.time.scheduled, of: .library) { $0 != timers }
         rig.clock.advance(by: .seconds(1))
         #expect(await late != nil)
         task.resume()
@@ -340,7 +341,7 @@ struct StreamEndingTests {
         try await task.write("never read")
         try await peer.send("why")
         // With bytes unread a socket is closed by a reset.
-        while task.snapshot.sent == 0 { await pause() }
+        try await eventually(task.snapshot.sent, of: .library) { $0 > 0 }
         try await pollerHasLooked()
         peer.close()
         try await pollerHasLooked()

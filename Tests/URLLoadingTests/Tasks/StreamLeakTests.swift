@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
-import Synchronization
 import Testing
 import URLLoading
 import URLLoadingIO
+import URLLoadingTestSupport
+import URLLoadingTesting
 
 /// Alone in a process, like `LeakTests`, and for the same reason.
 @Suite struct StreamLeakTests {
@@ -44,13 +45,13 @@ struct StreamStressTests {
         let rig = try StreamRig()
         // A stream that ends early enough never comes to be a connection.
         let over = StopToken()
-        let echoing = Echoing()
+        let echoing = Watched(0)
         let serving = Task {
             await withTaskGroup(of: Void.self) { group in
                 while let transport = try? await rig.listener.accept(over) {
-                    echoing.count.withLock { $0 += 1 }
+                    echoing.add()
                     group.addTask {
-                        defer { echoing.count.withLock { $0 -= 1 } }
+                        defer { echoing.add(-1) }
                         guard let peer = try? await rig.peer(transport, secure: isSecure) else { return }
                         try? await peer.echo()
                         peer.close()
@@ -61,6 +62,8 @@ struct StreamStressTests {
         for round in 0..<count {
             let task = rig.task(secure: isSecure)
             task.resume()
+            var random = SeededGenerator(seed: UInt64(round))
+            let delays = (0..<2).map { _ in Duration.microseconds(Int.random(in: 0...3000, using: &random)) }
             await withTaskGroup(of: Void.self) { group in
                 group.addTask { do { for try await _ in task.input {} } catch {} }
                 group.addTask {
@@ -68,7 +71,7 @@ struct StreamStressTests {
                     try? await task.closeWrite()
                 }
                 group.addTask {
-                    try? await Task.sleep(for: .microseconds(Int.random(in: 0...3000)))
+                    try? await Task.sleep(for: delays[0])
                     switch round % 4 {
                     case 0: task.cancel()
                     case 1: task.closeRead()
@@ -79,7 +82,7 @@ struct StreamStressTests {
                     }
                 }
                 if round % 5 == 0 {
-                    try? await Task.sleep(for: .microseconds(Int.random(in: 0...3000)))
+                    try? await Task.sleep(for: delays[1])
                     group.cancelAll()
                 }
             }
@@ -87,15 +90,11 @@ struct StreamStressTests {
             let error = await task.ended()
             #expect(
                 error == nil || error?.reason == .cancelled || round % 4 == 1 || round % 5 == 0,
-                "\(round): \(error?.description ?? "")")
-            while echoing.count.withLock({ $0 }) > 0 { await pause() }
+                "seed \(round): \(error?.description ?? "")")
+            try await echoing.wait { $0 == 0 }
         }
         over.stop(.cancelled)
         await serving.value
         await rig.finish()
     }
-}
-
-private final class Echoing: Sendable {
-    let count = Lock(0)
 }

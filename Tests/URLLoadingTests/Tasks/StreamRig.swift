@@ -4,6 +4,7 @@ import FoundationEssentials
 import Testing
 import URLLoading
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 
 /// A listening socket, a session whose names all resolve to it, and the TLS settings of both.
@@ -58,7 +59,9 @@ final class StreamRig: Sendable {
         task.resume()
         let peer = try await accept(secure: secure)
         // The peer may complete the handshake earlier than this side.
-        while case .running = task.snapshot.state, secure != task.isSecure { await pause() }
+        try await eventually(task.snapshot.state, of: .library) { state in
+            if case .running = state { secure == task.isSecure } else { true }
+        }
         return (task, peer)
     }
 

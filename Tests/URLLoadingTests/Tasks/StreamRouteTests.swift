@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Synchronization
 import Testing
 import URLLoading
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 
 /// A stream is notified when the system would use another route to its peer.
@@ -34,19 +34,19 @@ struct StreamRouteTests {
     @Test("another route to the peer is reported once, and again after it was gone")
     func told() async throws {
         let networks = ScriptedPaths()
-        let found = Lock(0)
+        let found = Watched(0)
         let (rig, task, peer) = try await Self.connected(networks)
-        let watching = Task { await task.watchRoutes { found.withLock { $0 += 1 } } }
-        while networks.asked == 0 { await pause() }
-        #expect(found.withLock { $0 } == 0)
+        let watching = Task { await task.watchRoutes { found.add() } }
+        try await eventually(networks.asked, of: .library) { $0 > 0 }
+        #expect(found.value == 0)
         for (index, address, times) in [
             (2, Self.other, 1), (3, Self.other, 1), (4, Self.own, 1), (5, nil, 1), (6, Self.other, 2),
         ] {
             let asked = networks.asked
             Self.change(networks, Int32(index), reachingBy: address)
-            while networks.asked == asked { await pause() }
-            while found.withLock({ $0 }) < times { await pause() }
-            #expect(found.withLock { $0 } == times)
+            try await eventually(networks.asked, of: .library) { $0 > asked }
+            try await found.wait { $0 >= times }
+            #expect(found.value == times)
         }
         // The end of the stream ends the watch, and its socket.
         task.cancel()
@@ -63,14 +63,14 @@ struct StreamRouteTests {
         let second = RouteBytes.address(2, [192, 0, 2, 9])
         let networks = ScriptedPaths(
             .init(links: [link], addresses: [first], routes: [RouteBytes.defaultRoute(through: [2])]))
-        let found = Lock(0)
+        let found = Watched(0)
         let (rig, task, peer) = try await Self.connected(networks)
         networks.reach(by: Self.own)
-        let watching = Task { await task.watchRoutes { found.withLock { $0 += 1 } } }
-        while networks.asked == 0 { await pause() }
+        let watching = Task { await task.watchRoutes { found.add() } }
+        try await eventually(networks.asked, of: .library) { $0 > 0 }
         networks.reach(by: Self.other)
         networks.change(telling: [second]) { $0.addresses = [first, second] }
-        while found.withLock({ $0 }) == 0 { await pause() }
+        try await found.wait { $0 > 0 }
         task.cancel()
         await watching.value
         peer.close()

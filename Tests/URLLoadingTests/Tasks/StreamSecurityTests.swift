@@ -41,7 +41,7 @@ struct StreamSecurityTests {
         await rig.finish()
     }
 
-    /// CVE-2011-0411: words in the clear that would be read as if TLS had protected them.
+    /// CVE-2011-0411: plain text sent before the handshake would be read as if TLS had protected it.
     @Test("bytes injected before the handshake end the stream") func injectedBytesEndTheStream() async throws {
         let rig = try StreamRig()
         let (task, peer) = try await rig.connected()

@@ -3,6 +3,7 @@
 import FoundationEssentials
 import Testing
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -207,7 +208,7 @@ struct StreamTaskTests {
         async let late = failure(.streamCallTimeout, .remote, .sending) {
             try await task.write(Data("y".utf8), timeout: .seconds(1))
         }
-        while rig.clock.time.scheduled == timers { await pause() }
+        try await eventually(rig.clock.time.scheduled, of: .library) { $0 != timers }
         rig.clock.advance(by: .seconds(1))
         #expect(await late != nil)
         #expect(task.snapshot.received == 0 && task.snapshot.sent == 0)

@@ -13,32 +13,8 @@ import URLLoadingTesting
 @Suite(.serialized) struct TaskStressTests {
     @Test("10,000 tasks under random faults: every order is legal (checklist 45, 47)")
     func order() async throws {
-        var setUp = HTTPTestServer.Configuration()
-        setUp.recordedRequests = 0
-        try await withHTTPTestServer(setUp) { origin in
-            StressTests.addRoutes(to: origin)
-            origin.setSchedule(
-                .init(
-                    seed: 11, probability: 0.3,
-                    faults: HTTPTestServer.FaultSchedule.usual + [
-                        .init(.accept, .stall), .init(.requestHead, .stall), .init(.responseBody(after: 7), .stall),
-                    ]))
-            var configuration = Configuration.ephemeral
-            configuration.maximumConnectionsPerHost = 16
-            configuration.idleTimeout = .milliseconds(200)
-            let session = Session(configuration)
-            let urls = StressTests.paths.map { origin.url($0) }
-            await StressTests.inParallel(StressTests.isLong ? 10_000 : 1000, width: 48) { number in
-                var random = SeededGenerator(seed: UInt64(number))
-                await Self.use(session, StressTests.request(urls, &random), &random)
-            }
-            #expect(
-                session.connectionsDescription.contains("0 connecting 0 leased")
-                    || session.connectionsDescription == "empty")
-            await expectEmpty(session)
-            origin.releaseStalls()
-            try await origin.wait { $0.open == 0 }
-            #expect(session.leakedClosures == 0)
+        try await StressTests.withRandomFaults(StressTests.isLong ? 10_000 : 1000, seed: 11) {
+            await Self.use($0, $1, &$2)
         }
     }
 

@@ -3,6 +3,7 @@
 import FoundationEssentials
 import Testing
 import URLLoading
+import URLLoadingTestSupport
 import URLLoadingTesting
 
 /// Handles of loads: their values, waits and ends.
@@ -143,7 +144,7 @@ struct TaskTests {
             try await withSession(configuration) { session in
                 let task = session.dataTask(from: origin.url())
                 task.resume()
-                while task.snapshot.received < 500_000 { try await Task.sleep(for: .microseconds(200)) }
+                try await task.received(500_000)
                 task.suspend()
                 #expect("\(task.snapshot)".hasPrefix("suspended"))
                 // The rest is sent; and longer than the idle timeout: the peer's silence does not count.

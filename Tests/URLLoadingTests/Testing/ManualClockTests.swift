@@ -4,6 +4,7 @@ import FoundationEssentials
 import Synchronization
 import Testing
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 
 @testable import URLLoading
@@ -164,7 +165,7 @@ struct ManualClockTests {
         let registry = LoadRegistry(LoopClock(clock.time)) {}
         let load = LoadHandle(idle: .seconds(1), resource: nil, clock: LoopClock(clock.time))
         #expect(registry.enter(load))
-        // Waiting by its own account, though parked nowhere: as after a wake-up.
+        // The load counts as waiting but is parked on no slot, as a load that was just woken.
         load.beginIdle()
         registry.look(now: ManualTime.beginning + 2_000_000_000)
         #expect(load.stopReason == nil)
@@ -185,13 +186,13 @@ struct ManualClockTests {
         load.attach(inner)
         // Slots are reused, and may be woken by a late event of their previous user.
         let waiting = Task { while load.stopReason == nil { await Poller.shared.park(outer, until: load) } }
-        while !outer.hasWaiter { try await Task.sleep(for: .microseconds(200)) }
+        try await eventually(outer.hasWaiter, of: .library) { $0 }
         load.beginIdle()
         registry.look(now: ManualTime.beginning + 2_000_000_000)
         #expect(load.stopReason == nil)
         // A load whose peer is silent is idle.
         let idle = Task { while load.stopReason == nil { await Poller.shared.park(inner, .read, load) } }
-        while !inner.hasWaiter { try await Task.sleep(for: .microseconds(200)) }
+        try await eventually(inner.hasWaiter, of: .library) { $0 }
         registry.look(now: ManualTime.beginning + 4_000_000_000)
         #expect(load.stopReason == .idle)
         await waiting.value
@@ -214,7 +215,7 @@ struct ManualClockTests {
             clock.advance(by: .seconds(600))
             #expect("\(task.snapshot)".hasPrefix("suspended"))
             // It waits for the caller only.
-            while clock.time.waiting.count > 0 { try await Task.sleep(for: .microseconds(200)) }
+            try await eventually(clock.time.waiting.count, of: .library) { $0 == 0 }
             task.resume()
             try await clock.untilWaiting()
             clock.advance(by: .seconds(59))

@@ -5,6 +5,7 @@ import Synchronization
 import Testing
 import URLLoading
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 
 /// Checklist 80, security 15: client certificates.
@@ -172,8 +173,7 @@ struct IdentityRows {
     @Test("an identity out of files")
     func files() async throws {
         let made = try client(try TestCertificateAuthority(commonName: "Test root"), "ada")
-        let directory = FileManager.default.temporaryDirectory.appending(
-            path: "identity-\(UInt64.random(in: 0 ... .max))")
+        let directory = temporaryURL("identity")
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: directory) }
         func file(_ name: String, _ bytes: [UInt8]) throws -> URL {

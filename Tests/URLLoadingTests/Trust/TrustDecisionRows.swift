@@ -219,7 +219,7 @@ struct TrustDecisionRows {
         }
     }
 
-    // MARK: Whose decision
+    // MARK: The decision that applies
 
     @Test("the session's decision goes first, the load's own is asked where there is none (checklist 66, 67, 69)")
     func order() async throws {

@@ -4,6 +4,7 @@ import FoundationEssentials
 import Synchronization
 import Testing
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -239,7 +240,7 @@ struct ResumableUploadRows {
             try await clock.untilSleeping()
             #expect(server.requests.count == 1)
             clock.advance(by: .milliseconds(501))
-            while server.requests.count < 2 { try await Task.sleep(for: .microseconds(200)) }
+            try await eventually(server.requests.count, of: .library) { $0 >= 2 }
             try await clock.untilSleeping()
             clock.advance(by: .milliseconds(6_999))
             #expect(server.requests.count == 2)
@@ -295,7 +296,7 @@ struct ResumableUploadRows {
                     try await session.uploadResumably(request, from: .file(file.url)) { created.add($0) }
                 }
                 try await origin.wait { $0.stalled == 1 }
-                while created.tokens.isEmpty { try await Task.sleep(for: .microseconds(200)) }
+                try await created.events.wait { _ in !created.tokens.isEmpty }
                 upload.cancel()
                 let error = await failure(.cancelled) { try await upload.value }
                 #expect(error?.uploadToken == created.tokens.first)
@@ -333,7 +334,7 @@ struct ResumableUploadRows {
         }
     }
 
-    // MARK: What does not fit
+    // MARK: Unexpected offsets
 
     @Test("an offset other than expected is used if possible, and refused otherwise")
     func offsets() async throws {
@@ -596,7 +597,7 @@ struct ResumableUploadRows {
         }
     }
 
-    // MARK: Who may see it
+    // MARK: Origins and secrets
 
     @Test("the upload URL may change within its origin only", arguments: [307, 308, 301, 302, 303])
     func redirects(status: Int) async throws {
@@ -681,23 +682,21 @@ struct ResumableUploadRows {
 
 /// The events of an upload.
 private final class Notes: Sendable {
-    private let events = Lock<[UploadEvent]>([])
-    func add(_ event: UploadEvent) { events.withLock { $0.append(event) } }
+    let events = Watched<[UploadEvent]>([])
+    func add(_ event: UploadEvent) { events.append(event) }
 
     var tokens: [UploadToken] {
-        events.withLock { $0.compactMap { if case .created(let token) = $0 { token } else { nil } } }
+        events.value.compactMap { if case .created(let token) = $0 { token } else { nil } }
     }
 
     var words: [String] {
-        events.withLock { events in
-            events.map { event in
-                switch event {
-                case .created: "created"
-                case .sent: "sent"
-                case .acknowledged(let offset): "acknowledged \(offset)"
-                case .interrupted: "interrupted"
-                case .resumed(let offset): "resumed \(offset)"
-                }
+        events.value.map { event in
+            switch event {
+            case .created: "created"
+            case .sent: "sent"
+            case .acknowledged(let offset): "acknowledged \(offset)"
+            case .interrupted: "interrupted"
+            case .resumed(let offset): "resumed \(offset)"
             }
         }
     }

@@ -5,6 +5,7 @@ import Glibc
 import Synchronization
 import Testing
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -17,7 +18,7 @@ struct UploadRows {
         Request(url: url, method: .post, headers: headers, body: body)
     }
 
-    // MARK: What is sent
+    // MARK: Sent bodies
 
     @Test(
         "length and type are computed unless the caller sets them; a length or chunks, never both (checklist 121-124)")
@@ -157,17 +158,17 @@ struct UploadRows {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .redirect("/next", status: .temporaryRedirect) }
             origin.route("/next") { request in .ok(.bytes(request.body)) }
-            let seen = Collected<String>()
+            let seen = Watched<[String]>([])
             var decisions = Decisions()
             decisions.bodyProvider = Decision { demand in
                 seen.append("\(demand.cause) \(demand.request.url.path())")
-                return .stream { Pieces(["body", "\(seen.all.count)"]) }
+                return .stream { Pieces(["body", "\(seen.value.count)"]) }
             }
             try await withSession(.ephemeral) { session in
                 let request = Self.post(origin.url(), .provided, [.contentType: "text/plain"])
                 let (data, _) = try await session.data(for: request, decisions: decisions)
                 #expect(String(decoding: data, as: UTF8.self) == "body2")
-                #expect(seen.all == ["first /", "redirect /next"])
+                #expect(seen.value == ["first /", "redirect /next"])
                 #expect(origin.requests.map { String(decoding: $0.body, as: UTF8.self) } == ["body1", "body2"])
                 // The provider must return a body.
                 decisions.bodyProvider = Decision { _ in .provided }
@@ -295,11 +296,11 @@ struct UploadRows {
         let session = Session(configuration)
         let task = session.dataTask(Self.post(URL(string: "http://h.example/")!, .data(Data(count: count))))
         task.resume()
-        while task.snapshot.received < 10 { try await Task.sleep(for: .microseconds(200)) }
+        try await task.received(10)
         async let early = isRead ? task.value : Data()
         if isRead { try await Task.sleep(for: .milliseconds(1)) }
         peer.release()
-        while task.snapshot.sent < count { try await Task.sleep(for: .microseconds(200)) }
+        try await task.wait { $0.sent >= count }
         _ = try await early
         #expect(try await task.value.count == 20)
         #expect(peer.failures == [])
@@ -320,17 +321,10 @@ struct UploadRows {
             let (data, _) = try await session.data(for: Self.post(URL(string: "http://h.example/")!, body))
             #expect(data == Data("stop!".utf8))
             #expect(session.connectionsDescription == "empty")
-            while session.leakedClosures > 0 { try await Task.sleep(for: .microseconds(200)) }
+            try await eventually(session.leakedClosures, of: .library) { $0 == 0 }
         }
         _ = peer
     }
-}
-
-/// The values that closures of a test have received, in order.
-final class Collected<Element: Sendable>: Sendable {
-    private let elements = Lock([Element]())
-    var all: [Element] { elements.withLock { $0 } }
-    func append(_ element: Element) { elements.withLock { $0.append(element) } }
 }
 
 /// A temporary file, removed with its last reference.

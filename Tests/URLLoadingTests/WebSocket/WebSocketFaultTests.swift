@@ -11,7 +11,7 @@ import URLLoadingWire
 
 @Suite(.timeLimit(.minutes(4)))
 struct WebSocketFaultTests {
-    @Test(arguments: WebSocketFault.all)
+    @Test("the client fails the connection on a faulty frame and sends the reason", arguments: WebSocketFault.all)
     func theClientFailsAndSaysWhy(_ fault: WebSocketFault) async throws {
         try await withHTTPTestServer { origin in
             let heard = Lock<WebSocketClose?>(nil)
@@ -32,7 +32,7 @@ struct WebSocketFaultTests {
         }
     }
 
-    @Test(arguments: WebSocketHandshakeFault.allCases)
+    @Test("a wrong handshake response opens no WebSocket", arguments: WebSocketHandshakeFault.allCases)
     func aWrongAnswerOpensNothing(_ fault: WebSocketHandshakeFault) async throws {
         try await withHTTPTestServer { origin in
             var server = WebSocketTestServer.echo
@@ -58,7 +58,7 @@ struct WebSocketFaultTests {
         }
     }
 
-    @Test func textMayBeCutAnywhere() async throws {
+    @Test("a text message may be fragmented at any byte") func textMayBeCutAnywhere() async throws {
         let text = "aé€😀\u{10FFFF}z"
         try await withHTTPTestServer { origin in
             origin.webSocket("/") { socket in
@@ -83,7 +83,7 @@ struct WebSocketFaultTests {
     }
 
     /// Security 69.
-    @Test func pingsWithoutEndAreAnsweredBoundedly() async throws {
+    @Test("endless pings are answered with bounded memory") func pingsWithoutEndAreAnsweredBoundedly() async throws {
         try await withHTTPTestServer { origin in
             let pongs = Lock(0)
             origin.webSocket("/") { socket in
@@ -105,7 +105,9 @@ struct WebSocketFaultTests {
         }
     }
 
-    @Test func aServerThatNeverClosesIsLeft() async throws {
+    @Test("a server that never answers a close is left after a timeout") func aServerThatNeverClosesIsLeft()
+        async throws
+    {
         try await withHTTPTestServer { origin in
             origin.webSocket("/") { socket in try await socket.stall() }
             let session = Session(.patient)

@@ -4,6 +4,7 @@ import FoundationEssentials
 import Synchronization
 import Testing
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -14,7 +15,8 @@ import URLLoadingWire
 struct WebSocketHTTP2Tests {
     // MARK: Messages
 
-    @Test func whatIsSentComesBackBesideOtherLoads() async throws {
+    @Test("messages of a WebSocket are echoed beside other loads of its connection")
+    func whatIsSentComesBackBesideOtherLoads() async throws {
         try await withTunnels { server, session in
             server.webSocket("/", .echo)
             server.route("/get") { _ in .ok("here") }
@@ -42,7 +44,7 @@ struct WebSocketHTTP2Tests {
         }
     }
 
-    @Test func theRequestIsWhatTheStandardAsksFor() async throws {
+    @Test("the request is the extended CONNECT of RFC 8441") func theRequestIsWhatTheStandardAsksFor() async throws {
         try await withTunnels { server, session in
             var chat = WebSocketTestServer.compressedEcho
             chat.subprotocols = ["b"]
@@ -69,7 +71,7 @@ struct WebSocketHTTP2Tests {
         }
     }
 
-    @Test func manyShareAConnection() async throws {
+    @Test("many WebSockets share a connection") func manyShareAConnection() async throws {
         try await withTunnels { server, session in
             server.webSocket("/", .echo)
             try await withThrowingTaskGroup(of: Void.self) { group in
@@ -95,7 +97,7 @@ struct WebSocketHTTP2Tests {
 
     // MARK: The consumer's pace
 
-    @Test func whatNobodyReceivesIsNotSent() async throws {
+    @Test("messages without a receiver stay with the server") func whatNobodyReceivesIsNotSent() async throws {
         try await withTunnels { server, session in
             let sent = Atomic<Int>(0)
             server.webSocket("/") { socket in
@@ -120,7 +122,8 @@ struct WebSocketHTTP2Tests {
         }
     }
 
-    @Test func aServerThatReadsNothingHoldsTheSenderUp() async throws {
+    @Test("a server that reads nothing holds the sender up") func aServerThatReadsNothingHoldsTheSenderUp() async throws
+    {
         try await withTunnels { server, session in
             server.webSocket("/") { socket in try await socket.stall() }
             server.route("/get") { _ in .ok("here") }
@@ -148,7 +151,8 @@ struct WebSocketHTTP2Tests {
 
     // MARK: Whether
 
-    @Test func whoDoesNotSayItIsNotAsked() async throws {
+    @Test("a server without SETTINGS_ENABLE_CONNECT_PROTOCOL is not sent an extended CONNECT")
+    func whoDoesNotSayItIsNotAsked() async throws {
         try await withHTTP2 { server, session in
             server.webSocket("/", .echo)
             let socket = session.webSocketTask(server.url("/"))
@@ -162,7 +166,7 @@ struct WebSocketHTTP2Tests {
     enum Kept: CaseIterable, Sendable { case nothing, without, with }
 
     /// ALPN: a connection that is there is used if its server has tunnels; a new one is made for HTTP/1.1.
-    @Test(arguments: Kept.allCases)
+    @Test("a WebSocket uses an HTTP/2 connection where one supports it", arguments: Kept.allCases)
     func aConnectionIsChosen(_ kept: Kept) async throws {
         let authority = try TestCertificateAuthority(commonName: "Test root")
         let identity = try authority.issue(.init())
@@ -201,7 +205,7 @@ struct WebSocketHTTP2Tests {
 
     enum Way: CaseIterable, Sendable { case direct, proxied }
 
-    @Test(arguments: Way.allCases)
+    @Test("the connection may lead through a proxy", arguments: Way.allCases)
     func theConnectionMayLeadThroughAProxy(_ way: Way) async throws {
         try await withHosts(way) { server, session in
             server.webSocket("/", .echo)
@@ -225,7 +229,7 @@ struct WebSocketHTTP2Tests {
 
     /// RFC 9110 15.5.20: a misdirected request is sent again on a connection of its own, which the server must then
     /// accept.
-    @Test(arguments: Way.allCases)
+    @Test("a misdirected WebSocket is opened on another connection", arguments: Way.allCases)
     func whoIsSentAwayAsksElsewhere(_ way: Way) async throws {
         try await withHosts(way) { server, session in
             server.route("/") { _ in .status(.misdirectedRequest) }
@@ -262,7 +266,8 @@ struct WebSocketHTTP2Tests {
 
     // MARK: The way there
 
-    @Test func challengesRedirectsAndCookiesAreThoseOfAnyLoad() async throws {
+    @Test("challenges, redirects and cookies are handled as in other loads")
+    func challengesRedirectsAndCookiesAreThoseOfAnyLoad() async throws {
         try await withTunnels { server, session in
             server.webSocket("/in", .echo)
             server.route("/") { request in
@@ -285,7 +290,7 @@ struct WebSocketHTTP2Tests {
         }
     }
 
-    @Test func aRefusalIsAnAnswer() async throws {
+    @Test("a refused WebSocket has the response") func aRefusalIsAnAnswer() async throws {
         try await withTunnels { server, session in
             server.route("/") { _ in .status(.forbidden, headers: ["X": "why"]) }
             let socket = session.webSocketTask(server.url("/"))
@@ -296,9 +301,9 @@ struct WebSocketHTTP2Tests {
         }
     }
 
-    // MARK: What goes wrong
+    // MARK: Failures
 
-    @Test(arguments: WebSocketFault.all)
+    @Test("the client fails the stream on a faulty frame and sends the reason", arguments: WebSocketFault.all)
     func theClientFailsAndSaysWhy(_ fault: WebSocketFault) async throws {
         try await withTunnels { server, session in
             let heard = Lock<WebSocketClose?>(nil)
@@ -318,18 +323,20 @@ struct WebSocketHTTP2Tests {
 
     /// The load that reads for all loads also writes their frames, and may get no thread for longer than a stream waits
     /// for the peer's end.
-    @Test func whatIsSaidLastGoesOutThoughItsWriterComesLate() async throws {
+    @Test("the last frame is sent even if the writer is late") func whatIsSaidLastGoesOutThoughItsWriterComesLate()
+        async throws
+    {
         let clock = ManualClock()
         let isHeld = Flag()
-        let gate = BlockingGate()
-        defer { gate.open() }
+        let gate = Flag()
+        defer { gate.raise() }
         let configuration: (inout Configuration) -> Void = {
             $0.idleTimeout = nil
             $0.use(clock)
             $0.wireTap = { event in
                 guard case .frame(let line, isSent: true, connection: _) = event, line.contains("PING") else { return }
                 isHeld.raise()
-                gate.wait()
+                gate.waitBlocking()
             }
         }
         try await withHTTP2(.init(), configuration) { server, session in
@@ -346,14 +353,13 @@ struct WebSocketHTTP2Tests {
             socket.resume()
             _ = try await socket.opened
             server.release()
-            await isHeld.wait()
+            try await isHeld.wait()
             await expectFailure(.malformedFrame, .remote) { _ = try await socket.receive() }
             clock.advance(by: .seconds(1))
-            gate.open()
+            gate.raise()
             _ = try await server.wait(for: .data)
-            while !server.frames.contains(where: { $0.frame.kind == .resetStream }) {
-                clock.advance(by: .milliseconds(100))
-                try await Task.sleep(for: .microseconds(200))
+            try await clock.advance(by: .milliseconds(100)) {
+                server.frames.contains { $0.frame.kind == .resetStream }
             }
             #expect(server.frames.filter { $0.frame.stream > 0 }.map(\.frame.kind) == [.headers, .data, .resetStream])
             _ = await socket.ended()
@@ -361,10 +367,13 @@ struct WebSocketHTTP2Tests {
         }
     }
 
-    @Test(arguments: [
-        WebSocketHandshakeFault.unaskedProtocol, .twoProtocols, .unaskedExtension, .unknownParameter, .windowTooLarge,
-        .windowTooSmall, .endsBeforeHead,
-    ])
+    @Test(
+        "a wrong handshake response opens no WebSocket",
+        arguments: [
+            WebSocketHandshakeFault.unaskedProtocol, .twoProtocols, .unaskedExtension, .unknownParameter,
+            .windowTooLarge,
+            .windowTooSmall, .endsBeforeHead,
+        ])
     func aWrongAnswerOpensNothing(_ fault: WebSocketHandshakeFault) async throws {
         try await withTunnels { server, session in
             var broken = WebSocketTestServer.echo
@@ -381,7 +390,7 @@ struct WebSocketHTTP2Tests {
         }
     }
 
-    @Test(arguments: HTTP2TunnelFault.all)
+    @Test("a faulty frame fails the stream or the connection", arguments: HTTP2TunnelFault.all)
     func theStreamOrTheConnectionFails(_ fault: HTTP2TunnelFault) async throws {
         try await withHTTP2TestServer { server in
             server.script(fault.script)
@@ -403,7 +412,7 @@ struct WebSocketHTTP2Tests {
 
     // MARK: Left at every point
 
-    @Test(arguments: WebSocketWayTests.Leaving.allCases)
+    @Test("a WebSocket abandoned during any call leaves no stream", arguments: WebSocketWayTests.Leaving.allCases)
     func whereverItIsLeftNothingIsLeft(_ leaving: WebSocketWayTests.Leaving) async throws {
         for inside in 0..<4 {
             try await withTunnels { server, session in
@@ -437,7 +446,9 @@ struct WebSocketHTTP2Tests {
         }
     }
 
-    @Test func leftAtAnyMomentTheOthersGoOn() async throws {
+    @Test("WebSockets abandoned at random moments leave the others undisturbed") func leftAtAnyMomentTheOthersGoOn()
+        async throws
+    {
         try await withTunnels { server, session in
             server.webSocket("/", .echo)
             server.route("/get") { _ in .ok("here") }

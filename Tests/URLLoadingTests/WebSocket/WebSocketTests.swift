@@ -4,6 +4,7 @@ import FoundationEssentials
 import Synchronization
 import Testing
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -13,7 +14,7 @@ import URLLoadingWire
 struct WebSocketTests {
     // MARK: Messages
 
-    @Test(arguments: [false, true])
+    @Test("messages are echoed", arguments: [false, true])
     func whatIsSentComesBack(isSecure: Bool) async throws {
         try await withEcho(isSecure) { session, url in
             let socket = session.webSocketTask(url)
@@ -57,7 +58,18 @@ struct WebSocketTests {
         }
     }
 
-    @Test func messagesAreASequence() async throws {
+    /// A WebSocket to the echo, closed at the end.
+    private func withSocket(_ use: (WebSocketTask) async throws -> Void) async throws {
+        try await withEcho { session, url in
+            let socket = session.webSocketTask(url)
+            socket.resume()
+            try await use(socket)
+            await socket.close()
+            await expectEmpty(session)
+        }
+    }
+
+    @Test("received messages are an asynchronous sequence") func messagesAreASequence() async throws {
         try await withHTTPTestServer { origin in
             origin.webSocket("/") { socket in
                 for number in 1...3 { try await socket.send(.text("\(number)"), frameSize: 1) }
@@ -82,7 +94,7 @@ struct WebSocketTests {
         }
     }
 
-    @Test func anUnusualCloseIsAnErrorOfTheSequence() async throws {
+    @Test("an abnormal close is an error of the sequence") func anUnusualCloseIsAnErrorOfTheSequence() async throws {
         try await withHTTPTestServer { origin in
             origin.webSocket("/") { socket in
                 try await socket.close(WebSocketClose(.internalError, reason: "broken"))
@@ -97,7 +109,7 @@ struct WebSocketTests {
         }
     }
 
-    @Test func aScopeOpensAndCloses() async throws {
+    @Test("a scope opens a WebSocket and closes it") func aScopeOpensAndCloses() async throws {
         try await withHTTPTestServer { origin in
             let closes = Lock<[WebSocketClose?]>([])
             origin.webSocket("/") { socket in
@@ -124,10 +136,8 @@ struct WebSocketTests {
 
     // MARK: Several at a time
 
-    @Test func messagesOfSeveralTasksGoOutWhole() async throws {
-        try await withEcho { session, url in
-            let socket = session.webSocketTask(url)
-            socket.resume()
+    @Test("messages of several tasks are sent whole") func messagesOfSeveralTasksGoOutWhole() async throws {
+        try await withSocket { socket in
             let sizes = (0..<20).map { $0 % 2 == 0 ? 10 + $0 : 300_000 + $0 }
             try await withThrowingTaskGroup(of: Void.self) { group in
                 for size in sizes {
@@ -146,64 +156,53 @@ struct WebSocketTests {
                 }
                 try await group.waitForAll()
             }
-            await socket.close()
-            await expectEmpty(session)
         }
     }
 
-    @Test func aSecondReceiverIsRefused() async throws {
-        try await withEcho { session, url in
-            let socket = session.webSocketTask(url)
-            socket.resume()
+    @Test("a second concurrent receive is refused") func aSecondReceiverIsRefused() async throws {
+        try await withSocket { socket in
             _ = try await socket.opened
             let first = Task { try await socket.receive() }
-            while !socket.load.state.withLock({ $0.isReceiving }) { await pause() }
+            try await eventually(socket.load.state.withLock({ $0.isReceiving }), of: .library) { $0 }
             await expectFailure(.webSocketBusy, .local) { try await socket.receive() }
             try await socket.send(.text("for the first"))
             try await expect({ try await first.value }, .text("for the first"))
-            await socket.close()
-            await expectEmpty(session)
         }
     }
 
-    @Test func aCancelledReceiveLosesNothing() async throws {
-        try await withEcho { session, url in
-            let socket = session.webSocketTask(url)
-            socket.resume()
+    @Test("a cancelled receive loses no message") func aCancelledReceiveLosesNothing() async throws {
+        try await withSocket { socket in
             _ = try await socket.opened
             let first = Task { try await socket.receive() }
-            while !socket.load.state.withLock({ $0.isReading }) { await pause() }
+            try await eventually(socket.load.state.withLock({ $0.isReading }), of: .library) { $0 }
             first.cancel()
             await expectFailure(.cancelled) { try await first.value }
             try await socket.send(.text("one"))
             try await expect({ try await socket.receive() }, .text("one"))
-            await socket.close()
-            await expectEmpty(session)
         }
     }
 
     // MARK: Pings
 
-    @Test func pingsAreAnsweredWithAndWithoutAReceiver() async throws {
-        try await withEcho { session, url in
-            let socket = session.webSocketTask(url)
-            socket.resume()
+    @Test("pings are answered with and without a receiver") func pingsAreAnsweredWithAndWithoutAReceiver() async throws
+    {
+        try await withSocket { socket in
             let time = try await socket.ping(timeout: .seconds(600))
             #expect(time > .zero)
             let receiver = Task { try await socket.receive() }
-            while !socket.load.state.withLock({ $0.isReading }) { await pause() }
+            try await eventually(socket.load.state.withLock({ $0.isReading }), of: .library) { $0 }
             try await withThrowingTaskGroup(of: Void.self) { group in
                 for _ in 0..<20 { group.addTask { _ = try await socket.ping(timeout: .seconds(600)) } }
                 try await group.waitForAll()
             }
             try await socket.send(.text("x"))
             _ = try await receiver.value
-            await socket.close()
-            await expectEmpty(session)
         }
     }
 
-    @Test func theServerIsAnsweredWhileNobodyReceives() async throws {
+    @Test("pings of the server are answered without a receiver") func theServerIsAnsweredWhileNobodyReceives()
+        async throws
+    {
         try await withHTTPTestServer { origin in
             let pongs = Lock<[[UInt8]]>([])
             origin.webSocket("/") { socket in
@@ -218,8 +217,8 @@ struct WebSocketTests {
             let session = Session(.patient)
             let socket = session.webSocketTask(origin.webSocketURL("/"))
             socket.resume()
-            // The keeper sees to it, sooner or later.
-            while socket.load.sentCount.load(ordering: .relaxed) == 0 { await pause() }
+            // The idle timer does it, sooner or later.
+            try await eventually(socket.load.sentCount.load(ordering: .relaxed), of: .library) { $0 > 0 }
             try await socket.send(.text("now"))
             #expect(await socket.ended().close?.code == .normal)
             // Of those that came together the last.
@@ -228,7 +227,7 @@ struct WebSocketTests {
         }
     }
 
-    @Test func aServerThatIsNotThereIsFoundOut() async throws {
+    @Test("a silent server is noticed by the ping interval") func aServerThatIsNotThereIsFoundOut() async throws {
         let clock = ManualClock()
         try await withHTTPTestServer { origin in
             origin.webSocket("/") { socket in
@@ -244,7 +243,7 @@ struct WebSocketTests {
             socket.resume()
             _ = try await socket.opened
             clock.advance(by: .seconds(31))
-            while socket.load.sentCount.load(ordering: .relaxed) == 0 { await pause() }
+            try await eventually(socket.load.sentCount.load(ordering: .relaxed), of: .library) { $0 > 0 }
             clock.advance(by: .seconds(31))
             #expect(await socket.ended().error?.reason == .pingTimeout)
             await expectEmpty(session)
@@ -253,7 +252,7 @@ struct WebSocketTests {
 
     // MARK: Compression
 
-    @Test(arguments: [false, true])
+    @Test("compressed messages are echoed", arguments: [false, true])
     func compressedMessagesComeBack(forgetting: Bool) async throws {
         try await withEcho(false, .compressedEcho) { session, url in
             var options = WebSocketOptions()
@@ -276,7 +275,7 @@ struct WebSocketTests {
 
     // MARK: Back-pressure
 
-    @Test func whatNobodyReceivesStaysWithTheServer() async throws {
+    @Test("messages without a receiver stay with the server") func whatNobodyReceivesStaysWithTheServer() async throws {
         try await withHTTPTestServer { origin in
             origin.webSocket("/") { socket in
                 let piece = WebSocketMessage.data(Data(repeating: 1, count: 1 << 20))
@@ -286,7 +285,7 @@ struct WebSocketTests {
             let socket = session.webSocketTask(origin.webSocketURL("/"))
             socket.resume()
             _ = try await socket.opened
-            // The keeper looks twice.
+            // The idle timer fires twice.
             try await Task.sleep(for: .milliseconds(2_200))
             #expect(socket.snapshot.received < 1 << 20)
             #expect(socket.load.input.map { $0.held <= 128 * 1024 } ?? false)

@@ -12,7 +12,7 @@ import URLLoadingWire
 /// The way to an open WebSocket, which is that of any load; and how it is left at every point.
 @Suite(.timeLimit(.minutes(4)))
 struct WebSocketWayTests {
-    @Test func theHandshakeIsWhatTheStandardAsksFor() async throws {
+    @Test("the handshake is that of RFC 6455") func theHandshakeIsWhatTheStandardAsksFor() async throws {
         try await withHTTPTestServer { origin in
             var server = WebSocketTestServer.echo
             server.subprotocols = ["b", "c"]
@@ -47,7 +47,9 @@ struct WebSocketWayTests {
     }
 
     /// Security 70.
-    @Test func redirectsAreFollowedWithinTheFamilyAlone() async throws {
+    @Test("redirects are followed to WebSocket and http URLs only") func redirectsAreFollowedWithinTheFamilyAlone()
+        async throws
+    {
         try await withHTTPTestServer { origin in
             origin.webSocket("/here", .echo)
             let target = Lock("")
@@ -75,7 +77,7 @@ struct WebSocketWayTests {
         }
     }
 
-    @Test func anythingElseThan101IsARefusal() async throws {
+    @Test("a response other than 101 is a refusal") func anythingElseThan101IsARefusal() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .status(.forbidden, headers: ["X": "why"], body: .bytes(Array("no".utf8))) }
             let session = Session(.patient)
@@ -91,7 +93,7 @@ struct WebSocketWayTests {
         }
     }
 
-    @Test func challengesAreAnswered() async throws {
+    @Test("authentication challenges are answered") func challengesAreAnswered() async throws {
         try await withHTTPTestServer { origin in
             let seen = Lock(0)
             origin.webSocket("/in", .echo)
@@ -114,7 +116,7 @@ struct WebSocketWayTests {
         }
     }
 
-    @Test func aProxyOnlyCarries() async throws {
+    @Test("a proxy only tunnels") func aProxyOnlyCarries() async throws {
         try await withHTTPTestServer { origin in
             origin.webSocket("/", .echo)
             try await withTestProxy(.init(.http)) { proxy in
@@ -157,7 +159,7 @@ struct WebSocketWayTests {
         }
     }
 
-    @Test func whatIsNoWebSocketIsRefusedAtOnce() async throws {
+    @Test("an invalid WebSocket request fails at once") func whatIsNoWebSocketIsRefusedAtOnce() async throws {
         let session = Session(.patient)
         func refused(_ reason: LoadError.Reason, _ request: Request, _ protocols: [String] = []) async {
             let socket = session.webSocketTask(request, protocols: protocols)
@@ -178,7 +180,7 @@ struct WebSocketWayTests {
 
     enum Leaving: CaseIterable, Sendable { case cancel, invalidate, drop }
 
-    @Test(arguments: Leaving.allCases)
+    @Test("a WebSocket abandoned during any call leaves no connection", arguments: Leaving.allCases)
     func whereverItIsLeftNothingIsLeft(_ leaving: Leaving) async throws {
         try await withHTTPTestServer { origin in
             origin.webSocket("/", .echo)
@@ -222,7 +224,8 @@ struct WebSocketWayTests {
         }
     }
 
-    @Test func aSessionThatFinishesWaitsForItsSockets() async throws {
+    @Test("a session that finishes waits for its WebSockets") func aSessionThatFinishesWaitsForItsSockets() async throws
+    {
         try await withHTTPTestServer { origin in
             origin.webSocket("/", .echo)
             let session = Session(.patient)
@@ -238,7 +241,7 @@ struct WebSocketWayTests {
         }
     }
 
-    @Test func itsEventsAreThoseOfALoad() async throws {
+    @Test("the events are those of a load") func itsEventsAreThoseOfALoad() async throws {
         try await withHTTPTestServer { origin in
             origin.webSocket("/", .echo)
             let observer = EventRecorder()

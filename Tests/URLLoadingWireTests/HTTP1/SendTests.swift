@@ -8,14 +8,14 @@ import Testing
 @Suite struct SendTests {
     func sent(
         _ method: Method = .get, _ target: String = "/", host: String = "h", _ headers: Headers = [:],
-        defaults: Headers = [:], _ framing: HTTP1BodyFraming = .none
+        _ framing: HTTP1BodyFraming = .none
     ) throws -> String {
         var codec = HTTP1Codec(role: .client)
         var output = bytes("before|")
         defer { if codec.isSendComplete == false && output.count == 7 { #expect(codec.reuse == .yes) } }
         do throws(WireViolation) {
             try codec.sendRequest(
-                method: method, target: bytes(target), host: bytes(host), headers: headers, defaults: defaults,
+                method: method, target: bytes(target), host: bytes(host), headers: headers,
                 framing: framing, into: &output)
         } catch {
             #expect(output == bytes("before|"), "a refused message leaves no byte")
@@ -28,8 +28,8 @@ import Testing
     @Test("Request heads are written") func heads() throws {
         #expect(try sent() == "GET / HTTP/1.1\r\nHost: h\r\n\r\n")
         #expect(
-            try sent(.get, "/a?b", [.accept: "*/*", "X": " \u{e9}\t "], defaults: [.accept: "no", .userAgent: "u"])
-                == "GET /a?b HTTP/1.1\r\nHost: h\r\nAccept: */*\r\nX: \u{e9}\r\nUser-Agent: u\r\n\r\n")
+            try sent(.get, "/a?b", [.accept: "*/*", "X": " \u{e9}\t "])
+                == "GET /a?b HTTP/1.1\r\nHost: h\r\nAccept: */*\r\nX: \u{e9}\r\n\r\n")
         #expect(try sent(.post) == "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n")
         #expect(try sent(.put, "/", [:], .length(1_234_567_890)).hasSuffix("\r\nContent-Length: 1234567890\r\n\r\n"))
         #expect(try sent(.put, "/", [:], .chunked).hasSuffix("\r\nTransfer-Encoding: chunked\r\n\r\n"))
@@ -74,7 +74,7 @@ import Testing
             #expect(violation { _ = try sent(.get, "/", host: "h\(bad)x") } == .malformedHost)
             #expect(violation { _ = try sent(.get, "/", [.cookie: "a\(bad)b"]) } == .malformedFieldValue)
             #expect(violation { _ = try sent(.get, "/", [FieldName("A\(bad)"): "b"]) } == .malformedFieldName)
-            #expect(violation { _ = try sent(defaults: [.accept: "a\(bad)b"]) } == .malformedFieldValue)
+            #expect(violation { _ = try sent(.get, "/", [.accept: "a\(bad)b"]) } == .malformedFieldValue)
         }
         #expect(violation { _ = try sent(.get, "/a b") } == .malformedTarget)
         #expect(violation { _ = try sent(.get, "/\u{e9}") } == .malformedTarget)

@@ -33,9 +33,13 @@ import Testing
     @Test("A message in pieces may have a ping between them (§5.4)")
     func pieces() throws {
         let bytes = try sent(.server) { codec, output in
-            try Array("Hel".utf8).withUnsafeBytes { try codec.send(.text, $0, isLast: false, mask: 0, into: &output) }
+            try Array("Hel".utf8).withUnsafeBytes {
+                try codec.send(.text, $0, at: .init(isFirst: true, isLast: false), mask: 0, into: &output)
+            }
             try codec.sendPing([1], mask: 0, into: &output)
-            try Array("lo".utf8).withUnsafeBytes { try codec.send(.text, $0, isFirst: false, mask: 0, into: &output) }
+            try Array("lo".utf8).withUnsafeBytes {
+                try codec.send(.text, $0, at: .init(isFirst: false, isLast: true), mask: 0, into: &output)
+            }
         }
         #expect(bytes == frame(1, "Hel", isFinal: false) + frame(9, [1]) + frame(0, "lo"))
     }

@@ -10,7 +10,7 @@ import URLLoadingWire
 final class OutgoingBodyReader {
     /// The next part of the body.
     enum Front {
-        /// This many bytes are in memory: `withBytes` or `chunk` reads them, `advance` moves behind them.
+        /// This many bytes are in memory: `withBytes` or `chunk` reads them, `advance` moves past them.
         case bytes(Int)
         /// Bytes of a file: the transport sends them itself, or `loadNow` or `read` loads them into memory.
         case file(FileReader, offset: Int64, count: Int64)
@@ -117,7 +117,7 @@ final class OutgoingBodyReader {
         }
     }
 
-    /// Moves behind `count` bytes at the front, of memory or of a file.
+    /// Moves past `count` bytes at the front, of memory or of a file.
     func advance(_ count: Int) {
         guard let piece else {
             offset += Int64(count)

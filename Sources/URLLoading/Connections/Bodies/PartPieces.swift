@@ -58,7 +58,8 @@ extension RequestBody {
                 piece.withBytes { data.append(contentsOf: $0) }
             }
         case .provided:
-            throw LoadError(.bodyUnavailable, phase: .preparing, party: .local, detail: "it is a .provided body")
+            throw LoadError(
+                .bodyUnavailable, phase: .preparing, party: .local, detail: "a part cannot have a .provided body")
         }
         guard data.count <= limit else { throw LoadError.tooLarge(limit) }
         return data

@@ -25,7 +25,8 @@ extension HTTP2Connection {
         while true {
             switch state.withLock({ $0.part(of: stream) }) {
             case .news: return
-            case .read: return await read(for: stream, control, deadline, start, endsOnWake)
+            case .read:
+                return await read(for: stream, control, until: deadline, idleSince: start, endsOnWake: endsOnWake)
             case .wait(let mustFlush):
                 if mustFlush { flush() }
                 await Poller.shared.park(stream.slot, .read, control, idleSince: start)
@@ -39,7 +40,7 @@ extension HTTP2Connection {
     }
 
     private func read(
-        for stream: HTTP2Stream, _ control: LoadHandle, _ deadline: Int64, _ start: Int64?, _ endsOnWake: Bool
+        for stream: HTTP2Stream, _ control: LoadHandle, until deadline: Int64, idleSince start: Int64?, endsOnWake: Bool
     ) async {
         control.attach(transport.slot)
         if state.withLock({ $0.reading.wokenCount > 0 }) { await Task.yield() }

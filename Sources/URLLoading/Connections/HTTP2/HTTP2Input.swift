@@ -44,7 +44,7 @@ struct HTTP2Input {
 
     mutating func consume(_ count: Int) { unread = unread.lowerBound + count..<unread.upperBound }
 
-    /// Returns room behind the unread bytes, at least for the missing part of a frame.
+    /// Returns room after the unread bytes, at least for the missing part of a frame.
     mutating func makeRoom() -> UnsafeMutableRawBufferPointer {
         let isOurs = isKnownUniquelyReferenced(&storage)
         if isOurs, unread.isEmpty { unread = 0..<0 }

@@ -15,14 +15,14 @@ final class HTTP2SilenceTimer: TimerTarget {
     func timerFired(now: Int64) { connection.watch(self, now) }
 }
 
-/// Fires when the peer's answer is due. Unchecked: used by the poller's thread only.
-final class HTTP2AnswerTimer: TimerTarget, @unchecked Sendable {
+/// Fires when the peer's answer is due.
+final class HTTP2AnswerTimer: TimerTarget {
     enum Question { case ping, settings }
 
     private let connection: HTTP2Connection
     let question: Question
-    /// The value of `HTTP2Connection.looks` when the reader was asked to read; nil before.
-    var looksWhenAsked: Int?
+    /// The value of `HTTP2Connection.looks` when the reader was asked to read; -1 before.
+    let looksWhenAsked = Atomic<Int>(-1)
     static let grace: Int64 = 1_000_000_000
 
     init(_ connection: HTTP2Connection, _ question: Question) {
@@ -72,12 +72,13 @@ extension HTTP2Connection {
     func judge(_ timer: HTTP2AnswerTimer, _ now: Int64) {
         readIfIdle()
         let (looked, isPing, timeout) = (looks.load(ordering: .relaxed), timer.question == .ping, http2PingTimeout)
-        let hasLooked = timer.looksWhenAsked.map { $0 != looked }
+        let asked = timer.looksWhenAsked.load(ordering: .relaxed)
+        let hasLooked = asked < 0 ? nil : asked != looked
         switch state.withLock({ $0.judge(isPing: isPing, hasLooked: hasLooked, now: now, timeout: timeout) }) {
         case .answered: break
         case .notBefore(let moment): clock.schedule(timer, at: moment)
         case .afterReader:
-            timer.looksWhenAsked = looked
+            timer.looksWhenAsked.store(looked, ordering: .relaxed)
             transport.slot.wake()
             clock.schedule(timer, at: now + HTTP2AnswerTimer.grace)
         case .late where isPing: fail(.unanswered)

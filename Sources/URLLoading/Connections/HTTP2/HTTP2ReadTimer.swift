@@ -16,7 +16,7 @@ final class HTTP2ReadTimer: TimerTarget {
 }
 
 extension HTTP2Connection {
-    /// Limits the reads of one look, because the poller has other work.
+    /// Limits the reads of one check, because the poller has other work.
     private static let mostReads = 4
 
     func readTimerFired() {

@@ -71,7 +71,7 @@ extension HTTP2State {
             probing.answered()
             return nil
         }
-        // The PING is queued behind frames that were written before, which may take long on a slow link.
+        // The PING is queued after frames that were written before, which may take long on a slow link.
         let isSending = streams.values.contains { $0.isTunnel ? codec.queued(on: $0.number) > 0 : !$0.hasSentAll }
         return max(sent, probing.lastWritten) + timeout * (isSending ? Self.patienceWhileSending : 1)
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Who reads the socket of a shared connection: one of the tasks that wait for their streams, or the read timer.
+// The reader of a shared connection's socket: one of the tasks that wait for their streams, or the read timer.
 
 import URLLoadingIO
 import URLLoadingWire
@@ -10,7 +10,7 @@ extension HTTP2State {
     struct Reading {
         private enum Reader {
             case none
-            /// A look by the timer, or by a load that takes a slot.
+            /// A check by the timer, or by a load that takes a slot.
             case look
             /// The task of a stream.
             case stream(HTTP2Stream)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Who writes to the socket of a shared connection, and what is still to be written.
+// The writer of a shared connection's socket, and the bytes that are still to be written.
 
 import URLLoadingIO
 import URLLoadingWire

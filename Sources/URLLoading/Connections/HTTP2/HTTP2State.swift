@@ -203,7 +203,7 @@ struct HTTP2State: @unchecked Sendable {
                 }
             case .reset(let number, let code): fail(number, .reset(code), &slots)
             case .violation(let number, let violation): fail(number, .wire(violation), &slots)
-            case .unprocessed(let number): fail(number, isPeerOverloaded ? .calm : .unprocessed, &slots)
+            case .unprocessed(let number): fail(number, isPeerOverloaded ? .enhanceYourCalm : .unprocessed, &slots)
             case .concurrency(let count):
                 places.setLimit(count)
                 places.setTakesTunnels(codec.takesTunnels)
@@ -262,7 +262,7 @@ struct HTTP2State: @unchecked Sendable {
     /// Fails the connection; only the first failure counts. Streams see it after they have taken what arrived before.
     mutating func fail(_ why: HTTP2Failure) -> [PollSlot] {
         guard failure == nil else { return [] }
-        failure = isPeerOverloaded && why.isLostConnection ? .calm : why
+        failure = isPeerOverloaded && why.isLostConnection ? .enhanceYourCalm : why
         places.retire()
         var slots: [PollSlot] = []
         for stream in streams.values { note(stream, &slots) }

@@ -7,6 +7,7 @@ import URLLoadingIO
 import URLLoadingWire
 
 final class HTTP2Stream: @unchecked Sendable {
+    // Unchecked: guarded by the connection's lock.
     /// The slot in which the stream's task waits while another reads the connection.
     let slot: PollSlot
     /// The urgency of RFC 9218 §4.1.
@@ -72,7 +73,7 @@ enum HTTP2Failure: Sendable {
     /// The peer has not processed the request, and will not.
     case unprocessed
     /// The peer closes the connection because of too many requests.
-    case calm
+    case enhanceYourCalm
 
     func loadError(_ phase: LoadError.Phase, hasBegun: Bool) -> LoadError {
         switch self {
@@ -82,11 +83,11 @@ enum HTTP2Failure: Sendable {
             LoadError(.truncated, phase: phase, party: .remote, detail: "the connection was closed")
         case .closed: LoadError(.connectionLost, phase: phase, party: .remote, detail: "closed without an answer")
         case .unanswered where hasBegun:
-            LoadError(.truncated, phase: phase, party: .remote, detail: "no answer to a PING: the path is dead")
+            LoadError(.truncated, phase: phase, party: .remote, detail: "no answer to a PING")
         case .unanswered:
-            LoadError(.connectionLost, phase: phase, party: .remote, detail: "no answer to a PING: the path is dead")
+            LoadError(.connectionLost, phase: phase, party: .remote, detail: "no answer to a PING")
         case .reset(let code): LoadError(.streamReset, phase: phase, party: .remote, detail: "\(code)")
-        case .calm:
+        case .enhanceYourCalm:
             LoadError(
                 .connectionLost, phase: phase, party: .remote,
                 detail: "ENHANCE_YOUR_CALM: the server wants fewer requests")

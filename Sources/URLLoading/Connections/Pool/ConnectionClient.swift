@@ -64,6 +64,9 @@ struct ConnectionRequest: Sendable {
     var record: TransactionRecord?
     /// Keeps a connection on which a proxy asked for credentials, for the next attempt; nil closes such connections.
     var refused: RefusedTunnels?
+    /// The lowest identifier that the connection may have, after an idle one was stale: connections that were idle at
+    /// the same time may be as stale; `nil` for any.
+    var since: Int?
 
     var handle: LoadHandle { client.handle }
 }

@@ -39,16 +39,13 @@ extension ConnectionPool {
     }
 
     /// Returns a connection for one exchange, with the HTTP version that the server chooses.
-    /// - Parameters:
-    ///   - first: the lowest identifier that the connection may have, since connections that were idle before may be as
-    ///     stale as the previous one; `nil` for any.
-    ///   - inHTTP1: requires HTTP/1.1, unless the configuration prescribes HTTP/2.
+    /// - Parameter inHTTP1: requires HTTP/1.1, unless the configuration prescribes HTTP/2.
     func lease(
-        _ route: Route, for request: ConnectionRequest, since first: Int? = nil, inHTTP1: Bool = false
+        _ route: Route, for request: ConnectionRequest, inHTTP1: Bool = false
     ) async throws(LoadError) -> LeasedConnection {
         var waiter: Sharing.Waiter?
-        let fresh = first != nil
-        let least = first ?? .min
+        let fresh = request.since != nil
+        let least = request.since ?? .min
         while true {
             guard mayShare(route), !inHTTP1 || versions == .http2PriorKnowledge else {
                 let own = try await leaseOwn(route, for: request, fresh: fresh, offersHTTP2: false)
@@ -154,7 +151,7 @@ extension ConnectionPool {
     /// Notes that a route's server rejects its requests on this connection (RFC 9110 §15.5.20).
     func leave(_ connection: HTTP2Connection, for route: Route) {
         guard connection.route != route else { return connection.retire() }
-        wake(withSharing { $0.part(connection, from: route) })
+        wake(withSharing { $0.separate(connection, from: route) })
     }
 
     /// Adds a new shared connection; its maker has a slot on it.
@@ -216,18 +213,10 @@ extension ConnectionPool {
     }
 
     private func turn(of waiter: Sharing.Waiter, _ route: Route, _ handle: LoadHandle) async throws(LoadError) {
-        handle.attach(waiter.slot)
-        defer {
-            handle.detach(waiter.slot)
-            Poller.shared.returnSlot(waiter.slot)
-        }
-        while true {
-            if let reason = handle.stopReason {
-                wake(withSharing { $0.abandon(waiter, route) })
-                throw LoadError(reason, phase: .connecting)
-            }
-            if withSharing({ _ in waiter.isCalled }) { return }
-            await Poller.shared.park(waiter.slot, until: handle)
+        try await handle.turn(in: waiter.slot) {
+            withSharing { _ in waiter.isCalled } ? () : nil
+        } abandon: {
+            wake(withSharing { $0.abandon(waiter, route) })
         }
     }
 }

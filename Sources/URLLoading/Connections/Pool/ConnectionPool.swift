@@ -81,7 +81,7 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
                 switch try await turn(of: waiter, route, request.handle) {
                 case .use(let idle): connection = idle
                 case .again: return nil
-                case .connect, .waiting:
+                case .connect:
                     return try await connect(
                         route, for: request, isFirst: isFirst, at: addresses, offersHTTP2: offersHTTP2)
                 }
@@ -228,22 +228,10 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
     }
 
     private func turn(of waiter: Waiter, _ route: Route, _ handle: LoadHandle) async throws(LoadError) -> Waiter.Turn {
-        handle.attach(waiter.slot)
-        defer {
-            handle.detach(waiter.slot)
-            Poller.shared.returnSlot(waiter.slot)
-        }
-        while true {
-            if let reason = handle.stopReason {
-                act(on: state.withLock { $0.pool.abandon(waiter, route, now: clock.coarseNow()) })
-                throw LoadError(reason, phase: .connecting)
-            }
-            let turn = state.withLock { _ in waiter.turn }
-            if case .waiting = turn {
-                await Poller.shared.park(waiter.slot, until: handle)
-            } else {
-                return turn
-            }
+        try await handle.turn(in: waiter.slot) {
+            state.withLock { _ in waiter.turn }
+        } abandon: {
+            act(on: state.withLock { $0.pool.abandon(waiter, route, now: clock.coarseNow()) })
         }
     }
 

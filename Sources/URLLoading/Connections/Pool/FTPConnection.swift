@@ -8,6 +8,7 @@ import URLLoadingIO
 import URLLoadingWire
 
 final class FTPConnection: @unchecked Sendable {
+    // Unchecked: a connection has one owner at a time; the pool hands it over under its lock.
     private(set) var transport: any Transport
     let route: Route
     let identifier: Int

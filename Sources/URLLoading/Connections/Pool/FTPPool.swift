@@ -83,19 +83,10 @@ final class FTPPool: Sendable, CustomStringConvertible {
     }
 
     private func turn(of waiter: Waiter, _ route: Route, _ handle: LoadHandle) async throws(LoadError) -> Waiter.Turn {
-        handle.attach(waiter.slot)
-        defer {
-            handle.detach(waiter.slot)
-            Poller.shared.returnSlot(waiter.slot)
-        }
-        while true {
-            if let reason = handle.stopReason {
-                act(on: state.withLock { $0.abandon(waiter, route, now: clock.coarseNow()) })
-                throw LoadError(reason, phase: .connecting)
-            }
-            let turn = state.withLock { _ in waiter.turn }
-            guard case .waiting = turn else { return turn }
-            await Poller.shared.park(waiter.slot, until: handle)
+        try await handle.turn(in: waiter.slot) {
+            state.withLock { _ in waiter.turn }
+        } abandon: {
+            act(on: state.withLock { $0.abandon(waiter, route, now: clock.coarseNow()) })
         }
     }
 

@@ -249,7 +249,7 @@ extension HTTP1Connection {
         sending.body?.advance(count)
     }
 
-    /// Sends bytes of a file. Returns nil to go on.
+    /// Sends bytes of a file. Returns nil if the sending can continue.
     private func sendFile(
         _ reader: FileReader, _ offset: Int64, _ left: Int64, _ client: any ConnectionClient
     ) throws(LoadError) -> Step? {
@@ -314,6 +314,15 @@ extension HTTP1Connection {
         return outcome
     }
 
+    /// Returns whether the peer sent a response before a write failed.
+    /// - Throws: a failure that says more than that of the write: a TLS alert is the peer's reason to have closed the
+    ///   connection, such as a client certificate that it does not accept.
+    private func hasAnswer(_ client: any ConnectionClient, despite loss: LoadError) throws(LoadError) -> Bool {
+        do throws(LoadError) { return try hasAnswer(client) } catch {
+            throw error.reason == .connectionLost || error.reason == .truncated ? loss : error
+        }
+    }
+
     /// Records a write. Returns false if the socket would block.
     private func sent(
         _ outcome: Result<Progress, IOFailure>, _ client: any ConnectionClient, isBody: Bool = true,
@@ -336,7 +345,7 @@ extension HTTP1Connection {
         case .failure(let failure):
             // A peer that rejects the rest of a body may have sent its response before it closed the connection.
             let hasBegun = phase == .receiving || answer != nil
-            guard hasBegun || (try? hasAnswer(client)) == true else { throw LoadError(failure) }
+            if !hasBegun, try !hasAnswer(client, despite: LoadError(failure)) { throw LoadError(failure) }
             cut()
             return true
         }

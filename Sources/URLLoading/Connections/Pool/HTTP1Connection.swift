@@ -9,6 +9,7 @@ import URLLoadingIO
 import URLLoadingWire
 
 final class HTTP1Connection: @unchecked Sendable {
+    // Unchecked: a connection has one owner at a time; the pool hands it over under its lock.
     let transport: any Transport
     /// The route being served. May change on a connection to a forwarding proxy; see `PoolState`.
     var route: Route
@@ -336,7 +337,7 @@ final class HTTP1Connection: @unchecked Sendable {
     /// Without this, the next response would have to be as long as the mark.
     func endGathering() { gather { $0.end() } }
 
-    /// Returns room behind the unread bytes. A buffer that a delivered chunk refers to is not reused; only unconsumed
+    /// Returns room after the unread bytes. A buffer that a delivered chunk refers to is not reused; only unconsumed
     /// bytes are copied.
     private func makeRoom() -> UnsafeMutableRawBufferPointer {
         if isKnownUniquelyReferenced(&storage), let storage, storage.capacity >= capacity {

@@ -12,7 +12,8 @@ struct HandshakeChallenges {
 
     func answer(_ question: TLSQuestion, _ asking: HandshakeDecision?) async throws(LoadError) {
         guard let asking else {
-            throw LoadError(.certificateRefused, phase: .securing, party: .local, detail: "no challenge decision")
+            throw LoadError(
+                .certificateRefused, phase: .securing, party: .local, detail: "no challenge decision is set")
         }
         switch question {
         case .trust(let found): try await trust(found, asking)
@@ -42,7 +43,7 @@ struct HandshakeChallenges {
                 .certificateRefused, phase: .securing, party: .local, detail: trust.host,
                 underlying: TrustFailure(trust: trust))
         case .cancel: throw LoadError(.cancelled, phase: .deciding, party: .local)
-        case .accept: throw .badAnswer("the trust of another challenge")
+        case .accept: throw .badAnswer("the answer accepts the trust of another challenge")
         case .present: throw .badAnswer("an identity cannot answer a server trust challenge")
         }
     }
@@ -52,7 +53,7 @@ struct HandshakeChallenges {
     private func strictRefusal(_ found: TLSTrust) -> LoadError {
         let trust = ServerTrust(found)
         return LoadError(
-            .strictTransportSecurity, phase: .securing, party: .local, detail: "\(trust), and no decision may trust it",
+            .strictTransportSecurity, phase: .securing, party: .local, detail: "\(trust); HSTS allows no decision",
             underlying: TrustFailure(trust: trust))
     }
 

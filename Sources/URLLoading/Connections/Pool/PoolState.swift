@@ -14,14 +14,14 @@ struct PoolState<Connection: AnyObject & Sendable>: Sendable {
     /// A load that waits for a connection. Accessed only under the pool's lock.
     final class Waiter: @unchecked Sendable {
         enum Turn {
-            case waiting
             case use(Connection)
             /// A slot is free: make a connection.
             case connect
             /// The server speaks HTTP/2: ask the pool again.
             case again
         }
-        var turn = Turn.waiting
+        /// `nil` while the load waits.
+        var turn: Turn?
         /// The slot in which the load waits.
         let slot: PollSlot
         /// The priority, as a raw value of `TaskPriority`.
@@ -218,7 +218,7 @@ struct PoolState<Connection: AnyObject & Sendable>: Sendable {
     /// A waiter gives up. A connection or slot that it has just been given goes to the next.
     mutating func abandon(_ waiter: Waiter, _ route: Route, now: Int64) -> Consequence {
         switch waiter.turn {
-        case .waiting:
+        case nil:
             update(route) { $0.waiting.remove(waiter) }
             dropIfEmpty(route)
             return Consequence()

@@ -13,7 +13,7 @@ struct ProxyTap: Sendable {
     let connection: Int
 }
 
-/// The opening of one hop.
+/// Opens a tunnel through one proxy of a chain.
 struct ProxyOpening {
     private let tap: ProxyTap?
     private let transport: any Transport
@@ -56,7 +56,7 @@ struct ProxyOpening {
         control.attach(transport.slot)
         defer { control.detach(transport.slot) }
         switch proxy.kind {
-        case .http, .https: return try await connect(to: host, port, isAgain)
+        case .http, .https: return try await connect(to: host, port, isAgain: isAgain)
         case .socks4a: try await negotiate(.socks4a, host, port, address)
         case .socks5: try await negotiate(.socks5, host, port, address)
         }
@@ -65,7 +65,7 @@ struct ProxyOpening {
 
     // MARK: HTTP
 
-    private func connect(to host: Origin.Host, _ port: UInt16, _ isAgain: Bool) async throws(LoadError) -> Refusal? {
+    private func connect(to host: Origin.Host, _ port: UInt16, isAgain: Bool) async throws(LoadError) -> Refusal? {
         let authority = Array("\(host.authority):\(port)".utf8)
         if !isAgain, let tap { tap.tell(.connected(transport.description, connection: tap.connection)) }
         if proxy.authorization == nil, let login = proxy.login,
@@ -108,7 +108,7 @@ struct ProxyOpening {
             }
             guard await finish(&refusal) else {
                 try check()
-                throw .proofBroken("the proxy's connection ends before the proof does")
+                throw .proofBroken("the proxy closed the connection during the authentication handshake")
             }
             said = try await authenticationHandshake.next(words, binding, control)
         }

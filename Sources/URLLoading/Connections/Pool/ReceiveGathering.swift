@@ -4,10 +4,10 @@
 //
 // Waking a task for each arrival of some ten KB costs more than reading them. The kernel gathers without a clock, by
 // the low-water mark of the socket, if the length of the body is known: it wakes the reader for the last bytes too. A
-// mark holds back less data than it for as long as the peer pauses, so a reader that waits with a mark looks again
+// mark holds back less data than it for as long as the peer pauses, so a reader that waits with a mark reads again
 // after `patience`, and a short read removes the mark. For other bodies the poller gathers by napping (`PollSlot`).
 
-/// A value: it is told of reads and waits, and says how the socket and the poller are to be set.
+/// A value: it counts reads and waits, and returns how the socket and the poller are to be set.
 struct ReceiveGathering {
     /// A first read of this many bytes after a wait means that data arrives faster than the task is woken.
     static let flood = 48 * 1024
@@ -24,7 +24,7 @@ struct ReceiveGathering {
     private var hasWaited = true
     private var isFlood = false
     private var canMark = true
-    /// The next time at which the reader looks although it was not woken; a timer for it has been set.
+    /// The next time at which the reader reads although it was not woken; a timer for it has been set.
     private var nextLook = Int64.min
 
     /// - Parameters:
@@ -36,7 +36,7 @@ struct ReceiveGathering {
         if count >= Self.flood {
             isFlood = true
         } else if hasWaited, mark == 1 || now() >= nextLook {
-            // Before the next look, a wake-up with little data is one that came late: its data was read before.
+            // Before that time, a wake-up with little data is one that came late: its data was read before.
             isFlood = false
         }
         hasWaited = false

@@ -60,7 +60,7 @@ final class SecureContext: Sendable {
             transport.close()
             throw LoadError(
                 .secureConnectionFailed, phase: .securing, party: .remote,
-                detail: "another server than on the first connection")
+                detail: "the data connection has another certificate than the control connection")
         }
         return transport
     }

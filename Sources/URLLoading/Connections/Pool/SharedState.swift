@@ -46,9 +46,10 @@ struct SharedState<Connection: AnyObject & Sendable>: Sendable {
     /// Origins that demand HTTP/1.1 after choosing HTTP/2 (HTTP_1_1_REQUIRED, RFC 9113 §7): HTTP/2 is not offered
     /// again.
     private(set) var requireHTTP1: Set<Route> = []
-    /// The further routes that a connection serves, and the routes whose server has rejected shared connections.
+    /// The further routes that a connection serves.
     private var aliases: [ObjectIdentifier: [Route]] = [:]
-    private var loners: Set<Route> = []
+    /// The routes whose server has rejected requests on a connection of another route (421).
+    private var unsharedRoutes: Set<Route> = []
     private let perHost: Int
     private(set) var isDraining = false
 
@@ -177,7 +178,7 @@ struct SharedState<Connection: AnyObject & Sendable>: Sendable {
     // MARK: Coalescing (RFC 9113 9.1.1)
 
     /// Whether connections of other routes may serve this one; not after its server has rejected one (421).
-    func mayCoalesce(_ route: Route) -> Bool { !loners.contains(route) }
+    func mayCoalesce(_ route: Route) -> Bool { !unsharedRoutes.contains(route) }
 
     /// The attempt has ended with a connection of another route that serves this one as well.
     mutating func coalesced(_ connection: Connection, of owner: Route, _ route: Route) -> [Waiter] {
@@ -189,10 +190,10 @@ struct SharedState<Connection: AnyObject & Sendable>: Sendable {
         return connected(connection, route)
     }
 
-    /// The server has rejected requests for this route on the connection.
-    mutating func part(_ connection: Connection, from route: Route) -> [Waiter] {
-        if loners.count >= Self.mostRemembered { loners.removeAll() }
-        loners.insert(route)
+    /// Stops sharing a connection with this route, because the server has rejected the route's requests on it (421).
+    mutating func separate(_ connection: Connection, from route: Route) -> [Waiter] {
+        if unsharedRoutes.count >= Self.mostRemembered { unsharedRoutes.removeAll() }
+        unsharedRoutes.insert(route)
         aliases[ObjectIdentifier(connection)]?.removeAll { $0 == route }
         return drop(connection, route)
     }

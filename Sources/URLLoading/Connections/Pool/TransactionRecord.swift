@@ -8,6 +8,7 @@ import URLLoadingIO
 import URLLoadingWire
 
 final class TransactionRecord: @unchecked Sendable {
+    // Unchecked: written by the task of its exchange, and read after the exchange has ended.
     enum Stage: Int, CaseIterable {
         case fetchStart, lookupStart, lookupEnd, connectStart, secureStart, secureEnd, connectEnd
         case requestStart, requestEnd, responseStart, responseEnd, end

@@ -89,7 +89,8 @@ final class ProxyPlan: Sendable {
             throw LoadError(.badDecision, phase: .preparing, party: .local, detail: "the closure returned no chain")
         case .answered(.failure(let error)):
             throw LoadError(
-                .decisionFailed, phase: .preparing, party: .local, detail: "the choice of a proxy", underlying: error)
+                .decisionFailed, phase: .preparing, party: .local, detail: "the closure of proxyPolicy failed",
+                underlying: error)
         case .stopped: throw LoadError(load.stopReason ?? .cancelled, phase: .preparing)
         }
     }
@@ -106,7 +107,7 @@ extension ProxyPlan {
         if waitsForQuestions { chains = chains.map(\.waitingForQuestions) }
         for chain in chains.dropLast() {
             do throws(LoadError) { return try await attempt(chain) } catch {
-                guard error.leavesAnotherWay else { throw error }
+                guard error.permitsAnotherProxy else { throw error }
             }
         }
         return try await attempt(chains.last ?? .direct)

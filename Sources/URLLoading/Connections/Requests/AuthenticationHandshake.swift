@@ -6,8 +6,7 @@ import FoundationEssentials
 import URLLoadingIO
 import URLLoadingWire
 
-final class AuthenticationHandshake: @unchecked Sendable {
-    // Unchecked: used by the load's own task.
+final class AuthenticationHandshake {
     private enum Scheme {
         case ntlm(Credential)
         case negotiate(TicketProof)
@@ -50,7 +49,7 @@ final class AuthenticationHandshake: @unchecked Sendable {
         switch scheme {
         case .ntlm(let credential): return ("NTLM " + Base64.encode(try prove(credential, words, binding)), true)
         case .negotiate(let proof):
-            guard case .goesOn(let said, let isComplete) = await proof.step(words, load), !said.isEmpty else {
+            guard case .continues(let said, let isComplete) = await proof.step(words, load), !said.isEmpty else {
                 if let reason = load.stopReason { throw LoadError(reason, phase: .waiting) }
                 throw .proofBroken("the server's answer to the Kerberos ticket is invalid")
             }
@@ -64,13 +63,13 @@ final class AuthenticationHandshake: @unchecked Sendable {
         guard case .negotiate(let proof) = scheme, proof.isOpen else { return false }
         if head.status == refusal {
             guard !login.takesLegs, let words = words(in: head.headers),
-                case .goesOn(_, isComplete: false) = await proof.step(words, load)
+                case .continues(_, isComplete: false) = await proof.step(words, load)
             else { return false }
             login.noteFurtherMessage()
             return true
         }
         guard let words = words(in: head.headers) ?? finalWords(in: head.headers) else { return false }
-        guard case .goesOn(_, isComplete: true) = await proof.step(words, load) else {
+        guard case .continues(_, isComplete: true) = await proof.step(words, load) else {
             if let reason = load.stopReason { throw LoadError(reason, phase: .waiting) }
             throw .proofBroken("the server did not prove by its Kerberos answer that it is \(login.space.host)")
         }

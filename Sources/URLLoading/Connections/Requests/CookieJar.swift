@@ -42,8 +42,19 @@ struct CookieJar: Sendable {
         guard request.request.handlesCookies, head.headers.contains(.setCookie),
             head.status != .proxyAuthenticationRequired
         else { return }
+        receive(head, CookieContext(request.destination.target, request.request.mainDocumentURL))
+    }
+
+    /// Stores the cookies of a response to a transfer of the background agent.
+    func receive(_ response: Response) {
+        guard let head = response.http, head.headers.contains(.setCookie), head.status != .proxyAuthenticationRequired,
+            case .success(let destination) = Request(url: response.url).destination
+        else { return }
+        receive(head, CookieContext(destination.target, nil))
+    }
+
+    private func receive(_ head: HTTPHead, _ context: CookieContext) {
         store.receive(
-            head.headers, CookieContext(request.destination.target, request.request.mainDocumentURL),
-            policy: settings.acceptPolicy, otherwise: settings.fallbackPolicy)
+            head.headers, context, policy: settings.acceptPolicy, otherwise: settings.fallbackPolicy)
     }
 }

@@ -6,8 +6,7 @@
 import URLLoadingIO
 import URLLoadingWire
 
-final class DigestProof: @unchecked Sendable {
-    // Unchecked: used by the load's own task.
+final class DigestProof {
     private let authorization: DigestAuthorization
     private let target: [UInt8]
     private let field: FieldName
@@ -30,7 +29,7 @@ final class DigestProof: @unchecked Sendable {
             self.information = information
             return false
         }
-        try check(authorization.isProved(by: information, target: target, bodyHash: nil))
+        try check(information, bodyHash: nil)
         return true
     }
 
@@ -40,11 +39,11 @@ final class DigestProof: @unchecked Sendable {
     func end() throws(LoadError) {
         guard let information else { return }
         self.information = nil
-        try check(authorization.isProved(by: information, target: target, bodyHash: body.finish()))
+        try check(information, bodyHash: body.finish())
     }
 
-    private func check(_ isProved: Bool) throws(LoadError) {
-        guard !isProved else { return }
+    private func check(_ information: AuthenticationChallenge, bodyHash: String?) throws(LoadError) {
+        guard !authorization.isProved(by: information, target: target, bodyHash: bodyHash) else { return }
         throw .proofBroken("rspauth of \(field) is wrong: the server does not know the password")
     }
 }

@@ -7,7 +7,7 @@ import URLLoadingIO
 import URLLoadingWire
 
 /// A request that is ready to be sent.
-struct PreparedRequest: Sendable {
+struct PreparedRequest {
     let request: Request
     let destination: Destination
     var fields: RequestFields

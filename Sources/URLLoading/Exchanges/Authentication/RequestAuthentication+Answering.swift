@@ -80,7 +80,9 @@ extension RequestAuthentication {
         for offer in offers {
             let space = place.space(offer)
             if case .negotiate = offer {
-                if let login = try await negotiate(space, &side, response, asks, instead: own) { return noted(login) }
+                if let login = try await negotiate(space, &side, response, asks: asks, instead: own) {
+                    return noted(login)
+                }
                 if side.goesOnWithout { return nil }
                 continue
             }
@@ -105,7 +107,7 @@ extension RequestAuthentication {
 
         func login(_ credential: Credential, path: String, isAnswer: Bool) -> Login? {
             Login(
-                offer, space, credential, isOfURL: !isAnswer && credential == given, path: path, isAnswer: isAnswer,
+                offer, space, credential, from: isAnswer ? .decision : credential == given ? .url : .store, path: path,
                 instead: place.isProxy ? given : nil)
         }
     }

@@ -10,12 +10,12 @@ import URLLoadingWire
 extension RequestAuthentication {
     /// Returns `nil` if the next offered scheme must be tried.
     func negotiate(
-        _ space: ProtectionSpace, _ side: inout Side, _ response: Response, _ asks: Bool, instead own: Credential?
+        _ space: ProtectionSpace, _ side: inout Side, _ response: Response, asks: Bool, instead own: Credential?
     ) async throws(LoadError) -> Login? {
         if !side.hasTriedTicket {
             side.hasTriedTicket = true
             if let login = try await ticket(
-                Login(.negotiate, space, Credential(user: "", password: ""), isOfURL: false, path: path, instead: own))
+                Login(.negotiate, space, Credential(user: "", password: ""), path: path, instead: own))
             {
                 return login
             }
@@ -38,13 +38,13 @@ extension RequestAuthentication {
             side.goesOnWithout = true
             return nil
         // Default handling uses the stored credential; the next scheme asks its own question.
-        case .performDefaultHandling: return try await ticket(stored, space, &side, isAnswer: false, instead: own)
-        case .use(let credential): return try await ticket(credential, space, &side, isAnswer: true, instead: own)
+        case .performDefaultHandling: return try await ticket(stored, space, &side, from: .store, instead: own)
+        case .use(let credential): return try await ticket(credential, space, &side, from: .decision, instead: own)
         }
     }
 
     private func ticket(
-        _ credential: Credential?, _ space: ProtectionSpace, _ side: inout Side, isAnswer: Bool,
+        _ credential: Credential?, _ space: ProtectionSpace, _ side: inout Side, from source: Login.Source,
         instead own: Credential?
     ) async throws(LoadError) -> Login? {
         // Only a user name with a realm is used: the system's default realm is often unintended, and its KDC would
@@ -52,7 +52,7 @@ extension RequestAuthentication {
         guard let credential, credential.user.contains("@"),
             !side.unknownUsers.contains(where: { $0.proves(sameAs: credential) })
         else { return nil }
-        let login = Login(.negotiate, space, credential, isOfURL: false, path: path, isAnswer: isAnswer, instead: own)
+        let login = Login(.negotiate, space, credential, from: source, path: path, instead: own)
         if let login = try await ticket(login) { return login }
         // The server was sent nothing, so this does not count as a failure there.
         side.unknownUsers.append(credential)

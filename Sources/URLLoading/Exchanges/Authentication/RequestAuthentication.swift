@@ -10,8 +10,7 @@ import FoundationEssentials
 import URLLoadingIO
 import URLLoadingWire
 
-final class RequestAuthentication: @unchecked Sendable {
-    // Unchecked: used by the load's own task.
+final class RequestAuthentication {
 
     /// The state of the authentication to the origin or to one proxy.
     struct Side {
@@ -134,7 +133,7 @@ final class RequestAuthentication: @unchecked Sendable {
         guard let issue else { return }
         origin.login = Login(
             .bearer(realm: nil), place.space(.bearer(realm: nil)), .bearer(issue.token, persistence: .none),
-            isOfURL: false, path: path)
+            path: path)
         // Sending the request without a token would not be what the caller configured.
         guard origin.login != nil else {
             throw LoadError(.badDecision, phase: .deciding, party: .local, detail: BearerTokens.grammar)
@@ -160,7 +159,7 @@ final class RequestAuthentication: @unchecked Sendable {
                     method: request.request.method.rawValue, target: destination.target.originForm, bodyHash: bodyHash))
         }
         request.identity = Route.Identity(login: login, speaksHTTP1: login.takesLegs)
-        // The messages depend on the connection: see `HTTPExchange+Legs`.
+        // The messages depend on the connection: see `HTTPExchange+AuthenticationHandshake`.
         authenticationHandshake = AuthenticationHandshake(login, timeout: authenticator.settings.kerberosTimeout)
         request.authenticationHandshake = authenticationHandshake
         request.setAuthorization(nil)

@@ -9,19 +9,25 @@ import URLLoadingIO
 import URLLoadingWire
 
 final class CacheTee: Exchange, @unchecked Sendable {
+    // Unchecked: an exchange has one owner at a time (`Exchange`).
+    /// How a response is stored: by a writer while it is read, or by a decision at its end.
+    struct Storing {
+        let stored: StoredResponse
+        let cache: SessionCache
+        var writer: (any CacheWriting)?
+        /// The cache decision, asked when the body is complete.
+        var decision: Decision<CachedResponse, CacheDecision>?
+        /// The shared fetch whose followers wait for this body.
+        var shared: SharedFetch?
+        /// Checked before storing: false if a handler has meanwhile received answers of other owners; `nil` for
+        /// responses that no handler made.
+        var isStillMarked: (@Sendable () -> Bool)?
+    }
+
     private let inner: any Exchange
     private let owner: LoadContext
-    private let stored: StoredResponse
-    private let cache: SessionCache
-    private var writer: (any CacheWriting)?
-    /// The cache decision, asked when the body is complete.
-    private var decision: Decision<CachedResponse, CacheDecision>?
+    private var storing: Storing
     private var collected: [UInt8] = []
-    /// The shared fetch whose followers wait for this body.
-    private let shared: SharedFetch?
-    /// Checked before storing: false if a handler has meanwhile received answers of other owners; `nil` for responses
-    /// that no handler made.
-    private let isStillMarked: (@Sendable () -> Bool)?
     /// Chunks that were read before the caller asked for them.
     private var ahead: [Chunk] = []
     private var pending = PendingChunk()
@@ -29,15 +35,8 @@ final class CacheTee: Exchange, @unchecked Sendable {
     private var isReleased = false
     private var count: Int64 = 0
 
-    init(
-        _ inner: any Exchange, _ load: LoadContext, _ stored: StoredResponse, _ cache: SessionCache,
-        writer: (any CacheWriting)?,
-        decision: Decision<CachedResponse, CacheDecision>?, shared: SharedFetch?,
-        isStillMarked: (@Sendable () -> Bool)? = nil
-    ) {
-        self.isStillMarked = isStillMarked
-        (self.inner, owner, self.stored, self.cache) = (inner, load, stored, cache)
-        (self.writer, self.decision, self.shared) = (writer, decision, shared)
+    init(_ inner: any Exchange, for load: LoadContext, _ storing: Storing) {
+        (self.inner, owner, self.storing) = (inner, load, storing)
     }
 
     deinit { release() }
@@ -51,7 +50,7 @@ final class CacheTee: Exchange, @unchecked Sendable {
     var network: (any NetworkExchange)? { inner.network }
     var hasOwnRecord: Bool { inner.hasOwnRecord }
     /// Taken from the stored response, because the exchange with the server may have been released already.
-    func marks(for query: CacheQuery) -> AnswerMarks { AnswerMarks(stored) }
+    func marks(for query: CacheQuery) -> AnswerMarks { AnswerMarks(storing.stored) }
 
     func buffered(atMost most: Int) throws(LoadError) -> BodyPiece? {
         while pending.chunk == nil {
@@ -59,7 +58,7 @@ final class CacheTee: Exchange, @unchecked Sendable {
                 pending.chunk = ahead.removeFirst()
                 break
             }
-            if hasEnded { return decision == nil ? .end : nil }
+            if hasEnded { return storing.decision == nil ? .end : nil }
             switch try inner.buffered(atMost: most) {
             case .chunk(let chunk)?:
                 keep(chunk)
@@ -73,12 +72,12 @@ final class CacheTee: Exchange, @unchecked Sendable {
 
     func fill(atMost most: Int) async throws(LoadError) {
         if hasEnded { return try await decide() }
-        if let writer, writer.isBehind { await writer.ready(owner.handle) }
+        if let writer = storing.writer, writer.isBehind { await writer.ready(owner.handle) }
         try await inner.fill(atMost: most)
     }
 
     func fillNow() throws(LoadError) -> Bool {
-        if hasEnded || writer?.isBehind == true { return false }
+        if hasEnded || storing.writer?.isBehind == true { return false }
         return try inner.fillNow()
     }
     var isSending: Bool { !hasEnded && inner.isSending }
@@ -104,14 +103,14 @@ final class CacheTee: Exchange, @unchecked Sendable {
 
     private func keep(_ chunk: Chunk) {
         count += Int64(chunk.count)
-        if let writer {
+        if let writer = storing.writer {
             guard !writer.append(chunk) else { return }
-            self.writer = nil
-            shared?.settle(.unstorable)
-        } else if decision != nil {
-            guard chunk.count <= cache.maximumEntrySize - collected.count else {
-                (decision, collected) = (nil, [])
-                shared?.settle(.unstorable)
+            storing.writer = nil
+            storing.shared?.settle(.unstorable)
+        } else if storing.decision != nil {
+            guard chunk.count <= storing.cache.maximumEntrySize - collected.count else {
+                (storing.decision, collected) = (nil, [])
+                storing.shared?.settle(.unstorable)
                 return
             }
             collected.append(contentsOf: [UInt8](chunk))
@@ -121,41 +120,41 @@ final class CacheTee: Exchange, @unchecked Sendable {
     private func end() {
         hasEnded = true
         inner.release()
-        guard let writer else {
-            if decision == nil { shared?.settle(.unstorable) }
+        guard let writer = storing.writer else {
+            if storing.decision == nil { storing.shared?.settle(.unstorable) }
             return
         }
-        self.writer = nil
+        storing.writer = nil
         guard mayStore else {
             writer.abandon(isResumable: false)
-            shared?.settle(.unstorable)
+            storing.shared?.settle(.unstorable)
             return
         }
         // A partial response stays partial unless it is complete now.
-        if case .beginning(let before, let whole) = stored.extent, before + count != whole {
+        if case .beginning(let before, let whole) = storing.stored.extent, before + count != whole {
             // A body longer than the server announced is not resumable.
             writer.abandon(isResumable: whole.map { before + count < $0 } ?? true)
-            shared?.settle(.unstorable)
+            storing.shared?.settle(.unstorable)
         } else {
             writer.finish()
             tell()
-            shared?.settle(.stored)
+            storing.shared?.settle(.stored)
         }
     }
 
-    private var mayStore: Bool { isStillMarked?() ?? true }
+    private var mayStore: Bool { storing.isStillMarked?() ?? true }
 
     /// Reports the store to observers, unless the response can only be used by a policy that ignores freshness.
     private func tell() {
-        if stored.knownRules.isOfUse { owner.events?.note(.stored) }
+        if storing.stored.knownRules.isOfUse { owner.events?.note(.stored) }
     }
 
     private func decide() async throws(LoadError) {
-        guard let decision else { return }
-        self.decision = nil
+        guard let decision = storing.decision else { return }
+        storing.decision = nil
         let proposed = CachedResponse(
             response: response, data: Data(collected),
-            storagePolicy: stored.isMemoryOnly ? .allowedInMemoryOnly : .allowed)
+            storagePolicy: storing.stored.isMemoryOnly ? .allowedInMemoryOnly : .allowed)
         var entry: CachedResponse?
         switch try await owner.ask(decision, proposed) {
         case .store: entry = proposed
@@ -164,14 +163,14 @@ final class CacheTee: Exchange, @unchecked Sendable {
         }
         let isStored = entry.map { store($0) } ?? false
         if isStored { tell() }
-        shared?.settle(isStored ? .stored : .unstorable)
+        storing.shared?.settle(isStored ? .stored : .unstorable)
     }
 
     private func store(_ entry: CachedResponse) -> Bool {
-        guard mayStore, entry.storagePolicy != .notAllowed, entry.data.count <= cache.maximumEntrySize
+        guard mayStore, entry.storagePolicy != .notAllowed, entry.data.count <= storing.cache.maximumEntrySize
         else { return false }
-        let isStored = cache.storage.store(stored.altered(by: entry), body: [UInt8](entry.data))
-        if !isStored { owner.noteRefusal(of: stored, by: cache.storage) }
+        let isStored = storing.cache.storage.store(storing.stored.altered(by: entry), body: [UInt8](entry.data))
+        if !isStored { owner.noteRefusal(of: storing.stored, by: storing.cache.storage) }
         return isStored
     }
 
@@ -180,17 +179,17 @@ final class CacheTee: Exchange, @unchecked Sendable {
         isReleased = true
         if !hasEnded { finishWithWhatIsHere() }
         inner.release()
-        if let writer {
-            self.writer = nil
+        if let writer = storing.writer {
+            storing.writer = nil
             writer.abandon(isResumable: count > 0 && isResumable && mayStore)
         }
-        (decision, collected, ahead, pending.chunk) = (nil, [], [], nil)
-        shared?.settle(.failed)
+        (storing.decision, collected, ahead, pending.chunk) = (nil, [], [], nil)
+        storing.shared?.settle(.failed)
     }
 
     /// Stores the rest of a body that has already arrived when the caller stops reading.
     private func finishWithWhatIsHere() {
-        guard owner.stopReason == nil, writer != nil else { return }
+        guard owner.stopReason == nil, storing.writer != nil else { return }
         while !hasEnded, let piece = try? inner.buffered(atMost: .max) {
             if case .chunk(let chunk) = piece { keep(chunk) } else { end() }
         }
@@ -198,10 +197,10 @@ final class CacheTee: Exchange, @unchecked Sendable {
 
     /// RFC 9111 §3.3: only the beginning of a response with a strong tag and a known length can be completed.
     private var isResumable: Bool {
-        guard stored.status == .ok, !stored.isDecoded, stored.strongTag != nil,
-            !stored.headers.contains(.contentEncoding)
+        guard storing.stored.status == .ok, !storing.stored.isDecoded, storing.stored.strongTag != nil,
+            !storing.stored.headers.contains(.contentEncoding)
         else { return false }
-        if case .beginning = stored.extent { return true }
+        if case .beginning = storing.stored.extent { return true }
         return inner.expectedLength.map { count < $0 } ?? false
     }
 }

@@ -4,52 +4,60 @@
 // may block.
 
 import FoundationEssentials
+import Synchronization
 import URLLoadingIO
 import URLLoadingWire
 
 final class CachedExchange: Exchange, @unchecked Sendable {
+    // Unchecked: an exchange has one owner at a time (`Exchange`).
     private let owner: LoadContext
     private let url: URL
     private let body: any StoredBody
+    /// What is served of a stored response.
+    struct Content {
+        let head: HTTPHead
+        let body: any StoredBody
+        let stored: StoredResponse
+        /// The owner of an answer that changed the fields of the stored response.
+        var newer: AnswerMarks?
+        /// The range of the body to deliver.
+        let part: Range<Int64>
+    }
+
     /// The range of the body still to be read.
     private var rest: Range<Int64>
-    private var pending = PendingChunk()
+    private var pipeline = BodyPipeline()
     private var record: TransactionRecord?
     private let answer: HTTPHead
     private let stored: StoredResponse
     private let newer: AnswerMarks?
     let expectedLength: Int64?
 
-    /// - Parameters:
-    ///   - newer: the owner of an answer that changed the fields of the stored response.
-    ///   - part: the range of the body to deliver.
-    init(
-        _ head: HTTPHead, _ body: any StoredBody, of stored: StoredResponse, besides newer: AnswerMarks? = nil,
-        part: Range<Int64>, _ request: Request, _ load: LoadContext, length: Int64? = nil
-    ) {
-        (self.stored, self.newer) = (stored, newer)
+    /// - Parameter length: the expected length of the response in bytes, if it is not that of the part.
+    init(_ content: Content, to request: Request, for load: LoadContext, length: Int64? = nil) {
+        (stored, newer, body, answer) = (content.stored, content.newer, content.body, content.head)
         owner = load
         url = request.url
-        self.body = body
+        let part = content.part
         rest = part
-        answer = head
         expectedLength = length ?? Int64(part.count)
         // A body shorter than its head says takes the path of a file, which detects the damage.
         if let bytes = body.bytes, !part.isEmpty, part.upperBound <= Int64(bytes.count) {
-            pending.chunk = Chunk(
-                storage: bytes.storage,
-                range: bytes.range.lowerBound + Int(part.lowerBound)..<bytes.range.lowerBound + Int(part.upperBound))
+            pipeline.add(
+                Chunk(
+                    storage: bytes.storage,
+                    range: bytes.range.lowerBound + Int(part.lowerBound)..<bytes.range.lowerBound + Int(part.upperBound)
+                ))
             rest = part.upperBound..<part.upperBound
         } else if !part.isEmpty, let ahead = body.ahead(from: part.lowerBound) {
             let count = min(ahead.count, Int(clamping: part.count))
-            pending.chunk = Chunk(
-                storage: ahead.storage, range: ahead.range.lowerBound..<ahead.range.lowerBound + count)
+            pipeline.add(
+                Chunk(storage: ahead.storage, range: ahead.range.lowerBound..<ahead.range.lowerBound + count))
             rest = part.lowerBound + Int64(count)..<part.upperBound
         }
-        if let tap = load.core.configuration.headTap { tap(answer) }
         guard let events = load.events else { return }
         record = events.beginCached(request)
-        record?.response = response
+        events.responded(response, record)
         record?.mark(.responseStart)
     }
 
@@ -68,19 +76,12 @@ final class CachedExchange: Exchange, @unchecked Sendable {
     }
 
     func buffered(atMost most: Int) throws(LoadError) -> BodyPiece? {
-        guard pending.chunk != nil else {
-            guard rest.isEmpty else { return nil }
-            record?.mark(.responseEnd)
-            return .end
-        }
-        let piece = pending.take(atMost: most)
-        if let record, case .chunk(let chunk)? = piece { record.decoded += Int64(chunk.count) }
-        return piece
+        try pipeline.next(atMost: most, record) { rest.isEmpty ? .end : nil }
     }
 
     func fill(atMost most: Int) async throws(LoadError) {
         if owner.isSuspended { await owner.handle.untilResumed() }
-        guard pending.chunk == nil, !rest.isEmpty else { return }
+        guard !pipeline.hasPending, !rest.isEmpty else { return }
         let count = Int(min(Int64(Self.pieceSize), Int64(rest.count)))
         let read = await BlockingThreads.files.call(owner.handle) { [body, offset = rest.lowerBound] in
             Read(chunk: body.read(at: offset, atMost: count))
@@ -88,18 +89,17 @@ final class CachedExchange: Exchange, @unchecked Sendable {
         guard let read else { throw LoadError(owner.stopReason ?? .cancelled, phase: .receiving) }
         guard let chunk = read.chunk, chunk.count > 0, chunk.count <= rest.count else {
             throw LoadError(
-                .cannotReadFile, phase: .receiving, party: .system, detail: "what was stored of it is damaged")
+                .cannotReadFile, phase: .receiving, party: .system, detail: "the stored body is damaged")
         }
         rest = rest.lowerBound + Int64(chunk.count)..<rest.upperBound
-        pending.chunk = chunk
+        pipeline.add(chunk)
     }
 
     private static let pieceSize = 128 * 1024
     private struct Read: Sendable { let chunk: Chunk? }
 
     func release() {
-        pending.chunk = nil
-        rest = rest.upperBound..<rest.upperBound
+        pipeline.end()
         guard let record else { return }
         self.record = nil
         owner.events?.add(record)
@@ -115,10 +115,10 @@ final class EmptyBody: StoredBody {
 }
 
 /// A stored beginning of a body and the rest from its server, as one response.
-final class ConcatenatedExchange: Exchange, @unchecked Sendable {
+final class ConcatenatedExchange: Exchange {
     private let first: CachedExchange
     private let second: CacheTee
-    private var hasBegunSecond = false
+    private let hasBegunSecond = Atomic<Bool>(false)
     let expectedLength: Int64?
     private let answer: HTTPHead
 
@@ -141,20 +141,26 @@ final class ConcatenatedExchange: Exchange, @unchecked Sendable {
     }
 
     func buffered(atMost most: Int) throws(LoadError) -> BodyPiece? {
-        if !hasBegunSecond {
+        if !hasBegunSecond.load(ordering: .relaxed) {
             let piece = try first.buffered(atMost: most)
             guard case .end? = piece else { return piece }
             first.release()
-            hasBegunSecond = true
+            hasBegunSecond.store(true, ordering: .relaxed)
         }
         return try second.buffered(atMost: most)
     }
 
     func fill(atMost most: Int) async throws(LoadError) {
-        if hasBegunSecond { try await second.fill(atMost: most) } else { try await first.fill(atMost: most) }
+        if hasBegunSecond.load(ordering: .relaxed) {
+            try await second.fill(atMost: most)
+        } else {
+            try await first.fill(atMost: most)
+        }
     }
 
-    func fillNow() throws(LoadError) -> Bool { hasBegunSecond ? try second.fillNow() : false }
+    func fillNow() throws(LoadError) -> Bool {
+        hasBegunSecond.load(ordering: .relaxed) ? try second.fillNow() : false
+    }
     func setUnread(_ isUnread: Bool) { second.setUnread(isUnread) }
 
     func release() {

@@ -13,6 +13,9 @@ protocol EventSink: AnyObject, Sendable {
     func challenged(_ challenge: Challenge)
     func sent(_ bytes: TransferProgress)
     func receivedInterim(_ head: HTTPHead)
+    /// Notes a response in its record; one to a challenge, from the cache or before a retry as well. The record is nil
+    /// while a connection is authenticated.
+    func responded(_ response: Response, _ record: TransactionRecord?)
     func retrying(_ retry: Retry)
     func waitingForConnectivity()
     /// Reports that `count` bytes of the body have reached their reader.

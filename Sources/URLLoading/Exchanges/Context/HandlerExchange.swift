@@ -9,6 +9,7 @@ import URLLoadingIO
 import URLLoadingWire
 
 final class HandlerExchange: Exchange, @unchecked Sendable {
+    // Unchecked: an exchange has one owner at a time (`Exchange`).
     let response: Response
     /// The request to which the handler redirects the load.
     let redirect: Request?

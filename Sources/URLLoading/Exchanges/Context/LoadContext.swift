@@ -31,7 +31,18 @@ enum BodyConsumer: Sendable {
     }
 }
 
+/// What a load belongs to: a call, or a task with a driver.
+struct LoadOwner {
+    /// True if a driver is notified of the events, in addition to the observers.
+    var isObserved = false
+    /// The classic task that calls decisions; nil outside the classic layer.
+    var asker: (any DecisionCaller)?
+    /// Whether a session that finishes its tasks waits for the load, even if it was never resumed.
+    var holdsSession = true
+}
+
 final class LoadContext: LoadHandle, ConnectionClient, @unchecked Sendable {
+    // Unchecked: restated, as for every subclass; the properties added here are immutable.
     let core: Core
     /// The request as the caller made it.
     let original: Request
@@ -51,23 +62,22 @@ final class LoadContext: LoadHandle, ConnectionClient, @unchecked Sendable {
         init(_ decisions: Decisions) { self.decisions = decisions }
     }
 
-    /// - Parameter isObserved: true if a driver is notified of the events, in addition to the observers.
     init(
-        _ core: Core, _ request: Request, _ decisions: Decisions?, consumer: BodyConsumer, isObserved: Bool = false,
-        asker: (any DecisionCaller)? = nil, holdsSession: Bool = true
+        _ core: Core, _ request: Request, _ decisions: Decisions?, consumer: BodyConsumer,
+        owner: LoadOwner = LoadOwner()
     ) {
         self.core = core
         original = request
         self.consumer = consumer
-        self.asker = asker
+        asker = owner.asker
         given = decisions.map { GivenDecisions($0) }
-        events = core.makeEvents(request, isObserved)
+        events = core.makeEvents(request, owner.isObserved)
         // Not in a constant: a copy of the configuration retains each of its parts.
         super.init(
             idle: request.idleTimeout ?? core.configuration.idleTimeout,
             resource: request.resourceTimeout ?? core.configuration.resourceTimeout,
             connect: request.connectTimeout ?? core.configuration.connectTimeout,
-            clock: core.configuration.clock, holdsSession: holdsSession, leaked: core.leaked)
+            clock: core.configuration.clock, holdsSession: owner.holdsSession, leaked: core.leaked)
     }
 
     /// Replaces the load's decisions. Called at most once, before the load begins.
@@ -78,10 +88,19 @@ final class LoadContext: LoadHandle, ConnectionClient, @unchecked Sendable {
     /// The load as the layers below know it, which end, suspend and time it.
     var handle: LoadHandle { self }
 
-    /// Ends the load: it leaves its session, and its observers are notified.
+    /// Ends the load: its observers are notified, and it leaves its session.
     func end(_ error: LoadError?) {
+        announceEnd(error)
+        leave()
+    }
+
+    func announceEnd(_ error: LoadError?) {
         handlerScope?.end()
         events?.complete(error)
+    }
+
+    /// Leaves the session, which may be waiting for its last load.
+    func leave() {
         core.registry.leave(self)
         forgetListener()
     }
@@ -164,10 +183,7 @@ final class LoadContext: LoadHandle, ConnectionClient, @unchecked Sendable {
     func received(_ count: Int) { events?.received(count) }
     func sent(_ bytes: TransferProgress) { events?.sent(bytes) }
     func challenged(_ challenge: Challenge) { events?.challenged(challenge) }
-    func receivedInterim(_ head: HTTP1ResponseHead) {
-        core.configuration.headTap?(HTTPHead(head))
-        events?.receivedInterim(HTTPHead(head))
-    }
+    func receivedInterim(_ head: HTTP1ResponseHead) { events?.receivedInterim(HTTPHead(head)) }
     func setUnread(_ isUnread: Bool, _ route: Route) { core.pool.setUnread(isUnread, route) }
 
     /// Notes that a storage refused a response that is storable otherwise.

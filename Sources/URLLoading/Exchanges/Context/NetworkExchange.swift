@@ -25,12 +25,8 @@ protocol NetworkExchange: Exchange {
     var source: AnswerSource { get }
     /// True if a resolver or a proxy of the configuration led to the server.
     var isPrivatelyRouted: Bool { get }
-    /// True if a decision trusts the server although the certificate checks failed.
-    var isForced: Bool { get }
-    /// True if this client has authenticated itself to the server by a certificate.
-    var isIdentified: Bool { get }
-    /// The digest of the certificate of the server, or of a proxy that receives the requests themselves.
-    var serverDigest: String? { get }
+    /// The transport of the connection.
+    var transport: any Transport { get }
     /// Records the failure for the metrics.
     func note(_ error: LoadError)
     /// True if the connection was authenticated, and its peer no longer accepts that authentication.
@@ -53,7 +49,7 @@ protocol NetworkExchange: Exchange {
 /// A connection, or a stream of one, that an exchange has handed over.
 struct SurrenderedConnection {
     let transport: any Transport
-    /// Bytes that were received behind the head.
+    /// Bytes that were received after the head.
     let received: Chunk?
     let origin: Origin
 }
@@ -67,9 +63,17 @@ extension NetworkExchange {
 }
 
 extension NetworkExchange {
+    /// TLS to the server, or to a proxy that receives the requests themselves; `nil` in cleartext.
+    var tls: TLSTransport? { transport as? TLSTransport }
+    /// True if a decision trusts the server although the certificate checks failed.
+    var isForced: Bool { tls?.isForced ?? false }
+    /// The digest of the certificate of the server, or of a proxy that receives the requests themselves.
+    var serverDigest: String? { tls?.peerDigest }
+
     var provenance: Provenance {
         Provenance(
-            carried: carried, hasCertificate: isIdentified, isForced: isForced, server: serverDigest, source: source,
+            carried: carried, hasCertificate: tls?.isIdentified ?? false, isForced: isForced,
+            server: serverDigest, source: source,
             isPrivatelyRouted: isPrivatelyRouted)
     }
 }

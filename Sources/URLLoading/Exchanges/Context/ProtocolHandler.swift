@@ -71,13 +71,13 @@ public struct ProtocolClient: Sendable {
     let position: Int
     /// True if no other handler waits for the response.
     let isOutermost: Bool
-    /// Collects the owners of the responses that this handler, and those behind it, receive.
+    /// Collects the owners of the responses that this handler, and those after it, receive.
     let gathered: CollectedMarks
 
-    /// The handlers behind this one.
+    /// The handlers after this one.
     public var next: Next { Next(client: self) }
 
-    /// Forwards requests to the handlers behind this one.
+    /// Forwards requests to the handlers after this one.
     public struct Next: Sendable {
         let client: ProtocolClient
 
@@ -86,7 +86,7 @@ public struct ProtocolClient: Sendable {
         /// A handler may call it several times, as for a retry, or not at all. A body that is not read is discarded
         /// with its response. The request may differ from the one the handler was given; the session's own credentials
         /// are still sent only to the origin that the caller named.
-        /// - Throws: the ``LoadError`` of the handler behind; ``LoadError/Reason/cancelled`` once the load has ended.
+        /// - Throws: the ``LoadError`` of the next handler; ``LoadError/Reason/cancelled`` once the load has ended.
         public func load(_ request: Request) async throws(LoadError) -> ProtocolResponse {
             try await client.forward(client.hop(for: request))
         }

@@ -41,6 +41,8 @@ final class SharedBearerToken: Sendable {
     /// - Returns: `nil` if there is no token and no closure to get one.
     func token(after refused: Int?, refusal: Response?, for load: LoadHandle) async throws(LoadError) -> Issue? {
         let (issue, refresh) = state.withLock { state -> (Issue?, Refresh?) in
+            // A load of the closure has no token: if it waited for the next one, it would wait for itself.
+            if let refresh = state.refresh, refresh === Refresh.current { return (nil, nil) }
             if let token = state.token, state.generation != refused { return ((token, state.generation), nil) }
             guard let work = tokens.refresh else { return (nil, nil) }
             let refresh = state.refresh ?? Refresh(load.leaked)
@@ -89,6 +91,9 @@ final class SharedBearerToken: Sendable {
 
 /// One run of the refresh closure, and the loads that wait for it.
 private final class Refresh: Sendable {
+    /// The refresh whose closure this task runs, or was started by.
+    @TaskLocal static var current: Refresh?
+
     private struct State: Sendable {
         var result: Result<SharedBearerToken.Issue, any Error>?
         var task: Task<Void, Never>?
@@ -103,7 +108,7 @@ private final class Refresh: Sendable {
 
     func start(_ work: @escaping @Sendable () async -> Result<SharedBearerToken.Issue, any Error>) {
         let task = Task {
-            let result = await work()
+            let result = await Self.$current.withValue(self) { await work() }
             let (slots, isAbandoned) = self.state.withLock { state in
                 state.result = result
                 state.task = nil

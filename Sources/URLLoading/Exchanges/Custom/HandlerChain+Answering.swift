@@ -27,7 +27,7 @@ extension HandlerChain {
         }
     }
 
-    /// Answers a request with the first handler behind `place` that can handle it.
+    /// Answers a request with the first handler after `place` that can handle it.
     /// - Parameter gathered: collects the owners of the responses that handlers receive.
     static func answer(
         _ hop: Hop, for load: LoadContext, from line: [any ProtocolHandler], after place: Int,

@@ -9,15 +9,16 @@ import URLLoadingIO
 import URLLoadingWire
 
 final class FTPExchange: Exchange, @unchecked Sendable {
+    // Unchecked: an exchange has one owner at a time (`Exchange`).
     let response: Response
     private let owner: LoadContext
     private let connection: FTPConnection
-    private let socket: (any Transport)?
-    private var data: (any Transport)?
+    /// `nil` for an empty body, and after its end.
+    private var data: FTPData?
     private let record: TransactionRecord?
     private let bounds: Bounds
     private var text = TextLines()
-    private var pending = PendingChunk()
+    private var body = BodyPipeline()
     private var storage: ChunkStorage?
     private var received: Int64 = 0
     /// The data connection has ended.
@@ -36,22 +37,19 @@ final class FTPExchange: Exchange, @unchecked Sendable {
 
     private static let pieceSize = 256 * 1024
 
-    /// - Parameter data: TLS over `socket`, or `socket` itself; `nil` for an empty body.
     init(
-        _ response: Response, _ connection: FTPConnection, _ socket: (any Transport)?, _ data: (any Transport)?,
-        _ load: LoadContext,
-        _ record: TransactionRecord?, _ bounds: Bounds
+        _ response: Response, on connection: FTPConnection, _ data: FTPData?, _ bounds: Bounds, for load: LoadContext,
+        _ record: TransactionRecord?
     ) {
         self.response = response
         self.connection = connection
-        self.socket = socket
         self.data = data
         owner = load
         self.record = record
         self.bounds = bounds
         isComplete = data == nil
         // A reply on the control connection ends the wait for data.
-        if let socket { connection.transport.slot.relay(to: socket.slot) }
+        if let data { connection.transport.slot.relay(to: data.socket.slot) }
     }
 
     deinit { release() }
@@ -66,14 +64,11 @@ final class FTPExchange: Exchange, @unchecked Sendable {
     // MARK: The body
 
     func buffered(atMost most: Int) throws(LoadError) -> BodyPiece? {
-        if pending.chunk != nil { return pending.take(atMost: most) }
-        guard isComplete else { return nil }
-        record?.mark(.responseEnd)
-        return .end
+        try body.next(atMost: most, record) { isComplete ? .end : nil }
     }
 
     func fill(atMost most: Int) async throws(LoadError) {
-        guard pending.chunk == nil, !isComplete else { return }
+        guard !body.hasPending, !isComplete else { return }
         while true {
             if owner.isSuspended {
                 setUnread(true)
@@ -83,22 +78,22 @@ final class FTPExchange: Exchange, @unchecked Sendable {
             try await owner.handle.goesOn(.receiving)
             if sawEnd { return try await finish() }
             guard let data else { return }
-            switch try read(data, most) {
-            case .moved: if pending.chunk != nil { return }
+            switch try read(data.transport, most) {
+            case .moved: if body.hasPending { return }
             case .end: try end()
             case .blocked(let interest):
                 try connection.listen()
-                await Poller.shared.park(data.slot, interest, owner.handle)
+                await Poller.shared.park(data.transport.slot, interest, owner.handle)
             }
         }
     }
 
     func fillNow() throws(LoadError) -> Bool {
-        guard pending.chunk == nil, !isComplete, !sawEnd, !owner.isSuspended, owner.stopReason == nil, let data else {
+        guard !body.hasPending, !isComplete, !sawEnd, !owner.isSuspended, owner.stopReason == nil, let data else {
             return false
         }
-        switch try read(data, .max) {
-        case .moved: return pending.chunk != nil
+        switch try read(data.transport, .max) {
+        case .moved: return body.hasPending
         case .end:
             try end()
             return false
@@ -136,8 +131,7 @@ final class FTPExchange: Exchange, @unchecked Sendable {
                 detail: "longer than the announced \(length) bytes")
         }
         let kept = bounds.isText ? text.convert(storage.room(from: 0), 1..<count + 1) : count
-        if kept > 0 { pending.chunk = Chunk(storage: storage, range: 0..<kept) }
-        record?.decoded += Int64(kept)
+        if kept > 0 { body.add(Chunk(storage: storage, range: 0..<kept)) }
         return progress
     }
 
@@ -149,7 +143,7 @@ final class FTPExchange: Exchange, @unchecked Sendable {
             throw LoadError(
                 .truncated, phase: .receiving, party: .remote, detail: "\(length - received) bytes are missing")
         }
-        if bounds.isText, let rest = text.finish() { pending.chunk = rest }
+        if bounds.isText, let rest = text.finish() { body.add(rest) }
         closeData()
     }
 
@@ -169,10 +163,10 @@ final class FTPExchange: Exchange, @unchecked Sendable {
     private var isUnread = false
 
     private func closeData() {
-        guard let data, let socket else { return }
+        guard let data else { return }
         connection.transport.slot.unrelay()
-        owner.handle.detach(socket.slot)
-        data.close()
+        owner.handle.detach(data.socket.slot)
+        data.transport.close()
         self.data = nil
     }
 
@@ -182,7 +176,7 @@ final class FTPExchange: Exchange, @unchecked Sendable {
         setUnread(false)
         isReleased = true
         closeData()
-        pending.chunk = nil
+        body.end()
         owner.handle.detach(connection.transport.slot)
         if let record {
             record.traffic.receivedHead = connection.received

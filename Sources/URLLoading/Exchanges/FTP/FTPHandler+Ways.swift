@@ -27,52 +27,50 @@ extension FTPHandler {
         }
     }
 
-    func lease(
-        _ plan: FTPPlan, _ request: Request, _ login: FTPLogin, for load: LoadContext, fresh: Bool,
-        _ record: TransactionRecord?
-    ) async throws(LoadError) -> FTPTransfer {
-        let authentication = TunnelAuthentication(plan.target.origin, load, load.core)
-        return try await load.core.proxies.first(to: plan.target.origin, request.url, for: load.handle) {
+    func lease(_ attempt: FTPAttempt, for load: LoadContext) async throws(LoadError) -> FTPTransfer {
+        let origin = attempt.plan.target.origin
+        let authentication = TunnelAuthentication(origin, load, load.core)
+        return try await load.core.proxies.first(to: origin, attempt.request.url, for: load.handle) {
             (way) throws(LoadError) in
             try await authentication.open(way) { (way, refused) throws(LoadError) in
-                try await lease(plan, request, login, through: way, refused, for: load, fresh: fresh, record)
+                try await lease(attempt, through: way, refused, for: load)
             }
         }
     }
 
     private func lease(
-        _ plan: FTPPlan, _ request: Request, _ login: FTPLogin, through way: ProxyChain, _ refused: RefusedTunnels?,
-        for load: LoadContext, fresh: Bool, _ record: TransactionRecord?
+        _ attempt: FTPAttempt, through way: ProxyChain, _ refused: RefusedTunnels?, for load: LoadContext
     ) async throws(LoadError) -> FTPTransfer {
         let core = load.core
-        let access = NetworkAccess(request, core.configuration, to: plan.target.origin.host)
-        var route = Route(origin: plan.target.origin, way: way)
+        let origin = attempt.plan.target.origin
+        let access = NetworkAccess(attempt.request, core.configuration, to: origin.host)
+        var route = Route(origin: origin, way: way)
         route.traffic = access.traffic
         route.ftp = FTPKey(
-            login.credential, account: core.configuration.ftp.account, security: "\(core.configuration.ftp.security)")
+            attempt.login.credential, account: core.configuration.ftp.account,
+            security: "\(core.configuration.ftp.security)")
         route.trust = Route.Trust(
             generation: core.pool.connector.secure.generation, group: load.handshakeDecision?.group ?? 0)
         let dialling = FTPConnector(load, access, route, refused)
-        let connection = try await lease(dialling, for: load, fresh: fresh, over: access, record)
+        let connection = try await lease(dialling, attempt, for: load, over: access)
         if connection.transfers > 0,
             let refusal = access.refusal(of: connection.transport, core.configuration.networkMonitor)
         {
             core.pool.ftp.giveBack(connection, reusable: connection.isReusable)
             throw refusal
         }
-        return FTPTransfer(connection, plan, request, load, dialling, record)
+        return FTPTransfer(attempt, on: connection, dialling, for: load)
     }
 
     /// Returns a connection; waits for connectivity first if the load does and there is no network.
     private func lease(
-        _ dialling: FTPConnector, for load: LoadContext, fresh: Bool, over access: NetworkAccess,
-        _ record: TransactionRecord?
+        _ dialling: FTPConnector, _ attempt: FTPAttempt, for load: LoadContext, over access: NetworkAccess
     ) async throws(LoadError) -> FTPConnection {
         while true {
             do throws(LoadError) {
-                return try await load.core.pool.ftp.lease(dialling.route, load.handle, fresh: fresh) {
+                return try await load.core.pool.ftp.lease(dialling.route, load.handle, fresh: attempt.isFresh) {
                     () throws(LoadError) in
-                    try await dialling.control(record)
+                    try await dialling.control(attempt.record)
                 }
             } catch {
                 guard access.needsPath, try await load.waitForConnectivity(after: error, access) else { throw error }

@@ -29,11 +29,13 @@ struct FTPHandler: DirectHandler {
             var isFresh = false
             while true {
                 let transfer: FTPTransfer
-                let record = load.events.map { _ in TransactionRecord(ftp: hop.request) }
+                let attempt = FTPAttempt(
+                    plan: plan, request: hop.request, login: login, isFresh: isFresh,
+                    record: load.events.map { _ in TransactionRecord(ftp: hop.request) })
                 do throws(LoadError) {
-                    transfer = try await lease(plan, hop.request, login, for: load, fresh: isFresh, record)
+                    transfer = try await lease(attempt, for: load)
                 } catch {
-                    if let record { load.events?.add(record, error) }
+                    if let record = attempt.record { load.events?.add(record, error) }
                     throw error
                 }
                 do throws(LoadError) {
@@ -55,6 +57,16 @@ struct FTPHandler: DirectHandler {
             throw error.at(hop.request.url)
         }
     }
+}
+
+/// One attempt at a request.
+struct FTPAttempt {
+    let plan: FTPPlan
+    let request: Request
+    let login: FTPLogin
+    /// Excludes idle connections, after one turned out to be stale.
+    let isFresh: Bool
+    let record: TransactionRecord?
 }
 
 extension LoadError {

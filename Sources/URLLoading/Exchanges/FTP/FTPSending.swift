@@ -22,13 +22,12 @@ final class FTPSending {
 
     /// - Parameter length: the length of the body in bytes; `nil` if unknown.
     init(
-        _ socket: any Transport, _ data: any Transport, _ connection: FTPConnection, _ load: LoadContext,
+        _ data: FTPData, _ connection: FTPConnection, _ load: LoadContext,
         length: Int64?,
         isText: Bool
     ) {
         self.length = length
-        self.socket = socket
-        self.data = data
+        (socket, self.data) = (data.socket, data.transport)
         self.connection = connection
         self.load = load
         self.isText = isText

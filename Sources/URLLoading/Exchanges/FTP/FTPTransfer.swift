@@ -8,15 +8,21 @@ import Synchronization
 import URLLoadingIO
 import URLLoadingWire
 
-final class FTPTransfer: @unchecked Sendable {
+/// A data connection.
+struct FTPData {
+    let socket: any Transport
+    /// TLS over the socket, or the socket itself.
+    var transport: any Transport
+}
+
+final class FTPTransfer {
     private let connection: FTPConnection
     private let plan: FTPPlan
     private let request: Request
     private let load: LoadContext
     private let dialling: FTPConnector
     private let record: TransactionRecord?
-    private var socket: (any Transport)?
-    private var data: (any Transport)?
+    private var data: FTPData?
     /// The connect timeout of the data connection and its TLS handshake, interrupted by the server's reply between
     /// them.
     private let timeForData: ConnectTime
@@ -26,15 +32,12 @@ final class FTPTransfer: @unchecked Sendable {
     private var isOver = false
 
     init(
-        _ connection: FTPConnection, _ plan: FTPPlan, _ request: Request, _ load: LoadContext, _ dialling: FTPConnector,
-        _ record: TransactionRecord?
+        _ attempt: FTPAttempt, on connection: FTPConnection, _ dialling: FTPConnector, for load: LoadContext
     ) {
         self.connection = connection
-        self.plan = plan
-        self.request = request
+        (plan, request, record) = (attempt.plan, attempt.request, attempt.record)
         self.load = load
         self.dialling = dialling
-        self.record = record
         timeForData = ConnectTime(load.handle)
         isReused = connection.transfers > 0
         connection.begin()
@@ -81,10 +84,10 @@ final class FTPTransfer: @unchecked Sendable {
     }
 
     private func closeData() {
-        guard let socket else { return }
-        load.handle.detach(socket.slot)
-        (data ?? socket).close()
-        (self.socket, data) = (nil, nil)
+        guard let data else { return }
+        load.handle.detach(data.socket.slot)
+        data.transport.close()
+        self.data = nil
     }
 
     // MARK: The conversation
@@ -151,7 +154,7 @@ final class FTPTransfer: @unchecked Sendable {
         let opened = try await load.handle.connecting(timeForData) { () throws(LoadError) in
             try await dialling.data(beside: connection.transport, port)
         }
-        (socket, data) = (opened, opened)
+        data = FTPData(socket: opened, transport: opened)
         load.handle.attach(opened.slot)
         do { try connection.conversation.connected(beginningAt: part.offset) } catch {
             throw LoadError(ftp: error, .waiting)
@@ -162,16 +165,17 @@ final class FTPTransfer: @unchecked Sendable {
         // The server could not restart at the offset, and sends the file from its beginning.
         let began = connection.conversation.offset
         if began != part.offset { part = FTPPlan.Part(offset: began, end: connection.conversation.size) }
-        guard connection.conversation.protectsData, let socket else { return }
-        data = try await load.handle.connecting(timeForData) { () throws(LoadError) in
+        guard connection.conversation.protectsData, let socket = data?.socket else { return }
+        let secured = try await load.handle.connecting(timeForData) { () throws(LoadError) in
             try await dialling.secure(socket, beside: connection.transport)
         }
+        data?.transport = secured
     }
 
     // MARK: The result
 
     private func store() async throws(LoadError) {
-        guard var body = request.body, let socket, let data else {
+        guard var body = request.body, let data else {
             throw LoadError(
                 .unexpectedFTPReply, phase: .sending, party: .remote, detail: "upload confirmed before it was sent")
         }
@@ -179,7 +183,7 @@ final class FTPTransfer: @unchecked Sendable {
             body = try await load.demandBody(Hop(request: request), isReused ? nil : .first)
         }
         let opened = try await OutgoingBody.open(body, load.handle)
-        let sending = FTPSending(socket, data, connection, load, length: opened.length, isText: plan.target.path.isText)
+        let sending = FTPSending(data, connection, load, length: opened.length, isText: plan.target.path.isText)
         defer { record?.traffic.content = sending.sent }
         try await sending.send(opened)
         record?.mark(.requestEnd)
@@ -187,7 +191,7 @@ final class FTPTransfer: @unchecked Sendable {
         record?.mark(.responseStart)
     }
 
-    private func hand(over data: (any Transport)?) -> FTPExchange {
+    private func hand(over data: FTPData?) -> FTPExchange {
         isOver = true
         let response = response(isListing: plan.operation == .list)
         record?.response = response
@@ -195,8 +199,8 @@ final class FTPTransfer: @unchecked Sendable {
         if data == nil { closeData() }
         let end = part.end.map { max(0, $0 - part.offset) }
         return FTPExchange(
-            response, connection, socket, data, load, record,
-            .init(length: end, isCut: part.isCut, isText: plan.target.path.isText))
+            response, on: connection, data, .init(length: end, isCut: part.isCut, isText: plan.target.path.isText),
+            for: load, record)
     }
 
     private func response(isListing: Bool) -> Response {

@@ -3,6 +3,8 @@
 // Loads `data` URLs, which contain their own response (RFC 2397).
 
 import FoundationEssentials
+import Synchronization
+import URLLoadingIO
 import URLLoadingWire
 
 struct DataHandler: DirectHandler {
@@ -41,15 +43,15 @@ extension Request {
 }
 
 /// An exchange whose body is completely in memory.
-final class WholeExchange: Exchange, @unchecked Sendable {
+final class WholeExchange: Exchange {
     let response: Response
     private let owner: LoadContext
-    private var rest = PendingChunk()
+    private let rest: Lock<PendingChunk>
 
     init(_ response: Response, _ body: Data, _ load: LoadContext) {
         self.response = response
         owner = load
-        rest.chunk = body.isEmpty ? nil : body.withUnsafeBytes { Chunk(copying: $0) }
+        rest = Lock(PendingChunk(chunk: body.isEmpty ? nil : body.withUnsafeBytes { Chunk(copying: $0) }))
     }
 
     var load: LoadContext? { owner }
@@ -59,10 +61,10 @@ final class WholeExchange: Exchange, @unchecked Sendable {
     func marks(for query: CacheQuery) -> AnswerMarks { AnswerMarks() }
 
     func buffered(atMost most: Int) -> BodyPiece? {
-        rest.chunk == nil ? .end : rest.take(atMost: most)
+        rest.withLock { $0.chunk == nil ? .end : $0.take(atMost: most) }
     }
 
     func fill(atMost most: Int) async throws(LoadError) {}
 
-    func release() { rest.chunk = nil }
+    func release() { rest.withLock { $0.chunk = nil } }
 }

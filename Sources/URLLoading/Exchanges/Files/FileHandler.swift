@@ -140,6 +140,7 @@ extension LoadError {
 
 /// An exchange that reads a range of an open file.
 private final class FileExchange: Exchange, @unchecked Sendable {
+    // Unchecked: an exchange has one owner at a time (`Exchange`).
     let response: Response
     private let owner: LoadContext
     private var reader: FileReader?

@@ -114,10 +114,12 @@ extension CacheFetch {
             else { break }
             var complete = stored
             (complete.extent, complete.source) = (.beginning(body.length, of: whole), updated.source)
-            let tee = CacheTee(exchange, load, complete, cache, writer: writer, decision: nil, shared: shared)
+            let tee = CacheTee(
+                exchange, for: load, .init(stored: complete, cache: cache, writer: writer, shared: shared))
             let answer = HTTPHead(updated, updated.headers)
             let first = CachedExchange(
-                answer, body, of: stored, part: 0..<body.length, hop.request, load, length: whole)
+                .init(head: answer, body: body, stored: stored, part: 0..<body.length), to: hop.request, for: load,
+                length: whole)
             return ConcatenatedExchange(answer, first, tee, length: whole)
         case .rangeNotSatisfiable: break
         default: return try await keep(exchange, begun, shared)

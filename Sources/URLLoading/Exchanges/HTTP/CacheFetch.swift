@@ -120,7 +120,7 @@ struct CacheFetch: Sendable {
     /// Handles a stored response that was removed after the plan was made.
     private func gone() async throws(LoadError) -> any Exchange {
         if query.policy == .onlyIfCached || query.control.flags.contains(.onlyIfCached) {
-            throw .notInCache(hop.request, "it is gone")
+            throw .notInCache(hop.request, "the stored response was removed")
         }
         return try await fetch(.network(.gone), nil)
     }
@@ -214,13 +214,14 @@ struct CacheFetch: Sendable {
         if let decision = load.cacheDecision {
             // A decision is not asked about partial responses, so none is stored.
             guard stored.isWhole else { return nil }
-            return CacheTee(exchange, load, stored, cache, writer: nil, decision: decision, shared: shared)
+            return CacheTee(
+                exchange, for: load, .init(stored: stored, cache: cache, decision: decision, shared: shared))
         }
         guard let writer = cache.storage.write(stored, length: length) else {
             load.noteRefusal(of: stored, by: cache.storage)
             return nil
         }
-        return CacheTee(exchange, load, stored, cache, writer: writer, decision: nil, shared: shared)
+        return CacheTee(exchange, for: load, .init(stored: stored, cache: cache, writer: writer, shared: shared))
     }
 
     /// Stores the response of a custom handler if the handler allows it (``Response/storagePolicy``). A stored response
@@ -251,8 +252,10 @@ struct CacheFetch: Sendable {
             return exchange
         }
         return CacheTee(
-            exchange, load, stored, cache, writer: writer, decision: decision, shared: nil,
-            isStillMarked: { gathered.marks == given })
+            exchange, for: load,
+            .init(
+                stored: stored, cache: cache, writer: writer, decision: decision,
+                isStillMarked: { gathered.marks == given }))
     }
 
     /// Removes the stored variants that this request matches.
@@ -273,7 +276,8 @@ struct CacheFetch: Sendable {
         let age = min(stored.knownRules.age(cache.now()), Double(CacheControl.mostSeconds))
         headers[.age] = "\(Int64(max(0, age)))"
         func exchange(_ head: HTTPHead, _ body: any StoredBody, _ part: Range<Int64>) -> CachedExchange {
-            CachedExchange(head, body, of: stored, besides: newer, part: part, hop.request, load)
+            CachedExchange(
+                .init(head: head, body: body, stored: stored, newer: newer, part: part), to: hop.request, for: load)
         }
         if query.isHead { return exchange(HTTPHead(stored, headers), EmptyBody.shared, 0..<0) }
         guard hop.request.headers.contains(.range), let part = stored.part(hop.request.headers) else {

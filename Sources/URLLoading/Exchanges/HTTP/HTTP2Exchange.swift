@@ -8,6 +8,7 @@ import URLLoadingIO
 import URLLoadingWire
 
 final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
+    // Unchecked: an exchange has one owner at a time (`Exchange`).
     let owner: LoadContext
     var load: LoadContext? { owner }
     let connection: HTTP2Connection
@@ -17,14 +18,12 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
     private(set) var record: TransactionRecord?
     private(set) var head: HTTPHead?
     private(set) var expectedLength: Int64?
-    private(set) var trailers = Headers()
+    var trailers: Headers { body.hasEnded ? end ?? Headers() : Headers() }
     /// The unsent part of the request; see `HTTP2Exchange+Sending`.
     var sending = HTTP2Sending()
 
-    private var decoding: BodyDecoding?
-    var isDecoding: Bool { decoding != nil }
-    private var rest = PendingChunk()
-    private var hasEnded = false
+    private var body = BodyPipeline()
+    var isDecoding: Bool { body.isDecoding }
     private var isReleased = false
     private let wasUsed: Bool
 
@@ -74,11 +73,9 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
     var isShared: Bool { true }
     /// The identity of this request; other requests of the load have their own.
     private(set) var carried = CarriedIdentity()
+    var transport: any Transport { connection.transport }
     var source: AnswerSource { AnswerSource(connection.transport, connection.route) }
     var isPrivatelyRouted: Bool { owner.core.routesPrivately(route) }
-    var isForced: Bool { (connection.transport as? TLSTransport)?.isForced ?? false }
-    var isIdentified: Bool { (connection.transport as? TLSTransport)?.isIdentified ?? false }
-    var serverDigest: String? { (connection.transport as? TLSTransport)?.peerDigest }
     func leaveConnection() { owner.core.pool.leave(connection, for: route) }
     func note(_ error: LoadError) { record?.error = error }
 
@@ -139,13 +136,12 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
         // sent on.
         if isSending, answer.status.kind != .successful { cut() }
         if request.decodesContent(of: answer.status) {
-            decoding = try BodyDecoding.make(answer.headers, owner.core.configuration.limits)
+            try body.decode(answer.headers, owner.core.configuration.limits)
         }
-        if decoding == nil { expectedLength = length(of: answer, request.request.method) }
+        if !isDecoding { expectedLength = length(of: answer, request.request.method) }
         head = HTTPHead(answer)
         traffic.isInBody = true
-        record?.response = response
-        owner.core.configuration.headTap?(HTTPHead(answer))
+        owner.events?.responded(response, record)
     }
 
     private func length(of answer: HTTP1ResponseHead, _ method: Method) -> Int64? {
@@ -226,48 +222,14 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
     // MARK: The body
 
     func buffered(atMost most: Int) throws(LoadError) -> BodyPiece? {
-        guard !hasEnded else { return .end }
-        if rest.chunk == nil {
-            switch try decoded() {
-            case .chunk(let chunk)? where chunk.count <= most: return .chunk(chunk)
-            case .chunk(let chunk)?: rest.chunk = chunk
-            case .end?:
-                hasEnded = true
-                record?.mark(.responseEnd)
-                trailers = end ?? Headers()
-                return .end
-            case nil: return nil
-            }
-        }
-        return rest.take(atMost: most)
+        try body.next(atMost: most, record) { () throws(LoadError) in try piece() }
     }
 
-    private func decoded() throws(LoadError) -> BodyPiece? {
-        guard let decoding else { return count(try piece()) }
-        while true {
-            if let chunk = try decoding.next() { return count(.chunk(chunk)) }
-            switch try piece() {
-            case .chunk(let input)?: decoding.feed(input)
-            case .end?:
-                try decoding.finish()
-                return .end
-            case nil: return nil
-            }
-        }
-    }
+    func prove(_ proof: DigestProof) { body.prove(proof) }
+
+    func binding(toProxy: Bool) -> [UInt8]? { toProxy ? nil : tls?.endPointBinding }
 
     private func piece() throws(LoadError) -> BodyPiece? {
-        let piece = try rawPiece()
-        if !proofs.isEmpty { try proofs.process(piece) }
-        return piece
-    }
-
-    func prove(_ proof: DigestProof) { proofs.append(proof) }
-    private var proofs: [DigestProof] = []
-
-    func binding(toProxy: Bool) -> [UInt8]? { toProxy ? nil : (connection.transport as? TLSTransport)?.endPointBinding }
-
-    private func rawPiece() throws(LoadError) -> BodyPiece? {
         if nextChunk == chunks.count, end == nil, failure == nil { _ = takeNews() }
         if nextChunk < chunks.count {
             let chunk = chunks[nextChunk]
@@ -279,11 +241,6 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
         if end != nil { return .end }
         if let failure { throw failure.loadError(phase, hasBegun: hasReceivedHead) }
         return nil
-    }
-
-    private func count(_ piece: BodyPiece?) -> BodyPiece? {
-        if let record, case .chunk(let chunk)? = piece { record.decoded += Int64(chunk.count) }
-        return piece
     }
 
     func fill(atMost most: Int) async throws(LoadError) {
@@ -317,7 +274,7 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
     func surrender() -> SurrenderedConnection? {
         guard !isReleased else { return nil }
         isReleased = true
-        hasEnded = true
+        body.end()
         owner.events?.hasStream(nil, on: connection)
         owner.handle.detach(stream.slot)
         endRecord()
@@ -333,7 +290,7 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
     func release() {
         guard !isReleased else { return }
         isReleased = true
-        hasEnded = true
+        body.end()
         cut()
         owner.events?.hasStream(nil, on: connection)
         connection.end(stream)

@@ -129,7 +129,9 @@ extension HTTPExchange {
             return nil
         }
         try await drain()
-        guard connection.isReusable else { throw .proofBroken("the connection ends before the proof does") }
+        guard connection.isReusable else {
+            throw .proofBroken("the server closed the connection during the authentication handshake")
+        }
         return Answer(words: words)
     }
 
@@ -142,7 +144,7 @@ extension HTTPExchange {
             case nil: try await connection.fill(owner)
             }
         }
-        throw .proofBroken("the refusal is too large")
+        throw .proofBroken("the body of the 401 or 407 is too large to be read")
     }
 }
 

@@ -8,6 +8,7 @@ import URLLoadingIO
 import URLLoadingWire
 
 final class HTTPExchange: NetworkExchange, @unchecked Sendable {
+    // Unchecked: an exchange has one owner at a time (`Exchange`).
     let owner: LoadContext
     var load: LoadContext? { owner }
     let connection: HTTP1Connection
@@ -17,12 +18,9 @@ final class HTTPExchange: NetworkExchange, @unchecked Sendable {
     /// The response's head, once `start` has returned.
     private(set) var head: HTTPHead?
     private(set) var expectedLength: Int64?
-    private var decoding: BodyDecoding?
-    var isDecoding: Bool { decoding != nil }
-    private var hasEnded = false
+    private var body = BodyPipeline()
+    var isDecoding: Bool { body.isDecoding }
     private var isReleased = false
-    /// Bytes that were read beyond the size limit of the last piece.
-    private var rest = PendingChunk()
 
     init(_ connection: HTTP1Connection, _ load: LoadContext, _ url: URL, _ record: TransactionRecord?) {
         self.connection = connection
@@ -48,11 +46,9 @@ final class HTTPExchange: NetworkExchange, @unchecked Sendable {
     func leaveConnection() {}
     /// The identity of this request; other requests of the load have their own.
     private(set) var carried = CarriedIdentity()
+    var transport: any Transport { connection.transport }
     var source: AnswerSource { AnswerSource(connection.transport, connection.route) }
     var isPrivatelyRouted: Bool { owner.core.routesPrivately(connection.route) }
-    var isForced: Bool { (connection.transport as? TLSTransport)?.isForced ?? false }
-    var isIdentified: Bool { (connection.transport as? TLSTransport)?.isIdentified ?? false }
-    var serverDigest: String? { (connection.transport as? TLSTransport)?.peerDigest }
     func note(_ error: LoadError) { record?.error = error }
 
     /// Sends the request and waits for the head of the response.
@@ -65,7 +61,8 @@ final class HTTPExchange: NetworkExchange, @unchecked Sendable {
         }
     }
 
-    /// True if the peer no longer accepts the connection's earlier authentication; see `HTTPExchange+Legs`.
+    /// True if the peer no longer accepts the connection's earlier authentication; see
+    /// `HTTPExchange+AuthenticationHandshake`.
     var hasLostProof = false
 
     func send(_ request: PreparedRequest) async throws(LoadError) {
@@ -111,17 +108,16 @@ final class HTTPExchange: NetworkExchange, @unchecked Sendable {
 
     func receive(_ head: HTTP1ResponseHead, _ request: PreparedRequest) throws(LoadError) {
         if request.decodesContent(of: head.status) {
-            decoding = try BodyDecoding.make(head.headers, owner.core.configuration.limits)
+            try body.decode(head.headers, owner.core.configuration.limits)
         }
-        if decoding == nil { expectedLength = connection.expectedLength }
+        if !isDecoding { expectedLength = connection.expectedLength }
         self.head = HTTPHead(head)
         if let proof = connection.proxyProof, head.status != .proxyAuthenticationRequired,
             try !proof.process(head.headers)
         {
             prove(proof)
         }
-        record?.response = response
-        owner.core.configuration.headTap?(HTTPHead(head))
+        owner.events?.responded(response, record)
     }
 
     /// The response for the caller.
@@ -130,55 +126,19 @@ final class HTTPExchange: NetworkExchange, @unchecked Sendable {
     // MARK: The body
 
     func buffered(atMost most: Int) throws(LoadError) -> BodyPiece? {
-        guard !hasEnded else { return .end }
-        if rest.chunk == nil {
-            switch try decoded() {
-            case .chunk(let chunk)? where chunk.count <= most: return .chunk(chunk)
-            case .chunk(let chunk)?: rest.chunk = chunk
-            case .end?:
-                hasEnded = true
-                record?.mark(.responseEnd)
-                // Read before the release, because a returned connection may serve another load at once.
-                trailers = connection.trailers
-                return .end
-            case nil: return nil
-            }
-        }
-        return rest.take(atMost: most)
-    }
-
-    private func decoded() throws(LoadError) -> BodyPiece? {
-        guard let decoding else { return count(try raw()) }
-        while true {
-            if let chunk = try decoding.next() { return count(.chunk(chunk)) }
-            switch try raw() {
-            case .chunk(let input)?: decoding.feed(input)
-            case .end?:
-                try decoding.finish()
-                return .end
-            case nil: return nil
-            }
+        try body.next(atMost: most, record) { () throws(LoadError) in
+            let piece = try connection.bufferedData()
+            // Read before the release, because a returned connection may serve another load at once.
+            if case .end? = piece { trailers = connection.trailers }
+            return piece
         }
     }
 
-    /// Returns the next piece without content decoding.
-    private func raw() throws(LoadError) -> BodyPiece? {
-        let piece = try connection.bufferedData()
-        if !proofs.isEmpty { try proofs.process(piece) }
-        return piece
-    }
-
-    func prove(_ proof: DigestProof) { proofs.append(proof) }
-    private var proofs: [DigestProof] = []
+    func prove(_ proof: DigestProof) { body.prove(proof) }
 
     func binding(toProxy: Bool) -> [UInt8]? {
         let hasOwnTLS = connection.forwarder.map { toProxy && $0.kind == .https } ?? !toProxy
-        return hasOwnTLS ? (connection.transport as? TLSTransport)?.endPointBinding : nil
-    }
-
-    private func count(_ piece: BodyPiece?) -> BodyPiece? {
-        if let record, case .chunk(let chunk)? = piece { record.decoded += Int64(chunk.count) }
-        return piece
+        return hasOwnTLS ? tls?.endPointBinding : nil
     }
 
     func fill(atMost most: Int) async throws(LoadError) {
@@ -212,8 +172,8 @@ final class HTTPExchange: NetworkExchange, @unchecked Sendable {
         isReleased = true
         owner.handle.detach(connection.transport.slot)
         connection.stopSending()
-        if !hasEnded { discardBuffered() }
-        hasEnded = true
+        if !body.hasEnded { discardBuffered() }
+        body.end()
         endRecord()
         // A connection authenticated with a one-load credential is not reused.
         owner.core.pool.giveBack(connection, reusable: connection.isReusable && !connection.route.isForOneLoad)
@@ -226,11 +186,11 @@ final class HTTPExchange: NetworkExchange, @unchecked Sendable {
         guard !isReleased else { return nil }
         setUnread(false)
         isReleased = true
-        hasEnded = true
+        body.end()
         owner.handle.detach(connection.transport.slot)
         endRecord()
         owner.core.pool.surrender(connection)
-        (connection.transport as? TLSTransport)?.stopAsking()
+        tls?.stopAsking()
         return SurrenderedConnection(
             transport: connection.transport, received: connection.takeUnread(), origin: connection.route.origin)
     }

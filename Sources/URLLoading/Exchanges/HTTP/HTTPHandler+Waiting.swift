@@ -36,11 +36,11 @@ extension HTTPHandler {
     /// Leases a connection, after a wait for a network if there is none.
     @inline(never)
     static func leaseWaiting(
-        _ route: Route, _ wanted: ConnectionRequest, since first: Int?, for load: LoadContext, inHTTP1: Bool
+        _ route: Route, _ wanted: ConnectionRequest, for load: LoadContext, inHTTP1: Bool
     ) async throws(LoadError) -> LeasedConnection {
         while true {
             do throws(LoadError) {
-                return try await load.core.pool.lease(route, for: wanted, since: first, inHTTP1: inHTTP1)
+                return try await load.core.pool.lease(route, for: wanted, inHTTP1: inHTTP1)
             } catch {
                 guard try await load.waitForConnectivity(after: error, wanted.access) else { throw error }
             }

@@ -160,41 +160,39 @@ struct HTTPHandler: DirectHandler {
 
     /// Leases a connection over the first usable proxy or directly. A load that connects directly does not hold the
     /// frames of the proxies.
-    /// - Parameter first: the lowest connection id allowed, after an idle connection was stale.
     @inline(never)
     private static func lease(
         _ request: PreparedRequest, for load: LoadContext, since first: Int?, _ record: TransactionRecord?, _ hop: Hop,
         _ authentication: inout RequestAuthentication?
     ) async throws(LoadError) -> any NetworkExchange {
-        let wanted = wanted(request, load, record)
+        let wanted = wanted(request, load, since: first, record)
         guard load.core.proxies.isDirect else {
-            return try await leaseThroughProxies(request, wanted, since: first, for: load, hop, &authentication)
+            return try await leaseThroughProxies(request, wanted, for: load, hop, &authentication)
         }
-        return try await lease(request, over: request.destination.route, wanted, since: first, for: load)
+        return try await lease(request, over: request.destination.route, wanted, for: load)
     }
 
     @inline(never)
     private static func wanted(
-        _ request: PreparedRequest, _ load: LoadContext, _ record: TransactionRecord?
+        _ request: PreparedRequest, _ load: LoadContext, since first: Int?, _ record: TransactionRecord?
     ) -> ConnectionRequest {
         ConnectionRequest(
-            client: load, access: NetworkAccess(request.request, load.core.configuration), record: record)
+            client: load, access: NetworkAccess(request.request, load.core.configuration), record: record, since: first)
     }
 
     @inline(never)
     private static func lease(
-        _ request: PreparedRequest, over route: Route, _ wanted: ConnectionRequest, since first: Int?,
-        for load: LoadContext
+        _ request: PreparedRequest, over route: Route, _ wanted: ConnectionRequest, for load: LoadContext
     ) async throws(LoadError) -> any NetworkExchange {
         let pool = load.core.pool
         let route = complete(route, for: request, load, wanted.access)
         let leased: LeasedConnection
-        if request.webSocket != nil, first == nil, let tunnel = pool.leaseForTunnel(route) {
+        if request.webSocket != nil, wanted.since == nil, let tunnel = pool.leaseForTunnel(route) {
             leased = tunnel
         } else if wanted.access.needsPath {
-            leased = try await leaseWaiting(route, wanted, since: first, for: load, inHTTP1: request.asksUpgrade)
+            leased = try await leaseWaiting(route, wanted, for: load, inHTTP1: request.asksUpgrade)
         } else {
-            leased = try await pool.lease(route, for: wanted, since: first, inHTTP1: request.asksUpgrade)
+            leased = try await pool.lease(route, for: wanted, inHTTP1: request.asksUpgrade)
         }
         return try exchange(on: leased, request, over: route, wanted, load)
     }
@@ -247,7 +245,7 @@ struct HTTPHandler: DirectHandler {
     /// Leases a connection over the first proxy chain that can be reached.
     @inline(never)
     private static func leaseThroughProxies(
-        _ request: PreparedRequest, _ wanted: ConnectionRequest, since first: Int?, for load: LoadContext, _ hop: Hop,
+        _ request: PreparedRequest, _ wanted: ConnectionRequest, for load: LoadContext, _ hop: Hop,
         _ authentication: inout RequestAuthentication?
     ) async throws(LoadError) -> any NetworkExchange {
         var wanted = wanted
@@ -256,7 +254,7 @@ struct HTTPHandler: DirectHandler {
         return try await load.core.proxies.first(to: origin, request.request.url, for: load.handle) {
             (way) throws(LoadError) in
             let way = way.authorized(by: request.proxyAuthorization)
-            return try await lease(request, through: way, wanted, since: first, for: load, hop, &authentication)
+            return try await lease(request, through: way, wanted, for: load, hop, &authentication)
         }
     }
 
@@ -264,8 +262,8 @@ struct HTTPHandler: DirectHandler {
     /// decision; see `HTTPHandler+Authentication`.
     @inline(never)
     private static func lease(
-        _ request: PreparedRequest, through way: ProxyChain, _ wanted: ConnectionRequest, since first: Int?,
-        for load: LoadContext, _ hop: Hop, _ authentication: inout RequestAuthentication?
+        _ request: PreparedRequest, through way: ProxyChain, _ wanted: ConnectionRequest, for load: LoadContext,
+        _ hop: Hop, _ authentication: inout RequestAuthentication?
     ) async throws(LoadError) -> any NetworkExchange {
         defer { wanted.refused?.forget() }
         let origin = request.destination.route.origin
@@ -274,7 +272,7 @@ struct HTTPHandler: DirectHandler {
             let way = authentication?.opened(way) ?? way
             do throws(LoadError) {
                 let route = Route(origin: origin, way: way, isMoved: isMoved)
-                return try await lease(request, over: route, wanted, since: first, for: load)
+                return try await lease(request, over: route, wanted, for: load)
             } catch {
                 let refusal = ProxyRefusal(error: error, way: way, binding: wanted.refused?.binding)
                 guard try await answers(refusal, request, hop, for: load, &authentication) else { throw error }

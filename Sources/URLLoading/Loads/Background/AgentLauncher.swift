@@ -65,7 +65,8 @@ package enum AgentLauncher {
             // The lock prevents that programs started at the same moment bind the socket twice.
             let lock = try FileLock(facts.stateFolder + "/launch.lock", patience: 10_000)
             defer { withExtendedLifetime(lock) {} }
-            if (try? LocalSocket.connect(to: socket)) != nil { return .success(()) }
+            // An agent that is too busy to accept connections listens, too: its socket stays.
+            if FileKind.isSocket(socket), !LocalListener.isAbandoned(socket) { return .success(()) }
             PrivateFolder.remove(socket)
             let listener = try LocalListener.descriptor(listeningAt: socket)
             var environment = facts.environment

@@ -29,7 +29,8 @@ package final class AgentLink: Sendable {
         Task { [channel, weak self] in
             while let incoming = (try? await channel.receive()) ?? nil {
                 switch incoming.message {
-                case .event, .progress, .finishedEvents: announcements.continuation.yield(incoming.message)
+                case .event, .progress, .finishedEvents, .challenge:
+                    announcements.continuation.yield(incoming.message)
                 default: self?.answer(incoming.id, incoming.message)
                 }
             }
@@ -41,20 +42,27 @@ package final class AgentLink: Sendable {
     deinit { channel.close() }
 
     /// Connects to the agent, and exchanges the first messages.
-    /// - Parameter path: the path of the agent's socket.
+    ///
+    /// An agent that only speaks older versions is asked to hand over: it stops its transfers at synchronised offsets
+    /// and exits. The failure is then `unreachable`, and the next agent continues the transfers.
+    /// - Parameters:
+    ///   - path: the path of the agent's socket.
+    ///   - versions: the versions of the protocol that this program speaks.
     /// - Throws: ``AgentFailure``.
-    package static func open(_ path: String, program: String = StorageFolders.program) async throws(AgentFailure)
-        -> AgentLink
-    {
+    package static func open(
+        _ path: String, program: String = StorageFolders.program, versions: ClosedRange<Int64> = AgentVersions.own
+    ) async throws(AgentFailure) -> AgentLink {
         let channel: AgentChannel
-        do throws(IOFailure) { channel = AgentChannel(try LocalSocket.connect(to: path)) } catch {
+        do throws(IOFailure) {
+            channel = AgentChannel(try await LocalSocket.connect(to: path, patience: .seconds(30)))
+        } catch {
             throw AgentFailure(.unreachable, "\(path): \(error.words)")
         }
         guard let peer = try? channel.peer(), peer.user == LocalPeer.ownUser || peer.user == 0 else {
             channel.close()
-            throw AgentFailure(.refused, "\(path): another user listens there")
+            throw AgentFailure(.refused, "\(path): another user's process listens at this socket")
         }
-        let hello = AgentMessage.Hello(lowest: AgentVersions.lowest, highest: AgentVersions.highest, program: program)
+        let hello = AgentMessage.Hello(lowest: versions.lowerBound, highest: versions.upperBound, program: program)
         channel.send(.hello(hello))
         let answer: AgentChannel.Incoming?
         do throws(WireViolation) { answer = try await channel.receive() } catch {
@@ -62,9 +70,22 @@ package final class AgentLink: Sendable {
         }
         switch answer?.message {
         case .welcome(let welcome): return AgentLink(channel, welcome, AsyncStream.makeStream(of: AgentMessage.self))
+        case .refused(let refusal) where refusal.highest > 0 && refusal.highest < versions.lowerBound:
+            await handOver(channel)
+            throw AgentFailure(
+                .unreachable, "\(path): \(refusal.detail); it was asked to make room for a newer url-loading-agent")
         case .refused(let refusal): throw AgentFailure(refusal)
         case nil: throw AgentFailure(.unreachable, "\(path): the agent ended the connection")
-        default: throw AgentFailure(.refused, "\(path): the agent answered out of turn")
+        default: throw AgentFailure(.refused, "\(path): the agent sent an unexpected message")
+        }
+    }
+
+    /// Asks an older agent to exit, and waits for that.
+    private static func handOver(_ channel: AgentChannel) async {
+        channel.send(.handOver, id: 1)
+        // The end of the connection is the end of the agent.
+        while let incoming = try? await channel.receive() {
+            if case .refused = incoming.message { return channel.close() }
         }
     }
 

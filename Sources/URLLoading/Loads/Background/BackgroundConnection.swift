@@ -16,6 +16,7 @@ package struct PendingEvent: Sendable {
 package actor BackgroundConnection {
     package typealias Handler = @Sendable (PendingEvent?) async throws -> Void
     package typealias ProgressHandler = @Sendable (AgentMessage.Progress) -> Void
+    package typealias ChallengeHandler = @Sendable (Challenge) async -> TransferAnswer
 
     private let identifier: String
     private let settings: [UInt8]
@@ -23,7 +24,7 @@ package actor BackgroundConnection {
     private let facts: LaunchPlan.Facts
     private let observes: Bool
 
-    private var link: AgentLink?
+    var link: AgentLink?
     private var opening: Task<AgentLink, any Error>?
     /// Receives the agent's announcements while a connection is open.
     private var pump: Task<Void, Never>?
@@ -33,33 +34,42 @@ package actor BackgroundConnection {
     /// The events that were not taken yet, in order; `nil` marks the end of the missed ones.
     private var backlog: [PendingEvent?] = []
     /// The events that were received and not acknowledged: a restarted agent sends them again.
-    private var taken: Set<Int64> = []
+    var taken: Set<Int64> = []
     /// The events that handlers and tasks work on. The connection stays open until they are acknowledged, so that the
     /// end of a session inside a handler does not repeat its event.
     private var held: Set<Int64> = []
-    private var waiters: [String: CheckedContinuation<Result<PendingEvent, AgentFailure>, Never>] = [:]
+    var waiters: [String: CheckedContinuation<Result<PendingEvent, AgentFailure>, Never>] = [:]
     /// The transfers of this program's tasks, whose events no handler receives.
-    private var ownTransfers: Set<String> = []
+    var ownTransfers: Set<String> = []
     /// The transfers of adopted tasks, whose events the handler passes on in order.
-    private var adopted: Set<String> = []
+    var adopted: Set<String> = []
     /// The events that the handler has passed on to tasks that did not wait yet.
-    private var passedOn: [String: PendingEvent] = [:]
+    var passedOn: [String: PendingEvent] = [:]
     /// The submissions that wait until the transfers of earlier programs are listed; `nil` if none has to.
-    private var waitingSubmissions: [CheckedContinuation<Void, Never>]?
+    var waitingSubmissions: [CheckedContinuation<Void, Never>]?
     private var progress: [String: ProgressHandler] = [:]
+    /// Answers the challenges of transfers without a task; `nil` if the session has no decision.
+    private let decide: ChallengeHandler?
+    /// Whether each transfer has, or will have, a task of this program (a session of the classic API).
+    let adopts: Bool
+    /// Answer the challenges of the transfers of running tasks.
+    private var deciders: [String: ChallengeHandler] = [:]
+    /// Challenges of transfers whose tasks have not begun to wait.
+    private var unanswered: [String: [AgentMessage.Challenge]] = [:]
     private var handlerWaits: CheckedContinuation<Void, Never>?
     private var hasHandler = false
 
     package init(
         _ background: Configuration.Background, settings: SessionSettings, secrets: SessionSecrets,
-        facts: LaunchPlan.Facts
+        facts: LaunchPlan.Facts, decide: ChallengeHandler? = nil
     ) {
         identifier = background.identifier
         self.settings = background.keepsSettings ? [] : TransferCoding.encode(settings)
         self.secrets = background.keepsSettings ? [] : TransferCoding.encode(secrets)
         observes = background.observes
+        adopts = background.adopts
         waitingSubmissions = background.adopts ? [] : nil
-        self.facts = facts
+        (self.facts, self.decide) = (facts, decide)
     }
 
     deinit {
@@ -94,7 +104,7 @@ package actor BackgroundConnection {
     // MARK: The connection
 
     /// Returns the attached connection; opens it on first use, and again after it was lost.
-    private func attached() async throws(AgentFailure) -> AgentLink {
+    func attached() async throws(AgentFailure) -> AgentLink {
         guard !isClosed || !held.isEmpty else { throw AgentFailure(.refused, "the session was invalidated") }
         if let link { return link }
         let task = opening ?? Task { try await self.open() }
@@ -109,7 +119,10 @@ package actor BackgroundConnection {
         defer { opening = nil }
         let link = try await AgentLauncher.open(facts)
         _ = try await link.request(
-            .attach(.init(identifier: identifier, settings: settings, secrets: secrets, observes: observes)))
+            .attach(
+                .init(
+                    identifier: identifier, settings: settings, secrets: secrets, observes: observes,
+                    answers: !observes)))
         if isListening { _ = try await link.request(.listen) }
         self.link = link
         pump?.cancel()
@@ -123,6 +136,7 @@ package actor BackgroundConnection {
     private func lost(_ link: AgentLink) {
         guard self.link === link else { return }
         self.link = nil
+        unanswered = [:]
         guard !isClosed || !held.isEmpty, isListening else { return }
         Task { [weak self] in await self?.reconnect() }
     }
@@ -187,99 +201,21 @@ package actor BackgroundConnection {
         }
     }
 
-    // MARK: Requests of the program
-
-    /// Submits a transfer; returns when the agent has stored it on disk.
-    package func submit(
-        _ id: String, _ order: TransferOrder, _ secrets: TransferSecrets, files: [PassedFile] = []
-    ) async throws(AgentFailure) {
-        await untilListed()
-        _ = try await request(
-            .submit(
-                .init(transfer: id, order: TransferCoding.encode(order), secrets: TransferCoding.encode(secrets))),
-            files: files)
-    }
-
-    /// Submits the transfer of a task, which then waits for its end with ``end(of:progress:)``.
-    package func submitOwn(_ id: String, _ order: TransferOrder, _ secrets: TransferSecrets) async throws(AgentFailure)
-    {
-        // Before the submission: the event may precede the wait for it.
-        ownTransfers.insert(id)
-        do throws(AgentFailure) { try await submit(id, order, secrets) } catch {
-            ownTransfers.remove(id)
-            throw error
-        }
-    }
-
-    /// Returns the transfers of earlier programs. Submissions of this program wait until then.
-    package func earlierTransfers() async throws(AgentFailure) -> [TransferRecord] {
-        defer { releaseSubmissions() }
-        return try await transfers()
-    }
-
-    private func untilListed() async {
-        guard waitingSubmissions != nil else { return }
-        await withCheckedContinuation { waitingSubmissions?.append($0) }
-    }
-
-    private func releaseSubmissions() {
-        let waiting = waitingSubmissions.take() ?? []
-        for submission in waiting { submission.resume() }
-    }
-
-    /// Makes the handler receive the event of a transfer although a task waits for it: see ``pass(_:)``.
-    package func adopt(_ id: String) { adopted.insert(id) }
-
-    /// Passes an event from the handler to the adopted task of its transfer.
-    package func pass(_ event: PendingEvent) {
-        let id = event.record.id
-        guard let waiter = waiters.removeValue(forKey: id) else { return passedOn[id] = event }
-        waiter.resume(returning: .success(event))
-    }
-
-    /// Forgets an adopted task.
-    package func abandon(_ id: String) {
-        adopted.remove(id)
-        passedOn[id] = nil
-    }
-
-    package func transfers() async throws(AgentFailure) -> [TransferRecord] {
-        var records: [TransferRecord] = []
-        var next: Int64? = 0
-        while let after = next {
-            guard case .page(let page) = try await request(.list(after: after)) else { return records }
-            records += page.records.compactMap { TransferCoding.decode(TransferRecord.self, $0) }
-            next = page.next
-        }
-        return records
-    }
-
-    /// Returns the identifiers of all programs that have transfers.
-    package func identifiers() async throws(AgentFailure) -> [String] {
-        guard case .report(let text) = try await request(.identifiers) else { return [] }
-        return text.split(separator: "\n").map(String.init)
-    }
-
-    package func command(_ id: String, _ verb: String, _ argument: [UInt8] = []) async throws(AgentFailure) {
-        _ = try await request(.command(.init(transfer: id, verb: verb, argument: argument)))
-    }
-
-    /// Returns the agent's welcome message, which describes the agent.
-    package func welcome() async throws(AgentFailure) -> AgentMessage.Welcome { try await attached().welcome }
-
-    package func acknowledge(_ sequence: Int64) async throws(AgentFailure) {
-        defer { release(sequence) }
-        _ = try await request(.acknowledge(sequence: sequence))
-        taken.remove(sequence)
-    }
+    // MARK: Ends of transfers
 
     /// Waits for the end of a transfer; the caller acknowledges the event.
-    /// - Parameter progress: receives the byte counts.
-    package func end(of id: String, progress handler: ProgressHandler? = nil) async throws(AgentFailure) -> PendingEvent
-    {
+    /// - Parameters:
+    ///   - progress: receives the byte counts.
+    ///   - decide: answers the challenges of the transfer.
+    package func end(
+        of id: String, progress handler: ProgressHandler? = nil, decide: ChallengeHandler? = nil
+    ) async throws(AgentFailure) -> PendingEvent {
         progress[id] = handler
+        deciders[id] = decide
+        for challenge in unanswered.removeValue(forKey: id) ?? [] { put(challenge) }
         defer {
             progress[id] = nil
+            deciders[id] = nil
             ownTransfers.remove(id)
         }
         try await listen()
@@ -368,6 +304,7 @@ package actor BackgroundConnection {
     private func process(_ message: AgentMessage) {
         switch message {
         case .progress(let counts): progress[counts.transfer]?(counts)
+        case .challenge(let challenge): put(challenge)
         case .finishedEvents:
             backlog.append(nil)
             wakeHandler()
@@ -385,6 +322,25 @@ package actor BackgroundConnection {
         default: break
         }
     }
+
+    /// Puts a challenge to the decision of its task, or of the session, and sends the answer.
+    private func put(_ challenge: AgentMessage.Challenge) {
+        let id = challenge.transfer
+        // The task of the transfer has not begun to wait for its end.
+        guard deciders[id] != nil || !(ownTransfers.contains(id) || adopts) else {
+            return unanswered[id, default: []].append(challenge)
+        }
+        let (decide, link) = (deciders[id] ?? decide, link)
+        Task {
+            var answer = TransferAnswer.undecided
+            if let decide, let asked = TransferCoding.decode(TransferChallenge.self, challenge.record)?.challenge {
+                answer = await decide(asked)
+            }
+            let argument = TransferCoding.encode(NumberedAnswer(challenge.number, answer))
+            // An agent that was restarted asks again, so the answer is not repeated on another connection.
+            _ = try? await link?.request(.command(.init(transfer: id, verb: "answer", argument: argument)))
+        }
+    }
 }
 
 extension AgentFailure {
@@ -399,7 +355,7 @@ extension BackgroundConnection {
         if let socket = background.socket { facts.environment["URLLOADING_AGENT_SOCKET"] = socket }
         let connection = BackgroundConnection(
             background, settings: SessionSettings(core.configuration),
-            secrets: SessionSecrets(core.configuration), facts: facts)
+            secrets: SessionSecrets(core.configuration), facts: facts, decide: core.decideChallenges)
         let registry = core.registry
         Task {
             await registry.emptied()

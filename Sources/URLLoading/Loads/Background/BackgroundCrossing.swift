@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What of a session and a request is known to the background agent: one entry for each stored property.
+// How each setting of a session and a request is treated in a background session: one entry for each stored property.
 
 import FoundationEssentials
 import URLLoadingIO
@@ -35,7 +35,7 @@ package enum BackgroundCrossing: Sendable, Equatable {
         "addressOverrides": .refused, "networkInterface": .refused, "resolver": .refused, "proxyPolicy": .refused,
         "authentication": .refused, "tls": .sent,
         "wireTap": .refused, "dial": .refused, "networkMonitor": .keptHere, "foreignCache": .keptHere,
-        "cacheTap": .keptHere, "headTap": .keptHere, "wallClock": .keptHere, "clock": .keptHere,
+        "cacheTap": .keptHere, "wallClock": .keptHere, "clock": .keptHere,
         // Protocol handlers are not used (checklist 118); observers observe the tasks of this process.
         "attachments": .keptHere,
     ]
@@ -82,12 +82,12 @@ package enum BackgroundCrossing: Sendable, Equatable {
         return refusals.first(where: \.0).map { "\($0.1) cannot be used by the background agent" }
     }
 
-    /// Returns the name of the first decision that the agent cannot ask for; `nil` without one.
+    /// Returns the name of the first decision that a transfer does not wait for; `nil` without one. Challenges wait for
+    /// the program, and redirects are followed without a decision (checklist 89, 147).
     package static func problem(_ decisions: Decisions?) -> String? {
         guard let decisions else { return nil }
         let refusals: [(Bool, String)] = [
-            (decisions.challenge != nil, "challenge"), (decisions.response != nil, "response"),
-            (decisions.bodyProvider != nil, "bodyProvider"),
+            (decisions.response != nil, "response"), (decisions.bodyProvider != nil, "bodyProvider"),
         ]
         return refusals.first(where: \.0).map {
             "Decisions.\($0.1) is a closure, which cannot be called while the program does not run"

@@ -11,14 +11,23 @@ enum BackgroundResult: Sendable {
     case file(DownloadedFile)
     case answer(Data, Response)
 
-    /// Takes over the file of a finished transfer.
+    private var response: Response {
+        switch self {
+        case .file(let file): file.response
+        case .answer(_, let response): response
+        }
+    }
+
+    /// Takes over the file of a finished transfer, and the cookies of its response.
     /// - Throws: the error of the transfer, or of its file.
-    static func of(_ record: TransferRecord) async throws(LoadError) -> BackgroundResult {
+    static func of(_ record: TransferRecord, _ cookies: CookieJar?) async throws(LoadError) -> BackgroundResult {
         let result = await BlockingThreads.files.call(.never) { () -> Result<BackgroundResult, LoadError> in
             Result { () throws(LoadError) in try read(record) }
         }
         guard let result else { throw LoadError(.cancelled, phase: .receiving, party: .local) }
-        return try result.get()
+        let taken = try result.get()
+        if record.ignoresCookies != true { cookies?.receive(taken.response) }
+        return taken
     }
 
     private static func read(_ record: TransferRecord) throws(LoadError) -> BackgroundResult {

@@ -136,6 +136,10 @@ public struct BackgroundOptions: Sendable, Hashable {
     /// ``Configuration/Background/isDiscretionary``.
     public var isDiscretionary: Bool?
 
+    /// Whether the agent copies the file of an upload before it accepts the transfer; false by default. The program may
+    /// then change or remove the file. The copy needs the file's size on the disk until the transfer is acknowledged.
+    public var copiesFile = false
+
     /// Creates options; the properties without a parameter are set afterwards.
     public init(label: String = "", userData: Data = Data()) { (self.label, self.userData) = (label, userData) }
 }

@@ -53,7 +53,8 @@ public struct BackgroundTransfers: Sendable {
         }
     }
 
-    /// What the transfers survive on this system, at least.
+    /// How long the transfers survive on this system at least: until their unit is stopped, until a logout, until a
+    /// reboot, or beyond it.
     public var survival: BackgroundSurvival {
         get async throws(LoadError) {
             let connection = try checked()
@@ -80,7 +81,8 @@ public struct BackgroundTransfers: Sendable {
     }
 
     /// Hands an upload over to the agent; returns when the agent has it on its disk. The file must stay as it is until
-    /// the end of the transfer: a changed one is not sent (``LoadError/Reason/uploadSourceChanged``).
+    /// the end of the transfer: a changed one is not sent (``LoadError/Reason/uploadSourceChanged``). With
+    /// ``BackgroundOptions/copiesFile`` it may be changed or removed once this returns.
     @concurrent @discardableResult
     public func upload(
         _ request: Request, fromFile file: URL, options: BackgroundOptions = BackgroundOptions()
@@ -93,7 +95,10 @@ public struct BackgroundTransfers: Sendable {
     private func submit(_ order: TransferOrder, _ request: Request) async throws(LoadError) -> BackgroundTransfer {
         let connection = try checked()
         try order.check(request)
-        let (order, secrets) = try await order.prepared(request, core, LoadHandle(idle: nil, resource: nil))
+        var order = order
+        order.challenges = core.decisions?.challenge == nil ? nil : .decision
+        let secrets: TransferSecrets
+        (order, secrets) = try await order.prepared(request, core, LoadHandle(idle: nil, resource: nil))
         let id = TransferOrder.newIdentifier()
         do throws(AgentFailure) { try await connection.submit(id, order, secrets) } catch {
             throw LoadError(error).at(request.url)
@@ -125,7 +130,7 @@ public struct BackgroundTransfers: Sendable {
                 let transfer = BackgroundTransfer(event.record, connection)
                 let result: BackgroundEvent.Result
                 do throws(LoadError) {
-                    switch try await BackgroundResult.of(event.record) {
+                    switch try await BackgroundResult.of(event.record, core.cookies) {
                     case .file(let file): result = .downloaded(file)
                     case .answer(let data, let response): result = .uploaded(data, response)
                     }
@@ -163,6 +168,7 @@ extension TransferOrder {
         (label, userData) = (own.label, own.userData)
         earliestBegin = own.earliestBegin.map { Int64(max(0, min($0.timeIntervalSince1970, 9e9)) * 1e9) }
         isDiscretionary = own.isDiscretionary ?? configuration.background?.isDiscretionary ?? false
+        copiesSource = kind == .upload && own.copiesFile ? true : nil
     }
 
     /// Checks what the agent would refuse.

@@ -82,7 +82,7 @@ package enum LaunchPlan: Sendable, Equatable, CustomStringConvertible {
     package var description: String {
         switch self {
         case .named(let socket): "URLLOADING_AGENT_SOCKET names \(socket)"
-        case .listening(let socket): "\(socket) is listened at"
+        case .listening(let socket): "an agent listens at \(socket)"
         case .userService(let socket, let executable):
             "the user's service manager starts \(executable), which listens at \(socket)"
         case .spawned(let socket, let executable):

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What is added to an order at the moment of its submission.
+// The fields that are added to an order at the moment of its submission.
 
 import FoundationEssentials
 import URLLoadingIO

@@ -35,6 +35,8 @@ package struct TransferOrder: Codable, Sendable, Equatable {
     /// The path of the file to upload.
     package var source: String?
     package var sourceStamp: SourceStamp?
+    /// Whether the agent sends a copy of the file that it makes when it accepts the transfer.
+    package var copiesSource: Bool?
 
     /// The priority, 0 to 255; greater values are served first.
     package var priority = Self.usualPriority
@@ -46,6 +48,8 @@ package struct TransferOrder: Codable, Sendable, Equatable {
     package var resumption: Data?
     /// The time of creation, in nanoseconds since 1970.
     package var created: Int64
+    /// What of the program decides about challenges; `nil` if default handling does.
+    package var challenges: ChallengeAuthority?
 
     package static let mostUserData = 64 * 1024
 

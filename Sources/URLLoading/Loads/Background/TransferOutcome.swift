@@ -97,6 +97,8 @@ package struct TransferRecord: Codable, Sendable, Equatable {
     package var destination: String?
     package var created: Int64
     package var outcome: TransferOutcome?
+    /// True if the program's cookie store gets no cookies of the response.
+    package var ignoresCookies: Bool?
 
     package init(id: String, number: Int64, order: TransferOrder, state: State) {
         (self.id, self.number, self.state) = (id, number, state)
@@ -104,6 +106,7 @@ package struct TransferRecord: Codable, Sendable, Equatable {
         (label, userData) = (order.label, order.userData)
         (received, sent, attempts) = (0, 0, 0)
         (destination, created) = (order.destination, order.created)
+        ignoresCookies = order.overrides.handlesCookies ? nil : true
     }
 }
 

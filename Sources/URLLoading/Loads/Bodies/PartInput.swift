@@ -9,7 +9,7 @@ struct PartInput {
     private var storage: ChunkStorage?
     private var start = 0
     private var end = 0
-    /// True if the buffer belongs to this input, so that bytes may be appended behind `end`.
+    /// True if the buffer belongs to this input, so that bytes may be appended after `end`.
     private var isOwn = false
 
     /// Spare capacity for small pieces, so that fields that arrive byte by byte are not copied each time.

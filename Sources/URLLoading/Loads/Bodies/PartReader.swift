@@ -8,6 +8,7 @@ import Synchronization
 import URLLoadingWire
 
 final class PartReader: @unchecked Sendable {
+    // Unchecked: the variables belong to the caller that has set `isBusy`.
     private enum Event {
         case part(Headers)
         case data(Chunk)

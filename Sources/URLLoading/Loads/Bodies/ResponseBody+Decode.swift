@@ -62,7 +62,7 @@ extension Data {
         switch error {
         case .keyNotFound(let key, let context): return ": \(path(context.codingPath + [key])) is missing"
         case .valueNotFound(let wanted, let context):
-            return ": \(path(context.codingPath)) has no value, where \(name(wanted)) is wanted"
+            return ": \(path(context.codingPath)) has no value, where \(name(wanted)) is required"
         case .typeMismatch(let wanted, let context): return ": \(path(context.codingPath)) is not \(name(wanted))"
         case .dataCorrupted(let context) where context.codingPath.isEmpty: return ": it is not JSON"
         case .dataCorrupted(let context): return ": \(path(context.codingPath)) has a value that the type cannot take"

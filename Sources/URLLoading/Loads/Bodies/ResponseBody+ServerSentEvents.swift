@@ -32,7 +32,6 @@ extension ResponseBody {
             var reader: EventReader?
 
             /// The next event; `nil` at the end of the body.
-            /// - Throws: the ``LoadError`` of the load.
             /// - Throws: ``LoadError`` of the load; ``LoadError/Reason/eventLineTooLong`` and
             ///   ``LoadError/Reason/eventTooLarge`` beyond ``Configuration/Limits``. Cancellation ends the load
             ///   with ``LoadError/Reason/cancelled``.

@@ -18,7 +18,7 @@ final class LiveStatistics: Sendable {
     var counter: TrafficCounter? { isCounting.load(ordering: .relaxed) ? ownCounter : nil }
 
     /// Opens a socket.
-    /// - Parameter snapshot: what the session says at this moment, without traffic.
+    /// - Parameter snapshot: the session's state at this moment, without traffic.
     func expose(
         at path: String, _ clock: LoopClock, _ snapshot: @escaping @Sendable () -> SessionSnapshot
     ) throws(LoadError) -> StatisticsSocket {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What a session says about itself at one moment: a line of JSON on its statistics socket, read by `urlload top`.
+// The connections, loads and traffic of a session at one moment: a line of JSON on its statistics socket, which
+// `urlload top` reads.
 
 package struct SessionSnapshot: Codable, Sendable, Equatable {
     /// The connections of one origin, and what its loads have moved.

@@ -60,21 +60,9 @@ public final class StatisticsSocket: Sendable, CustomStringConvertible {
     /// Listens, in place of a socket that a program left behind when it was killed.
     private static func listen(_ path: String) throws(IOFailure) -> LocalListener {
         do throws(IOFailure) { return try LocalListener(path: path) } catch {
-            guard isAbandoned(path) else { throw error }
+            guard LocalListener.isAbandoned(path) else { throw error }
             PrivateFolder.remove(path)
             return try LocalListener(path: path)
-        }
-    }
-
-    /// Whether a path leads to a socket that no program listens on.
-    private static func isAbandoned(_ path: String) -> Bool {
-        guard FileKind.isSocket(path) else { return false }
-        do throws(IOFailure) {
-            try LocalSocket.connect(to: path).close()
-            return false
-        } catch {
-            if case .system(ECONNREFUSED) = error.code { return true }
-            return false
         }
     }
 
@@ -82,7 +70,7 @@ public final class StatisticsSocket: Sendable, CustomStringConvertible {
         switch failure.code {
         case .system(EADDRINUSE): "the path is in use"
         case .system(let number): "the socket cannot be opened: \(String(cString: strerror(number)))"
-        default: "the path is no address of a socket, which has at most 107 bytes"
+        default: "the path is not valid for a socket; it may have at most 107 bytes"
         }
     }
 
@@ -103,7 +91,7 @@ public final class StatisticsSocket: Sendable, CustomStringConvertible {
     }
 
     /// Whether a client is served: of this user, and not too many. The mode of the file does not stop users who may
-    /// override it; what the kernel says of the peer does (SO_PEERCRED, unix(7)).
+    /// override it; the credentials that the kernel reports do (SO_PEERCRED, unix(7)).
     private func welcomes(_ socket: LocalSocket) -> Bool {
         guard (try? socket.peer())?.user == LocalPeer.ownUser, clientCount.load(ordering: .relaxed) < Self.mostClients
         else { return false }

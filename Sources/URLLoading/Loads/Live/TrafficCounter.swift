@@ -37,7 +37,7 @@ final class TrafficCounter: LoadObserver {
         }
     }
 
-    /// The origin of the caller's request, in the words of ``Route``: bytes behind a redirect count for it as well.
+    /// The origin of the caller's request, as ``Route`` prints it. Bytes received after a redirect count for it too.
     private static func origin(_ request: Request) -> String? {
         guard case .success(let destination) = request.destination else { return nil }
         return "\(destination.target.origin)"

@@ -6,15 +6,16 @@
 import Synchronization
 import URLLoadingIO
 
-/// The call is stopped when the calling task is cancelled.
-final class StreamCall: StopToken, @unchecked Sendable {
+struct StreamCall: Sendable {
     let side: StreamState.Side
     let deadline: Int64
+    /// Stopped when the calling task is cancelled.
+    let token: StopToken
 
     init(_ side: StreamState.Side, timeout limit: Duration?, _ clock: LoopClock) {
         self.side = side
         deadline = limit.map { clock.now() &+ LoadHandle.nanoseconds($0) } ?? .max
-        super.init(clock: clock)
+        token = StopToken(clock: clock)
     }
 }
 
@@ -37,18 +38,18 @@ extension StreamDriver {
         let result: Result<Void, LoadError> = await withTaskCancellationHandler {
             do throws(LoadError) { return .success(try await wait(call, attempt)) } catch { return .failure(error) }
         } onCancel: {
-            call.stop(.cancelled)
+            call.token.stop(.cancelled)
         }
         try result.get()
     }
 
     private func wait(_ call: StreamCall, _ attempt: () throws(LoadError) -> StreamStep) async throws(LoadError) {
         guard let transport = try await ready(call) else { return try conclude(call, attempt) }
-        call.attach(transport.slot)
+        call.token.attach(transport.slot)
         beginWaiting()
         defer {
             endWaiting()
-            call.detach(transport.slot)
+            call.token.detach(transport.slot)
         }
         while true {
             try check(call)
@@ -57,7 +58,7 @@ extension StreamDriver {
             case .notReady: guard try await ready(call) != nil else { return try conclude(call, attempt) }
             case .blocked(let interest):
                 setTimer(call, transport.slot)
-                await Poller.shared.park(transport.slot, interest, call)
+                await Poller.shared.park(transport.slot, interest, call.token)
                 if call.side == .input { receivedInTurn = 0 }
             }
         }
@@ -74,10 +75,10 @@ extension StreamDriver {
         if let transport = state.withLock({ $0.readyTransport }) { return transport }
         let slot = Poller.shared.borrowSlot()
         handle.attach(slot)
-        call.attach(slot)
+        call.token.attach(slot)
         defer {
             state.withLock { $0.forget(slot) }
-            call.detach(slot)
+            call.token.detach(slot)
             handle.detach(slot)
             Poller.shared.returnSlot(slot)
         }
@@ -99,13 +100,13 @@ extension StreamDriver {
             }
             // Between the check and the wait the stream may have ended and woken its waiters, so check again.
             try check(call)
-            await Poller.shared.park(slot, until: call)
+            await Poller.shared.park(slot, until: call.token)
         }
     }
 
     private func check(_ call: StreamCall) throws(LoadError) {
         if let error = ending(call.side) { throw error }
-        if call.stopReason != nil { throw failure(.cancelled, call.side) }
+        if call.token.stopReason != nil { throw failure(.cancelled, call.side) }
         if call.deadline != .max, clock.now() >= call.deadline { throw failure(.streamCallTimeout, call.side, .remote) }
     }
 }

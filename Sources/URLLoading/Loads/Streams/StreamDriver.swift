@@ -9,6 +9,7 @@ import URLLoadingIO
 import URLLoadingWire
 
 final class StreamDriver: ConnectionClient, StopListener, @unchecked Sendable {
+    // Unchecked: the variables belong to the call that has entered their side.
     let handle: LoadHandle
     let core: Core
     /// The peer; nil if the caller gave an invalid host or port.
@@ -38,27 +39,26 @@ final class StreamDriver: ConnectionClient, StopListener, @unchecked Sendable {
     private let waits = Lock(0)
 
     /// - Parameters:
-    ///   - transport: a connection in use; `nil` to make one when the stream begins.
-    ///   - received: bytes that arrived over it and have not been read.
+    ///   - connection: a connection in use; `nil` to make one when the stream begins.
+    ///   - predecessor: the load whose connection it is.
     init(
-        _ core: Core, _ origin: Origin?, isSecure: Bool, adopting transport: (any Transport)? = nil,
-        buffered received: Chunk? = nil, inPlaceOf predecessor: LoadContext? = nil,
-        holdsSession: Bool = false
+        _ core: Core, _ origin: Origin?, isSecure: Bool, adopting connection: SurrenderedConnection? = nil,
+        inPlaceOf predecessor: LoadContext? = nil, holdsSession: Bool = false
     ) {
         self.core = core
         self.origin = origin
         url = origin.flatMap { URL(string: "tcp://\($0.host):\($0.port)") }
         wantsSecurity = isSecure
         record = url.map { TransactionRecord(stream: Request(url: $0)) }
-        state = Lock(StreamState(adopting: transport, isSecure: isSecure))
-        buffer = StreamBuffer(received)
+        state = Lock(StreamState(adopting: connection?.transport, isSecure: isSecure))
+        buffer = StreamBuffer(connection?.received)
         let configuration = core.configuration
         handle = LoadHandle(
             idle: configuration.idleTimeout, resource: configuration.resourceTimeout,
             connect: configuration.connectTimeout, clock: configuration.clock, holdsSession: holdsSession,
             leaked: core.leaked)
         handle.tell(self)
-        if let transport { handle.attach(transport.slot) }
+        if let connection { handle.attach(connection.transport.slot) }
         if let error = refusal(predecessor) {
             state.withLock { $0.fail(error) }
             settle()

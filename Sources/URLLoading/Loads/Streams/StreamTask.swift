@@ -39,8 +39,7 @@ public final class StreamTask: Sendable, CustomStringConvertible {
     /// Creates a stream over the connection of a load, which ends.
     convenience init(adopting connection: SurrenderedConnection, inPlaceOf load: LoadContext) {
         let driver = StreamDriver(
-            load.core, connection.origin, isSecure: connection.origin.isSecure, adopting: connection.transport,
-            buffered: connection.received, inPlaceOf: load)
+            load.core, connection.origin, isSecure: connection.origin.isSecure, adopting: connection, inPlaceOf: load)
         self.init(driver, nil)
     }
 
@@ -68,8 +67,8 @@ public final class StreamTask: Sendable, CustomStringConvertible {
     /// The durations and byte counts of a stream that has ended; its one transaction is the connection.
     package var metrics: LoadMetrics { load.metrics }
 
-    /// Suspends the stream: no byte is read or written, and the idle timeout stops; the resource timeout runs on. One
-    /// ``resume()`` undoes any number of these calls.
+    /// Suspends the stream: no byte of it is read or written, and the idle and connect timeouts stop; the resource
+    /// timeout runs on. A connection attempt under way continues. One ``resume()`` undoes any number of these calls.
     public func suspend() { load.suspend() }
 
     /// Ends the stream with ``LoadError/Reason/cancelled``, whether or not it was resumed. Bytes that were written and
@@ -147,8 +146,8 @@ public final class StreamTask: Sendable, CustomStringConvertible {
         try await load.write(bytes, timeout: limit)
     }
 
-    /// Closes the writing side: sends FIN, or close_notify under TLS, behind all that was written. The reading side
-    /// stays open. A second call does nothing.
+    /// Closes the writing side: sends FIN, or close_notify under TLS, after everything that was written. The reading
+    /// side stays open. A second call does nothing.
     ///
     /// Peers that speak TLS 1.2 may take it for the end of both directions (RFC 5246 §7.2.1).
     /// - Throws: ``LoadError``, as ``write(_:timeout:)``; it waits only for a socket that is full.

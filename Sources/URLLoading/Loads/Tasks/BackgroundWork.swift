@@ -81,11 +81,15 @@ final class BackgroundWork: Sendable {
     func run(_ driver: TaskDriver) async throws(LoadError) -> PendingEvent {
         do throws(LoadError) {
             if let order = state.withLock({ $0.order }) { try await submit(order, driver) }
+            let decide: BackgroundConnection.ChallengeHandler = { [weak driver] challenge in
+                await driver?.answer(challenge) ?? .undecided
+            }
             tell()
             do throws(AgentFailure) {
-                return try await connection.end(of: id) { [weak driver, weak self] counts in
+                let process: BackgroundConnection.ProgressHandler = { [weak driver, weak self] counts in
                     if let driver { self?.process(counts, driver) }
                 }
+                return try await connection.end(of: id, progress: process, decide: decide)
             } catch { throw LoadError(error) }
         } catch {
             state.withLock { $0.hasFailed = true }
@@ -97,7 +101,10 @@ final class BackgroundWork: Sendable {
         let exit = ObjectIdentifier(self)
         StateExit.add(exit) { [settled] in BackgroundExit.wait(for: settled) }
         defer { StateExit.remove(exit) }
-        let (order, secrets) = try await order.prepared(driver.original, driver.core, driver.context.handle)
+        var order = order
+        order.challenges = driver.challengeAuthority
+        let secrets: TransferSecrets
+        (order, secrets) = try await order.prepared(driver.original, driver.core, driver.context.handle)
         guard driver.stopReason == nil else { throw LoadError(.cancelled, phase: .preparing, party: .local) }
         do throws(AgentFailure) { try await connection.submitOwn(id, order, secrets) } catch { throw LoadError(error) }
         settle(.success(()))
@@ -236,11 +243,11 @@ final class BackgroundWork: Sendable {
         }
     }
 
-    /// Delays the acknowledgement until ``closureReturned(_:)``.
+    /// Delays the acknowledgement until ``closureReturned(isDone:)``.
     func waitForClosure() { state.withLock { $0.closure = .running } }
 
     /// - Parameter isDone: false if the closure threw: the event then comes again.
-    func closureReturned(_ isDone: Bool) async {
+    func closureReturned(isDone: Bool) async {
         let (event, delivery) = state.withLock { state in
             state.closure = isDone ? .returned : .failed
             return (state.event, state.delivery.take())

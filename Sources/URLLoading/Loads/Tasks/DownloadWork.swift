@@ -63,7 +63,7 @@ final class DownloadWork: Sendable {
 
     // MARK: The response
 
-    /// Opens the partial file, and requests the range behind it. Blocks on the file system.
+    /// Opens the partial file, and requests the range after it. Blocks on the file system.
     func prepare(_ request: inout Request) async throws(LoadError) {
         guard let token else { return }
         let opened = await BlockingThreads.files.call(.never) {
@@ -108,14 +108,15 @@ final class DownloadWork: Sendable {
             case .restart: return .resume(at: 0)
             case .mismatch:
                 throw LoadError(
-                    refusing: response, .resumeMismatch, "the part is not known to be the rest of what is held")
+                    refusing: response, .resumeMismatch,
+                    "the part does not continue the partial file: another validator or range")
             case .refused:
                 if page == .delivered { return .page }
                 throw LoadError(refusing: response, .unacceptableStatus, head.status.description)
             }
         }
         guard let facts = response.properties[FTPFacts.self] else {
-            throw LoadError(refusing: response, .resumeMismatch, "it does not say what it is a part of")
+            throw LoadError(refusing: response, .resumeMismatch, "the response does not say of which file it is a part")
         }
         return .resume(at: facts.offset == offset ? offset : 0)
     }
@@ -128,14 +129,17 @@ final class DownloadWork: Sendable {
         let opening = try opening(for: response)
         let held = state.withLock { $0.file }
         let folder = folders[0]
+        let size = options.reservesSpace ? Self.finalSize(of: response) : nil
         let made = await BlockingThreads.files.call(.never) { () -> Result<FileWriter, IOFailure> in
             Result { () throws(IOFailure) in
                 if case .resume(let offset) = opening, let held {
                     try held.truncate(to: offset)
+                    if let size { try held.reserve(size) }
                     return held
                 }
                 let new = try FileWriter.create(in: folder, prefix: ResumeToken.prefix)
                 guard new.claim() else { throw IOFailure(.stopped(.cancelled), .open) }
+                if let size { try new.reserve(size) }
                 return new
             }
         }
@@ -170,6 +174,12 @@ final class DownloadWork: Sendable {
             if let expected { state.record?.length = expected }
         }
         return token == nil || isPage ? nil : (kept, expected)
+    }
+
+    /// The size of the complete file; `nil` if the response does not say it, or the body is decoded.
+    private static func finalSize(of response: Response) -> Int64? {
+        guard let head = response.http, !head.headers.contains(.contentEncoding) else { return nil }
+        return head.status == .partialContent ? ResumePlan.end(of: head) : response.expectedLength
     }
 
     // MARK: Continuing over another connection

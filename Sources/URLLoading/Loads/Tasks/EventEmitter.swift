@@ -74,7 +74,17 @@ final class EventEmitter: EventSink, @unchecked Sendable {
     func canonicalized(_ request: Request) { emit(.canonicalized(request)) }
     func challenged(_ challenge: Challenge) { emit(.challenged(challenge)) }
     func sent(_ bytes: TransferProgress) { emit(.bodySent(bytes)) }
-    func receivedInterim(_ head: HTTPHead) { emit(.informational(head)) }
+    func receivedInterim(_ head: HTTPHead) {
+        showHead(head)
+        emit(.informational(head))
+    }
+    func responded(_ response: Response, _ record: TransactionRecord?) {
+        record?.response = response
+        if let head = response.http { showHead(head) }
+    }
+    private func showHead(_ head: HTTPHead) {
+        for case let observer as any HeadObserver in observers { observer.received(head) }
+    }
     func retrying(_ retry: Retry) { emit(.retrying(retry)) }
     func waitingForConnectivity() { emit(.waitingForConnectivity) }
 

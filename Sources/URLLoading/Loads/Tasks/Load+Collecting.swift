@@ -13,7 +13,8 @@ extension Load {
         _ core: Core, _ request: Request, _ decisions: Decisions?, consumer: BodyConsumer,
         telling listener: (any LoadListener)? = nil
     ) throws(LoadError) -> Load {
-        let context = LoadContext(core, request, decisions, consumer: consumer, isObserved: listener != nil)
+        let context = LoadContext(
+            core, request, decisions, consumer: consumer, owner: LoadOwner(isObserved: listener != nil))
         if let listener { context.emitter?.tell(listener) }
         context.handle.startClock()
         guard core.registry.enter(context.handle) else { throw .sessionInvalidated(request.url) }

@@ -30,6 +30,11 @@ extension LoadObserver {
     public func willSend(_ request: inout Request, of load: LoadIdentity) {}
 }
 
+/// Receives the head of every response as well, interim and refused ones and those of the cache included: `urlload -D`.
+package protocol HeadObserver: LoadObserver {
+    func received(_ head: HTTPHead)
+}
+
 /// The identity of the load that an event belongs to.
 public struct LoadIdentity: Sendable, Identifiable, CustomStringConvertible {
     /// The identifier of the load, unique in this process.

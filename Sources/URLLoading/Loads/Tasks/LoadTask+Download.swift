@@ -20,8 +20,8 @@ extension LoadTask where Output == DownloadedFile {
     }
 
     /// A token that resumes this download if it ends now: for programs that may be killed. Store one once the response
-    /// is known; it resumes the download behind the last byte written before the end of the process. After a power
-    /// failure or a reboot it resumes behind the bytes that were on disk when the token was requested, so store another
+    /// is known; it resumes the download after the last byte written before the end of the process. After a power
+    /// failure or a reboot it resumes after the bytes that were on disk when the token was requested, so store another
     /// every few seconds, as ``LoadEvent/received(_:)`` arrives. `nil` before the response, if the response cannot be
     /// resumed (no strong validator, RFC 9110 §8.8), and when the download is complete. Reads up to 64 KiB of the file.
     public var resumeToken: ResumeToken? { load.download?.resumeToken(isEarly: true) }

@@ -71,8 +71,9 @@ public final class LoadTask<Output: Sendable>: Sendable, Identifiable, CustomStr
     /// ```
     public func prioritize(_ priority: TaskPriority) { if !isOver { load.prioritize(priority) } }
 
-    /// Suspends the load: no byte is read or written, and the idle timeout stops; the resource timeout runs on. One
-    /// ``resume()`` undoes any number of these calls.
+    /// Suspends the load: no byte of requests and responses is read or written, and the idle and connect timeouts stop;
+    /// the resource timeout runs on. A connection attempt under way continues. One ``resume()`` undoes any number of
+    /// these calls.
     public func suspend() { if !isOver { load.suspend() } }
 
     /// Ends the load with ``LoadError/Reason/cancelled``, whether or not it was resumed. A completed task is unchanged.

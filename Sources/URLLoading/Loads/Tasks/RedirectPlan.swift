@@ -30,7 +30,7 @@ enum RedirectPlan {
             return .refuse(
                 LoadError(
                     .redirectRefused, phase: .redirecting, party: .local,
-                    detail: "only a URL with the scheme \(to ?? "") may redirect to it"),
+                    detail: "redirects to \(to ?? ""): are followed from \(to ?? ""): URLs only"),
                 proposed)
         }
         return followed < maximum ? .follow(proposed) : .refuse(tooMany(followed), proposed)

@@ -21,7 +21,7 @@ extension TaskDriver {
     }
 
     private func deliver(_ record: TransferRecord, _ background: BackgroundWork) async throws(LoadError) {
-        switch try await BackgroundResult.of(record) {
+        switch try await BackgroundResult.of(record, core.cookies) {
         case .file(let file):
             background.note(file.response, self)
             background.noteEnd(file.size, self)

@@ -10,6 +10,15 @@ import Synchronization
 import URLLoadingIO
 import URLLoadingWire
 
+/// The parts of a task's work beside its load.
+struct TaskWork {
+    /// The classic task.
+    var sink: (any LoadSink)?
+    var download: DownloadWork?
+    var upload: UploadWork?
+    var background: BackgroundWork?
+}
+
 final class TaskDriver: LoadListener, StopListener {
     let context: LoadContext
     let state = Lock(LoadTaskState())
@@ -38,17 +47,14 @@ final class TaskDriver: LoadListener, StopListener {
     /// - Parameter holdsSession: true if a session that finishes its tasks waits for this one even if it was never
     ///   resumed.
     init(
-        _ core: Core, _ request: Request, _ decisions: Decisions?, sink: (any LoadSink)? = nil,
-        download: DownloadWork? = nil, upload: UploadWork? = nil, background: BackgroundWork? = nil,
+        _ core: Core, _ request: Request, _ decisions: Decisions?, _ parts: TaskWork = TaskWork(),
         holdsSession: Bool = false
     ) {
-        self.sink = sink
-        self.upload = upload
-        self.background = background
-        work = Lock(download)
+        (sink, upload, background) = (parts.sink, parts.upload, parts.background)
+        work = Lock(parts.download)
         context = LoadContext(
-            core, request, decisions, consumer: download != nil ? .file : sink != nil ? .sink : .reader,
-            isObserved: true, asker: sink, holdsSession: holdsSession)
+            core, request, decisions, consumer: parts.download != nil ? .file : sink != nil ? .sink : .reader,
+            owner: LoadOwner(isObserved: true, asker: sink, holdsSession: holdsSession))
         context.tell(self)
         state.withLock { $0.counts.expectedToSend = request.body.map(\.length) ?? 0 }
         if !core.registry.enter(context.handle) { refuse(.sessionInvalidated(request.url)) }
@@ -237,9 +243,12 @@ final class TaskDriver: LoadListener, StopListener {
             // Released before the end is announced, because an observer of the end may use the file at once.
             download.leave()
         }
-        context.end(outcome.error)
+        context.announceEnd(outcome.error)
         background?.settle(outcome.error.map { .failure($0) } ?? .success(()))
-        state.withLock { [outcome] in $0.end(outcome, trailers) }.wake()
+        // The task has ended when its session has, and its session is without it when a waiter continues.
+        let waiting = state.withLock { [outcome] in $0.end(outcome, trailers) }
+        context.leave()
+        waiting.wake()
     }
 
     // MARK: Events

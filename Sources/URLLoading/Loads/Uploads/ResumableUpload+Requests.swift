@@ -66,22 +66,6 @@ extension ResumableUpload {
         return request.toUpload(at: token.url, method)
     }
 
-    /// Returns the upload resource that a Location names; `nil` if it must not be used, so that the upload continues as
-    /// a plain one.
-    func place(_ location: String, _ exchange: UploadExchange) -> URL? {
-        Self.place(location, from: exchange.url, for: request)
-    }
-
-    /// - Parameter url: the URL of the answered request.
-    static func place(_ location: String, from url: URL, for request: Request) -> URL? {
-        guard let base = try? URIReference(url.absoluteString), let reference = try? URIReference(location),
-            let resolved = try? base.resolve(reference), resolved.userinfo == nil,
-            let place = URL(string: String(resolved.absoluteString.prefix { $0 != "#" })),
-            Request(url: place).goes(where: request)
-        else { return nil }
-        return place
-    }
-
     /// Returns the decisions for a request: the caller's redirect decision covers the caller's own request, the
     /// library's covers the upload resource.
     func decisions(for exchange: UploadExchange) -> Decisions? {
@@ -114,6 +98,18 @@ extension Decision where Question == Redirect, Answer == RedirectDecision {
 }
 
 extension Request {
+    /// Returns the upload resource that a Location names; `nil` if it must not be used, so that the upload continues as
+    /// a plain one.
+    /// - Parameter url: the URL of the answered request.
+    func uploadPlace(_ location: String, from url: URL) -> URL? {
+        guard let base = try? URIReference(url.absoluteString), let reference = try? URIReference(location),
+            let resolved = try? base.resolve(reference), resolved.userinfo == nil,
+            let place = URL(string: String(resolved.absoluteString.prefix { $0 != "#" })),
+            Request(url: place).goes(where: self)
+        else { return nil }
+        return place
+    }
+
     /// Returns a request to an upload resource on behalf of the request that created it: the fields with credentials
     /// are kept, those that describe the representation are removed.
     func toUpload(at url: URL, _ method: Method) -> Request {

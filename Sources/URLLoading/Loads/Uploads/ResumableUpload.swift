@@ -13,9 +13,16 @@ final class ResumableUpload {
     let request: Request
     let source: UploadSource
     let identity: UploadIdentity
-    let options: UploadOptions
-    let decisions: Decisions?
-    private let tell: @Sendable (UploadEvent) async throws -> Void
+    /// What the caller chose.
+    struct Wishes {
+        let options: UploadOptions
+        let decisions: Decisions?
+        /// Receives the events.
+        let tell: @Sendable (UploadEvent) async throws -> Void
+    }
+    private let wishes: Wishes
+    private var options: UploadOptions { wishes.options }
+    var decisions: Decisions? { wishes.decisions }
 
     private(set) var token: UploadToken?
     var limits = UploadLimits()
@@ -28,12 +35,11 @@ final class ResumableUpload {
     private var candidate: (Data, Response)?
 
     init(
-        _ core: Core, _ request: Request, _ source: UploadSource, _ identity: UploadIdentity, _ token: UploadToken?,
-        _ options: UploadOptions, _ decisions: Decisions?,
-        _ tell: @escaping @Sendable (UploadEvent) async throws -> Void
+        _ core: Core, _ request: Request, source: UploadSource, identity: UploadIdentity, token: UploadToken?,
+        _ wishes: Wishes
     ) {
         (self.core, self.request, self.source, self.identity, self.token) = (core, request, source, identity, token)
-        (self.options, self.decisions, self.tell) = (options, decisions, tell)
+        self.wishes = wishes
     }
 
     var length: Int64 { identity.length }
@@ -96,7 +102,7 @@ final class ResumableUpload {
         }
     }
 
-    // MARK: Its steps
+    // MARK: Steps
 
     private func create(inParts: Bool) async throws(LoadError) -> (UploadPlan, (Data, Response)?) {
         let end = inParts ? try end(of: 0) : length
@@ -182,7 +188,7 @@ final class ResumableUpload {
     private func learn(_ answer: UploadAnswer, _ exchange: UploadExchange) async throws(LoadError) {
         // The Location of a response to the whole upload names its result, not the upload resource.
         guard answer.status.kind == .informational || exchange.range.upperBound < length || answer.isComplete == false,
-            let location = answer.location, let url = place(location, exchange)
+            let location = answer.location, let url = request.uploadPlace(location, from: exchange.url)
         else { return }
         if let token {
             // §4.2.2: all responses to one request must name the same location.
@@ -250,7 +256,7 @@ final class ResumableUpload {
     }
 
     private func report(_ event: UploadEvent) async throws(LoadError) {
-        do { try await tell(event) } catch {
+        do { try await wishes.tell(event) } catch {
             throw LoadError(.decisionFailed, phase: .sending, party: .local, url: request.url, underlying: error)
         }
     }

@@ -72,7 +72,7 @@ enum UploadPlan {
             return .retry(inconsistent("no Upload-Offset in \(answer.status)"), seconds: wish(answer, situation))
         }
         if let length = answer.length, length != situation.length {
-            return .fail(inconsistent("its length is \(length), not \(situation.length)"))
+            return .fail(inconsistent("the upload has the length \(length), not \(situation.length)"))
         }
         if answer.isComplete == true { return .recall }
         return checked(offset, situation) ?? .append(from: offset, after: nil)

@@ -121,7 +121,7 @@ package struct UploadTicket: Sendable {
         guard let record = try? JSONDecoder().decode(Record.self, from: Data(lines[2])),
             let made = Self(record, content)
         else {
-            throw ResumeToken.refused("its content is invalid")
+            throw ResumeToken.refused("the content of the token is invalid")
         }
         self = made
     }

@@ -23,17 +23,17 @@ extension UploadToken {
     /// - Throws: ``LoadError/Reason/invalidUploadToken`` for text that does not come from ``text`` of this or an
     ///   earlier version of the library.
     public init(_ text: String) throws(LoadError) {
-        guard text.utf8.count <= Self.longest * 2 else { throw Self.invalid("it is not the text of an upload token") }
+        guard text.utf8.count <= Self.longest * 2 else { throw Self.invalid("this is not the text of an upload token") }
         let text = text.filter { !$0.isWhitespace }
         guard text.utf8.count <= Self.longest, text.hasPrefix(Self.version), let dot = text.lastIndex(of: ".") else {
-            throw Self.invalid("it is not the text of an upload token")
+            throw Self.invalid("this is not the text of an upload token")
         }
         let body = String(text[..<dot])
-        guard text[text.index(after: dot)...] == Self.check(body) else { throw Self.invalid("it is damaged") }
+        guard text[text.index(after: dot)...] == Self.check(body) else { throw Self.invalid("the token is damaged") }
         guard let data = Base64URL.decoded(String(body.dropFirst(Self.version.count))),
             let content = try? JSONDecoder().decode(Content.self, from: data), let url = URL(string: content.url),
             case .success = Request(url: url).destination, content.length >= 0, !content.digest.isEmpty
-        else { throw Self.invalid("its content is invalid") }
+        else { throw Self.invalid("the content of the token is invalid") }
         self.init(
             url: url,
             identity: UploadIdentity(

@@ -129,7 +129,7 @@ package final class UploadWork: UploadSteps, Sendable {
 
     private func learn(_ answer: UploadAnswer, _ state: inout State) {
         guard state.place == nil, let location = answer.location else { return }
-        state.place = ResumableUpload.place(location, from: state.url, for: request)
+        state.place = request.uploadPlace(location, from: state.url)
     }
 
     /// Returns the progress relative to the whole content.

@@ -3,8 +3,7 @@
 import Synchronization
 public import URLLoadingWire
 
-/// What the requests of one or several loads spent their time on, as a value to draw: a row for each request, divided
-/// into stages.
+/// The times of the requests of one or several loads, as a value to draw: a row for each request, divided into stages.
 ///
 /// ```swift
 /// let waterfall = Waterfall([try await task.metrics])

@@ -5,20 +5,22 @@
 
 import URLLoadingIO
 
-final class WebSocketCall: StopToken, @unchecked Sendable {
+struct WebSocketCall: Sendable {
     let deadline: Int64
     /// The slot where the call waits for other calls; borrowed until the call has ended.
     let slot: PollSlot
+    /// Stopped when the calling task is cancelled.
+    let token: StopToken
 
     init(timeout limit: Duration?, _ clock: LoopClock) {
         slot = Poller.shared.borrowSlot()
         deadline = limit.map { clock.now() &+ LoadHandle.nanoseconds($0) } ?? .max
-        super.init(clock: clock)
-        attach(slot)
+        token = StopToken(clock: clock)
+        token.attach(slot)
     }
 
     func finish() {
-        detach(slot)
+        token.detach(slot)
         Poller.shared.returnSlot(slot)
     }
 }

@@ -2,7 +2,7 @@
 
 // Reading a WebSocket. The socket has no task of its own: the first waiting call reads for all, and leaves the reading
 // to another call when its own result has arrived. Calls read only what one of them waits for; beyond that, only the
-// keeper reads.
+// idle timer reads.
 
 import FoundationEssentials
 import Synchronization
@@ -19,7 +19,7 @@ extension WebSocketDriver {
         let result: Result<Value, LoadError> = await withTaskCancellationHandler {
             do throws(LoadError) { return .success(try await body(call)) } catch { return .failure(error) }
         } onCancel: {
-            call.stop(.cancelled)
+            call.token.stop(.cancelled)
         }
         return try result.get()
     }
@@ -78,10 +78,10 @@ extension WebSocketDriver {
                 return (nil, isLeading)
             }
             if let result { return try result.get() }
-            if call.stopReason != nil { throw failure(.cancelled) }
+            if call.token.stopReason != nil { throw failure(.cancelled) }
             if call.deadline != .max, clock.now() >= call.deadline { throw failure(late, .remote) }
             guard let transport = lead else {
-                await Poller.shared.park(call.slot, until: call)
+                await Poller.shared.park(call.slot, until: call.token)
                 continue
             }
             guard isLeading else {
@@ -90,7 +90,7 @@ extension WebSocketDriver {
                 continue
             }
             guard let step else {
-                call.attach(transport.slot)
+                call.token.attach(transport.slot)
                 clock.schedule(transport.slot, at: call.deadline)
                 continue
             }
@@ -100,12 +100,12 @@ extension WebSocketDriver {
                 let now = clock.now()
                 clock.schedule(transport.slot, at: now < lingersUntil ? lingersUntil : now &+ Self.soon)
             }
-            await Poller.shared.park(transport.slot, interest, call, idleSince: nil)
+            await Poller.shared.park(transport.slot, interest, call.token, idleSince: nil)
         }
     }
 
     private func stopReading(_ transport: any Transport, _ call: WebSocketCall) {
-        call.detach(transport.slot)
+        call.token.detach(transport.slot)
         state.withLock { $0.endReading() }
         settle()
         keep(within: Self.rest)

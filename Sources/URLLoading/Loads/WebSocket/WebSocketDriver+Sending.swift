@@ -54,22 +54,22 @@ extension WebSocketDriver {
     {
         guard let slot = state.withLock({ $0.transport?.slot }) else { throw failure(.cancelled) }
         var isAttached = false
-        defer { if isAttached { call.detach(slot) } }
+        defer { if isAttached { call.token.detach(slot) } }
         while true {
             if let outcome = state.withLock({ $0.outcome }) { throw ended(outcome) }
             let pumped = pump()
             if case .done = pumped { return }
             if case .failed(let error) = pumped { throw state.withLock { $0.outcome }.map { ended($0) } ?? error }
             if !isAttached {
-                call.attach(slot)
+                call.token.attach(slot)
                 clock.schedule(slot, at: call.deadline)
                 isAttached = true
             }
-            if call.stopReason != nil { throw failure(.cancelled) }
+            if call.token.stopReason != nil { throw failure(.cancelled) }
             if call.deadline != .max, clock.now() >= call.deadline { throw failure(late, .remote) }
             switch pumped {
-            case .blocked(let interest): await Poller.shared.park(slot, interest, call, idleSince: nil)
-            default: await Poller.shared.park(slot, .write, call, idleSince: nil)
+            case .blocked(let interest): await Poller.shared.park(slot, interest, call.token, idleSince: nil)
+            default: await Poller.shared.park(slot, .write, call.token, idleSince: nil)
             }
         }
     }
@@ -138,11 +138,11 @@ extension WebSocketDriver {
             do throws(LoadError) {
                 if let interest = try flush(transport) {
                     stopWriting(transport)
-                    // The keeper continues the writing, because there may be no other call to do so.
+                    // The idle timer continues the writing, because there may be no other call to do so.
                     keep(within: Self.soon, hasLeftover: true)
                     return .blocked(interest)
                 }
-                switch next(message?.isWritten == false, transport) {
+                switch next(transport, hasPiece: message?.isWritten == false) {
                 case .frame(let frame): try append { (output) throws(WireViolation) in try output?.append(frame) }
                 case .piece: try append { (output) throws(WireViolation) in try output?.append(&message) }
                 case .nothing: return .done
@@ -158,7 +158,7 @@ extension WebSocketDriver {
     }
 
     /// Returns what to write next; after `.nothing` another call may write.
-    private func next(_ hasPiece: Bool, _ transport: any Transport) -> Next {
+    private func next(_ transport: any Transport, hasPiece: Bool) -> Next {
         if !hasPiece { output?.rest() }
         let now = clock.now()
         let (next, isWanted, isEnding) = state.withLock { state -> (Next, Bool, Bool) in

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The driver behind a WebSocket task: the load that opens the socket, then its connection, the calls that use it, and
-// its end. Reading, sending and the keeper are extensions in files of their own.
+// its end. Reading, sending and the idle timer are extensions in files of their own.
 
 import FoundationEssentials
 import Synchronization
@@ -17,6 +17,7 @@ package protocol WebSocketSink: AnyObject, Sendable {
 }
 
 final class WebSocketDriver: LoadListener, StopListener, @unchecked Sendable {
+    // Unchecked: the variables belong to the call that reads or writes, of which `state` allows one each.
     let context: LoadContext
     let options: WebSocketOptions
     /// The maximum size of a received message in bytes. May change.
@@ -56,7 +57,8 @@ final class WebSocketDriver: LoadListener, StopListener, @unchecked Sendable {
             refusal = error
         }
         // A session that finishes its tasks waits for a classic task even before it is resumed.
-        context = LoadContext(core, request, decisions, consumer: .reader, isObserved: true, holdsSession: sink != nil)
+        context = LoadContext(
+            core, request, decisions, consumer: .reader, owner: LoadOwner(isObserved: true, holdsSession: sink != nil))
         context.tell(self)
         if !core.registry.enter(context.handle) { refusal = .sessionInvalidated(url) }
         if let refusal {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The keeper serves a WebSocket while no call waits for it and so no task reads it. At intervals, the poller's thread
-// checks the socket without waiting: it answers pings and close frames, and sends bytes that the kernel did not take at
-// once. It costs no task and no buffer per socket.
+// The idle timer serves a WebSocket while no call waits for it and so no task reads it. At intervals, the poller's
+// thread checks the socket without waiting: it answers pings and close frames, and sends bytes that the kernel did not
+// take at once. It costs no task and no buffer per socket.
 
 import Synchronization
 import URLLoadingIO
@@ -21,7 +21,7 @@ extension WebSocketDriver {
     private static let looks = 4
     private static let lookSize = 16 * 1024
 
-    /// Sets the keeper's timer, unless it is set or a call reads.
+    /// Sets the idle timer, unless it is set or a call reads.
     /// - Parameter hasLeftover: bytes wait to be written, so the timer is set even while a call reads.
     func keep(within interval: Int64, hasLeftover: Bool = false) {
         let (isNeeded, isLingering) = state.withLock {

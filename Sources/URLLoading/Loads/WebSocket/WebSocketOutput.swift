@@ -78,8 +78,8 @@ struct WebSocketOutput {
         try message.bytes.withUnsafeBytes { all in
             Result { () throws(WireViolation) in
                 try codec.send(
-                    kind, UnsafeRawBufferPointer(rebasing: all[start..<end]), isFirst: isFirst, isLast: isLast,
-                    isCompressed: isCompressed, mask: mask, into: &bytes)
+                    kind, UnsafeRawBufferPointer(rebasing: all[start..<end]),
+                    at: .init(isFirst: isFirst, isLast: isLast), isCompressed: isCompressed, mask: mask, into: &bytes)
             }
         }.get()
         (message.offset, message.isBegun, message.isWritten) = (end, true, isLast)

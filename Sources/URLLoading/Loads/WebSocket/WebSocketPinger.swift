@@ -27,7 +27,7 @@ extension WebSocketDriver {
         look()
         let isAnswered = state.withLock { state in
             guard let last else { return true }
-            // Unreceived messages hold up the pong behind them, which is not the server's fault.
+            // Unreceived messages hold up the pong that follows them, which is not the server's fault.
             guard state.control.answer(to: last) != nil || !state.mayRead else { return false }
             state.control.forgetPing(last)
             return true

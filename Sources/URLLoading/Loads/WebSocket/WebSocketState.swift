@@ -66,7 +66,7 @@ struct WebSocketState: Sendable {
     private var turns: [WebSocketCall] = []
     /// Slots of calls that wait for the next change of the state.
     private var waiting: [PollSlot] = []
-    /// True while the keeper's timer is set; when it fires, it reads and writes what needs no wait.
+    /// True while the idle timer is set; when it fires, it reads and writes as far as no wait is needed.
     private(set) var isIdleTimerSet = false
 
     /// Messages read ahead of `receive`.
@@ -183,7 +183,7 @@ struct WebSocketState: Sendable {
     mutating func queue(_ call: WebSocketCall) { turns.append(call) }
 
     mutating func takeTurn(_ call: WebSocketCall) -> Bool {
-        guard turnHolder == nil, transport != nil, turns.first === call else { return false }
+        guard turnHolder == nil, transport != nil, turns.first?.token === call.token else { return false }
         turns.removeFirst()
         turnHolder = call
         return true
@@ -191,7 +191,7 @@ struct WebSocketState: Sendable {
 
     /// - Returns: the slot of the call whose turn is next.
     mutating func leaveTurn(_ call: WebSocketCall) -> PollSlot? {
-        if turnHolder === call { turnHolder = nil } else { turns.removeAll { $0 === call } }
+        if turnHolder?.token === call.token { turnHolder = nil } else { turns.removeAll { $0.token === call.token } }
         return turnHolder == nil ? turns.first?.slot : nil
     }
 
@@ -273,10 +273,10 @@ struct WebSocketState: Sendable {
         return waiting
     }
 
-    // MARK: The keeper
+    // MARK: The idle timer
 
-    /// Returns whether the caller sets the keeper's timer.
-    /// - Parameter hasLeftover: bytes wait to be written, so the keeper is needed even while a call reads.
+    /// Returns whether the caller sets the idle timer.
+    /// - Parameter hasLeftover: bytes wait to be written, so the timer is needed even while a call reads.
     mutating func setIdleTimer(hasLeftover: Bool) -> Bool {
         guard transport != nil, !isIdleTimerSet, hasLeftover || !isReading else { return false }
         isIdleTimerSet = true

@@ -108,7 +108,7 @@ public final class WebSocketTask: Sendable, CustomStringConvertible {
 
     // MARK: The end
 
-    /// Closes the socket in order: sends a close frame behind all messages being sent, waits for the server's close
+    /// Closes the socket in order: sends a close frame after all messages being sent, waits for the server's close
     /// frame and for the end of the connection, at most ``WebSocketOptions/closeTimeout``, and returns when the socket
     /// has released all its resources. Messages that arrive meanwhile are delivered to a receiver, or dropped without
     /// one.

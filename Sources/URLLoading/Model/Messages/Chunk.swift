@@ -75,8 +75,9 @@ extension [UInt8] {
 }
 
 /// The buffer that chunks refer to. Only the connection writes to it, and only while no chunk refers to it.
-final class ChunkStorage: @unchecked Sendable {
-    let base: UnsafeMutableRawPointer
+final class ChunkStorage: Sendable {
+    // Unsafe: the owner of the storage writes, and readers of chunks see only what is not written any more.
+    nonisolated(unsafe) let base: UnsafeMutableRawPointer
     let capacity: Int
 
     init(capacity: Int) {

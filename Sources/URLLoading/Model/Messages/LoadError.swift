@@ -14,8 +14,12 @@ public import FoundationEssentials
 ///     print("no such host: \(error)")
 /// } catch where error.party == .remote {
 ///     print("the server misbehaved: \(error)")
+/// } catch {
+///     throw error
 /// }
 /// ```
+/// A `do` whose calls all throw `LoadError` should end in a plain `catch`, as this one does: without it, Swift 6.3.1
+/// crashes at some of them, in `main.swift` for example.
 ///
 /// The description is one line for people. It never contains credentials, header values or bodies.
 public struct LoadError: Error, Sendable, CustomStringConvertible {
@@ -91,7 +95,7 @@ public struct LoadError: Error, Sendable, CustomStringConvertible {
         LoadError(.sessionInvalidated, phase: .preparing, party: .local, url: url)
     }
 
-    func at(_ url: URL?) -> LoadError {
+    package func at(_ url: URL?) -> LoadError {
         guard self.url == nil else { return self }
         return LoadError(
             reason, phase: phase, party: party, url: url, detail: detail, underlying: underlying,

@@ -177,6 +177,7 @@ public struct Request: Sendable {
         init(_ value: Value) { self.value = value }
     }
 
+    // Unchecked: changed only while uniquely referenced.
     private final class Storage: @unchecked Sendable {
         var url: URL {
             didSet { destination = Self.parse(url) }

@@ -123,8 +123,9 @@ extension RequestBody.Part {
 }
 
 /// The iterator of a body's sequence, type-erased. Used by one task at a time.
-final class AnyChunkIterator: @unchecked Sendable {
-    private let pull: () async throws -> SequencePiece?
+final class AnyChunkIterator: Sendable {
+    // Unsafe: the caller's iterator need not be `Sendable`, and is called by one task at a time.
+    private nonisolated(unsafe) let pull: () async throws -> SequencePiece?
 
     init<S: AsyncSequence>(_ sequence: S) where S.Element: ContiguousBytes {
         nonisolated(unsafe) var iterator = sequence.makeAsyncIterator()

@@ -18,7 +18,7 @@ import URLLoadingWire
 /// ```swift
 /// do {
 ///     try await session.download(request, to: place)
-/// } catch let error as LoadError {
+/// } catch {
 ///     try error.resumeToken?.data.write(to: memory)
 /// }
 /// // later, perhaps in another process
@@ -32,7 +32,7 @@ import URLLoadingWire
 /// validator, and the Accept fields of the request, but no fields that could be secret: supply those again when you
 /// resume.
 ///
-/// A token stored while the download runs survives the process: the next one continues behind the last byte that was
+/// A token stored while the download runs survives the process: the next one continues after the last byte that was
 /// written. It survives a reboot, too: the file is synchronised to disk every 64 MiB or 5 seconds, and after a reboot
 /// the download continues from the last synchronised offset in the token. Store a new token now and then while the
 /// download runs, to advance that offset.
@@ -193,7 +193,7 @@ public struct ResumeToken: Sendable, CustomStringConvertible {
     /// Opens the file that the token names, if its content is as recorded. A token must not make the program open any
     /// other file.
     /// - Returns: the file, and how many of its bytes are valid. After a reboot these are the synchronised ones,
-    ///   because the file may have zeros behind them.
+    ///   because the file may have zeros after them.
     private func reopened(after boot: String) throws(IOFailure) -> (FileWriter, good: Int64) {
         guard let path = record.path, Self.isOurs(path) else { throw Refusal.foreign.failure }
         let (file, size) = try FileWriter.reopen(path)
@@ -203,21 +203,21 @@ public struct ResumeToken: Sendable, CustomStringConvertible {
         guard size >= known.offset, try file.tail(before: known.offset) == known.tail else {
             throw Refusal.changed.failure
         }
-        if let mark = record.mark { file.go(onFrom: mark) }
+        if let mark = record.mark { file.resume(from: mark) }
         return (file, isSameBoot && record.isEarly ? min(size, record.length ?? size) : known.offset)
     }
 
     private static func refusal(_ error: IOFailure) -> LoadError {
         switch Refusal(error) {
-        case .foreign?: return refused("its file is not in a folder of partial downloads")
-        case .changed?: return refused("its file was changed")
-        case .inUse?: return refused("another download uses it already")
-        case .used?: return refused("its download is complete")
+        case .foreign?: return refused("the partial file is not in a folder of partial downloads")
+        case .changed?: return refused("the partial file was changed")
+        case .inUse?: return refused("another download uses the partial file")
+        case .used?: return refused("the download is complete")
         case nil:
             guard case .system(let number) = error.code else { return LoadError(file: error, .preparing) }
             return switch SystemError.fileKind(number) {
-            case .notFound: refused("its file is gone")
-            case .forbidden: refused("its file cannot be opened")
+            case .notFound: refused("the partial file is gone")
+            case .forbidden: refused("the partial file cannot be opened")
             case .other: LoadError(file: error, .preparing)
             }
         }

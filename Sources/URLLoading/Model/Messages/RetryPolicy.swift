@@ -88,7 +88,7 @@ public struct Retry: Sendable, CustomStringConvertible {
     /// The maximum delay before the next attempt.
     public let delay: Duration
 
-    /// The retry on one line: `try 2 in 0.7 s after 503 Service Unavailable`.
+    /// The retry on one line: `attempt 2 in 0.7 s after 503 Service Unavailable`.
     public var description: String {
         let why =
             switch cause {
@@ -96,6 +96,6 @@ public struct Retry: Sendable, CustomStringConvertible {
             case .status(let status): "\(status)"
             }
         let tenths = delay.components.seconds * 10 + delay.components.attoseconds / 100_000_000_000_000_000
-        return "try \(attempt) in \(tenths / 10).\(tenths % 10) s after \(why)"
+        return "attempt \(attempt) in \(tenths / 10).\(tenths % 10) s after \(why)"
     }
 }

@@ -9,13 +9,14 @@ import URLLoadingWire
 ///
 /// ```swift
 /// configuration.authentication.bearer = try BearerTokens(for: ["https://api.example.org"], token: saved) { refusal in
-///     try await account.refresh()
+///     try await account.newToken()
 /// }
 /// ```
 /// No other origin is sent the token, whatever redirects say. However many loads wait for a new token, the closure runs
 /// once, in a task of its own, and all of them get its result. Each load is sent again once; if the new token is
 /// refused too, the response is the result. The closure is cancelled when all loads that wait for it have ended. If it
-/// throws, the waiting loads end with ``LoadError/Reason/decisionFailed``.
+/// throws, the waiting loads end with ``LoadError/Reason/decisionFailed``. The closure may load with the same session:
+/// its own loads are sent without a token.
 ///
 /// Neither its description nor its reflection shows a token.
 public struct BearerTokens: Sendable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
@@ -49,7 +50,7 @@ public struct BearerTokens: Sendable, CustomStringConvertible, CustomDebugString
         self.refresh = refresh
     }
 
-    static let grammar = "a token has letters, digits and -._~+/= in it, and nothing else (RFC 6750 2.1)"
+    static let grammar = "a token consists of letters, digits and -._~+/= only (RFC 6750 2.1)"
 
     /// `tokens for https://api.example.org`.
     public var description: String { "tokens for " + origins.map(\.description).sorted().joined(separator: ", ") }

@@ -93,9 +93,8 @@ public enum ChallengeDecision: Sendable {
     case performDefaultHandling
     /// Skip this authentication scheme: the next one of the same response is tried, if it offers one.
     case rejectProtectionSpace
-    /// Send no credential: the response that requires it becomes the result, whatever other schemes it offers
-    /// (checklist 84). For ``Challenge/serverTrust`` and ``Challenge/clientCertificate`` it equals
-    /// ``rejectProtectionSpace``.
+    /// Send no credential: the response that requires it becomes the result, whatever other schemes it offers.
+    /// For ``Challenge/serverTrust`` and ``Challenge/clientCertificate`` it equals ``rejectProtectionSpace``.
     case continueWithoutCredential
     /// Cancel the load.
     case cancel

@@ -49,6 +49,12 @@ public struct ServerTrust: Sendable, Hashable, CustomStringConvertible {
         isResumed = trust.isResumed
     }
 
+    /// Creates the trust that another process has found.
+    init(host: String, certificates: [Certificate], chain: [Certificate], failures: [Failure], isResumed: Bool) {
+        (self.host, self.certificates, self.chain) = (host, certificates, chain)
+        (self.failures, self.isResumed) = (failures, isResumed)
+    }
+
     /// The host and the result: `example.org: trusted`, or the checks that failed.
     public var description: String {
         host + ": " + (isTrusted ? "trusted" : failures.map(\.description).joined(separator: "; "))

@@ -45,6 +45,6 @@ public struct WebSocketEnding: Sendable, CustomStringConvertible {
 
     public var description: String {
         if let error { return "failed \(error)" }
-        return "closed by \(isClosedByServer ? "the peer" : "us")\(close.map { ", \($0)" } ?? "")"
+        return "closed by \(isClosedByServer ? "the server" : "this side")\(close.map { ", \($0)" } ?? "")"
     }
 }

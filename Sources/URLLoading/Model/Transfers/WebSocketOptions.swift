@@ -20,7 +20,7 @@ public struct WebSocketOptions: Sendable, Hashable {
     /// The time that the server has to answer a close, and to close the connection after it; more than zero.
     public var closeTimeout = Duration.seconds(10)
     /// The maximum number of bytes of messages that are read before a receiver asks for them; at least 0; one message
-    /// may exceed it. A ping, a pong or a close behind unread messages waits until they are received.
+    /// may exceed it. A ping, a pong or a close that follows unread messages waits until they are received.
     public var readAhead = 64 * 1024
 
     /// Creates the default settings.

@@ -108,7 +108,7 @@ extension CacheQuery {
 
     /// Returns the name of the first mark in which a stored response has another owner than this request; `nil` if
     /// none.
-    func stranger(to kept: [String: String?]) -> String? {
+    func differingMark(from kept: [String: String?]) -> String? {
         if (kept[CacheOwner.ownCookie] ?? nil) != ownCookie { return CacheOwner.ownCookie }
         if (kept[CacheOwner.host] ?? nil) != host { return CacheOwner.host }
         if !isPartial {
@@ -148,9 +148,9 @@ extension CacheQuery {
         "\(credential.user)\u{0}\(credential.password)\u{0}\(credential.token ?? "")"
     }
 
-    /// The credential that the request will carry without being challenged (`RequestAuthentication.begin`). A keeper's
-    /// current token is not known here, and may belong to another user than the previous one: a response obtained with
-    /// a token is found only while that token is in use.
+    /// The credential that the request will carry without being challenged (`RequestAuthentication.begin`). The
+    /// current token of a `SharedBearerToken` is not known here, and may belong to another user than the previous one:
+    /// a response obtained with a token is found only while that token is in use.
     private var login: Credential? {
         guard let user, case .success(let destination) = request.destination else {
             return nil

@@ -171,7 +171,8 @@ enum CacheReason: Sendable, CustomStringConvertible {
 
     var description: String {
         switch self {
-        case .fresh(let age, let lifetime, .heuristic): "fresh by guess: age \(seconds(age)) of \(seconds(lifetime))"
+        case .fresh(let age, let lifetime, .heuristic):
+            "fresh by heuristics: age \(seconds(age)) of \(seconds(lifetime))"
         case .fresh(let age, let lifetime, _): "fresh: age \(seconds(age)) of \(seconds(lifetime))"
         case .immutable: "immutable, and fresh"
         case .stale(let age, let lifetime): "stale: age \(seconds(age)) of \(seconds(lifetime))"
@@ -188,13 +189,13 @@ enum CacheReason: Sendable, CustomStringConvertible {
         case .vary(CacheOwner.host): "stored with another Host field"
         case .vary(CacheOwner.route): "stored through another session's resolver or proxies"
         case .vary(CacheOwner.address): "stored from an address that the policy refuses, or that is not known"
-        case .vary(CacheOwner.trust): "stored by other checks of its server"
+        case .vary(CacheOwner.trust): "stored with other TLS trust settings"
         case .vary(let name): "vary: \(name) differs"
         case .method: "only GET and HEAD are answered"
-        case .conditional: "the request has a condition of its own"
-        case .range: "no such part of what is stored"
-        case .beginning: "only its beginning is stored"
-        case .gone: "what was stored is gone"
+        case .conditional: "the request is conditional"
+        case .range: "the stored response does not have the range"
+        case .beginning: "only the beginning is stored"
+        case .gone: "the stored response was removed"
         }
     }
 

@@ -42,7 +42,7 @@ enum Varying {
     /// Returns the first field or mark in which a request does not match a stored response; `nil` if it matches.
     static func mismatch(_ stored: StoredResponse, _ query: CacheQuery) -> String? {
         let kept = stored.varying
-        if let name = query.stranger(to: kept) { return name }
+        if let name = query.differingMark(from: kept) { return name }
         // A request with its own Accept-Encoding gets undecoded bytes; all other requests get decoded ones.
         if !query.isPartial, stored.knownRules.isDecodable, stored.isDecoded != query.decodes {
             return "accept-encoding"

@@ -73,9 +73,9 @@ extension Configuration {
         var problem: String? {
             guard (1...255).contains(identifier.utf8.count),
                 !identifier.unicodeScalars.contains(where: { $0.value < 32 })
-            else { return "the identifier has 1 to 255 bytes and no control characters" }
+            else { return "the identifier must have 1 to 255 bytes and no control characters" }
             if let waking = wakes, waking.unit == nil, waking.arguments.first?.hasPrefix("/") != true {
-                return "the command that wakes the program begins with an absolute path"
+                return "the command that wakes the program must begin with an absolute path"
             }
             return nil
         }

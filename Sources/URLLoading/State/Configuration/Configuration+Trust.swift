@@ -90,7 +90,7 @@ extension Configuration.TLS {
 extension TLSHostPattern {
     init(checking text: String) throws(LoadError) {
         guard let pattern = Self(parsing: text) else {
-            throw LoadError(.badHostPattern, phase: .preparing, party: .local, detail: "no host: \(text)")
+            throw LoadError(.badHostPattern, phase: .preparing, party: .local, detail: "not a host pattern: \(text)")
         }
         self = pattern
     }

@@ -48,8 +48,8 @@ public struct Configuration: Sendable {
     /// ```
     /// It covers the look-up, all addresses of the host together, the tunnels through proxies and the TLS handshakes;
     /// for FTP also the login, and once more each data connection. It does not cover the wait for one of the
-    /// ``maximumConnectionsPerHost``, the wait for another load that connects to the same server, or the time of
-    /// decisions. It does not apply to connections that are already open. Each retry of a ``retryPolicy`` and each of
+    /// ``maximumConnectionsPerHost``, the wait for another load that connects to the same server, the time of decisions,
+    /// or the time for which a task is suspended. It does not apply to connections that are already open. Each retry of a ``retryPolicy`` and each of
     /// several proxies has the full timeout.
     public var connectTimeout: Duration?
 
@@ -346,9 +346,6 @@ public struct Configuration: Sendable {
     package var foreignCache: (any ForeignCache)?
     /// Receives the result of each cache look-up with its reason: `urlload -v`.
     package var cacheTap: (@Sendable (String) -> Void)?
-    /// Receives the head of every response in the task of its load, interim and refused ones and those of the cache
-    /// included: `urlload -D`.
-    package var headTap: (@Sendable (HTTPHead) -> Void)?
     /// The time of day in seconds since 1970, for the ages of responses; tests set it.
     package var wallClock: (@Sendable () -> Double)?
 

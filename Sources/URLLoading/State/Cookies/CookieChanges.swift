@@ -16,9 +16,9 @@ public struct CookieChanges: AsyncSequence, Sendable {
         case acceptPolicy
     }
 
-    let memory: CookieMemory
+    let listeners: ChangeListeners
 
-    public func makeAsyncIterator() -> Iterator { Iterator(listening: Listening(memory)) }
+    public func makeAsyncIterator() -> Iterator { Iterator(listening: Listening(listeners)) }
 
     /// Observes the store from its creation on.
     public struct Iterator: AsyncIteratorProtocol {
@@ -34,14 +34,26 @@ public struct CookieChanges: AsyncSequence, Sendable {
 
     final class Listening: Sendable {
         let listener: ChangeListener
-        private let memory: CookieMemory
+        private let listeners: ChangeListeners
 
-        init(_ memory: CookieMemory, _ tell: (@Sendable (Change) -> Void)? = nil) {
-            self.memory = memory
+        init(_ listeners: ChangeListeners, _ tell: (@Sendable (Change) -> Void)? = nil) {
+            self.listeners = listeners
             listener = ChangeListener(tell)
-            memory.add(listener)
+            listeners.add(listener)
         }
-        deinit { memory.remove(listener) }
+        deinit { listeners.remove(listener) }
+    }
+}
+
+/// The observers of a store.
+final class ChangeListeners: Sendable {
+    private let all = Lock<[ObjectIdentifier: ChangeListener]>([:])
+
+    func add(_ listener: ChangeListener) { all.withLock { $0[ObjectIdentifier(listener)] = listener } }
+    func remove(_ listener: ChangeListener) { all.withLock { $0[ObjectIdentifier(listener)] = nil } }
+
+    func process(_ change: CookieChanges.Change) {
+        for listener in all.withLock({ Array($0.values) }) { listener.process(change) }
     }
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The file format of cookies. Session cookies are never written. Times are seconds since 2001, as in `Date`, so that
-// they are read back bit for bit.
+// The file format of cookies. Session cookies are never written.
 
 import FoundationEssentials
 import URLLoadingIO
@@ -24,11 +23,6 @@ enum CookieSchema: StateSchema {
         ) WITHOUT ROWID
         """)
 
-    static func prepare(_ database: Database) throws(DatabaseFailure) {
-        // Removed rows are overwritten, because a cookie gives access to an account.
-        try database.execute("PRAGMA secure_delete = ON")
-    }
-
     static func rows(_ database: Database) throws(DatabaseFailure) -> [Cookie] {
         let select = try database.statement(
             """
@@ -50,11 +44,6 @@ enum CookieSchema: StateSchema {
             return true
         }
         return rows
-    }
-
-    static func hasExpired(_ rows: [Cookie]) -> Bool {
-        let now = Date.now
-        return rows.contains { $0.isExpired(now) }
     }
 
     static func removeExpired(_ database: Database) throws(DatabaseFailure) {

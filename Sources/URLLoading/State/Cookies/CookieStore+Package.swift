@@ -22,7 +22,7 @@ extension CookieStore {
     /// Calls `tell` at every change, on the thread that makes it and possibly under locks of the store, until the
     /// returned object is released.
     package func observe(_ tell: @escaping @Sendable (CookieChanges.Change) -> Void) -> AnyObject {
-        CookieChanges.Listening(memory, tell)
+        CookieChanges.Listening(listeners, tell)
     }
 }
 

@@ -27,8 +27,8 @@ public final class CookieStore: Sendable, CustomStringConvertible {
     /// is created before the first persistent cookie.
     public static let shared = CookieStore(path: StorageFolders.state, limits: Limits())
 
-    let memory: CookieMemory
-    private let disk: StateDisk<CookieMemory>?
+    private let table: PersistedStore<CookieTable>
+    let listeners = ChangeListeners()
     /// Identifies the store as an owner of cached responses. Stores of one file have the same mark in every process.
     let mark: String
     /// Not a valid raw value until a policy is set.
@@ -45,14 +45,8 @@ public final class CookieStore: Sendable, CustomStringConvertible {
     }
 
     private init(path: String?, limits: Limits) {
-        memory = CookieMemory(limits, hasFile: path != nil)
+        table = PersistedStore(CookieTable(limits), folder: path) { [listeners] in listeners.process(.cookies) }
         mark = path.map { "file " + Digest.hex($0.utf8) } ?? "memory \(UInt64.random(in: 0 ... .max))"
-        disk = path.map { [memory] in StateDisk(folder: $0, memory: memory) }
-    }
-
-    deinit {
-        guard let disk, memory.hasPending else { return }
-        BlockingThreads.files.run { disk.write() }
     }
 
     /// The limits of the number of cookies (RFC 6265bis §6.1); each is at least 1.
@@ -89,7 +83,7 @@ public final class CookieStore: Sendable, CustomStringConvertible {
         get { statedPolicy ?? .always }
         set {
             guard policy.exchange(newValue.rawValue, ordering: .relaxed) != newValue.rawValue else { return }
-            memory.policyChanged()
+            listeners.process(.acceptPolicy)
         }
     }
 
@@ -102,7 +96,7 @@ public final class CookieStore: Sendable, CustomStringConvertible {
     public func cookies(for url: URL, mainDocument: URL? = nil) -> [Cookie] {
         guard let context = CookieContext(url, mainDocument: mainDocument) else { return [] }
         var cookies: [Cookie] = []
-        disk?.refresh()
+        table.refresh()
         forEach(for: context) {
             cookies.append($0)
             return true
@@ -112,9 +106,9 @@ public final class CookieStore: Sendable, CustomStringConvertible {
 
     /// All cookies that have not expired.
     public var all: [Cookie] {
-        disk?.refresh()
+        table.refresh()
         let now = Date.now
-        return memory.all.filter { !$0.isExpired(now) }
+        return table.read(\.all).filter { !$0.isExpired(now) }
     }
 
     /// Stores a cookie, replacing one of the same name, domain and path. An expired cookie removes it.
@@ -140,58 +134,39 @@ public final class CookieStore: Sendable, CustomStringConvertible {
     /// - Returns: whether there was one.
     @discardableResult
     public func remove(_ cookie: Cookie) -> Bool {
-        open()
-        defer { changed() }
-        return memory.remove(cookie)
+        table.change { $0.remove(cookie) }
     }
 
     /// Removes the cookies that were first set at a moment or later; all by default. Includes those that other
     /// processes have written to the file.
     public func removeAll(since moment: Date = .distantPast) {
-        open()
-        memory.removeAll(since: moment)
-        changed()
+        table.change { $0.removeAll(since: moment) }
     }
 
     /// The changes of the store, from the beginning of each iteration. Undelivered changes are merged. The sequence
     /// ends when the iterating task is cancelled.
-    public var changes: CookieChanges { CookieChanges(memory: memory) }
+    public var changes: CookieChanges { CookieChanges(listeners: listeners) }
 
     /// The number of cookies, without their content.
-    public var description: String { "\(memory.count) cookies\(disk == nil ? "" : ", with a file")" }
+    public var description: String { "\(table.count) cookies\(table.hasFile ? ", with a file" : "")" }
 
     // MARK: The file
 
     /// A description of the first failure with the file; `nil` without a failure or without a file. A damaged file is
     /// renamed to `cookies.sqlite.damaged`.
-    public var problem: String? { disk?.problem }
+    public var problem: String? { table.problem }
 
     /// Returns when all earlier changes are in the file. Cancelling the calling task does not shorten the wait.
-    @concurrent public func flush() async {
-        guard let disk else { return }
-        _ = await BlockingThreads.files.call(.never) { disk.write() }
-    }
+    @concurrent public func flush() async { await table.flush() }
 
     /// Reads the changes of other processes now, instead of about a second later.
-    @concurrent public func reload() async {
-        guard let disk else { return }
-        _ = await BlockingThreads.files.call(.never) {
-            disk.load()
-            disk.look()
-        }
-    }
+    @concurrent public func reload() async { await table.reload() }
 
     // MARK: Inside
 
-    private func open() { disk?.load() }
-
-    private func changed() { if let disk, memory.hasPending { disk.schedule() } }
-
     func set(_ cookies: [Cookie], isSecure: Bool) -> [Cookie] {
-        open()
-        let stored = memory.set(cookies, isSecure: isSecure, now: Date.now)
-        changed()
-        return stored
+        let now = Date.now
+        return table.change { state in cookies.compactMap { state.set($0, isSecure: isSecure, now: now) } }
     }
 
     /// - Parameters:
@@ -209,7 +184,9 @@ public final class CookieStore: Sendable, CustomStringConvertible {
 
     /// Calls `use` with the cookies in memory: a load that gave up waiting for the file does not wait here.
     private func forEach(for context: CookieContext, _ use: (Cookie) -> Bool) {
-        if memory.forEach(for: context, now: Date.now, use) { disk?.schedule() }
+        guard table.count > 0 else { return }
+        let now = Date.now
+        table.changeMemory { $0.forEach(for: context, now: now, use) }
     }
 
     /// Returns the Cookie field for a request; `nil` if no cookie matches.
@@ -233,15 +210,10 @@ public final class CookieStore: Sendable, CustomStringConvertible {
     }
 
     /// Whether a request can be prepared without reading the file.
-    var isReady: Bool { disk?.isFresh ?? true }
+    var isReady: Bool { table.isFresh }
     /// Whether any cookie is known.
-    var hasCookies: Bool { memory.count > 0 }
+    var hasCookies: Bool { table.count > 0 }
 
     /// Reads the file, or checks it for changes of other processes, on a thread that may block.
-    ///
-    /// Without this check, an idle process would send cookies that another process has removed or renewed.
-    func load(for load: LoadHandle) async {
-        guard let disk else { return }
-        _ = await BlockingThreads.files.call(load) { disk.refresh() }
-    }
+    func load(for load: LoadHandle) async { await table.refresh(for: load) }
 }

@@ -15,7 +15,7 @@ struct CookieTable: Sendable {
     init(_ limits: CookieStore.Limits = CookieStore.Limits()) { self.limits = limits }
 
     /// The cookies that may be written to a file, without their times of use.
-    var persistent: [Cookie.Key: Persistent] {
+    private var persistent: [Cookie.Key: Persistent] {
         var found: [Cookie.Key: Persistent] = [:]
         for bucket in buckets.values {
             for cookie in bucket {
@@ -26,7 +26,7 @@ struct CookieTable: Sendable {
         }
         return found
     }
-    struct Persistent: Sendable, Equatable {
+    private struct Persistent: Sendable, Equatable {
         let value: String
         let expires: Date
         let isSecure: Bool
@@ -176,8 +176,8 @@ struct CookieTable: Sendable {
     }
 
     /// Replaces the persistent cookies by those of the file. Session cookies and times of use stay.
-    /// - Returns: the cookies beyond the limits, which were not kept: other processes may have set as many as this one.
-    mutating func replacePersistent(with cookies: [Cookie], now: Date) -> [Cookie] {
+    mutating func replacePersistent(with cookies: [Cookie], now: Date) -> PersistedReplacement<Cookie> {
+        let before = persistent
         var used: [Cookie.Key: Date] = [:]
         for cookie in remove(where: { $0.expires != nil }) { used[cookie.key] = cookie.lastAccessDate }
         for cookie in cookies where !cookie.isExpired(now) {
@@ -195,7 +195,8 @@ struct CookieTable: Sendable {
         var change = Change()
         for (owner, bucket) in buckets where bucket.count > limits.perDomain { evict(owner, now, &change) }
         if count > limits.total, let owner = buckets.keys.first { evict(owner, now, &change) }
-        return change.removed
+        return PersistedReplacement(
+            removed: change.removed.filter { $0.expires != nil }, hasChanged: persistent != before)
     }
 
     // MARK: Eviction

@@ -59,11 +59,11 @@ final class CredentialFile: Sendable {
             (file, size) = try FileWriter.reopen(path)
         } catch {
             if case .system(ENOENT) = error.code { return .table(CredentialTable()) }
-            report(error.isForeign ? "it, or its folder, is not this user's alone" : "it cannot be read")
+            report(error.isForeign ? "the file or its folder is not private to this user" : "the file cannot be read")
             return .foreign
         }
         guard size <= Self.mostBytes else {
-            report("it is too large")
+            report("the file is too large")
             return .foreign
         }
         var bytes = [UInt8](repeating: 0, count: Int(size))
@@ -91,11 +91,11 @@ final class CredentialFile: Sendable {
     @discardableResult
     func change(_ change: (inout CredentialTable) -> Void) -> Bool {
         do throws(IOFailure) { try PrivateFolder.make(folder) } catch {
-            report(error.isForeign ? "its folder is not this user's alone" : "its folder cannot be made")
+            report(error.isForeign ? "its folder is not private to this user" : "its folder cannot be created")
             return false
         }
         guard let lock = FileLock(path + ".lock") else {
-            report("it cannot be locked")
+            report("the file cannot be locked")
             return false
         }
         defer { withExtendedLifetime(lock) {} }
@@ -107,7 +107,7 @@ final class CredentialFile: Sendable {
         guard case .table(var table) = content else { return false }
         change(&table)
         guard (try? write(table, in: folder)) != nil else {
-            report("it cannot be written")
+            report("the file cannot be written")
             return false
         }
         return true

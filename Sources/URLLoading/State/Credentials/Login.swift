@@ -10,13 +10,21 @@ import URLLoadingWire
 final class Login: Sendable {
     let space: ProtectionSpace
     let credential: Credential
-    /// The credential came with a URL, and is sent only with URLs that contain it.
-    let isOfURL: Bool
+    /// The place from which the credential came.
+    enum Source: Sendable {
+        /// A URL; the credential is sent only with URLs that contain it.
+        case url
+        /// A decision, so the session may have to store it.
+        case decision
+        /// A store, a token, or a ticket.
+        case store
+    }
+    private let source: Source
+    var isOfURL: Bool { source == .url }
+    var isAnswer: Bool { source == .decision }
     /// For a proxy: the credential in the proxy's address that this login replaces. The login is sent only to proxies
     /// with that address, so that one proxy user's login does not serve another.
     let instead: Credential?
-    /// The credential came from a decision, so the session may have to store it.
-    let isAnswer: Bool
     /// The rank of the scheme (`AuthenticationOffer.strength`).
     let strength: Int
     /// The path prefixes of requests that carry this login without being challenged.
@@ -39,9 +47,8 @@ final class Login: Sendable {
 
     /// Fails if the scheme cannot carry the credential.
     init?(
-        _ offer: AuthenticationOffer, _ space: ProtectionSpace, _ credential: Credential, isOfURL: Bool, path: String,
-        isAnswer: Bool = false,
-        instead: Credential? = nil
+        _ offer: AuthenticationOffer, _ space: ProtectionSpace, _ credential: Credential, from source: Source = .store,
+        path: String, instead: Credential? = nil
     ) {
         folder = String(path[..<(path.lastIndex(of: "/").map { path.index(after: $0) } ?? path.endIndex)])
         switch offer {
@@ -79,8 +86,7 @@ final class Login: Sendable {
             makesTickets ? TicketLibrary.shared?.credential(user: credential.user, password: credential.password) : nil
         self.space = space
         self.credential = credential
-        self.isOfURL = isOfURL
-        self.isAnswer = isAnswer
+        self.source = source
         self.instead = instead
         strength = offer.strength
     }

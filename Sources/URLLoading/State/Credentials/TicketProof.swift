@@ -7,8 +7,7 @@ import Synchronization
 import URLLoadingIO
 import URLLoadingWire
 
-final class TicketProof: @unchecked Sendable {
-    // Unchecked: used by the load's own task.
+final class TicketProof {
     private let login: Login
     private let limit: Duration
     private var context: TicketContext?
@@ -44,7 +43,7 @@ final class TicketProof: @unchecked Sendable {
         _ load: LoadHandle
     ) async -> Begun? {
         guard let context = TicketLibrary.shared?.context(for: "HTTP", on: host, as: credential, bound: binding),
-            case .goesOn(let words, let isComplete) = await context.step([], load, until: deadline(limit, load)),
+            case .continues(let words, let isComplete) = await context.step([], load, until: deadline(limit, load)),
             !words.isEmpty
         else { return nil }
         return Begun(context: context, words: words, isComplete: isComplete)

@@ -55,7 +55,7 @@ public struct ProxyFailure: Error, Sendable, CustomStringConvertible {
 }
 
 extension LoadError {
-    /// The proxy at which the load failed; `nil` if a proxy was not the cause. Failures behind the last proxy, such as
+    /// The proxy at which the load failed; `nil` if a proxy was not the cause. Failures beyond the last proxy, such as
     /// the TLS handshake with the origin, are not proxy failures.
     public var proxyFailure: ProxyFailure? { underlying as? ProxyFailure }
 
@@ -74,7 +74,7 @@ extension LoadError {
     /// True if another proxy may be tried after this failure: the proxy could not be reached or used. A refusal by the
     /// proxy and a stop of the load are final. So is a failed authentication of the proxy, which an attacker may have
     /// caused in order to force another route.
-    var leavesAnotherWay: Bool {
+    var permitsAnotherProxy: Bool {
         guard let failure = proxyFailure, failure.head == nil, failure.reply == nil else { return false }
         guard phase != .securing || reason == .connectionLost else { return false }
         return ![.cancelled, .idleTimeout, .resourceTimeout, .addressRefused].contains(reason) && party != .local

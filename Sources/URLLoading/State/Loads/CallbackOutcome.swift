@@ -21,9 +21,11 @@ enum CallbackOutcome<Answer: Sendable>: Sendable {
 extension CallbackOutcome {
     /// - Parameters:
     ///   - limit: how long to wait; nil for as long as the load lives.
+    ///   - attempt: the attempt whose limit ends the wait as well.
     ///   - work: inherits priority and task-local values.
     static func run(
-        _ handle: LoadHandle, timeout limit: Duration? = nil, _ work: @escaping @Sendable () async -> Answer
+        _ handle: LoadHandle, timeout limit: Duration? = nil, within attempt: TimedAttempt? = nil,
+        _ work: @escaping @Sendable () async -> Answer
     ) async -> CallbackOutcome {
         let slot = Poller.shared.borrowSlot()
         handle.attach(slot)
@@ -39,7 +41,7 @@ extension CallbackOutcome {
             if race.finish(await work()) { slot.wake() }
         }
         while true {
-            let isLate = deadline != .max && handle.clock.now() >= deadline
+            let isLate = attempt?.isOver == true || deadline != .max && handle.clock.now() >= deadline
             if handle.stopReason == nil, !isLate {
                 if let answer = race.takeAnswer() { return .answered(answer) }
             } else {
@@ -60,8 +62,8 @@ extension LoadHandle {
         _ decision: Decision<Question, Answer>, _ question: Question, by asker: (any DecisionCaller)?
     ) async throws(LoadError) -> Answer {
         let attempt = attempt
-        let paused = attempt?.pause()
-        defer { attempt?.go(on: paused) }
+        attempt?.hold()
+        defer { attempt?.release() }
         let ending = await CallbackOutcome.run(self, timeout: decision.deadline) { () -> Result<Answer, any Error> in
             do {
                 guard let asker else { return .success(try await decision.decide(question)) }

@@ -60,7 +60,7 @@ public struct Decisions: Sendable {
     /// URL, the session's store or its netrc file is used; if there is none, the response is the result.
     public var challenge: Decision<Challenge, ChallengeDecision>?
     /// Called when the whole body of a storable response (RFC 9111 §3) has been received: for data and upload tasks and
-    /// session methods, not for downloads (checklist 98). Without one, the response is stored unchanged.
+    /// session methods, not for downloads. Without one, the response is stored unchanged.
     ///
     /// ```swift
     /// decisions.cache = Decision { entry in
@@ -149,7 +149,7 @@ public enum ResponseDisposition: Sendable {
     /// events end with ``LoadEvent/becameDownload(_:)``, which has the download's task. For other loads it fails with
     /// ``LoadError/Reason/badDecision``.
     case becomeDownload(DownloadOptions = DownloadOptions())
-    /// Take over the connection, with the bytes received behind the head. Available to a ``LoadTask`` made by
+    /// Take over the connection, with the bytes received after the head. Available to a ``LoadTask`` made by
     /// ``Session/dataTask(_:decisions:)`` for http or https, whose events end with ``LoadEvent/becameStream(_:)``,
     /// which has the stream; the stream begins when it is resumed. For other loads it fails with
     /// ``LoadError/Reason/badDecision``.

@@ -37,6 +37,9 @@ public struct DownloadOptions: Sendable {
     /// The `file` URL, in the folder of ``destination``, for the partial content of a download that cannot be resumed
     /// (no strong validator) and ends early. `nil`, the default: it is removed.
     package var leftover: URL?
+    /// Whether the room for a body of known length is allocated on the disk before the body is read, so that a full
+    /// disk shows at once. Off by default, because it costs a call of the system.
+    package var reservesSpace = false
 
     /// Creates options; the properties without a parameter are set afterwards.
     public init(destination: URL? = nil, overwrites: Bool = true, synchronizes: Bool = false) {

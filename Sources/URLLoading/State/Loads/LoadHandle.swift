@@ -16,6 +16,8 @@ protocol StopListener: AnyObject, Sendable {
 
 /// Not final, because the context of a load is its handle and adds to it; a subclass overrides nothing.
 class LoadHandle: StopToken, @unchecked Sendable {
+    // Unchecked: no class that is open to subclasses can be checked; `registryIndex` is guarded by the registry's
+    // lock.
     /// The moment the whole load must have ended; `.max` for none, or while it has not begun.
     final let deadline = Atomic<Int64>(.max)
     private let resourceLimit: Int64
@@ -69,12 +71,13 @@ class LoadHandle: StopToken, @unchecked Sendable {
 
     private let suspended = Atomic<Bool>(false)
 
-    /// While true, no byte is read or written, and the idle timeout is suspended.
+    /// While true, no byte is read or written on an open connection, and the idle and connect timeouts do not run.
     final var isSuspended: Bool { suspended.load(ordering: .relaxed) }
 
     final func setSuspended(_ isSuspended: Bool) {
         let wasSuspended = suspended.exchange(isSuspended, ordering: .sequentiallyConsistent)
         guard wasSuspended != isSuspended else { return }
+        setHoldsAttempts(isSuspended)
         if !isSuspended { restartIdle() }
         // The woken waits check the state again: waits for the peer begin to wait for the resumption, and waits for it
         // end.
@@ -91,10 +94,6 @@ class LoadHandle: StopToken, @unchecked Sendable {
     /// Waits until the load is not suspended, or was stopped.
     final func untilResumed() async {
         guard isSuspended else { return }
-        // The time of a suspension does not count towards the connect timeout.
-        let attempt = attempt
-        let paused = attempt?.pause()
-        defer { attempt?.go(on: paused) }
         await Poller.shared.wait(until: self) { _ -> Void? in
             suspended.load(ordering: .sequentiallyConsistent) ? nil : ()
         }

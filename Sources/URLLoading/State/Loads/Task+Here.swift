@@ -3,7 +3,7 @@
 import URLLoadingIO
 
 extension Task where Failure == Never {
-    /// Starts a task that runs on the calling thread until it first suspends. It goes on where the calling task runs:
+    /// Starts a task that runs on the calling thread until it first suspends. It continues where the calling task runs:
     /// on the loop's executor if that task prefers it, otherwise in the pool. Unstructured tasks do not inherit that.
     /// - Parameter priority: nil for the priority of the calling task.
     @discardableResult

@@ -66,7 +66,7 @@ public struct AddressOverride: Sendable, Hashable {
     {
         var all: [[UInt8]] = []
         for text in addresses {
-            guard let bytes = Origin.Host.addressBytes(text) else { throw .badPlace("no address: \(text)") }
+            guard let bytes = Origin.Host.addressBytes(text) else { throw .badPlace("not an IP address: \(text)") }
             all.append(bytes)
         }
         guard !all.isEmpty else { throw .badPlace("no address of \(host ?? "any host")") }

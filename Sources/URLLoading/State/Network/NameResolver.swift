@@ -32,10 +32,11 @@ private struct CustomResolver: Resolver {
     let lookUp: @Sendable (String) async throws -> [String]
 
     func addresses(of name: String, _ token: StopToken) async throws(IOFailure) -> [SocketAddress] {
-        guard let load = token as? LoadHandle else { throw IOFailure(.lookupFailed("there is no load"), .resolve) }
+        guard let load = token as? LoadHandle else {
+            throw IOFailure(.lookupFailed("a custom resolver needs a load"), .resolve)
+        }
         let lookUp = lookUp
-        let timeLeft = load.attempt.map { Duration.nanoseconds($0.timeLeft) }
-        let answer = await CallbackOutcome<Result<[String], any Error>>.run(load, timeout: timeLeft) {
+        let answer = await CallbackOutcome<Result<[String], any Error>>.run(load, within: load.attempt) {
             do { return .success(try await lookUp(name)) } catch { return .failure(error) }
         }
         let result: Result<[String], any Error>
@@ -50,7 +51,7 @@ private struct CustomResolver: Resolver {
         var addresses: [SocketAddress] = []
         for text in texts {
             guard let bytes = Origin.Host.addressBytes(text), let address = SocketAddress(octets: bytes, port: 0)
-            else { throw IOFailure(.lookupFailed("no address: \(text)"), .resolve) }
+            else { throw IOFailure(.lookupFailed("not an IP address: \(text)"), .resolve) }
             addresses.append(address)
         }
         return addresses

@@ -23,7 +23,7 @@ public struct NetworkInterface: Sendable, Hashable {
     /// - Throws: ``LoadError/Reason/badURL`` for an invalid address.
     public static func address(_ text: String) throws(LoadError) -> NetworkInterface {
         guard let bytes = Origin.Host.addressBytes(text), let address = SocketAddress(octets: bytes, port: 0)
-        else { throw LoadError(.badURL, phase: .preparing, party: .local, detail: "no address: \(text)") }
+        else { throw LoadError(.badURL, phase: .preparing, party: .local, detail: "not an IP address: \(text)") }
         return NetworkInterface(binding: .address(address))
     }
 }

@@ -26,7 +26,7 @@ public struct NetworkPaths: AsyncSequence, Sendable {
 }
 
 /// One observer, used by one task at a time.
-final class PathListener: @unchecked Sendable {
+final class PathListener {
     private let monitor: NetworkMonitor
     private let token = StopToken()
     private var system: PathMonitor?
@@ -42,7 +42,7 @@ final class PathListener: @unchecked Sendable {
         guard !hasEnded else { return nil }
         let path: NetworkPath? = await withTaskCancellationHandler {
             do throws(IOFailure) { return try await nextPath() } catch { return failed(error) }
-        } onCancel: {
+        } onCancel: { [token] in
             token.stop(.cancelled)
         }
         if path == nil || path?.status == .unknown { end() }

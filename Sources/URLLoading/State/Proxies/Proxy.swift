@@ -59,7 +59,9 @@ public struct Proxy: Sendable, Hashable, CustomStringConvertible, CustomDebugStr
         resolvesHostNames: Bool = true
     ) throws(LoadError) {
         do throws(WireViolation) {
-            self.init(kind, try Origin.Host(host), port, nil, user, password, resolvesHostNames)
+            self.init(
+                kind, at: Place(host: try Origin.Host(host), port: port), user: user, password: password,
+                resolvesHostNames: resolvesHostNames)
         } catch { throw .badProxy("\(error)") }
         try check()
     }
@@ -78,7 +80,9 @@ public struct Proxy: Sendable, Hashable, CustomStringConvertible, CustomDebugStr
         resolvesHostNames: Bool = true
     ) throws(LoadError) {
         do throws(WireViolation) {
-            self.init(kind, try Origin.Host("localhost"), nil, path, user, password, resolvesHostNames)
+            self.init(
+                kind, at: Place(host: try Origin.Host("localhost"), socketPath: path), user: user, password: password,
+                resolvesHostNames: resolvesHostNames)
         } catch { throw .badProxy("\(error)") }
         try check()
     }
@@ -101,21 +105,25 @@ public struct Proxy: Sendable, Hashable, CustomStringConvertible, CustomDebugStr
         case "socks5h", "socks": (kind, resolvesHostNames) = (.socks5, true)
         case "socks5": (kind, resolvesHostNames) = (.socks5, false)
         case "socks4": (kind, resolvesHostNames) = (.socks4a, false)
-        case let other?: throw .badProxy("no kind of proxy: \(other)")
+        case let other?: throw .badProxy("unsupported scheme of a proxy: \(other)")
         }
         self.init(
-            kind, address.host, address.port, address.socketPath, address.user, address.password, resolvesHostNames)
+            kind, at: Place(host: address.host, port: address.port, socketPath: address.socketPath),
+            user: address.user, password: address.password, resolvesHostNames: resolvesHostNames)
         try check()
     }
 
-    private init(
-        _ kind: Kind, _ host: Origin.Host, _ port: UInt16?, _ socketPath: String?, _ user: String?, _ password: String?,
-        _ resolvesHostNames: Bool
-    ) {
+    private struct Place {
+        var host: Origin.Host
+        var port: UInt16?
+        var socketPath: String?
+    }
+
+    private init(_ kind: Kind, at place: Place, user: String?, password: String?, resolvesHostNames: Bool) {
         self.kind = kind
-        self.host = host
-        self.port = port ?? (kind == .https ? 443 : 1080)
-        self.socketPath = socketPath
+        host = place.host
+        port = place.port ?? (kind == .https ? 443 : 1080)
+        socketPath = place.socketPath
         self.user = user
         self.password = password
         self.resolvesHostNames = resolvesHostNames || kind == .http || kind == .https
@@ -124,14 +132,16 @@ public struct Proxy: Sendable, Hashable, CustomStringConvertible, CustomDebugStr
     /// Returns the proxy with a default user and password, which apply if it has no user of its own.
     package func asked(byDefault user: String, _ password: String?) throws(LoadError) -> Proxy {
         guard self.user == nil else { return self }
-        let proxy = Proxy(kind, host, port, socketPath, user, password, resolvesHostNames)
+        let proxy = Proxy(
+            kind, at: Place(host: host, port: port, socketPath: socketPath), user: user, password: password,
+            resolvesHostNames: resolvesHostNames)
         try proxy.check()
         return proxy
     }
 
     private func check() throws(LoadError) {
         guard port > 0 else { throw .badProxy("port 0") }
-        if let socketPath, (try? SocketAddress.unix(socketPath)) == nil { throw .badProxy("no path of a socket") }
+        if let socketPath, (try? SocketAddress.unix(socketPath)) == nil { throw .badProxy("invalid path of a socket") }
         let both = (user ?? "") + (password ?? "")
         guard !both.utf8.contains(where: { $0 < 0x20 || $0 == 0x7F }) else {
             throw .badProxy("a control character in the credentials")

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 public import FoundationEssentials
-import Synchronization
 import URLLoadingIO
 public import URLLoadingWire
 
@@ -21,8 +20,7 @@ public final class HSTSStore: Sendable, CustomStringConvertible {
     /// The store of this user and this program, beside ``CookieStore/shared``.
     public static let shared = HSTSStore(path: StorageFolders.state)
 
-    private let memory: HSTSMemory
-    private let disk: StateDisk<HSTSMemory>?
+    private let table: PersistedStore<HSTSTable>
 
     /// Makes a store in memory only.
     public convenience init() { self.init(path: nil) }
@@ -31,44 +29,36 @@ public final class HSTSStore: Sendable, CustomStringConvertible {
     /// - Parameter directory: a `file` URL; created when it is needed.
     public convenience init(directory: URL) { self.init(path: directory.path(percentEncoded: false)) }
 
-    private init(path: String?) {
-        memory = HSTSMemory(hasFile: path != nil)
-        disk = path.map { [memory] in StateDisk(folder: $0, memory: memory) }
-    }
-
-    deinit {
-        guard let disk, memory.hasPending else { return }
-        BlockingThreads.files.run { disk.write() }
-    }
+    private init(path: String?) { table = PersistedStore(HSTSTable(), folder: path) }
 
     // MARK: Lookup
 
     /// Returns whether the host of a URL is known, itself or through a parent domain; never for an address.
     public func requiresTLS(_ url: URL) -> Bool {
         guard let target = try? Target(url.absoluteString) else { return false }
-        disk?.refresh()
+        table.refresh()
         return requiresTLS(target.origin.host)
     }
 
     func requiresTLS(_ host: Origin.Host) -> Bool {
         guard mayKnow, let name = host.dnsName else { return false }
-        return memory.requiresTLS(name, now: Date.now)
+        let now = Date.now
+        return table.count > 0 && table.read { $0.requiresTLS(name, now: now) }
     }
 
     /// All known hosts, sorted by name.
     public var all: [HSTSHost] {
-        disk?.load()
+        table.load()
         let now = Date.now
-        return memory.all.filter { $0.expires > now }
+        return table.read(\.persistentRows).filter { !$0.isExpired(now) }.sorted { $0.name < $1.name }
     }
 
     // MARK: Changes
 
     /// Stores a host, replacing its earlier entry; an expired one removes it.
     public func set(_ host: HSTSHost) {
-        disk?.load()
-        memory.set(host, now: Date.now)
-        changed()
+        let now = Date.now
+        table.change { $0.set(host, now: now) }
     }
 
     /// Takes the policy of a response, if its URL is secure and its host has a name (RFC 6797 §8.1). The caller must
@@ -85,7 +75,10 @@ public final class HSTSStore: Sendable, CustomStringConvertible {
         else { return }
         let now = Date.now
         let age = min(policy.maximumAge, Self.longestLife)
-        set(HSTSHost(checked: name, policy.includesSubdomains, now.addingTimeInterval(Double(age)), creation: now))
+        set(
+            HSTSHost(
+                checked: name, includesSubdomains: policy.includesSubdomains,
+                expires: now.addingTimeInterval(Double(age)), creation: now))
     }
     /// The longest lifetime: a hundred years.
     private static let longestLife: Int64 = 100 * 365 * 86400
@@ -93,51 +86,33 @@ public final class HSTSStore: Sendable, CustomStringConvertible {
     /// Removes a host; its subdomains and parent domains stay.
     public func remove(_ name: String) {
         guard let host = try? Origin.Host(name), let plain = host.dnsName else { return }
-        disk?.load()
-        memory.remove(plain)
-        changed()
+        table.change { $0.remove(plain) }
     }
 
     /// Removes the entries that were set at a moment or later; all by default.
     public func removeAll(since moment: Date = .distantPast) {
-        disk?.load()
-        memory.removeAll(since: moment)
-        changed()
+        table.change { $0.removeAll(since: moment) }
     }
 
     /// The number of known hosts, without their names.
-    public var description: String { "\(memory.count) hosts\(disk == nil ? "" : ", with a file")" }
+    public var description: String { "\(table.count) hosts\(table.hasFile ? ", with a file" : "")" }
 
     // MARK: The file
 
     /// A description of the first failure with the file; `nil` without a failure or without a file.
-    public var problem: String? { disk?.problem }
+    public var problem: String? { table.problem }
 
     /// Returns when all earlier changes are in the file. Cancelling the calling task does not shorten the wait.
-    @concurrent public func flush() async {
-        guard let disk else { return }
-        _ = await BlockingThreads.files.call(.never) { disk.write() }
-    }
+    @concurrent public func flush() async { await table.flush() }
 
     /// Reads the changes of other processes now.
-    @concurrent public func reload() async {
-        guard let disk else { return }
-        _ = await BlockingThreads.files.call(.never) {
-            disk.load()
-            disk.look()
-        }
-    }
+    @concurrent public func reload() async { await table.reload() }
 
-    private func changed() { if let disk, memory.hasPending { disk.schedule() } }
-
-    var mayKnow: Bool { disk != nil || memory.count > 0 }
+    var mayKnow: Bool { table.hasFile || table.count > 0 }
     /// Whether the store can be asked without reading the file, and whether it has been read before.
-    var isReady: Bool { disk?.isFresh ?? true }
-    var isLoaded: Bool { disk?.isLoaded ?? true }
+    var isReady: Bool { table.isFresh }
+    var isLoaded: Bool { table.isLoaded }
 
     /// Reads the file on a thread that may block.
-    func load(for load: LoadHandle) async {
-        guard let disk else { return }
-        _ = await BlockingThreads.files.call(load) { disk.refresh() }
-    }
+    func load(for load: LoadHandle) async { await table.refresh(for: load) }
 }

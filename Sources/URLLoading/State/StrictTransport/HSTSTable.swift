@@ -37,10 +37,19 @@ struct HSTSTable: Sendable {
 
     mutating func remove(_ name: String) -> HSTSHost? { hosts.removeValue(forKey: name) }
 
-    mutating func remove(since moment: Date) -> Int {
-        let count = hosts.count
-        hosts = hosts.filter { $0.value.creationDate < moment }
-        return count - hosts.count
+    /// Removes and returns the hosts whose policy was received at a moment or later.
+    mutating func remove(since moment: Date) -> [HSTSHost] {
+        let removed = hosts.values.filter { $0.creationDate >= moment }
+        for host in removed { hosts[host.name] = nil }
+        return removed
+    }
+
+    var count: Int { hosts.count }
+    var persistentRows: [HSTSHost] { Array(hosts.values) }
+
+    mutating func replacePersistent(with rows: [HSTSHost], now: Date) -> PersistedReplacement<HSTSHost> {
+        self = HSTSTable()
+        return PersistedReplacement(removed: rows.filter { !$0.isExpired(now) }.compactMap { set($0) })
     }
 }
 
@@ -60,10 +69,10 @@ public struct HSTSHost: Sendable, Hashable, CustomStringConvertible {
         guard let host = try? Origin.Host(name.hasPrefix(".") ? String(name.dropFirst()) : name),
             let plain = host.dnsName
         else { return nil }
-        self.init(checked: plain, includesSubdomains, expires, creation: Date.now)
+        self.init(checked: plain, includesSubdomains: includesSubdomains, expires: expires, creation: Date.now)
     }
 
-    init(checked name: String, _ includesSubdomains: Bool, _ expires: Date, creation: Date) {
+    init(checked name: String, includesSubdomains: Bool, expires: Date, creation: Date) {
         self.name = name
         self.includesSubdomains = includesSubdomains
         self.expires = expires

@@ -6,6 +6,7 @@ import Synchronization
 import URLLoadingIO
 
 final class DiskFile: @unchecked Sendable {
+    // Unchecked: accessed by the lane only, except for `failed`.
     /// The final name of the file: random letters and digits.
     private(set) var name = ""
     private(set) var length: Int64 = 0

@@ -189,7 +189,7 @@ struct DiskState: Sendable {
         for entry in entries {
             let isNewest = pendingByKey[entry.response.key]?.contains { $0 === entry } == true
             settle(entry)
-            // A newer partial response has not replaced an older complete one. If a newer response is pending behind
+            // A newer partial response has not replaced an older complete one. If a newer response is pending after
             // this one, its row replaces the same responses and must not be removed.
             guard entry.response.isWhole, isNewest else { continue }
             let replaced = DiskOperation.Removal.variant(hash: entry.hash, variant: entry.response.variantHash)

@@ -62,7 +62,7 @@ extension DiskStorage {
 
     func flush() {
         submit(.touch)
-        // A wrong bit in the log would lose everything behind it, so a flush moves it to the database.
+        // A wrong bit in the log would lose everything after it, so a flush moves it to the database.
         submit(.checkpoint)
         settle()
     }

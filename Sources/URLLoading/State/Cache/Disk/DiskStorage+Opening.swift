@@ -111,7 +111,7 @@ extension DiskStorage {
     }
 
     private func beginAnew() -> DiskTables? {
-        report(CacheProblem(.damaged, "the database was damaged, and has been begun anew"))
+        report(CacheProblem(.damaged, "the database was damaged, and was replaced by a new one"))
         for part in DiskPaths.parts { PrivateFolder.rename(paths.database + part, paths.damaged + part) }
         guard let tables = openLocked(mayBeginAnew: false) else { return nil }
         try? salvage(into: tables)

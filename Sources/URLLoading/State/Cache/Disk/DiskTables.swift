@@ -9,6 +9,7 @@
 import URLLoadingIO
 
 final class DiskTables: @unchecked Sendable {
+    // Unchecked: used by one thread at a time.
     private let database: Database
     let identity: PathIdentity
     static let format: Int64 = 1

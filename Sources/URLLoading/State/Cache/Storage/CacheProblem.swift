@@ -30,7 +30,7 @@ public struct CacheProblem: Error, Sendable, CustomStringConvertible {
 
     static let memoryOnly = CacheProblem(
         .memoryOnly,
-        "what belongs to one session or to cookies in memory is never written to disk, and memoryCapacity is 0")
+        "responses for one session or for cookies in memory are never written to disk, and memoryCapacity is 0")
 
     init(_ reason: Reason, _ detail: String) {
         self.reason = reason

@@ -52,7 +52,7 @@ extension CacheStorage {
 
 /// Receives the body of a response to store. It has one owner; released before `finish` or `abandon`, it stores
 /// nothing.
-protocol CacheWriting: AnyObject, Sendable {
+protocol CacheWriting: AnyObject {
     /// Takes a piece; returns `false` if the storage has given up. Does not block.
     func append(_ chunk: Chunk) -> Bool
     /// Unwritten pieces have accumulated: await `ready` before the next piece.

@@ -149,8 +149,7 @@ final class MemoryStorage: CacheStorage {
 }
 
 /// A body being written to memory.
-private final class MemoryWriting: CacheWriting, @unchecked Sendable {
-    // Unchecked: one owner, who calls it from one task at a time (`CacheWriting`).
+private final class MemoryWriting: CacheWriting {
     private let storage: MemoryStorage
     private let response: StoredResponse
     private let length: Int64?

@@ -6,16 +6,8 @@
 import URLLoadingIO
 import URLLoadingWire
 
-/// An event of a request whose bearer token was refused.
-package enum TokenRenewal: Sendable {
-    /// The response that refused the token, whose body is not read, and the token's number (see `TokenUse.renew`).
-    case refused(Response, token: Int)
-    /// The session has the next token, and sends the request again.
-    case sentAgain
-}
-
 /// A session's bearer token, in use for one request that a handler answers.
-package struct TokenUse: Sendable {
+package struct TokenUse {
     private let authentication: RequestAuthentication
     private let client: ProtocolClient
 
@@ -53,7 +45,7 @@ extension ProtocolClient {
 }
 
 extension ProtocolClient.Next {
-    /// Loads as `load` does, and reports the tokens that are renewed behind this handler.
+    /// Loads as `load` does, and reports the tokens that are renewed after this handler.
     package func load(
         _ request: Request, renewals: @escaping @Sendable (TokenRenewal) -> Void
     ) async throws(LoadError) -> ProtocolResponse {

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The requests of the program to the agent.
+
+import FoundationEssentials
+package import URLLoadingIO
+import URLLoadingWire
+
+extension BackgroundConnection {
+    /// Submits a transfer; returns when the agent has stored it on disk.
+    package func submit(
+        _ id: String, _ order: TransferOrder, _ secrets: TransferSecrets, files: [PassedFile] = []
+    ) async throws(AgentFailure) {
+        await untilListed()
+        _ = try await request(
+            .submit(
+                .init(transfer: id, order: TransferCoding.encode(order), secrets: TransferCoding.encode(secrets))),
+            files: files)
+    }
+
+    /// Submits the transfer of a task, which then waits for its end with ``end(of:progress:decide:)``.
+    package func submitOwn(_ id: String, _ order: TransferOrder, _ secrets: TransferSecrets) async throws(AgentFailure)
+    {
+        // Before the submission: the event may precede the wait for it.
+        ownTransfers.insert(id)
+        do throws(AgentFailure) { try await submit(id, order, secrets) } catch {
+            ownTransfers.remove(id)
+            throw error
+        }
+    }
+
+    /// Returns the transfers of earlier programs. Submissions of this program wait until then.
+    package func earlierTransfers() async throws(AgentFailure) -> [TransferRecord] {
+        defer { releaseSubmissions() }
+        return try await transfers()
+    }
+
+    private func untilListed() async {
+        guard waitingSubmissions != nil else { return }
+        await withCheckedContinuation { waitingSubmissions?.append($0) }
+    }
+
+    func releaseSubmissions() {
+        let waiting = waitingSubmissions.take() ?? []
+        for submission in waiting { submission.resume() }
+    }
+
+    /// Makes the handler receive the event of a transfer although a task waits for it: see ``pass(_:)``.
+    package func adopt(_ id: String) { adopted.insert(id) }
+
+    /// Passes an event from the handler to the adopted task of its transfer.
+    package func pass(_ event: PendingEvent) {
+        let id = event.record.id
+        guard let waiter = waiters.removeValue(forKey: id) else { return passedOn[id] = event }
+        waiter.resume(returning: .success(event))
+    }
+
+    /// Forgets an adopted task.
+    package func abandon(_ id: String) {
+        adopted.remove(id)
+        passedOn[id] = nil
+    }
+
+    package func transfers() async throws(AgentFailure) -> [TransferRecord] {
+        var records: [TransferRecord] = []
+        var next: Int64? = 0
+        while let after = next {
+            guard case .page(let page) = try await request(.list(after: after)) else { return records }
+            records += page.records.compactMap { TransferCoding.decode(TransferRecord.self, $0) }
+            next = page.next
+        }
+        return records
+    }
+
+    /// Returns the identifiers of all programs that have transfers.
+    package func identifiers() async throws(AgentFailure) -> [String] {
+        guard case .report(let text) = try await request(.identifiers) else { return [] }
+        return text.split(separator: "\n").map(String.init)
+    }
+
+    package func command(_ id: String, _ verb: String, _ argument: [UInt8] = []) async throws(AgentFailure) {
+        _ = try await request(.command(.init(transfer: id, verb: verb, argument: argument)))
+    }
+
+    /// Returns the agent's welcome message, which describes the agent.
+    package func welcome() async throws(AgentFailure) -> AgentMessage.Welcome { try await attached().welcome }
+
+    package func acknowledge(_ sequence: Int64) async throws(AgentFailure) {
+        defer { release(sequence) }
+        _ = try await request(.acknowledge(sequence: sequence))
+        taken.remove(sequence)
+    }
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The changes of a cookie store: what each does to the table, to the file, and to the observers.
+
+import FoundationEssentials
+import URLLoadingIO
+import URLLoadingWire
+
+extension CookieTable: PersistedTable {
+    typealias Schema = CookieSchema
+    var persistentRows: [Cookie] { all.filter { $0.expires != nil } }
+}
+
+extension Cookie: PersistedRow {}
+
+extension TableState<CookieTable> {
+    /// The precision of the last access in the file, in seconds.
+    private static var accessGrain: TimeInterval { 86400 }
+
+    /// Calls `use` with the matching cookies, and notes their use.
+    mutating func forEach(for context: CookieContext, now: Date, _ use: (Cookie) -> Bool) {
+        var stale: [Cookie] = []
+        let hasFile = pending != nil
+        table.forEach(for: context, now: now) { cookie in
+            guard use(cookie) else { return false }
+            if hasFile, cookie.expires != nil, now.timeIntervalSince(cookie.lastAccessDate) > Self.accessGrain {
+                stale.append(cookie)
+            }
+            return true
+        }
+        for var cookie in stale {
+            cookie.lastAccessDate = now
+            pending?.note(cookie, for: cookie.key)
+        }
+    }
+
+    /// Returns the cookie as it was stored; `nil` if it was not.
+    mutating func set(_ cookie: Cookie, isSecure: Bool, now: Date) -> Cookie? {
+        let change = table.set(cookie, isSecure: isSecure, now: now)
+        isNews = isNews || change.stored != nil || !change.removed.isEmpty
+        for removed in change.removed where removed.expires != nil { pending?.set(nil, for: removed.key) }
+        // A persistent cookie that becomes a session cookie leaves the file.
+        if let new = change.stored { pending?.set(new.expires == nil ? nil : new, for: new.key) }
+        return change.stored
+    }
+
+    /// Returns whether there was such a cookie.
+    mutating func remove(_ cookie: Cookie) -> Bool {
+        guard let removed = table.remove(cookie) else { return false }
+        pending?.set(nil, for: removed.key)
+        isNews = true
+        return true
+    }
+
+    mutating func removeAll(since moment: Date) {
+        let removed = table.remove { $0.creationDate >= moment }
+        for cookie in removed { pending?.set(nil, for: cookie.key) }
+        pending?.clear(since: moment.timeIntervalSinceReferenceDate)
+        isNews = !removed.isEmpty
+    }
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The file format of HSTS hosts, and the changes of an HSTS store: what each does to the table and to the file.
+
+import FoundationEssentials
+import URLLoadingIO
+
+enum HSTSSchema: StateSchema {
+    typealias Key = String
+    typealias Row = HSTSHost
+
+    static let fileName = "hsts.sqlite"
+
+    static let table = SchemaPart(
+        table: "host",
+        """
+        CREATE TABLE host (
+            name TEXT PRIMARY KEY NOT NULL, subdomains INTEGER NOT NULL, expires REAL NOT NULL, creation REAL NOT NULL
+        ) WITHOUT ROWID
+        """)
+
+    static func rows(_ database: Database) throws(DatabaseFailure) -> [HSTSHost] {
+        let select = try database.statement("SELECT name, subdomains, expires, creation FROM host")
+        var rows: [HSTSHost] = []
+        try select.each { () throws(DatabaseFailure) in
+            rows.append(
+                HSTSHost(
+                    checked: select.text(0), includesSubdomains: select.integer(1) != 0,
+                    expires: Date(timeIntervalSinceReferenceDate: select.real(2)),
+                    creation: Date(timeIntervalSinceReferenceDate: select.real(3))))
+            return true
+        }
+        return rows
+    }
+
+    static func removeExpired(_ database: Database) throws(DatabaseFailure) {
+        try database.statement("DELETE FROM host WHERE expires < ?").run(.real(Date.now.timeIntervalSinceReferenceDate))
+    }
+
+    static func write(_ host: HSTSHost, _ database: Database) throws(DatabaseFailure) {
+        try database.statement("INSERT OR REPLACE INTO host VALUES (?, ?, ?, ?)").run(
+            .text(host.name), .init(host.includesSubdomains), .real(host.expires.timeIntervalSinceReferenceDate),
+            .real(host.creationDate.timeIntervalSinceReferenceDate))
+    }
+
+    static func remove(_ name: String, _ database: Database) throws(DatabaseFailure) {
+        try database.statement("DELETE FROM host WHERE name = ?").run(.text(name))
+    }
+
+    static func clear(since moment: Double, _ database: Database) throws(DatabaseFailure) {
+        try database.statement("DELETE FROM host WHERE creation >= ?").run(.real(moment))
+    }
+}
+
+extension HSTSTable: PersistedTable {
+    typealias Schema = HSTSSchema
+}
+
+extension HSTSHost: PersistedRow {
+    var key: String { name }
+    func isExpired(_ now: Date) -> Bool { expires <= now }
+}
+
+extension TableState<HSTSTable> {
+    mutating func set(_ host: HSTSHost, now: Date) {
+        guard !host.isExpired(now) else { return remove(host.name) }
+        // Every response repeats the policy: the file is not written for each small extension.
+        let known = table.hosts[host.name]
+        let removed = table.set(host)
+        if let removed { pending?.set(nil, for: removed.name) }
+        if known.map({ $0.isAsGood(as: host, now) }) != true { pending?.set(host, for: host.name) }
+    }
+
+    mutating func remove(_ name: String) {
+        if table.remove(name) != nil { pending?.set(nil, for: name) }
+    }
+
+    mutating func removeAll(since moment: Date) {
+        for host in table.remove(since: moment) { pending?.set(nil, for: host.name) }
+        pending?.clear(since: moment.timeIntervalSinceReferenceDate)
+    }
+}
+
+extension HSTSHost {
+    /// Whether the file's entry is good enough: equal, and expiring within a hundredth of the remaining time.
+    fileprivate func isAsGood(as other: HSTSHost, _ now: Date) -> Bool {
+        guard includesSubdomains == other.includesSubdomains, other.expires >= expires else { return false }
+        return other.expires.timeIntervalSince(expires) < other.expires.timeIntervalSince(now) / 100
+    }
+}

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+# The lives of agents below a real systemd. Prints one line for each result; Tests/URLLoadingAgentTests checks them.
+set -e
+ip link set lo up
+mkdir -p /run/files && chmod 777 /run/files
+python3 /run/t/origin.py >/run/t/requests &
+as_nobody="setpriv --reuid=65534 --regid=65534 --clear-groups"
+arrived() {
+    # Waits for a file, and says whether it is whole.
+    for _ in $(seq 600); do
+        [ -e "$1" ] && break
+        sleep 0.05
+    done
+    cmp -s "$1" /run/files/content && echo "$2 whole" || echo "$2 missing or torn"
+}
+program() {
+    # A service `$1` of nobody that hands a download to the agent at `$2`; waits until it is accepted.
+    cat >/run/systemd/system/$1.service <<END
+[Service]
+User=nobody
+Environment=XDG_STATE_HOME=/run/files/state URLLOADING_AGENT=/usr/bin/url-loading-agent HOME=/run/files
+Environment=SWIFT_BACKTRACE=enable=no
+ExecStart=/run/t/program $2 org.example.$1 submit http://127.0.0.1:8000/slow /run/files/$1.bin
+StandardOutput=append:/run/files/$1.log
+StandardError=append:/run/files/$1.log
+END
+    systemctl daemon-reload
+    systemctl start $1.service
+    for _ in $(seq 600); do
+        grep -q accepted /run/files/$1.log 2>/dev/null && return
+        sleep 0.05
+    done
+    cat /run/files/$1.log
+}
+python3 - <<END
+import sys; sys.path.insert(0, "/run/t")
+import origin
+open("/run/files/content", "wb").write(origin.CONTENT)
+END
+
+# An agent of a system account, started by its socket.
+systemctl start url-loading-agent@nobody.socket
+program account /run/url-loading/nobody/agent.sock
+systemctl stop account.service
+echo "account agent $(systemctl is-active url-loading-agent@nobody.service)"
+arrived /run/files/account.bin account
+
+# Another user cannot connect.
+setpriv --reuid=65533 --regid=65533 --clear-groups python3 -c '
+import socket
+try: socket.socket(socket.AF_UNIX).connect("/run/url-loading/nobody/agent.sock")
+except PermissionError: print("other user refused")'
+
+# Its restart and its death refuse no program.
+$as_nobody python3 /run/t/clients.py /run/url-loading/nobody/agent.sock 4 &
+clients=$!
+sleep 1
+systemctl restart url-loading-agent@nobody.service
+sleep 1
+systemctl kill -s KILL url-loading-agent@nobody.service
+wait $clients
+
+# An agent that the program starts ends with the program's service, and the next start goes on.
+program forked -
+systemctl stop forked.service
+sleep 0.2
+pgrep -f /run/files/state >/dev/null && echo "forked agent lives" || echo "forked agent ended"
+[ -e /run/files/forked.bin ] && echo "forked too early"
+systemctl start forked.service
+arrived /run/files/forked.bin forked
+systemctl stop forked.service
+
+# An agent of the user's service manager.
+loginctl enable-linger nobody
+mkdir -p /etc/systemd/user/url-loading-agent.service.d
+printf '[Service]\nEnvironment=XDG_STATE_HOME=/run/files/users\n' >/etc/systemd/user/url-loading-agent.service.d/state.conf
+systemctl start user@65534.service
+XDG_RUNTIME_DIR=/run/user/65534 $as_nobody systemctl --user start url-loading-agent.socket
+program users /run/user/65534/url-loading/agent.sock
+systemctl stop users.service
+arrived /run/files/users.bin users
+echo done
