@@ -55,7 +55,7 @@ struct ForeignOption: Sendable {
     ]
 
     private static let tls = [
-        ForeignOption("--capath --ca-native --proxy-ca-native", near: "--cacert"),
+        ForeignOption("--capath --ca-native --proxy-ca-native --dump-ca-embed", near: "--cacert"),
         ForeignOption(
             "--ciphers --tls13-ciphers --curves --sigalgs --engine --egd-file --random-file", near: "--tls-min"),
         ForeignOption("--crlfile", near: "--cert-status"),
@@ -70,7 +70,7 @@ struct ForeignOption: Sendable {
 
     private static let proxies = [
         ForeignOption("--proxytunnel -p", "https goes through a tunnel, http is forwarded"),
-        ForeignOption("--proxy1.0", near: "-x"),
+        ForeignOption("--proxy1.0 --proxy-http2", near: "-x"),
         ForeignOption("--proxy-header", near: "-H 'Proxy-Authorization: …'"),
         ForeignOption(
             "--proxy-insecure --proxy-cacert --proxy-capath --proxy-crlfile --proxy-pinnedpubkey", near: "--cacert"),

@@ -168,7 +168,7 @@ enum CurlLines {
         -fL U/moved/missing
         -s U/broken
         --max-redirs 1 -sL U/moved/twice
-        -m 0.5 -s U/stall
+        -m 2 -s U/stall
         -s http://127.0.0.1:1/
         -s -o out.txt U/cut ## partial
         -s nonsense://x/
