@@ -164,7 +164,7 @@ import URLLoadingWire
     // MARK: The program is away
 
     @Test(
-        "A challenge parks the transfer while the program is away, without a connection, across restarts of the agent (checklist 89)"
+        "A challenge parks the transfer while the program is away, also across restarts of the agent (checklist 89)"
     )
     func away() async throws {
         try await SurvivalRows.with { rig, origin in

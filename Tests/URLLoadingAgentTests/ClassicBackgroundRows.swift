@@ -91,7 +91,7 @@ import URLLoadingWire
     }
 
     @Test(
-        "A download and an upload run in the agent and make their calls; no protocol class is asked (checklist 118, 137)"
+        "Downloads and uploads run in the agent and make their calls; no protocol class is asked (checklist 118, 137)"
     )
     func transfers() async throws {
         try await SurvivalRows.with { rig, origin in
@@ -158,7 +158,7 @@ import URLLoadingWire
     }
 
     @Test(
-        "The next session has the tasks with their properties, and gets the missed calls in order (checklist 138, 140, 142)"
+        "The next session has the tasks, and gets the missed calls in order (checklist 138, 140, 142)"
     )
     func comingBack() async throws {
         try await SurvivalRows.with { rig, origin in

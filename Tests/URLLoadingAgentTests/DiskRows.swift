@@ -25,7 +25,7 @@ import URLLoadingWire
     }()
 
     @Test(
-        "A download that the disk has no room for says so before a byte is written, and goes on once there is room (security 80)",
+        "A download without room on the disk waits before it is written, until there is room (security 80)",
         .enabled(if: DiskRows.canMount))
     func fullDisk() async throws {
         let rig = AgentRig()

@@ -102,7 +102,7 @@ import URLLoadingWire
     }
 
     @Test(
-        "A program that is killed in each call of its delegate gets that event again, and no event after its acknowledgement (checklist 138, 140, 142)"
+        "A program killed in a call of its delegate gets that event again, and no other twice (checklist 138, 140, 142)"
     )
     func killedInDelegateCalls() async throws {
         try await SurvivalRows.with { rig, origin in

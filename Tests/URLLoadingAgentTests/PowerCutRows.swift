@@ -30,8 +30,8 @@ import URLLoadingTesting
             let isWhole = try file.content(upTo: 100_000).elementsEqual(content)
             #expect(isWhole, "\(event.transfer.label) after cut \(cut)")
         case .uploaded(let data, _): #expect(String(decoding: data, as: UTF8.self) == "got \(content.count)")
-        // The restored files have other inodes than the journal knows, so the file of a rename that was about to happen,
-        // or was done, is not recognised. It is whole in one of the two places.
+        // The restored files have other inodes than the journal knows, so the file of a rename that was about to
+        // happen, or was done, is not recognised. It is whole in one of the two places.
         case .failed(let error) where error.reason == .cannotMoveFile && event.transfer.label == "placed":
             let place = event.transfer.destination?.path ?? ""
             let before = place.replacing("film.bin", with: ".urlloading-agent-\(event.transfer.id)")
@@ -99,7 +99,7 @@ import URLLoadingTesting
     }
 
     @Test(
-        "A power cut after any synchronisation loses no accepted transfer, repeats no acknowledged one and tears no file (security 80)",
+        "A power cut loses no accepted transfer, repeats no acknowledged one and tears no file (security 80)",
         .enabled(if: KillRows.hasStrace))
     func powerCut() async throws {
         let rig = AgentRig()

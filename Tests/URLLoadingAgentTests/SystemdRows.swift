@@ -16,7 +16,7 @@ import URLLoadingTestChildren
         }
 
     @Test(
-        "Agents of sockets and of the user's manager outlive their program's service; a spawned one ends with it, and the next start goes on (checklist 137)",
+        "Agents of systemd outlive their program's service; a spawned one ends with it and resumes (checklist 137)",
         .enabled(if: SystemdRows.isPossible))
     func services() async throws {
         let rig = AgentRig()

@@ -41,8 +41,8 @@ extension BackgroundTransfers {
     /// at a time and in order. An event is acknowledged when it was delivered (``LoadTask/delivered()``). Returns when
     /// the session is invalidated.
     /// - Parameters:
-    ///   - make: creates the load of a transfer, with ``Session/adopt(_:_:decisions:sink:)``, and resumes it unless the transfer
-    ///     is suspended; returns `nil` if the session is gone.
+    ///   - make: creates the load of a transfer, with ``Session/adopt(_:_:decisions:sink:)``, and resumes it unless the
+    ///     transfer is suspended; returns `nil` if the session is gone.
     ///   - adopted: called once, when all transfers have their loads, or the agent cannot be reached.
     ///   - finished: called when all missed events were delivered.
     @concurrent
