@@ -48,9 +48,9 @@ public struct Configuration: Sendable {
     /// ```
     /// It covers the look-up, all addresses of the host together, the tunnels through proxies and the TLS handshakes;
     /// for FTP also the login, and once more each data connection. It does not cover the wait for one of the
-    /// ``maximumConnectionsPerHost``, the wait for another load that connects to the same server, the time of decisions,
-    /// or the time for which a task is suspended. It does not apply to connections that are already open. Each retry of
-    /// a ``retryPolicy`` and each of several proxies has the full timeout.
+    /// ``maximumConnectionsPerHost``, the wait for another load that connects to the same server, the time of
+    /// decisions, or the time for which a task is suspended. It does not apply to connections that are already open.
+    /// Each retry of a ``retryPolicy`` and each of several proxies has the full timeout.
     public var connectTimeout: Duration?
 
     // MARK: Connections
