@@ -29,7 +29,8 @@ struct Contender {
         Contender(name: "ws-" + $0, executable: "ours", environment: ["OURS_SHAPE": $0])
     }
     /// Contenders that run only when named: the lower bound on two cores, the cost of a decision about each server, and
-    /// copies of an earlier build (`ours-before`, `classic-before` beside the others), to compare two states of the code.
+    /// copies of an earlier build (`ours-before`, `classic-before` beside the others), to compare two states of the
+    /// code.
     static let byName: [Contender] = [
         Contender(name: "rawc-2", executable: "rawc", environment: ["RAWC_TWICE": "1"]),
         Contender(name: "ours-decides", executable: "ours", environment: ["OURS_DECIDES": "1"]),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A measurement: a kind of request with its numbers and its server. A contender that does not support a scenario says so
-// by its exit status.
+// A measurement: a kind of request with its numbers and its server. A contender that does not support a scenario says
+// so by its exit status.
 
 struct Scenario {
     enum Kind: String {
