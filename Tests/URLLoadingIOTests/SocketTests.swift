@@ -117,6 +117,28 @@ struct SocketTests {
         #expect(error?.operation == .listen)
     }
 
+    @Test("A listener holds its port at the other loopback address, where it refuses connections")
+    func bothLoopbackAddresses() async throws {
+        let everyLoopback = SocketAddress.ipv6([UInt8](repeating: 0, count: 15) + [1], port: 0)
+        guard let probe = try? SocketListener(everyLoopback) else { return }  // this machine has no IPv6
+        probe.close()
+        let listener = try SocketListener(Self.anywhere)
+        defer { listener.close() }
+        let twin = everyLoopback.withPort(listener.address.port)
+        let error = await #expect(throws: IOFailure.self) {
+            try await SocketTransport.connect(to: twin, StopToken())
+        }
+        #expect(systemError(error) == ECONNREFUSED)
+        // A socket that binds the port without asking for its reuse, as another program would.
+        let stranger = socket(AF_INET6, Int32(SOCK_STREAM.rawValue), 0)
+        defer { close(stranger) }
+        let bound = twin.withSystemAddress { bind(stranger, $0, $1) }
+        #expect(bound == -1 && errno == EADDRINUSE)
+        // Listening on both addresses with one port takes asking for it.
+        let second = try SocketListener(twin)
+        second.close()
+    }
+
     @Test("A stopped token ends accept, read and write")
     func stopped() async throws {
         let listener = try SocketListener(Self.anywhere)

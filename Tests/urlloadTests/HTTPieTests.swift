@@ -32,6 +32,21 @@ struct HTTPieTests {
         #expect(throws: UsageError.self) { try made("u.test", "nothing") }
     }
 
+    @Test("The cookies of a session are in a file of its server and name, or in the file that a path names")
+    func sessions() throws {
+        let folder = try #require(ConfigFile.folder)
+        for (session, url, path) in [
+            ("ada", "example.org/x", "\(folder)/sessions/example.org/ada"),
+            ("ada", "https://EXAMPLE.org:8443", "\(folder)/sessions/example.org_8443/ada"),
+            ("./ada.txt", "example.org", "./ada.txt"),
+        ] {
+            let memory = try made("--session", session, url).memory
+            #expect(memory.cookieInputs == [path] && memory.cookieOutput == path && memory.createsCookieFolder)
+        }
+        for name in ["..", "a b", ""] { #expect(throws: UsageError.self) { try made("--session", name, "u") } }
+        #expect(throws: UsageError.self) { try made("--session", "ada", "http://../x") }
+    }
+
     @Test("Members of an object keep their order and nest by their names")
     func json() throws {
         let options = try made("u", "name=Ada", "born:=1815", "a[b]=1", "a[c][]=2", "a[c][]:=[3]")

@@ -53,6 +53,9 @@ int csys_socket(int family);
 /// Connects. Called again while connecting, it reports the outcome: 0 or -EISCONN, -EALREADY, or the failure.
 int csys_connect(int descriptor, const struct sockaddr *address, socklen_t length);
 int csys_listen(int descriptor, const struct sockaddr *address, socklen_t length, int backlog);
+/// Binds a port without listening: connections to it are refused, and the system chooses it for no other socket. A
+/// socket that asks for this very port may still listen on it.
+int csys_reserve(int descriptor, const struct sockaddr *address, socklen_t length);
 int csys_accept(int descriptor, struct sockaddr_storage *peer, socklen_t *length);
 int csys_set_no_delay(int descriptor);
 /// Reports the socket as readable once this many bytes have arrived (SO_RCVLOWAT), or the peer has closed; default 1.

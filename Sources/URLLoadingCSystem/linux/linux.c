@@ -112,6 +112,12 @@ int csys_listen(int descriptor, const struct sockaddr *address, socklen_t length
     return result(listen(descriptor, backlog));
 }
 
+int csys_reserve(int descriptor, const struct sockaddr *address, socklen_t length) {
+    int on = 1;
+    (void)setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    return result(bind(descriptor, address, length));
+}
+
 int csys_accept(int descriptor, struct sockaddr_storage *peer, socklen_t *length) {
     return result(accept4(descriptor, (struct sockaddr *)peer, length, SOCK_NONBLOCK | SOCK_CLOEXEC));
 }

@@ -15,9 +15,12 @@ enum ConfigFile {
     }
 
     /// The path of the file that every run reads, unless its first option is `-q`; `nil` without a home folder.
-    static var standard: String? {
-        if let folder = variable("XDG_CONFIG_HOME") { return folder + "/urlload/config" }
-        return variable("HOME").map { $0 + "/.config/urlload/config" }
+    static var standard: String? { folder.map { $0 + "/config" } }
+
+    /// The folder of urlload's configuration; `nil` without a home folder.
+    static var folder: String? {
+        if let folder = variable("XDG_CONFIG_HOME") { return folder + "/urlload" }
+        return variable("HOME").map { $0 + "/.config/urlload" }
     }
 
     private static func variable(_ name: String) -> String? {

@@ -13,4 +13,6 @@ struct ItemOptions: Sendable {
     var isQuiet = false
     var login: String?
     var loginKind = "basic"
+    /// The name of a session, or the path of its file.
+    var session: String?
 }

@@ -11,6 +11,8 @@ struct MemoryOptions: Sendable {
     var cookieInputs: [String] = []
     /// The cookie file written after the last load; `-` is standard output.
     var cookieOutput: String?
+    /// True if the folder of that file is created when it is missing, readable by its owner alone.
+    var createsCookieFolder = false
     /// The HSTS file, read and written.
     var hstsFile: String?
     /// True if session cookies in the files are ignored.

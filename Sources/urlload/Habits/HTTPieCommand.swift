@@ -53,6 +53,7 @@ enum HTTPieCommand {
         }
         options.urls = [url(words.removeFirst(), scheme)]
         options.expandsPatterns = false
+        try openSession(&options)
         var items: [HTTPieItem] = []
         for word in words { items.append(try HTTPieItem(word)) }
         try login(&options)
@@ -68,6 +69,25 @@ enum HTTPieCommand {
             return "http://localhost" + (rest.first?.isNumber ?? false ? ":" : "") + rest
         }
         return scheme == "https" && !word.contains("://") ? "https://" + word : word
+    }
+
+    /// The cookies of `--session`: in a file of the server and the name, or in the file that is named by a path.
+    private static func openSession(_ options: inout Options) throws(UsageError) {
+        guard let name = options.items.session else { return }
+        var path = name
+        if !name.contains("/") {
+            guard let first = name.first, first != ".",
+                name.allSatisfy({ $0.isASCII && ($0.isLetter || $0.isNumber || "_-.".contains($0)) })
+            else { throw UsageError("--session takes a path, or a name of letters, digits, _, - and ., not \(name)") }
+            guard let folder = ConfigFile.folder else { throw UsageError("--session \(name): there is no home folder") }
+            guard let url = AddressText.url(options.urls[0]), let host = url.host(), !host.hasPrefix(".") else {
+                throw UsageError("--session \(name): the URL has no host")
+            }
+            path = "\(folder)/sessions/\(host.lowercased())\(url.port.map { "_\($0)" } ?? "")/\(name)"
+        }
+        options.memory.cookieInputs.append(path)
+        options.memory.cookieOutput = path
+        options.memory.createsCookieFolder = true
     }
 
     private static func login(_ options: inout Options) throws(UsageError) {

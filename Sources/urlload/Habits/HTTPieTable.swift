@@ -102,9 +102,8 @@ extension OptionTable {
             guard parts.count == 2 else { throw UsageError("--proxy takes SCHEME:PROXY, not \(text)") }
             options.connection.proxy = try ConnectionOptions.proxy(String(parts[1]), "--proxy")
         },
-        OptionRule(.memory, nil, "session", "FILE", "read cookies from FILE and write them back") {
-            $0.memory.cookieInputs.append($1)
-            $0.memory.cookieOutput = $1
+        OptionRule(.memory, nil, "session", "NAME", "keep this server's cookies under NAME; a/path/NAME is a file") {
+            $0.items.session = $1
         },
     ]
 }

@@ -80,12 +80,25 @@ struct Memory: Sendable {
 
     func write(_ screen: Screen) -> ExitCode {
         do throws(OutputError) {
-            if let path = options.cookieOutput { try Self.write(cookies.netscapeText, path) }
+            if let path = options.cookieOutput {
+                if options.createsCookieFolder { try Self.createFolder(of: path) }
+                try Self.write(cookies.netscapeText, path)
+            }
             if let path = options.hstsFile { try Self.write(HSTSFile.text(hsts.all), path) }
             return .done
         } catch {
             screen.message(error.words)
             return error.code
+        }
+    }
+
+    private static func createFolder(of path: String) throws(OutputError) {
+        let folder = URL(filePath: path).deletingLastPathComponent().path
+        do {
+            try FileManager.default.createDirectory(
+                atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+        } catch {
+            throw OutputError(.write, "\(folder): cannot be created")
         }
     }
 

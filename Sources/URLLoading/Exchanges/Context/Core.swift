@@ -7,6 +7,7 @@ import URLLoadingIO
 
 final class Core: Sendable {
     let configuration: Configuration
+    let requestDefaults: RequestDefaults
     let decisions: Decisions?
     let pool: ConnectionPool
     let registry: LoadRegistry
@@ -48,6 +49,7 @@ final class Core: Sendable {
         let configuration = stores.map { configuration.keeping(in: $0) } ?? configuration
         self.stores = stores
         self.configuration = configuration
+        requestDefaults = RequestDefaults(configuration)
         self.decisions = decisions
         self.isShared = isShared
         defaultFields = DefaultFields(configuration)

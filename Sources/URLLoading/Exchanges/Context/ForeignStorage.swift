@@ -13,7 +13,7 @@ extension SessionCache {
     func asked(for hop: Hop, _ load: LoadContext, _ foreign: any ForeignCache) async throws(LoadError) -> SessionCache {
         var request = hop.request
         request.body = nil
-        let policy = request.cachePolicy ?? load.core.configuration.cachePolicy
+        let policy = request.cachePolicy ?? load.core.requestDefaults.cachePolicy
         guard [.get, .head].contains(request.method), ![.reload, .reloadIgnoringCaches].contains(policy) else {
             return SessionCache(of: self, ForeignStorage(foreign, request, nil, storage.removals))
         }

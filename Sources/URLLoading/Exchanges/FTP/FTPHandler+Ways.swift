@@ -43,7 +43,7 @@ extension FTPHandler {
     ) async throws(LoadError) -> FTPTransfer {
         let core = load.core
         let origin = attempt.plan.target.origin
-        let access = NetworkAccess(attempt.request, core.configuration, to: origin.host)
+        let access = NetworkAccess(attempt.request, core.requestDefaults, to: origin.host)
         var route = Route(origin: origin, way: way)
         route.traffic = access.traffic
         route.ftp = FTPKey(

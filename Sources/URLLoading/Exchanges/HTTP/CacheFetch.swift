@@ -17,7 +17,7 @@ struct CacheFetch: Sendable {
     /// Without a cache, `.onlyIfCached` fails.
     @inline(never)
     static func checkWithout(_ hop: Hop, _ core: Core) throws(LoadError) {
-        guard (hop.request.cachePolicy ?? core.configuration.cachePolicy) == .onlyIfCached else { return }
+        guard (hop.request.cachePolicy ?? core.requestDefaults.cachePolicy) == .onlyIfCached else { return }
         throw .notInCache(hop.request, "no cache")
     }
 

@@ -10,7 +10,7 @@ extension CacheQuery {
     init(_ hop: Hop, _ load: LoadContext) {
         let core = load.core
         self.init(
-            hop.request, isForeign: hop.isForeign, policy: hop.request.cachePolicy ?? core.configuration.cachePolicy,
+            hop.request, isForeign: hop.isForeign, policy: hop.request.cachePolicy ?? core.requestDefaults.cachePolicy,
             core.defaultFields, configured: hop.isForeign ? nil : core.configuration.headers, load)
         trust = core.cache?.trust
         if policy != .onlyIfCached, !control.flags.contains(.onlyIfCached) {

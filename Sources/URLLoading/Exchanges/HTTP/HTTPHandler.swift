@@ -19,7 +19,7 @@ struct HTTPHandler: DirectHandler {
     static func exchange(_ hop: Hop, for load: LoadContext, attempt: Int = 0) async throws(LoadError)
         -> any NetworkExchange
     {
-        if attempt == 0, hop.request.hasRetryPolicy || load.core.configuration.retryPolicy != nil {
+        if attempt == 0, hop.request.hasRetryPolicy || load.core.requestDefaults.hasRetryPolicy {
             return try await runAttempts(hop, for: load)
         }
         // The record of a transaction that has no exchange yet.
@@ -35,7 +35,7 @@ struct HTTPHandler: DirectHandler {
                 if let authentication { try await authentication.authorize(&prepared, load) }
                 if let cookies = load.core.cookies {
                     if !cookies.store.isReady { await cookies.store.load(for: load.handle) }
-                    cookies.attach(to: &prepared)
+                    attach(cookies, to: &prepared)
                 }
                 record = load.events?.begin(prepared)
                 let least = retries.wantsFresh ? firstFresh : nil
@@ -54,7 +54,7 @@ struct HTTPHandler: DirectHandler {
                     }
                     leave(exchange)
                 }
-                if hop.request.body != nil { prepared = try await prepare(hop, for: load, retries) }
+                if hop.request.body != nil { try await reopenBody(of: &prepared, hop, for: load, retries) }
             }
         } catch {
             if let record { load.events?.add(record, error) }
@@ -64,6 +64,11 @@ struct HTTPHandler: DirectHandler {
 
     // The functions below that do not wait are not inlined, because whatever an async function calls in place becomes a
     // part of its frame, and a load keeps its frames while it waits (docs/internals/scale.md).
+
+    @inline(never)
+    private static func attach(_ cookies: CookieJar, to prepared: inout PreparedRequest) {
+        cookies.attach(to: &prepared)
+    }
 
     /// Notes what a response tells of its server. Returns whether its status demands that the request is repeated.
     @inline(never)
@@ -112,6 +117,14 @@ struct HTTPHandler: DirectHandler {
         return try await prepare(body, hop, for: load, retries)
     }
 
+    /// Prepares a request again whose body an attempt has consumed.
+    @inline(never)
+    private static func reopenBody(
+        of prepared: inout PreparedRequest, _ hop: Hop, for load: LoadContext, _ retries: RetryPlan
+    ) async throws(LoadError) {
+        prepared = try await prepare(hop, for: load, retries)
+    }
+
     @inline(never)
     private static func prepareWithoutBody(_ hop: Hop, for load: LoadContext) throws(LoadError) -> PreparedRequest {
         var prepared = try PreparedRequest(
@@ -123,7 +136,7 @@ struct HTTPHandler: DirectHandler {
     /// The cache policy that is announced to intermediate caches. A background refresh (RFC 5861 §3) announces none,
     /// because the caller did not ask for its revalidation.
     private static func cachePolicy(_ hop: Hop, _ load: LoadContext) -> Request.CachePolicy {
-        let policy = hop.request.cachePolicy ?? load.core.configuration.cachePolicy
+        let policy = hop.request.cachePolicy ?? load.core.requestDefaults.cachePolicy
         return policy == .revalidate && hop.purpose.isRefresh ? .useProtocol : policy
     }
 
@@ -177,7 +190,7 @@ struct HTTPHandler: DirectHandler {
         _ request: PreparedRequest, _ load: LoadContext, since first: Int?, _ record: TransactionRecord?
     ) -> ConnectionRequest {
         ConnectionRequest(
-            client: load, access: NetworkAccess(request.request, load.core.configuration), record: record, since: first)
+            client: load, access: NetworkAccess(request.request, load.core.requestDefaults), record: record, since: first)
     }
 
     @inline(never)

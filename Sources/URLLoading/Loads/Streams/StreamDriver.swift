@@ -69,7 +69,7 @@ final class StreamDriver: ConnectionClient, StopListener, @unchecked Sendable {
         guard origin != nil else {
             return LoadError(.badURL, phase: .preparing, party: .local, detail: "invalid host or port")
         }
-        guard core.configuration.background == nil else {
+        guard !core.requestDefaults.isBackground else {
             return .notInBackground("a background session has downloads and uploads of files only", url)
         }
         guard core.registry.enter(handle, inPlaceOf: predecessor?.handle) else {

@@ -26,7 +26,7 @@ struct Load: Sendable {
     /// Runs the load to the head of its response.
     @inline(never)
     func run(_ first: Request) async throws(LoadError) -> Result {
-        guard context.core.configuration.background == nil else {
+        guard !context.core.requestDefaults.isBackground else {
             throw .notInBackground("a background session has downloads and uploads of files only", first.url)
         }
         var hop = Hop(request: first, purpose: purpose)
@@ -78,6 +78,7 @@ struct Load: Sendable {
 
     // MARK: Redirects
 
+    @inline(never)
     private func mayRedirect(_ exchange: any Exchange) -> Bool {
         exchange.head?.status.kind == .redirection || exchange.redirect != nil
     }

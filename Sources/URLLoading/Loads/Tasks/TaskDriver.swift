@@ -58,7 +58,7 @@ final class TaskDriver: LoadListener, StopListener {
         context.tell(self)
         state.withLock { $0.counts.expectedToSend = request.body.map(\.length) ?? 0 }
         if !core.registry.enter(context.handle) { refuse(.sessionInvalidated(request.url)) }
-        if background == nil, core.configuration.background != nil {
+        if background == nil, core.requestDefaults.isBackground {
             refuse(.notInBackground("a background session has downloads and uploads of files only", request.url))
         }
     }

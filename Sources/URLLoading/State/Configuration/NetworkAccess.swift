@@ -57,12 +57,12 @@ final class RecordedPath: Sendable {
 
 extension NetworkAccess {
     /// - Parameter host: the host of a request that is not http.
-    init(_ request: Request, _ configuration: Configuration, to host: Origin.Host? = nil) {
-        allowsCellular = request.allowsCellularAccess ?? configuration.allowsCellularAccess
-        allowsExpensive = request.allowsExpensiveNetworkAccess ?? configuration.allowsExpensiveNetworkAccess
-        allowsConstrained = request.allowsConstrainedNetworkAccess ?? configuration.allowsConstrainedNetworkAccess
-        traffic = request.trafficClass ?? configuration.trafficClass
-        guard request.waitsForConnectivity ?? configuration.waitsForConnectivity else { return }
+    init(_ request: Request, _ defaults: RequestDefaults, to host: Origin.Host? = nil) {
+        allowsCellular = request.allowsCellularAccess ?? defaults.allowsCellularAccess
+        allowsExpensive = request.allowsExpensiveNetworkAccess ?? defaults.allowsExpensiveNetworkAccess
+        allowsConstrained = request.allowsConstrainedNetworkAccess ?? defaults.allowsConstrainedNetworkAccess
+        traffic = request.trafficClass ?? defaults.trafficClass
+        guard request.waitsForConnectivity ?? defaults.waitsForConnectivity else { return }
         guard let host = host ?? (try? request.destination.get())?.route.origin.host else { return }
         pathNote = host.isThisMachine ? nil : RecordedPath()
     }

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// The settings that apply to a request which has none of its own, copied out of the configuration. A function that
+/// compares an optional setting of `Configuration`, or passes the configuration on, gets a copy of its 1.4 KB in its
+/// frame, which a load then holds while it waits.
+struct RequestDefaults: Sendable {
+    let allowsCellularAccess: Bool
+    let allowsExpensiveNetworkAccess: Bool
+    let allowsConstrainedNetworkAccess: Bool
+    let waitsForConnectivity: Bool
+    let trafficClass: TrafficClass
+    let cachePolicy: Request.CachePolicy
+    let hasRetryPolicy: Bool
+    /// True for a session whose transfers are carried out by the agent.
+    let isBackground: Bool
+
+    init(_ configuration: Configuration) {
+        allowsCellularAccess = configuration.allowsCellularAccess
+        allowsExpensiveNetworkAccess = configuration.allowsExpensiveNetworkAccess
+        allowsConstrainedNetworkAccess = configuration.allowsConstrainedNetworkAccess
+        waitsForConnectivity = configuration.waitsForConnectivity
+        trafficClass = configuration.trafficClass
+        cachePolicy = configuration.cachePolicy
+        hasRetryPolicy = configuration.retryPolicy != nil
+        isBackground = configuration.background != nil
+    }
+}
