@@ -55,6 +55,8 @@ final class LoadContext: LoadHandle, ConnectionClient, @unchecked Sendable {
     private let given: GivenDecisions?
     /// Overrides `given`: the decisions of a classic task are known only when it is resumed.
     private let replaced = AtomicLazyReference<GivenDecisions>()
+    /// Read first: `AtomicLazyReference.load` looks up its generic metadata at each call.
+    private let isReplaced = Atomic(false)
     private let scope = AtomicLazyReference<HandlerScope>()
 
     private final class GivenDecisions: Sendable {
@@ -72,16 +74,19 @@ final class LoadContext: LoadHandle, ConnectionClient, @unchecked Sendable {
         asker = owner.asker
         given = decisions.map { GivenDecisions($0) }
         events = core.makeEvents(request, owner.isObserved)
-        // Not in a constant: a copy of the configuration retains each of its parts.
+        let defaults = core.requestDefaults
         super.init(
-            idle: request.idleTimeout ?? core.configuration.idleTimeout,
-            resource: request.resourceTimeout ?? core.configuration.resourceTimeout,
-            connect: request.connectTimeout ?? core.configuration.connectTimeout,
-            clock: core.configuration.clock, holdsSession: owner.holdsSession, leaked: core.leaked)
+            idleLimit: request.idleTimeout.map(Self.nanoseconds) ?? defaults.idleLimit,
+            resourceLimit: request.resourceTimeout.map(Self.nanoseconds) ?? defaults.resourceLimit,
+            connectLimit: request.connectTimeout.map(Self.nanoseconds) ?? defaults.connectLimit,
+            clock: defaults.clock, holdsSession: owner.holdsSession, leaked: core.leaked)
     }
 
     /// Replaces the load's decisions. Called at most once, before the load begins.
-    func decide(by decisions: Decisions) { _ = replaced.storeIfNil(GivenDecisions(decisions)) }
+    func decide(by decisions: Decisions) {
+        _ = replaced.storeIfNil(GivenDecisions(decisions))
+        isReplaced.store(true, ordering: .releasing)
+    }
 
     // MARK: The handle
 
@@ -120,18 +125,23 @@ final class LoadContext: LoadHandle, ConnectionClient, @unchecked Sendable {
 
     // MARK: Decisions
 
-    /// The load's own decisions.
-    var decisions: Decisions? { (replaced.load() ?? given)?.decisions }
-    var responseDecision: Decision<Response, ResponseDisposition>? { decisions?.response ?? core.decisions?.response }
-    var redirectDecision: Decision<Redirect, RedirectDecision>? { decisions?.redirect ?? core.decisions?.redirect }
+    /// The load's own decisions. A decision is read through the object, because a copy of all has 600 bytes.
+    private var own: GivenDecisions? { isReplaced.load(ordering: .acquiring) ? replaced.load() : given }
+    var decisions: Decisions? { own?.decisions }
+    var responseDecision: Decision<Response, ResponseDisposition>? {
+        own?.decisions.response ?? core.decisions?.response
+    }
+    var redirectDecision: Decision<Redirect, RedirectDecision>? {
+        own?.decisions.redirect ?? core.decisions?.redirect
+    }
     var bodyDecision: Decision<BodyProviderContext, RequestBody>? {
-        decisions?.bodyProvider ?? core.decisions?.bodyProvider
+        own?.decisions.bodyProvider ?? core.decisions?.bodyProvider
     }
 
     /// The decision about storing the response; nil for downloads, for which it is not called.
     var cacheDecision: Decision<CachedResponse, CacheDecision>? {
         if case .file = consumer { return nil }
-        return asker?.decidesWhatIsKept ?? true ? decisions?.cache ?? core.decisions?.cache : nil
+        return asker?.decidesWhatIsKept ?? true ? own?.decisions.cache ?? core.decisions?.cache : nil
     }
 
     /// True if a decision may delay the load between its response and its body.
@@ -147,10 +157,10 @@ final class LoadContext: LoadHandle, ConnectionClient, @unchecked Sendable {
         }
     }
 
-    var decidesChallenges: Bool { decisions?.challenge != nil || core.decisions?.challenge != nil }
+    var decidesChallenges: Bool { own?.decisions.challenge != nil || core.decisions?.challenge != nil }
 
     func decide(_ challenge: Challenge) async throws(LoadError) -> ChallengeDecision {
-        let (own, shared) = (decisions?.challenge, core.decisions?.challenge)
+        let (own, shared) = (own?.decisions.challenge, core.decisions?.challenge)
         guard let decision = challenge.protectionSpace.method.isForSession ? shared ?? own : own ?? shared
         else { return .performDefaultHandling }
         challenged(challenge)

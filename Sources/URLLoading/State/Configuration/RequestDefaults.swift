@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import URLLoadingIO
+
 /// The settings that apply to a request which has none of its own, copied out of the configuration. A function that
 /// compares an optional setting of `Configuration`, or passes the configuration on, gets a copy of its 1.4 KB in its
 /// frame, which a load then holds while it waits.
 struct RequestDefaults: Sendable {
+    /// The timeouts in nanoseconds; `.max` for none.
+    let idleLimit, resourceLimit, connectLimit: Int64
+    let clock: LoopClock
     let allowsCellularAccess: Bool
     let allowsExpensiveNetworkAccess: Bool
     let allowsConstrainedNetworkAccess: Bool
@@ -15,6 +20,10 @@ struct RequestDefaults: Sendable {
     let isBackground: Bool
 
     init(_ configuration: Configuration) {
+        idleLimit = LoadHandle.limit(configuration.idleTimeout)
+        resourceLimit = LoadHandle.limit(configuration.resourceTimeout)
+        connectLimit = LoadHandle.limit(configuration.connectTimeout)
+        clock = configuration.clock
         allowsCellularAccess = configuration.allowsCellularAccess
         allowsExpensiveNetworkAccess = configuration.allowsExpensiveNetworkAccess
         allowsConstrainedNetworkAccess = configuration.allowsConstrainedNetworkAccess

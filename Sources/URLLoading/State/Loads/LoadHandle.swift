@@ -35,16 +35,29 @@ class LoadHandle: StopToken, @unchecked Sendable {
     ///   - idle: the limit of one wait for a peer; nil for none.
     ///   - resource: the limit of the whole load; nil for none.
     ///   - connect: the limit of one attempt to connect; nil for none.
+    /// - Parameter idleLimit, resourceLimit, connectLimit: the timeouts in nanoseconds; `.max` for none.
     init(
+        idleLimit: Int64, resourceLimit: Int64, connectLimit: Int64, clock: LoopClock, holdsSession: Bool,
+        leaked: LeakCount
+    ) {
+        self.resourceLimit = resourceLimit
+        self.connectLimit = connectLimit
+        self.holdsSession = Atomic(holdsSession)
+        self.leaked = leaked
+        super.init(idleLimit: idleLimit, clock: clock)
+    }
+
+    convenience init(
         idle: Duration?, resource: Duration?, connect: Duration? = nil, clock: LoopClock = .system,
         holdsSession: Bool = true, leaked: LeakCount = LeakCount()
     ) {
-        resourceLimit = resource.map(Self.nanoseconds) ?? .max
-        connectLimit = connect.map(Self.nanoseconds) ?? .max
-        self.holdsSession = Atomic(holdsSession)
-        self.leaked = leaked
-        super.init(idleLimit: idle.map(Self.nanoseconds) ?? .max, clock: clock)
+        self.init(
+            idleLimit: Self.limit(idle), resourceLimit: Self.limit(resource), connectLimit: Self.limit(connect),
+            clock: clock, holdsSession: holdsSession, leaked: leaked)
     }
+
+    /// Returns a timeout in nanoseconds; `.max` for none.
+    static func limit(_ timeout: Duration?) -> Int64 { timeout.map(nanoseconds) ?? .max }
 
     /// Starts the resource timeout.
     final func startClock() {
