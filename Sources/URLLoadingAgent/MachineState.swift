@@ -14,7 +14,7 @@ struct MachineState: Sendable, Equatable {
     /// The pressure above which the machine counts as busy.
     static let mostPressure = 50.0
     /// The nanoseconds after which a transfer no longer waits for a good moment: a day.
-    static let mostPatience: Int64 = 86_400_000_000_000
+    static let maximumDelay: Int64 = 86_400_000_000_000
 
     var allowsDiscretionary: Bool { !isOnBattery && !isMetered && pressure <= Self.mostPressure }
 

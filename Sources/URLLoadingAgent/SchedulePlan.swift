@@ -54,7 +54,7 @@ struct SchedulePlan: Sendable, Equatable {
         }
         var count = running.count
         let eligible = ready.filter { allowsDiscretionary || !$0.isDiscretionary }
-        var lanes = Dictionary(grouping: eligible, by: \.identifier).mapValues { $0.sorted(by: goesFirst) }
+        var lanes = Dictionary(grouping: eligible, by: \.identifier).mapValues { $0.sorted(by: precedes) }
         var turn = last
         while count < limits.agent, let next = nextTurn(lanes.keys, after: turn) {
             turn = next
@@ -77,16 +77,16 @@ struct SchedulePlan: Sendable, Equatable {
 
     /// If no transfer could begin, the most urgent candidate replaces the least urgent transfer that blocks it.
     private mutating func yield(for ready: [Candidate], _ running: [Candidate], _ limits: Limits) {
-        guard let wanted = ready.min(by: Self.goesFirst) else { return }
+        guard let wanted = ready.min(by: Self.precedes) else { return }
         let ofHost = running.filter { $0.host == wanted.host }
         let ofIdentifier = running.filter { $0.identifier == wanted.identifier }
-        let inTheWay =
+        let competitors =
             ofHost.count >= limits.host ? ofHost : ofIdentifier.count >= limits.identifier ? ofIdentifier : running
-        let victim = inTheWay.filter { $0.isResumable && $0.priority < wanted.priority }.max(by: Self.goesFirst)
+        let victim = competitors.filter { $0.isResumable && $0.priority < wanted.priority }.max(by: Self.precedes)
         if let victim { yields = [victim.id] }
     }
 
-    private static func goesFirst(_ a: Candidate, _ b: Candidate) -> Bool {
+    private static func precedes(_ a: Candidate, _ b: Candidate) -> Bool {
         (b.priority, a.number) < (a.priority, b.number)
     }
 

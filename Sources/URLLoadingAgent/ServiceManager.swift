@@ -23,7 +23,7 @@ struct ServiceManager: Sendable {
     }
 
     /// Notifies the service manager, if there is one: `READY=1`, `STATUS=…`.
-    func tell(_ lines: String...) {
+    func notify(_ lines: String...) {
         if let notify { LocalDatagram.send(lines.joined(separator: "\n"), to: notify) }
     }
 }

@@ -135,7 +135,7 @@ struct Spool: Sendable {
         for name in PrivateFolder.names(delivered) where name.hasPrefix(".urlloading-") {
             // A program that uses the file holds a claim; the file is removed with the last reference here.
             guard let file = try? FileWriter.adopt(delivered + "/" + name), file.claim() else { continue }
-            file.undoKeep()
+            file.unkeep()
         }
     }
 

@@ -81,7 +81,7 @@ extension TransferService {
                 priority: transfer.order.priority,
                 number: transfer.number,
                 isDiscretionary: transfer.order.isDiscretionary
-                    && now - transfer.order.created < MachineState.mostPatience,
+                    && now - transfer.order.created < MachineState.maximumDelay,
                 isResumable: transfer.isResumable)
         }
     }
@@ -105,11 +105,11 @@ extension TransferService {
         }
         let journal = journal
         // A request that must not be repeated is sent only after the journal has recorded that it may have been.
-        let mustBeKnown = transfer.order.kind == .upload && !transfer.order.isIdempotent
+        let mustBeRecorded = transfer.order.kind == .upload && !transfer.order.isIdempotent
         let update = transfer.update
-        if !mustBeKnown { save(id) }
+        if !mustBeRecorded { save(id) }
         runs[id] = Task { [weak self] in
-            if mustBeKnown { try? await journal.write([update], mayFail: false) }
+            if mustBeRecorded { try? await journal.write([update], mayFail: false) }
             let result = await attempt.run()
             await self?.ended(id, result)
         }
@@ -210,7 +210,7 @@ extension TransferService {
     private func carryOut(_ plan: TransferRetryPlan, _ id: String) {
         switch plan {
         case .wait(var wait):
-            wait.countFromNow(wall: SystemTime.wall, boot: SystemTime.boot, SystemBoot.identity)
+            wait.makeRelative(wall: SystemTime.wall, boot: SystemTime.boot, SystemBoot.identity)
             log("transfer \(id) waits: \(wait.detail)")
             input(.wait(wait), to: id)
         case .finish(let reason, let detail):

@@ -122,7 +122,7 @@ struct PathMonitorTests {
     }
 
     @Test("A network that changes constantly causes a bounded number of queries")
-    func unrest() async throws {
+    func rereadDelays() async throws {
         let kernel = ScriptedPaths(Self.home)
         @Sendable func disturb(_ kernel: ScriptedPaths) {
             kernel.change(telling: [RouteBytes.defaultRoute(through: [2], metric: 7)])

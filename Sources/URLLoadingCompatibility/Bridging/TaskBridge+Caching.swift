@@ -15,12 +15,12 @@ extension TaskBridge {
 
     /// Whether the delegate may have to be asked. The body must be collected for that, so delegates known not to
     /// implement the method are not asked.
-    var decidesWhatIsKept: Bool {
+    var decidesStoring: Bool {
         let session = state.withLock { $0.session }
-        return session?.ownCache != nil || asksWhatIsKept
+        return session?.ownCache != nil || asksBeforeStoring
     }
 
-    private var asksWhatIsKept: Bool {
+    private var asksBeforeStoring: Bool {
         guard !hasHandler else { return false }
         let (session, task) = state.withLock { ($0.session, $0.task) }
         if let delegate = session?.delegates.data, !DelegatesWithoutCaching.contain(delegate) { return true }
@@ -41,7 +41,7 @@ extension TaskBridge {
 
     /// Asks the delegate how to store a response that a ``URLProtocol`` or a server has given.
     func kept(_ proposed: CachedURLResponse) async throws -> CachedURLResponse? {
-        guard asksWhatIsKept else { return proposed }
+        guard asksBeforeStoring else { return proposed }
         let outcome: Inquiry<CachedURLResponse?>.Outcome = await inquire("willCacheResponse", comesLast: true) {
             [self] session, task, answer in
             guard let delegate = dataDelegate, let task = task as? URLSessionDataTask else {

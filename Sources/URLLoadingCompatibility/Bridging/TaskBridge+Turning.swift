@@ -57,7 +57,7 @@ extension TaskBridge {
         }
         guard isTurned else { return }
         session.replace(identifier, with: new)
-        old.giveWay()
+        old.endReplaced()
         schedule()
     }
 

@@ -83,7 +83,7 @@ final class TaskBridge: Sendable {
             state.beginning = .begun
             return (true, state.load)
         }
-        if isFirst, hasOtherTrustee { load?.decide(by: decisions) }
+        if isFirst, hasChangedTrustDelegate { load?.decide(by: decisions) }
         if isFirst, isInBackground, let task = state.withLock({ $0.task }) { load?.setBackground(task.transferOptions) }
         if isFirst, case .stream(let stream)? = load { watchRoutes(of: stream) }
         if let error = obey(load, isHeldUp: false, priority) { finish(error) }

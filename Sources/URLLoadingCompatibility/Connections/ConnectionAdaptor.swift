@@ -202,15 +202,15 @@ extension URLRequest {
 final class LegacyChallengeSender<Delegate>: NSObject, URLAuthenticationChallengeSender, Sendable {
     private let reply: ChallengeSender.Reply
     private let lane: DelegateLane
-    private let tell: @Sendable (Delegate, URLAuthenticationChallenge) -> Void
+    private let deliver: @Sendable (Delegate, URLAuthenticationChallenge) -> Void
     private let delegate: @Sendable () -> Delegate?
 
     init(
         _ reply: @escaping ChallengeSender.Reply, on session: URLSession,
-        _ tell: @escaping @Sendable (Delegate, URLAuthenticationChallenge) -> Void,
+        _ deliver: @escaping @Sendable (Delegate, URLAuthenticationChallenge) -> Void,
         of delegate: @escaping @Sendable () -> Delegate?
     ) {
-        (self.reply, lane, self.tell, self.delegate) = (reply, session.lane, tell, delegate)
+        (self.reply, lane, self.deliver, self.delegate) = (reply, session.lane, deliver, delegate)
     }
 
     func use(_ credential: URLCredential, for challenge: URLAuthenticationChallenge) {
@@ -226,7 +226,7 @@ final class LegacyChallengeSender<Delegate>: NSObject, URLAuthenticationChalleng
         // Notifies the delegate before the end of the load, which follows from the cancellation.
         lane.append(
             .call { [self] in
-                if let delegate = delegate() { tell(delegate, challenge) }
+                if let delegate = delegate() { deliver(delegate, challenge) }
                 reply(.cancelAuthenticationChallenge, nil)
             })
     }

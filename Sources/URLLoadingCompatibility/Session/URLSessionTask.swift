@@ -56,7 +56,7 @@ open class URLSessionTask: NSObject, NSCopying, @unchecked Sendable {
     }
 
     /// Ends this task, because another task has taken over its load.
-    final func giveWay() {
+    final func endReplaced() {
         isReplaced.store(true, ordering: .releasing)
         forgetDelegate()
     }

@@ -20,7 +20,7 @@ package final class StateDisk<Memory: StateMemory>: Sendable {
         var database: Database?
         var identity: PathIdentity?
         var version: Int64 = -1
-        var isGivenUp = false
+        var isAbandoned = false
     }
     /// The holder of this lock may block.
     private let gate = Lock(File())
@@ -37,7 +37,7 @@ package final class StateDisk<Memory: StateMemory>: Sendable {
     private static var writingDelay: Int64 { 200_000_000 }
     private static var lookInterval: Int64 { 1_000_000_000 }
     /// Milliseconds to wait for another process that is writing.
-    private static var lockPatience: Int { 2_000 }
+    private static var lockTimeout: Int { 2_000 }
 
     package init(folder: String, memory: Memory, clock: LoopClock = .system) {
         // With a trailing slash, a symbolic link would be followed.
@@ -139,13 +139,13 @@ package final class StateDisk<Memory: StateMemory>: Sendable {
         nextLook.store(.max, ordering: .relaxed)
         defer { nextLook.store(clock.coarseNow(), ordering: .relaxed) }
         gate.withLock { file in
-            guard !file.isGivenUp else {
+            guard !file.isAbandoned else {
                 _ = memory.takePending()
                 return
             }
             attempt(&file) { (file) throws(DatabaseFailure) in
                 guard let database = try open(&file, making: true) else { return }
-                try writePending(database, patience: Self.lockPatience)
+                try writePending(database, patience: Self.lockTimeout)
             }
         }
     }
@@ -189,7 +189,7 @@ package final class StateDisk<Memory: StateMemory>: Sendable {
     // MARK: The file
 
     private func attempt(_ file: inout File, _ work: (inout File) throws(DatabaseFailure) -> Void) {
-        guard !file.isGivenUp else { return }
+        guard !file.isAbandoned else { return }
         do throws(DatabaseFailure) {
             try work(&file)
             failureCount.store(0, ordering: .relaxed)
@@ -197,7 +197,7 @@ package final class StateDisk<Memory: StateMemory>: Sendable {
             if error.kind != .busy { report("\(path): \(error)") }
             switch error.kind {
             case .damaged: setAside(&file)
-            case .unwritable: file.isGivenUp = true
+            case .unwritable: file.isAbandoned = true
             // Temporary failures: the next write includes the changes that this one could not store.
             case .busy, .full, .other:
                 failureCount.add(1, ordering: .relaxed)
@@ -223,7 +223,7 @@ package final class StateDisk<Memory: StateMemory>: Sendable {
         let opened = try Database(path: path)
         try Schema.prepare(opened)
         if !(try opened.missing(of: [Schema.table])).isEmpty {
-            let lock = try isLocked ? nil : lock(patience: Self.lockPatience)
+            let lock = try isLocked ? nil : lock(patience: Self.lockTimeout)
             defer { withExtendedLifetime(lock) {} }
             // Another process may have created the table meanwhile.
             for part in try opened.missing(of: [Schema.table]) { try opened.execute(part.text) }
@@ -245,7 +245,7 @@ package final class StateDisk<Memory: StateMemory>: Sendable {
                 "\(path): cannot be created"
                     + (error.isForeign ? ", or is not private to this user" : ": \(error)")
             )
-            file.isGivenUp = !error.isFull && !error.isPassing
+            file.isAbandoned = !error.isFull && !error.isPassing
             return false
         }
     }
@@ -255,7 +255,7 @@ package final class StateDisk<Memory: StateMemory>: Sendable {
     private func setAside(_ file: inout File) {
         file.database = nil
         guard let lock = FileLock(path + ".lock") else {
-            file.isGivenUp = true
+            file.isAbandoned = true
             return
         }
         defer { withExtendedLifetime(lock) {} }
@@ -263,7 +263,7 @@ package final class StateDisk<Memory: StateMemory>: Sendable {
             file.database = nil
             for suffix in ["-wal", "-shm"] { _ = csys_file_remove(path + suffix) }
             guard csys_file_rename(path, path + ".damaged") >= 0 else {
-                file.isGivenUp = true
+                file.isAbandoned = true
                 return
             }
         }

@@ -40,7 +40,7 @@ public final class TestWebSocket: @unchecked Sendable {
         input = way.takeReceived()
         codec = WebSocketCodec(role: .server, allowsCompression: deflate != nil)
         reader = WebSocketMessageReader(role: .server, limit: .max, deflate: deflate)
-        deflater = deflate.flatMap { MessageDeflater(windowBits: $0.serverWindowBits, forgets: $0.serverForgets) }
+        deflater = deflate.flatMap { MessageDeflater(windowBits: $0.serverWindowBits, forgets: $0.serverNoContextTakeover) }
     }
 
     // MARK: Sending

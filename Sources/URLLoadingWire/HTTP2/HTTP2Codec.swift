@@ -213,12 +213,12 @@ package final class HTTP2Codec {
     /// Resets a stream. Data that still arrives for it is dropped.
     package func reset(_ stream: Int32, _ code: HTTP2ErrorCode) {
         guard let state = streams.removeValue(forKey: stream) else { return }
-        expectsLate(state)
+        allowLateFrames(state)
         nghttp2_submit_rst_stream(session, 0, stream, code.rawValue)
     }
 
     /// Allows for frames that arrive on a stream that was reset while the peer was sending.
-    func expectsLate(_ state: HTTP2StreamState) { scanner.ended(window: state.window ?? limits.streamWindow) }
+    func allowLateFrames(_ state: HTTP2StreamState) { scanner.ended(window: state.window ?? limits.streamWindow) }
 
     /// Removes the state of a stream that has ended by itself.
     package func forget(_ stream: Int32) { streams[stream] = nil }

@@ -38,7 +38,7 @@ struct Transfer: Sendable {
             report.failure = attempt.failure
         }
         if attempt.isUnchanged { report.failure = nil }
-        attempt.tell(&report)
+        attempt.fill(&report)
         report = finished(report, watch)
         line.end(report.savedLine(line.elapsed))
         return report
@@ -95,7 +95,7 @@ struct Transfer: Sendable {
         /// True for a 304 to a conditional request: nothing is written, and the load has not failed.
         var isUnchanged = false
 
-        func tell(_ report: inout Report) {
+        func fill(_ report: inout Report) {
             report.bytes = bytes
             report.resumedAt = resumedAt
             report.file = file

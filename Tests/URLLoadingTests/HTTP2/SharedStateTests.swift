@@ -45,7 +45,7 @@ import URLLoadingWire
         var state = State(perHost: 6)
         guard case .connect = lease(&state) else { throw Unexpectedly("no connect") }
         let other = try waiter(lease(&state))
-        #expect(state.connectedAlone(route).count == 1)
+        #expect(state.connectedWithHTTP1(route).count == 1)
         for waiter in [other, nil] {
             guard case .alone = lease(&state, waiter) else { throw Unexpectedly("not alone") }
         }

@@ -385,12 +385,12 @@ import URLLoadingWire
                     try await withTestProxy(.init(.socks, user: "b", password: "2")) { second in
                         try await withTestProxy(.init(.http, tls: secure.configuration.tls, user: "c", password: "3")) {
                             third in
-                            let way: ProxyChain = [
+                            let chain: ProxyChain = [
                                 try first.address(user: "a", password: "1"),
                                 try second.address(host: "second.test", user: "b", password: "2"),
                                 try third.address(user: "c", password: "3"),
                             ]
-                            let (configuration, resolver) = Self.client(.fixed(way), base)
+                            let (configuration, resolver) = Self.client(.fixed(chain), base)
                             let session = Session(configuration)
                             try await session.expect(secure.url(), "here")
                             try await session.expect(try url("http://plain.test:\(plain.port)/"), "here")
@@ -481,8 +481,8 @@ import URLLoadingWire
                         [try other.address()], [try other.address(), try one.address()],
                     ]
                     for round in 1...2 {
-                        for way in ways {
-                            next.withLock { $0 = [way] }
+                        for chain in ways {
+                            next.withLock { $0 = [chain] }
                             try await session.expect(origin.url(), "here")
                         }
                         #expect(one.connections == 4 && other.connections == 2, "round \(round)")
@@ -775,8 +775,8 @@ import URLLoadingWire
             origin.route("/") { _ in .ok(.bytes([UInt8](repeating: 7, count: 100_000))) }
             try await withTestProxy(.init(.socks, user: "u", password: "pw")) { first in
                 try await withTestProxy(.init(.http, tls: origin.configuration.tls)) { second in
-                    let way: ProxyChain = [try first.address(user: "u", password: "pw"), try second.address()]
-                    let session = Session(Self.client(.fixed(way), base).0)
+                    let chain: ProxyChain = [try first.address(user: "u", password: "pw"), try second.address()]
+                    let session = Session(Self.client(.fixed(chain), base).0)
                     await withTaskGroup(of: Void.self) { group in
                         for number in 0..<120 {
                             group.addTask {

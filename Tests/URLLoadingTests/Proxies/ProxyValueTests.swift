@@ -64,7 +64,7 @@ import URLLoadingWire
         let failure = ProxyFailure(proxy: proxy, head: nil, reply: nil)
         dump(failure, to: &dumped)
         let route = Route(
-            origin: try Origin(scheme: "http", host: .init("a.test")), way: chain.authorized(by: "Basic S3CRET"))
+            origin: try Origin(scheme: "http", host: .init("a.test")), proxyChain: chain.authorized(by: "Basic S3CRET"))
         dump(route, to: &dumped)
         let texts = [
             "\(proxy)", String(reflecting: proxy), "\(chain)", String(reflecting: chain), dumped, "\(failure)",

@@ -12,7 +12,7 @@ import Testing
     func places() throws {
         let refuser = try proxy("http://two.example:8080")
         let first = try proxy("http://ada:1@one.example:3128")
-        func goesOn(_ way: ProxyChain) -> Bool { way.reaches(refuser, behind: [first]) }
+        func goesOn(_ proxyChain: ProxyChain) -> Bool { proxyChain.reaches(refuser, behind: [first]) }
         #expect(goesOn([first, refuser]) && goesOn([first, refuser, first]))
         #expect(goesOn([first, try proxy("http://ben:2@two.example:8080")]))
         for other in [

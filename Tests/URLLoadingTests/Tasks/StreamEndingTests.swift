@@ -101,7 +101,7 @@ struct StreamEndingTests {
         let isOfTheCall = strike == .caller && wait != .startingTLS
         if isOfTheCall {
             // The stream is where it was.
-            #expect(stream.snapshot.state.isGoingOn, "\(wait)")
+            #expect(stream.snapshot.state.isUnfinished, "\(wait)")
             stream.cancel()
         } else {
             #expect(await stream.ended()?.phase == error?.phase)
@@ -346,7 +346,7 @@ struct StreamEndingTests {
         peer.close()
         try await pollerHasLooked()
         await expectFailure(.connectionLost, .remote, .sending) { for _ in 1...100 { try await task.write("more") } }
-        #expect(task.snapshot.state.isGoingOn)
+        #expect(task.snapshot.state.isUnfinished)
         try await expect({ try await task.text(atLeast: 3, atMost: 3) }, "why")
         task.closeRead()
         #expect(await task.ended()?.phase == .sending)
@@ -356,7 +356,7 @@ struct StreamEndingTests {
 
 extension LoadSnapshot.State {
     /// Neither over nor about to be.
-    var isGoingOn: Bool {
+    var isUnfinished: Bool {
         switch self {
         case .running, .suspended: true
         case .canceling, .completed: false

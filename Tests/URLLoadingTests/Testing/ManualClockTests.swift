@@ -160,7 +160,7 @@ struct ManualClockTests {
     }
 
     @Test("a load that was woken and has not run yet is not idle")
-    func secondLook() async throws {
+    func secondCheckDelay() async throws {
         let clock = ManualClock()
         let registry = LoadRegistry(LoopClock(clock.time)) {}
         let load = LoadHandle(idle: .seconds(1), resource: nil, clock: LoopClock(clock.time))

@@ -51,7 +51,7 @@ import Testing
     @Test("A message that ends within a block is refused (§7.2.2)", arguments: [false, true])
     func truncated(_ forgets: Bool) throws {
         var agreed = MessageDeflate()
-        agreed.serverForgets = forgets
+        agreed.serverNoContextTakeover = forgets
         let deflater = try #require(MessageDeflater(windowBits: 15, forgets: true))
         let text = (0..<400).map { UInt8(truncatingIfNeeded: $0 * $0) }
         let payload = try text.withUnsafeBytes { try deflater.deflate($0) }
@@ -92,7 +92,7 @@ import Testing
         "Messages of every size are read back, with and without context takeover", arguments: [false, true], 9...15)
     func roundTrip(forgets: Bool, bits: Int) throws {
         var agreed = MessageDeflate()
-        (agreed.serverWindowBits, agreed.serverForgets) = (bits, forgets)
+        (agreed.serverWindowBits, agreed.serverNoContextTakeover) = (bits, forgets)
         let deflater = try #require(MessageDeflater(windowBits: bits, forgets: forgets))
         var generator = SplitMix(state: UInt64(bits))
         var (stream, expected) = ([UInt8](), [WebSocketTranscript.Item]())
@@ -134,7 +134,7 @@ import Testing
     func forgetting() {
         #expect(MessageDeflate.accepted("permessage-deflate", forgets: true) == nil)
         let agreed = MessageDeflate.accepted("permessage-deflate; server_no_context_takeover", forgets: true)
-        #expect(agreed?.clientForgets == true && agreed?.serverForgets == true)
+        #expect(agreed?.clientNoContextTakeover == true && agreed?.serverNoContextTakeover == true)
         #expect(
             MessageDeflate.offer(forgets: true)
                 == "permessage-deflate; client_max_window_bits; server_no_context_takeover; client_no_context_takeover")

@@ -23,7 +23,7 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
 
         /// The time since when the oldest idle connection has been idle.
         var oldestIdle: Int64? {
-            let resting = shared.connections.filter { $0.streamCount == 0 }.map(\.restsSince).min()
+            let resting = shared.connections.filter { $0.streamCount == 0 }.map(\.idleSince).min()
             return [pool.oldestIdle, resting].compactMap(\.self).min()
         }
 
@@ -33,7 +33,7 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
             guard let oldest = resting.min(by: { $0.rest < $1.rest }) else {
                 return pool.evictOldest().map { .own($0) }
             }
-            if let rest = pool.firstRest, rest < oldest.rest { return pool.evictOldest().map { .own($0) } }
+            if let rest = pool.oldestIdleOrder, rest < oldest.rest { return pool.evictOldest().map { .own($0) } }
             // A connection without streams has no waiters.
             _ = shared.remove(oldest, oldest.route)
             return .shared(oldest)
@@ -42,7 +42,7 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
     let versions: Configuration.HTTPVersions
     private static let mostSpare = 16
     let anchor = Anchor<ConnectionPool>.Weak()
-    private let isReaperSet = Atomic<Bool>(false)
+    private let isReaperScheduled = Atomic<Bool>(false)
 
     init(_ configuration: Configuration) {
         let lifetime = configuration.idleConnectionLifetime
@@ -151,7 +151,7 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
 
     /// Starts the timer for all idle connections; it restarts itself while there are any.
     func scheduleReaping(_ now: Int64? = nil) {
-        guard !isReaperSet.load(ordering: .relaxed), !isReaperSet.exchange(true, ordering: .acquiringAndReleasing)
+        guard !isReaperScheduled.load(ordering: .relaxed), !isReaperScheduled.exchange(true, ordering: .acquiringAndReleasing)
         else { return }
         scheduleReaping(at: (now ?? clock.coarseNow()) + idleLifetime)
     }
@@ -168,7 +168,7 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
 
     /// Changes the shared connections, given the order number of a connection that becomes idle now.
     func withSharingAndRest<R: Sendable>(_ body: (inout Sharing, UInt64) -> R) -> R {
-        state.withLock { body(&$0.shared, $0.pool.nextRest()) }
+        state.withLock { body(&$0.shared, $0.pool.nextIdleOrder()) }
     }
 
     /// Changes the shared connections of a route that turned out to speak HTTP/2, and sends away the loads that wait
@@ -284,16 +284,16 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
     }
 
     func reap(now: Int64) {
-        isReaperSet.store(false, ordering: .releasing)
+        isReaperScheduled.store(false, ordering: .releasing)
         let (old, next) = state.withLock { state in
             (state.pool.reap(idleSince: now - idleLifetime), state.pool.oldestIdle)
         }
         for connection in old { connection.close() }
-        closeIdleShared { $0.isRetired || $0.restsSince <= now - idleLifetime }
+        closeIdleShared { $0.isRetired || $0.idleSince <= now - idleLifetime }
         ftp.reap(idleSince: now - idleLifetime)
-        let nextShared = withSharing { $0.connections }.filter { $0.streamCount == 0 }.map(\.restsSince).min()
+        let nextShared = withSharing { $0.connections }.filter { $0.streamCount == 0 }.map(\.idleSince).min()
         let oldest = [next, nextShared, ftp.oldestIdle].compactMap { $0 }.min()
-        guard let next = oldest, !isReaperSet.exchange(true, ordering: .acquiringAndReleasing) else { return }
+        guard let next = oldest, !isReaperScheduled.exchange(true, ordering: .acquiringAndReleasing) else { return }
         scheduleReaping(at: max(next + idleLifetime, now + clock.rest(10_000_000)))
     }
 }

@@ -193,7 +193,7 @@ struct PoolState<Connection: AnyObject & Sendable>: Sendable {
         let keeps = reusable && !isDraining && maximumIdle > 0
         let perHost = perHost
         var isKept = false
-        let order = nextRest()
+        let order = nextIdleOrder()
         let next: Waiter? = update(route) { host in
             if reusable, let next = host.waiting.popFirst() {
                 next.turn = .use(connection)
@@ -245,11 +245,11 @@ struct PoolState<Connection: AnyObject & Sendable>: Sendable {
 
     /// The time since when the oldest idle connection has been idle.
     var oldestIdle: Int64? { hosts.values.compactMap { $0.idle.first?.since }.min() }
-    /// The order number of the oldest idle connection (`nextRest`).
-    var firstRest: UInt64? { hosts.values.compactMap { $0.idle.first?.order }.min() }
+    /// The order number of the oldest idle connection (`nextIdleOrder`).
+    var oldestIdleOrder: UInt64? { hosts.values.compactMap { $0.idle.first?.order }.min() }
 
     /// Returns the order number for a connection that becomes idle now.
-    mutating func nextRest() -> UInt64 {
+    mutating func nextIdleOrder() -> UInt64 {
         rests &+= 1
         return rests
     }

@@ -91,7 +91,7 @@ struct SharedState<Connection: AnyObject & Sendable>: Sendable {
     }
 
     /// The attempt has made an HTTP/1 connection: all waiters are released.
-    mutating func connectedAlone(_ route: Route) -> [Waiter] {
+    mutating func connectedWithHTTP1(_ route: Route) -> [Waiter] {
         if speakHTTP1.count >= Self.mostRemembered { speakHTTP1.removeAll() }
         speakHTTP1.insert(route)
         return ended(route) { _ in }

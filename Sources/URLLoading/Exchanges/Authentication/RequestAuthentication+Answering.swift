@@ -27,20 +27,20 @@ extension RequestAuthentication {
         rounds += 1
         let all = AuthenticationOffer.make(
             head, isProxy: place.isProxy, allowed: authenticator.settings.methods(isProxy: place.isProxy))
-        let offers = all.filter { mayTake($0, at: place) }
+        let offers = all.filter { mayUse($0, at: place) }
         guard !offers.isEmpty else { return nil }
         var side = before
         defer { if place.isProxy { proxies[place] = side } else { origin = side } }
         if let used = side.login {
             if used.renew(from: offers) { return used }
             side.login = nil
-            let wasSaid = place.isProxy || authenticationHandshake?.hasSpoken ?? true
-            if wasSaid { side.refuse(used.credential, in: used.space, strength: used.strength) }
-            if used.isTicket { side.hasTriedTicket = true }
+            let wasSent = place.isProxy || authenticationHandshake?.hasSentMessage ?? true
+            if wasSent { side.refuse(used.credential, in: used.space, strength: used.strength) }
+            if used.usesTickets { side.hasTriedTicket = true }
             // A login that was not sent, because the connection is shared, may still be valid elsewhere; an expired
             // ticket may not. A challenge of another protection space on the same path says nothing about this login.
-            let isItsSpace = all.contains { $0.opens(used.space) }
-            if wasSaid && isItsSpace || used.isTicket { authenticator.forget(used) }
+            let isSameSpace = all.contains { $0.opens(used.space) }
+            if wasSent && isSameSpace || used.usesTickets { authenticator.forget(used) }
         } else if let own = basicRefused {
             basicRefused = nil
             if case .basic? = offers.first {
@@ -63,7 +63,7 @@ extension RequestAuthentication {
 
     /// Whether a scheme may be used here. NTLM and Negotiate authenticate a connection, which must be HTTP/1.1 and must
     /// not be shared with other clients by a proxy.
-    private func mayTake(_ offer: AuthenticationOffer, at place: Authenticator.Place) -> Bool {
+    private func mayUse(_ offer: AuthenticationOffer, at place: Authenticator.Place) -> Bool {
         switch offer {
         case .basic, .digest, .bearer: true
         case .negotiate: channel.mayBeOpened && TicketLibrary.shared != nil && place.isNamed
@@ -83,7 +83,7 @@ extension RequestAuthentication {
                 if let login = try await negotiate(space, &side, response, asks: asks, instead: own) {
                     return noted(login)
                 }
-                if side.goesOnWithout { return nil }
+                if side.continuesWithoutCredential { return nil }
                 continue
             }
             let question = Question(offer: offer, space: space, place: place, response: response, given: given)

@@ -25,7 +25,7 @@ final class RequestAuthentication {
         var hasTriedTicket = false
         var unknownUsers: [Credential] = []
         /// A decision accepted the challenge as the response of the load.
-        var goesOnWithout = false
+        var continuesWithoutCredential = false
 
         mutating func refuse(_ credential: Credential, in space: ProtectionSpace, strength: Int) {
             refusals.append(CredentialRefusal(credential: credential, space: space, strength: strength))
@@ -48,7 +48,7 @@ final class RequestAuthentication {
     private let url: URL
     let authenticator: Authenticator
     /// The caller set the request's Authorization field.
-    private let isCallers: Bool
+    private let isCallerSet: Bool
     /// Notified of each bearer token that is renewed by this request.
     private(set) var renewals: (@Sendable (TokenRenewal) -> Void)?
     private let place: Authenticator.Place
@@ -75,20 +75,20 @@ final class RequestAuthentication {
     static let mostRounds = 12
 
     convenience init(_ hop: Hop, _ load: LoadContext, _ destination: Destination) {
-        let isCallers =
+        let isCallerSet =
             hop.request.headers.contains(.authorization)
             || (!hop.isForeign && load.core.configuration.headers.contains(.authorization))
         self.init(
-            load, load.core, load.original.url, destination, isCallers: isCallers,
+            load, load.core, load.original.url, destination, isCallerSet: isCallerSet,
             given: Self.credential(of: hop, load, destination))
         renewals = hop.renewals
     }
 
     /// - Parameters:
-    ///   - isCallers: the caller set the request's Authorization field.
+    ///   - isCallerSet: the caller set the request's Authorization field.
     ///   - given: the credential in the URL.
     init(
-        _ load: any ConnectionClient, _ core: Core, _ url: URL, _ destination: Destination, isCallers: Bool = false,
+        _ load: any ConnectionClient, _ core: Core, _ url: URL, _ destination: Destination, isCallerSet: Bool = false,
         given: Credential? = nil
     ) {
         self.load = load
@@ -99,7 +99,7 @@ final class RequestAuthentication {
         removals = authenticator.removals
         place = Authenticator.Place(destination.route.origin)
         path = String(decoding: destination.target.originForm.prefix { $0 != UInt8(ascii: "?") }, as: UTF8.self)
-        self.isCallers = isCallers
+        self.isCallerSet = isCallerSet
         self.given = given
     }
 
@@ -121,7 +121,7 @@ final class RequestAuthentication {
 
     /// Selects the credential that is sent without being challenged.
     func begin() async throws(LoadError) {
-        guard !isCallers else { return }
+        guard !isCallerSet else { return }
         if let bearer = authenticator.bearer, bearer.serves(destination.route.origin) {
             try take(try await bearer.token(for: load.handle))
         } else {
@@ -143,7 +143,7 @@ final class RequestAuthentication {
 
     /// Sets the Authorization field, or the identity of the connection, for this sending.
     func authorize(_ request: inout PreparedRequest, _ load: LoadContext) async throws(LoadError) {
-        guard !isCallers else { return }
+        guard !isCallerSet else { return }
         (request.identity, request.authenticationHandshake, authenticationHandshake, digest) = (nil, nil, nil, nil)
         request.login = origin.login
         guard let login = origin.login, login.opensConnections else {
@@ -158,7 +158,7 @@ final class RequestAuthentication {
                 digest.value(
                     method: request.request.method.rawValue, target: destination.target.originForm, bodyHash: bodyHash))
         }
-        request.identity = Route.Identity(login: login, speaksHTTP1: login.takesLegs)
+        request.identity = Route.Identity(login: login, speaksHTTP1: login.isMultiRound)
         // The messages depend on the connection: see `HTTPExchange+AuthenticationHandshake`.
         authenticationHandshake = AuthenticationHandshake(login, timeout: authenticator.settings.kerberosTimeout)
         request.authenticationHandshake = authenticationHandshake
@@ -179,9 +179,9 @@ final class RequestAuthentication {
     private(set) var authenticationHandshake: AuthenticationHandshake?
 
     /// Returns the proxy chain with logins for its proxies; the logins of this load precede remembered ones.
-    func opened(_ way: ProxyChain) -> ProxyChain {
-        taken = way
-        return authenticator.opened(way) { proxies[$0]?.login }
+    func opened(_ proxyChain: ProxyChain) -> ProxyChain {
+        taken = proxyChain
+        return authenticator.opened(proxyChain) { proxies[$0]?.login }
     }
     /// The proxy chain of the last attempt.
     private var taken = ProxyChain.direct
@@ -209,7 +209,7 @@ final class RequestAuthentication {
         }
         // The proxies have accepted their logins, which stay in `proxies`: the request may have to be sent again.
         await rememberProxies()
-        guard !isCallers else { return false }
+        guard !isCallerSet else { return false }
         if let authenticationHandshake, try await authenticationHandshake.process(head, load.handle) { return true }
         guard head.status == .unauthorized else {
             try checkServerDigest(head, exchange)
@@ -233,7 +233,7 @@ final class RequestAuthentication {
 
     /// Whether to retry with the same login, because its connection was not the authenticated one.
     private func mayRetrySameLogin(_ exchange: any NetworkExchange) -> Bool {
-        guard exchange.hasLostProof, rounds < Self.mostRounds else { return false }
+        guard exchange.hasLostAuthentication, rounds < Self.mostRounds else { return false }
         rounds += 1
         return true
     }
@@ -242,7 +242,7 @@ final class RequestAuthentication {
     func process(_ refusal: ProxyRefusal) async throws(LoadError) -> Bool {
         let error = refusal.error
         guard error.reason == .proxyAuthenticationRequired, let failure = error.proxyFailure, let head = failure.head,
-            let proxy = refusal.way.proxies.first(where: { $0.isHTTP && $0 == failure.proxy })
+            let proxy = refusal.proxyChain.proxies.first(where: { $0.isHTTP && $0 == failure.proxy })
         else { return false }
         let response = Response(url: url, http: head)
         channel = Channel(binding: refusal.binding)

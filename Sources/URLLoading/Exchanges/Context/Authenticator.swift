@@ -123,10 +123,10 @@ final class Authenticator: CredentialUser, Sendable {
     }
 
     /// Returns a proxy chain with logins for its proxies.
-    func opened(_ way: ProxyChain, _ own: (Place) -> Login? = { _ in nil }) -> ProxyChain {
-        guard way.proxies.contains(where: \.isHTTP) else { return way }
+    func opened(_ proxyChain: ProxyChain, _ own: (Place) -> Login? = { _ in nil }) -> ProxyChain {
+        guard proxyChain.proxies.contains(where: \.isHTTP) else { return proxyChain }
         return ProxyChain(
-            way.proxies.map { proxy in
+            proxyChain.proxies.map { proxy in
                 guard proxy.isHTTP, proxy.authorization == nil else { return proxy }
                 let place = Place(proxy)
                 guard let login = own(place) ?? login(at: place, path: "/", url: proxy.credential) else { return proxy }

@@ -75,7 +75,7 @@ final class FTPExchange: Exchange, @unchecked Sendable {
                 await owner.handle.untilResumed()
                 setUnread(false)
             }
-            try await owner.handle.goesOn(.receiving)
+            try await owner.handle.ensureRunning(.receiving)
             if sawEnd { return try await finish() }
             guard let data else { return }
             switch try read(data.transport, most) {

@@ -228,7 +228,7 @@ struct CacheFetch: Sendable {
     /// does not bypass the handler: the handler is asked first and may serve it.
     /// - Parameter gathered: the marks of every answer that the handlers of this request received; a response made of
     ///   those answers has the same owners.
-    static func keepHandled(
+    static func storeHandlerResponse(
         _ exchange: any Exchange, _ hop: Hop, for load: LoadContext, _ gathered: CollectedMarks
     ) -> any Exchange {
         let response = exchange.response

@@ -34,7 +34,7 @@ extension HTTP2Exchange {
     func continueSending() async throws(LoadError) {
         if owner.isSuspended { await owner.handle.untilResumed() }
         if let reason = owner.stopReason { throw LoadError(reason, phase: phase) }
-        _ = takeNews()
+        _ = takeEvents()
         guard isSending, !hasFailed else { return cut() }
         switch try pump() {
         case .wantsFile(let reader, let offset, let count): try await fetch(reader, offset, count)
@@ -52,7 +52,7 @@ extension HTTP2Exchange {
     /// Hands the connection as many bytes as its buffer has space for.
     func pump() throws(LoadError) -> SendingStep {
         var hasGiven = false
-        defer { if hasGiven { connection.nudge() } }
+        defer { if hasGiven { connection.flushIfNeeded() } }
         while let body = sending.body, sending.queued < Self.queueSize || body.isAtEnd {
             switch try body.front() {
             case .bytes(let available):

@@ -155,7 +155,7 @@ final class DownloadWork: Sendable {
         // An error page is written to another file, so another download may use the partial file.
         if let held, held !== file { held.unclaim() }
         // While the load holds the file, it is again removed with its last reference.
-        file.undoKeep()
+        file.unkeep()
         let kept: Int64 = if case .resume(let offset) = opening { offset } else { 0 }
         let isPage = if case .page = opening { true } else { false }
         let facts = response.properties[FTPFacts.self]
@@ -314,7 +314,7 @@ final class DownloadWork: Sendable {
         let (held, size, response) = state.withLock { ($0.file, $0.offset, $0.response) }
         guard let held, let response else { return }
         // A stored token is useless from now on.
-        held.undoKeep()
+        held.unkeep()
         let complete = DownloadedFile(response, held, size)
         if let destination = options.destination {
             let options = options

@@ -15,7 +15,7 @@ extension Load {
     ) throws(LoadError) -> Load {
         let context = LoadContext(
             core, request, decisions, consumer: consumer, owner: LoadOwner(isObserved: listener != nil))
-        if let listener { context.emitter?.tell(listener) }
+        if let listener { context.emitter?.setListener(listener) }
         context.handle.startClock()
         guard core.registry.enter(context.handle) else { throw .sessionInvalidated(request.url) }
         return Load(context: context)

@@ -54,8 +54,8 @@ final class TaskDriver: LoadListener, StopListener {
         work = Lock(parts.download)
         context = LoadContext(
             core, request, decisions, consumer: parts.download != nil ? .file : sink != nil ? .sink : .reader,
-            owner: LoadOwner(isObserved: true, asker: sink, holdsSession: holdsSession))
-        context.tell(self)
+            owner: LoadOwner(isObserved: true, decisionCaller: sink, holdsSession: holdsSession))
+        context.setListener(self)
         state.withLock { $0.counts.expectedToSend = request.body.map(\.length) ?? 0 }
         if !core.registry.enter(context.handle) { refuse(.sessionInvalidated(request.url)) }
         if background == nil, core.configuration.background != nil {

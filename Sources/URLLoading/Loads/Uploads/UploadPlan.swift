@@ -38,12 +38,12 @@ enum UploadPlan {
         switch answer.status.kind {
         case .successful: return created(answer, situation)
         case .serverError where situation.knowsResource:
-            return .retry(refused(answer), seconds: wish(answer, situation))
+            return .retry(refused(answer), seconds: retryAfter(answer, situation))
         case .clientError
         where answer.status == .contentTooLarge && answer.limits?.largestPart ?? .max < situation.range.count:
             // §4.1.4: the limits show that the server supports uploads in parts.
             guard situation.knowsResource else { return .append(from: 0, after: refused(answer)) }
-            guard let offset = answer.offset else { return .retry(refused(answer), seconds: wish(answer, situation)) }
+            guard let offset = answer.offset else { return .retry(refused(answer), seconds: retryAfter(answer, situation)) }
             return checked(offset, situation) ?? .append(from: offset, after: refused(answer))
         default:
             // The answer of the target resource itself: the server does not support uploads, or refuses the request.
@@ -69,7 +69,7 @@ enum UploadPlan {
     static func make(offset answer: UploadAnswer, _ situation: Situation) -> UploadPlan {
         if let refusal = refusal(answer, situation) { return refusal }
         guard let offset = answer.offset else {
-            return .retry(inconsistent("no Upload-Offset in \(answer.status)"), seconds: wish(answer, situation))
+            return .retry(inconsistent("no Upload-Offset in \(answer.status)"), seconds: retryAfter(answer, situation))
         }
         if let length = answer.length, length != situation.length {
             return .fail(inconsistent("the upload has the length \(length), not \(situation.length)"))
@@ -85,7 +85,7 @@ enum UploadPlan {
         switch answer.status {
         case .conflict:
             // §4.4.2: a 409 response has the right offset; if it does not, the offset is queried.
-            guard let offset = answer.offset else { return .retry(refused(answer), seconds: wish(answer, situation)) }
+            guard let offset = answer.offset else { return .retry(refused(answer), seconds: retryAfter(answer, situation)) }
             return checked(offset, situation) ?? .append(from: offset, after: refused(answer))
         case .contentTooLarge:
             guard let limit = answer.limits?.largestPart, limit > 0, limit < situation.range.count else {
@@ -112,12 +112,12 @@ enum UploadPlan {
         switch answer.status {
         case .notFound, .gone:
             return .fail(LoadError(.uploadNotFound, phase: .receiving, party: .remote, detail: "\(answer.status)"))
-        case .tooManyRequests, .requestTimeout: return .retry(refused(answer), seconds: wish(answer, situation))
+        case .tooManyRequests, .requestTimeout: return .retry(refused(answer), seconds: retryAfter(answer, situation))
         default: break
         }
         switch answer.status.kind {
         case .successful, .informational: return nil
-        case .serverError: return .retry(refused(answer), seconds: wish(answer, situation))
+        case .serverError: return .retry(refused(answer), seconds: retryAfter(answer, situation))
         case .redirection:
             return .fail(
                 LoadError(
@@ -136,7 +136,7 @@ enum UploadPlan {
         return nil
     }
 
-    private static func wish(_ answer: UploadAnswer, _ situation: Situation) -> Int64? {
+    private static func retryAfter(_ answer: UploadAnswer, _ situation: Situation) -> Int64? {
         answer.retryAfter?.seconds(after: situation.now)
     }
 

@@ -33,7 +33,7 @@ package final class UploadWork: UploadSteps, Sendable {
         var place: URL?
         var limits = UploadLimits()
         var acknowledged: Int64 = 0
-        var sentFrom: Int64?
+        var sentOffset: Int64?
         /// True once the final response was requested again, after the server had everything.
         var hasRecalled = false
         var questions = 0
@@ -181,8 +181,8 @@ package final class UploadWork: UploadSteps, Sendable {
         case .finish, .recall: return deliver()
         case .ask: return try question()
         // A refusal with a limit: the rest is sent in parts.
-        case .append(let offset, _): return try mayPart ? part(from: offset) : nil
-        case .retry where answer.status == .contentTooLarge && mayPart && situation.knowsResource: return try question()
+        case .append(let offset, _): return try maySplit ? part(from: offset) : nil
+        case .retry where answer.status == .contentTooLarge && maySplit && situation.knowsResource: return try question()
         // The server's response is delivered unchanged; the caller may resume the upload.
         case .retry: return nil
         case .fail(let error):
@@ -217,7 +217,7 @@ package final class UploadWork: UploadSteps, Sendable {
     }
 
     /// True if the content can be sent in parts. A provided stream cannot, because its parts have no known ends.
-    private var mayPart: Bool { if case .provided = source { false } else { true } }
+    private var maySplit: Bool { if case .provided = source { false } else { true } }
 
     // MARK: Requests
 
@@ -241,15 +241,15 @@ package final class UploadWork: UploadSteps, Sendable {
 
     private func part(from offset: Int64) throws(LoadError) -> Request {
         let (end, isAgain, place) = state.withLock { state in
-            let isAgain = state.sentFrom.map { offset <= $0 } ?? false
-            state.sentFrom = offset
+            let isAgain = state.sentOffset.map { offset <= $0 } ?? false
+            state.sentOffset = offset
             state.acknowledged = max(state.acknowledged, offset)
             return (
                 state.limits.end(of: offset, length: state.length ?? Self.unknown, wanted: nil), isAgain, state.place
             )
         }
         if isAgain { throw UploadPlan.inconsistent("the server accepted none of the bytes sent") }
-        guard let end, mayPart || end == state.withLock({ $0.length ?? Self.unknown }) else {
+        guard let end, maySplit || end == state.withLock({ $0.length ?? Self.unknown }) else {
             throw UploadPlan.tooLarge("the server accepts no possible part size")
         }
         return place == nil ? creation(offset..<end) : try addition(offset..<end)

@@ -82,7 +82,7 @@ extension WebSocketDriver {
             }
         guard let deflate, bytes.count >= options.compression.threshold,
             let deflater = deflater
-                ?? MessageDeflater(windowBits: deflate.clientWindowBits, forgets: deflate.clientForgets)
+                ?? MessageDeflater(windowBits: deflate.clientWindowBits, forgets: deflate.clientNoContextTakeover)
         else { return WebSocketSending(kind, bytes, isCompressed: false) }
         self.deflater = deflater
         do throws(WireViolation) {

@@ -59,7 +59,7 @@ final class WebSocketDriver: LoadListener, StopListener, @unchecked Sendable {
         // A session that finishes its tasks waits for a classic task even before it is resumed.
         context = LoadContext(
             core, request, decisions, consumer: .reader, owner: LoadOwner(isObserved: true, holdsSession: sink != nil))
-        context.tell(self)
+        context.setListener(self)
         if !core.registry.enter(context.handle) { refusal = .sessionInvalidated(url) }
         if let refusal {
             state.withLock { $0.fail(refusal.at(url)) }

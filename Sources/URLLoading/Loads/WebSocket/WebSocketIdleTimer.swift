@@ -19,7 +19,7 @@ extension WebSocketDriver {
     static let soon: Int64 = 20_000_000
     /// The maximum number of reads per check, and of bytes per read, because the poller has other work.
     private static let looks = 4
-    private static let lookSize = 16 * 1024
+    private static let readSize = 16 * 1024
 
     /// Sets the idle timer, unless it is set or a call reads.
     /// - Parameter hasLeftover: bytes wait to be written, so the timer is set even while a call reads.
@@ -61,7 +61,7 @@ extension WebSocketDriver {
             guard isLingering || ((input?.held ?? 0) <= options.readAhead && state.withLock { $0.mayRead }) else {
                 break
             }
-            if case .blocked = read(from: transport, atMost: Self.lookSize, looks: Self.looks) { return }
+            if case .blocked = read(from: transport, atMost: Self.readSize, looks: Self.looks) { return }
         }
         input?.leave()
     }

@@ -82,7 +82,7 @@ public struct ResumeToken: Sendable, CustomStringConvertible {
         }
         guard lines[1].elementsEqual(Digest.hex(lines[2]).utf8),
             let record = try? JSONDecoder().decode(Record.self, from: Data(lines[2])),
-            record.isSound
+            record.isValid
         else { throw Self.refused("damaged") }
         storage = Storage(record.withoutSecrets, nil)
     }
@@ -134,10 +134,10 @@ public struct ResumeToken: Sendable, CustomStringConvertible {
     /// Removes the partial file: the download can no longer be resumed.
     public func discard() {
         if let file = storage.file {
-            file.undoKeep()
+            file.unkeep()
             file.discard()
         } else if let (file, _) = try? reopened(after: SystemBoot.identity) {
-            file.undoKeep()
+            file.unkeep()
             file.discard()
         }
     }
@@ -246,7 +246,7 @@ public struct ResumeToken: Sendable, CustomStringConvertible {
 }
 
 extension ResumeToken.Record {
-    fileprivate var isSound: Bool {
+    fileprivate var isValid: Bool {
         guard offset >= 0, length.map({ $0 >= offset }) ?? true, !validator.isEmpty, let url = URL(string: url) else {
             return false
         }

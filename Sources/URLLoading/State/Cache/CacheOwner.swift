@@ -155,7 +155,7 @@ extension CacheQuery {
         guard let user, case .success(let destination) = request.destination else {
             return nil
         }
-        return user.credentialSentUnasked(to: destination)
+        return user.preemptiveCredential(to: destination)
     }
 }
 
@@ -169,5 +169,5 @@ protocol CacheUser: Sendable {
     /// Names the settings by which servers are trusted.
     var trustMark: String { get }
     /// The credential that a request carries without being challenged; nil without one.
-    func credentialSentUnasked(to destination: Destination) -> Credential?
+    func preemptiveCredential(to destination: Destination) -> Credential?
 }

@@ -35,7 +35,7 @@ enum StoringPlan {
             stored.status, stored.headers, isKept ? control : CacheControl(), requestTime: facts.requestTime,
             responseTime: facts.responseTime)
         // A response that no later process or session can use does not go to disk.
-        stored.isMemoryOnly = !rules.isOfUse || CacheOwner.isPassing(varying)
+        stored.isMemoryOnly = !rules.isReusable || CacheOwner.isPassing(varying)
         stored.rules = rules
         return stored
     }

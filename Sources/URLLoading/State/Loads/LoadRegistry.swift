@@ -39,8 +39,8 @@ final class LoadRegistry: Sendable {
     /// - Parameter predecessor: a running load that this one continues; such a load may enter a closed registry, too.
     func enter(_ load: LoadHandle, inPlaceOf predecessor: LoadHandle? = nil) -> Bool {
         let entered = state.withLock { state in
-            let goesOn = predecessor.map { $0.registryIndex >= 0 && $0.stopReason == nil } ?? false
-            guard !state.isClosed || goesOn else { return false }
+            let canContinue = predecessor.map { $0.registryIndex >= 0 && $0.stopReason == nil } ?? false
+            guard !state.isClosed || canContinue else { return false }
             if let index = state.free.popLast() {
                 state.loads[index] = load
                 load.registryIndex = index
@@ -110,7 +110,7 @@ final class LoadRegistry: Sendable {
     // MARK: Deadlines
 
     /// The interval, in nanoseconds, to the second check of a load that was woken and does not run yet.
-    private static let secondLook: Int64 = 100_000_000
+    private static let secondCheckDelay: Int64 = 100_000_000
 
     private func due(_ load: LoadHandle, _ now: Int64) -> Int64 {
         let waiting = load.isSuspended ? .max : load.idleDeadline.load(ordering: .relaxed)
@@ -142,15 +142,15 @@ final class LoadRegistry: Sendable {
                 load.stop(.deadline)
             } else if !load.isSuspended, load.idleDeadline.load(ordering: .relaxed) <= now {
                 // A load that is not parked has received bytes and waits for a thread, which is not the peer's silence.
-                if load.isParked { load.stop(.idle) } else { next = min(next, now + Self.secondLook) }
+                if load.isParked { load.stop(.idle) } else { next = min(next, now + Self.secondCheckDelay) }
             } else {
                 next = min(next, due(load, now))
             }
         }
-        if next != .max { look(noLaterThan: max(next, now + clock.rest(Self.shortestRest))) }
+        if next != .max { look(noLaterThan: max(next, now + clock.rest(Self.minimumInterval))) }
     }
 
     /// The shortest interval between two checks in nanoseconds, because the poller has other work, however short the
     /// limits.
-    private static let shortestRest: Int64 = 5_000_000
+    private static let minimumInterval: Int64 = 5_000_000
 }

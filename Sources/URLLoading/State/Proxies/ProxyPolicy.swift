@@ -61,9 +61,9 @@ public struct ProxyPolicy: Sendable {
     /// ```swift
     /// configuration.proxyPolicy = .automatic(fallback: [.direct])
     /// ```
-    /// - Parameter ways: the chains to try in order; an empty list fails the load.
-    public static func automatic(fallback ways: [ProxyChain]) -> ProxyPolicy {
-        ProxyPolicy(choice: .automatic(fallback: ways))
+    /// - Parameter proxyChains: the chains to try in order; an empty list fails the load.
+    public static func automatic(fallback proxyChains: [ProxyChain]) -> ProxyPolicy {
+        ProxyPolicy(choice: .automatic(fallback: proxyChains))
     }
 
     /// Uses one chain for all hosts, except for some.

@@ -10,7 +10,7 @@ struct DiskChange {
     private(set) var files: [String] = []
     private(set) var hashes: Set<Int64> = []
     /// Hashes that no row has any more.
-    private(set) var goneHashes: Set<Int64> = []
+    private(set) var removedHashes: Set<Int64> = []
     private(set) var known: DiskTables.State
     private(set) var seen: Int64
     /// Another process has changed the database since the last look.
@@ -88,7 +88,7 @@ struct DiskChange {
         }
         seen = max(seen, row.seq)
         hashes.insert(entry.hash)
-        goneHashes.remove(entry.hash)
+        removedHashes.remove(entry.hash)
         stored.append(entry)
     }
 
@@ -110,7 +110,7 @@ struct DiskChange {
         for row in rows {
             try tables.delete(row)
             difference -= row.size
-            goneHashes.insert(row.hash)
+            removedHashes.insert(row.hash)
             if let file = row.file { files.append(file) }
         }
     }
@@ -149,7 +149,7 @@ struct DiskChange {
 
     private mutating func close(_ tables: DiskTables) throws(DatabaseFailure) {
         known = try tables.note(difference)
-        for hash in goneHashes where try tables.hasRow(forHash: hash) { goneHashes.remove(hash) }
-        hashes.subtract(goneHashes)
+        for hash in removedHashes where try tables.hasRow(forHash: hash) { removedHashes.remove(hash) }
+        hashes.subtract(removedHashes)
     }
 }

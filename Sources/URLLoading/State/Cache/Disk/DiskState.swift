@@ -178,7 +178,7 @@ struct DiskState: Sendable {
         case .since(let moment):
             epoch += 1
             hiddenSince.append(moment)
-            open.voidAll(since: moment == -.infinity ? nil : moment)
+            open.invalidateAll(since: moment == -.infinity ? nil : moment)
             return takeAway(pending.values.filter { $0.response.responseTime >= moment })
         }
         return []

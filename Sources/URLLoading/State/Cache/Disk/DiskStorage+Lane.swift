@@ -128,7 +128,7 @@ extension DiskStorage {
 
     private func locked(_ work: () throws(DatabaseFailure) -> Void) throws(DatabaseFailure) {
         let lock: FileLock
-        do throws(IOFailure) { lock = try FileLock(paths.lock, patience: Self.writePatience) } catch {
+        do throws(IOFailure) { lock = try FileLock(paths.lock, patience: Self.writeTimeout) } catch {
             throw DatabaseFailure(lock: error)
         }
         defer { withExtendedLifetime(lock) {} }
@@ -220,7 +220,7 @@ extension DiskStorage {
             }
             state.index.formUnion(change.hashes)
             // A lookup may have seen the key again since.
-            for hash in change.goneHashes where state.epoch == change.epoch { state.index.remove(hash) }
+            for hash in change.removedHashes where state.epoch == change.epoch { state.index.remove(hash) }
             if change.isForeign { state.epoch += 1 }
             state.seen = max(state.seen, change.seen)
             if change.known.changes > state.known.changes { state.known = change.known }

@@ -63,7 +63,7 @@ extension DiskStorage {
                 report(CacheProblem(failure))
                 return failure.kind == .unwritable ? fail(CacheProblem(failure)) : nil
             case .database, .foreign:
-                return mayBeginAnew ? beginAnew() : fail(CacheProblem(.damaged, "\(error)"))
+                return mayBeginAnew ? createDatabase() : fail(CacheProblem(.damaged, "\(error)"))
             }
         }
     }
@@ -107,10 +107,10 @@ extension DiskStorage {
         defer { withExtendedLifetime(lock) {} }
         guard PathIdentity(paths.database) == identity else { return }
         forget()
-        _ = beginAnew()
+        _ = createDatabase()
     }
 
-    private func beginAnew() -> DiskTables? {
+    private func createDatabase() -> DiskTables? {
         report(CacheProblem(.damaged, "the database was damaged, and was replaced by a new one"))
         for part in DiskPaths.parts { PrivateFolder.rename(paths.database + part, paths.damaged + part) }
         guard let tables = openLocked(mayBeginAnew: false) else { return nil }

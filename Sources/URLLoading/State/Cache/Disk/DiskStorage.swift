@@ -42,7 +42,7 @@ final class DiskStorage: CacheStorage {
     /// The milliseconds to wait for another process that opens or replaces the database.
     static let patience = 1000
     /// The milliseconds to wait for another process that writes.
-    static let writePatience = 250
+    static let writeTimeout = 250
     /// The longest time for which changes of other processes may go unnoticed, in nanoseconds.
     static let lookInterval: Int64 = 100_000_000
 
@@ -158,14 +158,14 @@ final class DiskStorage: CacheStorage {
     /// - Parameter isCopy: the copy in memory was used, which alone causes no transaction.
     func touch(_ id: Int64, _ hash: Int64, isCopy: Bool = false) {
         let moment = Self.now()
-        let isMuch = state.withLock { state in
+        let isOverLimit = state.withLock { state in
             guard state.touches.count < 8192 || state.touches[id] != nil else { return false }
             state.touches[id] = (hash, moment)
             guard !isCopy, state.touches.count >= 512, !state.isTouching else { return false }
             state.isTouching = true
             return true
         }
-        if isMuch { submit(.touch) }
+        if isOverLimit { submit(.touch) }
     }
 
     // MARK: Connections
