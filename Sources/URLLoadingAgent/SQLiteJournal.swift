@@ -49,7 +49,7 @@ final class SQLiteJournal: Journal {
             try PrivateFolder.make(folder)
             lock = try FileLock(folder + "/agent.lock", patience: 0)
         } catch {
-            throw error.isPassing ? .inUse : .failed("\(folder): \(error.code)")
+            throw error.isTemporary ? .inUse : .failed("\(folder): \(error.code)")
         }
         let path = folder + "/" + Self.fileName
         var problem: String?
@@ -122,7 +122,7 @@ final class SQLiteJournal: Journal {
             guard let rest = commit(groups) else { continue }
             // Required groups stay at the front, and are retried after a delay.
             queue.withLock { $0.groups = rest + $0.groups }
-            Poller.shared.schedule(Later { self.thread.run { self.drain() } }, at: Poller.now() + patience)
+            Poller.shared.schedule(DelayedCall { self.thread.run { self.drain() } }, at: Poller.now() + patience)
             return
         }
     }
@@ -171,7 +171,7 @@ final class SQLiteJournal: Journal {
 }
 
 /// Calls a closure at a given time.
-final class Later: TimerTarget {
+final class DelayedCall: TimerTarget {
     private let work: @Sendable () -> Void
     init(_ work: @escaping @Sendable () -> Void) { self.work = work }
     func timerFired(now: Int64) { work() }

@@ -179,7 +179,7 @@ extension TransferService {
             transfers[id]?.progress = TransferProgress()
             transfers[id]?.order.resumption = nil
             input(.yield, to: id)
-        case .later(let status, let seconds):
+        case .delayed(let status, let seconds):
             let plan = TransferRetryPlan.after(status: status, retryAfter: seconds, facts(transfer, mayRepeat: true))
             carryOut(plan ?? .finish(.unacceptableStatus, detail: "status \(status)"), id)
         case .failed(let error, let mayRepeat):

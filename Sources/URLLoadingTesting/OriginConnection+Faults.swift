@@ -6,12 +6,12 @@ import Glibc
 import URLLoadingIO
 
 extension OriginConnection {
-    /// Applies the faults of a point, or of all points that `isMeant` accepts.
+    /// Applies the faults of a point, or of all points that `matches` accepts.
     func meet(
-        _ point: HTTPTestServer.Fault.Point, where isMeant: ((HTTPTestServer.Fault.Point) -> Bool)? = nil
+        _ point: HTTPTestServer.Fault.Point, where matches: ((HTTPTestServer.Fault.Point) -> Bool)? = nil
     ) async throws(Ending) {
         guard !faults.isEmpty else { return }
-        while let index = faults.firstIndex(where: { isMeant?($0.point) ?? ($0.point == point) }) {
+        while let index = faults.firstIndex(where: { matches?($0.point) ?? ($0.point == point) }) {
             try await strike(faults.remove(at: index))
         }
     }

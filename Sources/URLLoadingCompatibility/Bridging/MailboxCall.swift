@@ -32,7 +32,7 @@ extension Mailbox {
     }
 
     /// Calls that are due. The latest call of a kind replaces earlier ones.
-    struct Due: Sendable {
+    struct DueCalls: Sendable {
         /// An informational (1xx) response, and the bytes whose sending was reported before it.
         struct Informational: Sendable {
             var sentBefore: TransferProgress?

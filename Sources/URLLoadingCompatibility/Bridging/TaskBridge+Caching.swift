@@ -71,7 +71,7 @@ enum DelegatesWithoutCaching {
 }
 
 /// Presents a subclass of ``URLCache`` to the core.
-final class AskedCache: ForeignCache {
+final class SubclassCache: ForeignCache {
     private let cache: URLCache
 
     init(_ cache: URLCache) { self.cache = cache }

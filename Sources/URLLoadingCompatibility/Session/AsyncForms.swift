@@ -54,7 +54,7 @@ final class AsyncForm: Sendable {
 
     /// Used by the default of an async form: returns true if the library is trying the form, which reveals that it is
     /// not implemented. Otherwise the program calls it, and the default calls the handler form.
-    static func isTried(_ delegate: AnyObject, _ method: Method) -> Bool {
+    static func isProbing(_ delegate: AnyObject, _ method: Method) -> Bool {
         guard let current, current.method == method, current.delegate == ObjectIdentifier(delegate) else {
             return false
         }

@@ -54,7 +54,7 @@ extension URLSessionDelegate {
     public func urlSession(
         _ session: URLSession, didReceive challenge: URLAuthenticationChallenge
     ) async -> (URLSession.AuthChallengeDisposition, URLCredential?) {
-        if AsyncForm.isTried(self, .connectionChallenge) { return (.performDefaultHandling, nil) }
+        if AsyncForm.isProbing(self, .connectionChallenge) { return (.performDefaultHandling, nil) }
         return await withCheckedContinuation { continuation in
             urlSession(session, didReceive: challenge) {
                 _ = DefaultMark.take()

@@ -113,7 +113,7 @@ package final class Poller: Sendable {
         case .write: if slot.writable.take() { return }
         }
         guard token.stopReason == nil else { return }
-        slot.isAside.store(start == nil, ordering: .relaxed)
+        slot.waitsLocally.store(start == nil, ordering: .relaxed)
         if let start { token.beginIdle(since: start) }
         waiting.add(1, ordering: .relaxed)
         switch interest {
@@ -122,23 +122,23 @@ package final class Poller: Sendable {
         }
         waiting.subtract(1, ordering: .relaxed)
         if start != nil { token.endIdle() }
-        slot.isAside.store(false, ordering: .relaxed)
+        slot.waitsLocally.store(false, ordering: .relaxed)
     }
 
     /// Waits on a slot that belongs to no socket: for a slot of the pool, a name lookup, a timer. The wait does not
     /// count as idle time.
     package func park(_ slot: PollSlot, until token: StopToken) async {
         guard token.stopReason == nil else { return }
-        slot.isAside.store(true, ordering: .relaxed)
+        slot.waitsLocally.store(true, ordering: .relaxed)
         await slot.readable.pass()
     }
 
     /// Waits on a socket's slot for something other than the peer; the wait does not count as idle time.
     package func parkUntimed(_ slot: PollSlot, _ token: StopToken) async {
         guard token.stopReason == nil else { return }
-        slot.isAside.store(true, ordering: .relaxed)
+        slot.waitsLocally.store(true, ordering: .relaxed)
         await slot.writable.pass()
-        slot.isAside.store(false, ordering: .relaxed)
+        slot.waitsLocally.store(false, ordering: .relaxed)
     }
 
     /// Waits on a slot that belongs to no socket while the remote side is awaited; the wait counts as idle time.

@@ -35,7 +35,7 @@ package final class PathMonitor {
     package func close() { channel.close() }
 
     /// Returns the networks as they are now. The kernel answers within the call.
-    package static func look(_ source: any PathSource) throws(IOFailure) -> PathState {
+    package static func read(_ source: any PathSource) throws(IOFailure) -> PathState {
         let monitor = try PathMonitor(once: source)
         defer { monitor.close() }
         try monitor.refresh()

@@ -29,13 +29,13 @@ package final class StateDisk<Memory: StateMemory>: Sendable {
 
     private let loaded = Atomic<Bool>(false)
     private let isScheduled = Atomic<Bool>(false)
-    private let nextLook = Atomic<Int64>(0)
-    private let trouble = Lock<String?>(nil)
+    private let nextCheck = Atomic<Int64>(0)
+    private let firstProblem = Lock<String?>(nil)
 
     /// Delay that lets several changes be written together, and interval between checks for changes by other processes;
     /// in nanoseconds.
     private static var writingDelay: Int64 { 200_000_000 }
-    private static var lookInterval: Int64 { 1_000_000_000 }
+    private static var checkInterval: Int64 { 1_000_000_000 }
     /// Milliseconds to wait for another process that is writing.
     private static var lockTimeout: Int { 2_000 }
 
@@ -49,7 +49,7 @@ package final class StateDisk<Memory: StateMemory>: Sendable {
     }
 
     /// The first failure with the file; `nil` if there was none.
-    package var problem: String? { trouble.withLock { $0 } }
+    package var problem: String? { firstProblem.withLock { $0 } }
 
     // MARK: Reading
 
@@ -63,30 +63,30 @@ package final class StateDisk<Memory: StateMemory>: Sendable {
             guard !isLoaded else { return }
             read(&file)
             loaded.store(true, ordering: .releasing)
-            nextLook.store(clock.coarseNow() + Self.lookInterval, ordering: .relaxed)
+            nextCheck.store(clock.coarseNow() + Self.checkInterval, ordering: .relaxed)
         }
     }
 
     /// Whether the memory reflects the file as of at most one second ago.
-    package var isFresh: Bool { isLoaded && clock.coarseNow() < nextLook.load(ordering: .relaxed) }
+    package var isFresh: Bool { isLoaded && clock.coarseNow() < nextCheck.load(ordering: .relaxed) }
 
     /// Brings the memory up to date. Blocks, except for a caller that arrives while another caller is checking the
     /// file.
     package func refresh() {
         guard isLoaded else { return load() }
-        if claimsCheck() { look() }
+        if claimsCheck() { readChanges() }
     }
 
     /// Returns true for one caller per interval: that caller checks the file.
     private func claimsCheck() -> Bool {
         let now = clock.coarseNow()
-        let due = nextLook.load(ordering: .relaxed)
+        let due = nextCheck.load(ordering: .relaxed)
         return now >= due
-            && nextLook.compareExchange(expected: due, desired: now + Self.lookInterval, ordering: .relaxed).exchanged
+            && nextCheck.compareExchange(expected: due, desired: now + Self.checkInterval, ordering: .relaxed).exchanged
     }
 
     /// Reads changes that other processes wrote. Blocks.
-    package func look() { gate.withLock { read(&$0) } }
+    package func readChanges() { gate.withLock { read(&$0) } }
 
     private func read(_ file: inout File) {
         attempt(&file) { (file) throws(DatabaseFailure) in
@@ -136,8 +136,8 @@ package final class StateDisk<Memory: StateMemory>: Sendable {
         // alone.
         guard memory.hasPending else { return }
         // Callers do not wait for a writer that waits for another process: they check the file afterwards.
-        nextLook.store(.max, ordering: .relaxed)
-        defer { nextLook.store(clock.coarseNow(), ordering: .relaxed) }
+        nextCheck.store(.max, ordering: .relaxed)
+        defer { nextCheck.store(clock.coarseNow(), ordering: .relaxed) }
         gate.withLock { file in
             guard !file.isAbandoned else {
                 _ = memory.takePending()
@@ -207,7 +207,7 @@ package final class StateDisk<Memory: StateMemory>: Sendable {
         }
     }
 
-    private func report(_ words: String) { trouble.withLock { $0 = $0 ?? words } }
+    private func report(_ words: String) { firstProblem.withLock { $0 = $0 ?? words } }
 
     /// - Parameter isLocked: whether the caller holds the file's lock.
     private func open(_ file: inout File, making: Bool, isLocked: Bool = false) throws(DatabaseFailure) -> Database? {
@@ -245,7 +245,7 @@ package final class StateDisk<Memory: StateMemory>: Sendable {
                 "\(path): cannot be created"
                     + (error.isForeign ? ", or is not private to this user" : ": \(error)")
             )
-            file.isAbandoned = !error.isFull && !error.isPassing
+            file.isAbandoned = !error.isFull && !error.isTemporary
             return false
         }
     }

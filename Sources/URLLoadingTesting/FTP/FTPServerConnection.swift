@@ -19,7 +19,7 @@ final class FTPServerConnection {
     private var passive: SocketListener?
     private var transfers = 0
 
-    private struct Over: Error {}
+    private struct ConnectionEnded: Error {}
 
     init(_ server: FTPTestServer, _ socket: SocketTransport, _ token: StopToken) {
         self.server = server
@@ -60,16 +60,16 @@ final class FTPServerConnection {
             case .reply(verb, let text):
                 try await send(text)
                 return true
-            case .close(verb): throw Over()
+            case .close(verb): throw ConnectionEnded()
             case .closeOnce(verb):
                 server.remove(fault)
-                throw Over()
+                throw ConnectionEnded()
             case .stall(verb): try await stall()
             case .endlessReply(verb):
                 while true { try await send("220-and so on\r\n") }
             case .refusesReuse where transfers > 0:
                 try await reply("421 enough")
-                throw Over()
+                throw ConnectionEnded()
             default: continue
             }
         }
@@ -83,7 +83,7 @@ final class FTPServerConnection {
         var bytes = [UInt8](repeating: 0, count: 1024)
         while true {
             let count = try await receive(control, &bytes)
-            if count == 0 { throw Over() }
+            if count == 0 { throw ConnectionEnded() }
         }
     }
 
@@ -172,7 +172,7 @@ final class FTPServerConnection {
         let isForeign = server.faults.contains(.foreignPassiveAddress)
         if verb == "EPSV", isForeign { return try await reply("500 what?") }
         passive?.close()
-        guard let local = localAddress else { throw Over() }
+        guard let local = localAddress else { throw ConnectionEnded() }
         let listener = try SocketListener(local.withPort(0))
         passive = listener
         let port = listener.address.port
@@ -188,7 +188,7 @@ final class FTPServerConnection {
 
     /// Accepts the data connection, and secures it if that was negotiated.
     private func accept() async throws -> (SocketTransport, any Transport) {
-        guard let passive else { throw Over() }
+        guard let passive else { throw ConnectionEnded() }
         let socket = try await passive.accept(token)
         token.attach(socket.slot)
         server.count {

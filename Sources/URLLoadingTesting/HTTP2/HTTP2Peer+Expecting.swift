@@ -127,9 +127,9 @@ extension HTTP2Peer {
         }
     }
 
-    /// Processes arriving frames until `look` returns a value.
+    /// Processes arriving frames until `find` returns a value.
     private func expect<R>(
-        _ expected: String, timeout limit: Duration, look: (HTTP2Arrival) async throws(Failure) -> R?
+        _ expected: String, timeout limit: Duration, find: (HTTP2Arrival) async throws(Failure) -> R?
     ) async throws(Failure) -> R {
         let deadline = Poller.now() + limit.inNanoseconds
         let alarm = Alarm(.system, at: deadline, token)
@@ -138,7 +138,7 @@ extension HTTP2Peer {
         while true {
             if let arrival = try takeArrival() {
                 came.append(arrival.frame)
-                if let found = try await look(arrival) { return found }
+                if let found = try await find(arrival) { return found }
             } else if Poller.now() < deadline {
                 try await awaitInput(until: deadline)
             } else {

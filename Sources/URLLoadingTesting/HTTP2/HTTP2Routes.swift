@@ -103,11 +103,11 @@ final class HTTP2Routes: Sendable {
             let size = try state.withLock { (state) throws(Gone) -> Int in
                 guard state.streams[stream]?.isReset == false else { throw Gone() }
                 guard state.output.count < HTTP2RoutesState.outputLimit else {
-                    state.streams[stream]?.wants = .output
+                    state.streams[stream]?.awaited = .output
                     return 0
                 }
                 let size = peer.input.withLock { $0.takeWindow(stream: stream, upTo: count) }
-                state.streams[stream]?.wants = size > 0 ? nil : .window
+                state.streams[stream]?.awaited = size > 0 ? nil : .window
                 return size
             }
             if size > 0 { return size }

@@ -8,7 +8,7 @@ import URLLoadingIO
 import URLLoadingWire
 
 extension TestProxyConnection {
-    func serveHTTP() async throws(Over) {
+    func serveHTTP() async throws(ConnectionEnded) {
         var codec = HTTP1Codec(role: .server)
         var request: HTTP1RequestHead?
         var body: [UInt8] = []
@@ -22,10 +22,10 @@ extension TestProxyConnection {
             case (.data, let bytes): body += bytes
             case (.end, _): break reading
             case (nil, _): input += try await read()
-            default: throw Over()
+            default: throw ConnectionEnded()
             }
         }
-        guard let request else { throw Over() }
+        guard let request else { throw ConnectionEnded() }
         let asked = record(request.method.rawValue, request.target, request.headers)
         try await meet(.request)
         var said = Headers()
@@ -43,12 +43,12 @@ extension TestProxyConnection {
             no: Array("HTTP/1.1 502 Bad Gateway\r\nContent-Length: 4\r\n\r\nbad\n".utf8))
     }
 
-    private func next(_ codec: inout HTTP1Codec) throws(Over) -> (HTTP1Event?, [UInt8]) {
+    private func next(_ codec: inout HTTP1Codec) throws(ConnectionEnded) -> (HTTP1Event?, [UInt8]) {
         var consumed = 0
         let result = input.withUnsafeBytes { bytes in
             Result { () throws(WireViolation) in try codec.next(bytes, consumed: &consumed) }
         }
-        guard case .success(let event) = result else { throw Over() }
+        guard case .success(let event) = result else { throw ConnectionEnded() }
         var data: [UInt8] = []
         if case .data(let range)? = event { data = Array(input[range]) }
         input.removeFirst(consumed)
@@ -62,11 +62,11 @@ extension TestProxyConnection {
         return request.headers[.proxyAuthorization] == wanted ? nil : 407
     }
 
-    private func refuse(_ status: Int, _ headers: Headers? = nil) async throws(Over) {
+    private func refuse(_ status: Int, _ headers: Headers? = nil) async throws(ConnectionEnded) {
         var text = "HTTP/1.1 \(status) \(Status(status)?.reasonPhrase ?? "")\r\nContent-Length: 8\r\n"
         if status == 407 { text += headers?.lines ?? "Proxy-Authenticate: Basic realm=\"test\"\r\n" }
         try await answer(Array((text + "\r\nrefused\n").utf8))
-        if case .closeAfterRefusal = fault { throw Over() }
+        if case .closeAfterRefusal = fault { throw ConnectionEnded() }
     }
 
     /// Fields between client and proxy that are not forwarded (RFC 9110 §7.6.1).
@@ -74,7 +74,7 @@ extension TestProxyConnection {
         .proxyAuthorization, .proxyConnection, .connection, .host, .contentLength, .transferEncoding, "Keep-Alive",
     ]
 
-    private func forward(_ head: HTTP1RequestHead, _ body: [UInt8], _ said: Headers) async throws(Over) {
+    private func forward(_ head: HTTP1RequestHead, _ body: [UInt8], _ said: Headers) async throws(ConnectionEnded) {
         guard let url = URL(string: head.target), url.scheme == "http" else { return try await refuse(400) }
         var request = Request(url: url, method: head.method, headers: head.headers)
         for name in Self.ownFields { request.headers.remove(name) }
@@ -84,7 +84,7 @@ extension TestProxyConnection {
         do throws(LoadError) {
             answered = try await proxy.client.data(for: request, decisions: Self.delivering)
         } catch { return try await refuse(502) }
-        guard let response = answered.1.http else { throw Over() }
+        guard let response = answered.1.http else { throw ConnectionEnded() }
         var codec = HTTP1Codec(role: .server)
         var output: [UInt8] = []
         var headers = response.headers
@@ -97,7 +97,7 @@ extension TestProxyConnection {
             try codec.sendResponse(
                 status: response.status, headers: headers, framing: hasBody ? .length(Int64(answered.0.count)) : .none,
                 into: &output)
-        } catch { throw Over() }
+        } catch { throw ConnectionEnded() }
         try await answer(output + answered.0)
     }
 

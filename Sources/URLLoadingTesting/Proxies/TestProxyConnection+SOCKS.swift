@@ -5,16 +5,16 @@
 import URLLoadingWire
 
 extension TestProxyConnection {
-    func serveSOCKS() async throws(Over) {
+    func serveSOCKS() async throws(ConnectionEnded) {
         let version = try await take(1)[0]
         switch version {
         case 4: try await serveVersion4()
         case 5: try await serveVersion5()
-        default: throw Over()
+        default: throw ConnectionEnded()
         }
     }
 
-    private func serveVersion5() async throws(Over) {
+    private func serveVersion5() async throws(ConnectionEnded) {
         let methods = try await take(Int(try await take(1)[0]))
         try await meet(.greeting)
         let wanted: UInt8 = proxy.configuration.user == nil ? 0 : 2
@@ -22,7 +22,7 @@ extension TestProxyConnection {
         if case .garbage = fault { try await answer([]) }
         guard methods.contains(wanted) else {
             try await send([5, 0xFF])
-            throw Over()
+            throw ConnectionEnded()
         }
         try await send([5, wanted])
         var credentials: String?
@@ -40,27 +40,27 @@ extension TestProxyConnection {
             to: host.host, port, yes: [5, 0, 0, 1, 127, 0, 0, 1, 0, 0], no: [5, 5, 0, 1, 0, 0, 0, 0, 0, 0])
     }
 
-    private func authenticate() async throws(Over) -> String {
+    private func authenticate() async throws(ConnectionEnded) -> String {
         _ = try await take(1)
         let user = try await text()
         let password = try await text()
         try await meet(.authentication)
         let isRight = user == proxy.configuration.user && password == proxy.configuration.password
         try await send([1, isRight ? 0 : 1])
-        guard isRight else { throw Over() }
+        guard isRight else { throw ConnectionEnded() }
         return "\(user):\(password)"
     }
 
-    private func text() async throws(Over) -> String {
+    private func text() async throws(ConnectionEnded) -> String {
         String(decoding: try await take(Int(try await take(1)[0])), as: UTF8.self)
     }
 
-    private func port() async throws(Over) -> UInt16 {
+    private func port() async throws(ConnectionEnded) -> UInt16 {
         let bytes = try await take(2)
         return UInt16(bytes[0]) << 8 | UInt16(bytes[1])
     }
 
-    private func host(_ kind: UInt8) async throws(Over) -> (text: String, host: SOCKSAddress.Host) {
+    private func host(_ kind: UInt8) async throws(ConnectionEnded) -> (text: String, host: SOCKSAddress.Host) {
         switch kind {
         case 1:
             let bytes = try await take(4)
@@ -71,11 +71,11 @@ extension TestProxyConnection {
         case 4:
             let bytes = try await take(16)
             return (Origin.Host(address: bytes)?.description ?? "", .ipv6(bytes))
-        default: throw Over()
+        default: throw ConnectionEnded()
         }
     }
 
-    private func serveVersion4() async throws(Over) {
+    private func serveVersion4() async throws(ConnectionEnded) {
         _ = try await take(1)
         let port = try await port()
         let address = try await take(4)
@@ -97,13 +97,13 @@ extension TestProxyConnection {
     }
 
     /// Reads text up to a zero byte.
-    private func line() async throws(Over) -> String {
+    private func line() async throws(ConnectionEnded) -> String {
         var bytes: [UInt8] = []
         while bytes.count < 512 {
             let byte = try await take(1)[0]
             if byte == 0 { return String(decoding: bytes, as: UTF8.self) }
             bytes.append(byte)
         }
-        throw Over()
+        throw ConnectionEnded()
     }
 }

@@ -56,7 +56,7 @@ extension ConnectionPool {
                 let lease = sharing.lease(
                     route, after: waiter, suits: { $0.identifier >= least }, enter: { $0.places.take() },
                     makeWaiter: Self.makeSharingWaiter)
-                if waiter != nil, case .use = lease { return (lease, sharing.passOn(route)) }
+                if waiter != nil, case .use = lease { return (lease, sharing.connectNext(route)) }
                 return (lease, [])
             }
             wake(woken)

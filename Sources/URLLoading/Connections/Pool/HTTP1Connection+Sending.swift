@@ -211,7 +211,7 @@ extension HTTP1Connection {
                 try write { codec, output throws(WireViolation) in codec.sendDataEnd(into: &output) }
                 continue
             }
-            switch try sending.body?.front() {
+            switch try sending.body?.nextPart() {
             case nil:
                 if let record, !isCut, !record.has(.requestEnd) { record.mark(.requestEnd) }
                 return .proceed

@@ -25,7 +25,7 @@ struct ReceiveGathering {
     private var isFlood = false
     private var canMark = true
     /// The next time at which the reader reads although it was not woken; a timer for it has been set.
-    private var nextLook = Int64.min
+    private var nextRead = Int64.min
 
     /// - Parameters:
     ///   - count: the bytes read; 0 if there were none.
@@ -35,7 +35,7 @@ struct ReceiveGathering {
     mutating func read(_ count: Int, left: Int64?, now: @autoclosure () -> Int64) {
         if count >= Self.flood {
             isFlood = true
-        } else if hasWaited, mark == 1 || now() >= nextLook {
+        } else if hasWaited, mark == 1 || now() >= nextRead {
             // Before that time, a wake-up with little data is one that came late: its data was read before.
             isFlood = false
         }
@@ -50,9 +50,9 @@ struct ReceiveGathering {
         hasWaited = true
         guard mark > 1 else { return nil }
         let now = now()
-        guard now >= nextLook else { return nil }
-        nextLook = now + Self.patience
-        return nextLook
+        guard now >= nextRead else { return nil }
+        nextRead = now + Self.patience
+        return nextRead
     }
 
     /// The transport cannot set a mark.

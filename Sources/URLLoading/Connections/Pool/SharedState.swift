@@ -150,7 +150,7 @@ struct SharedState<Connection: AnyObject & Sendable>: Sendable {
     }
 
     /// A called waiter has found a slot: if another connection is allowed, the next waiter makes it.
-    mutating func passOn(_ route: Route) -> [Waiter] {
+    mutating func connectNext(_ route: Route) -> [Waiter] {
         guard let host = hosts[route], host.connecting == 0, host.connections.count < perHost else { return [] }
         return next(route)
     }
@@ -172,7 +172,7 @@ struct SharedState<Connection: AnyObject & Sendable>: Sendable {
         guard let place = hosts[route]?.connections.firstIndex(where: { $0 === connection }) else { return [] }
         hosts[route]?.connections.remove(at: place)
         if hosts[route]?.isEmpty == true { hosts[route] = nil }
-        return passOn(route)
+        return connectNext(route)
     }
 
     // MARK: Coalescing (RFC 9113 9.1.1)

@@ -89,12 +89,12 @@ final class AuthenticationHandshake {
             throw .handshakeFailed("the server's NTLM challenge is invalid, or does not allow Unicode")
         }
         let sinceFirstYear = Date.now.timeIntervalSince1970 + 11_644_473_600
-        let circumstances = NTLMAuthenticate.Circumstances(
+        let parameters = NTLMAuthenticate.Parameters(
             nonce: UInt64.random(in: .min ... .max).littleEndianBytes, time: UInt64(max(0, sinceFirstYear) * 1e7),
             service: "HTTP/" + login.space.host,
             channel: binding ?? [])
         let message = NTLMAuthenticate(user: credential.user, password: credential.password, hashes: hashes).bytes(
-            challenge, circumstances)
+            challenge, parameters)
         guard let message else {
             throw LoadError(
                 .authenticationFailed, phase: .waiting, party: .local, detail: "user or target is too long for NTLM")

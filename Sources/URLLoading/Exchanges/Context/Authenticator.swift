@@ -61,7 +61,7 @@ final class Authenticator: CredentialUser, Sendable {
     }
     /// Limits the memory against many servers, or a server with a realm for every path. A login that is dropped costs
     /// one more challenge.
-    private static let mostPerPlace = 32
+    private static let maximumPerPlace = 32
     private static let mostPlaces = 1024
     /// Higher, because a dropped strength would allow a weaker scheme than before: some 100 bytes each.
     private static let mostStrengths = 65536
@@ -114,7 +114,7 @@ final class Authenticator: CredentialUser, Sendable {
     }
 
     /// The credential that a request without one of its own gets without being challenged.
-    func unasked(_ destination: Destination) -> Credential? {
+    func preemptiveCredential(for destination: Destination) -> Credential? {
         if let bearer, bearer.serves(destination.route.origin) {
             return bearer.present.map { .bearer($0, persistence: .none) }
         }
@@ -153,7 +153,7 @@ final class Authenticator: CredentialUser, Sendable {
                 old.space == login.space && old.paths == login.paths && old.isOfURL == login.isOfURL
                     && old.instead == login.instead && (!login.isOfURL || old.credential.user == login.credential.user)
             }
-            if logins.count == Self.mostPerPlace { logins.removeFirst() }
+            if logins.count == Self.maximumPerPlace { logins.removeFirst() }
             if logins.isEmpty, known.logins.count >= Self.mostPlaces { known.logins.removeAll() }
             if known.strengths.count >= Self.mostStrengths { known.strengths.removeAll() }
             known.logins[place] = logins + [login]
@@ -211,7 +211,7 @@ final class Authenticator: CredentialUser, Sendable {
     func keep(_ credential: Credential, for space: ProtectionSpace) {
         let store = credential.persistence == .permanent ? permanent ?? memory : memory
         let count = store.all.keys.count { $0 != space && Place($0) == Place(space) }
-        guard count < Self.mostPerPlace else { return }
+        guard count < Self.maximumPerPlace else { return }
         store.set(credential, for: space)
     }
 }

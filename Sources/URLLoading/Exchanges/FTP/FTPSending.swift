@@ -46,7 +46,7 @@ final class FTPSending {
         defer { source.abandon() }
         sending: while true {
             try await load.handle.ensureRunning(.sending)
-            switch try source.front() {
+            switch try source.nextPart() {
             case .bytes:
                 let piece = source.chunk(atMost: Self.pieceSize)
                 source.advance(piece.count)

@@ -27,7 +27,7 @@ extension CacheFetch {
             let provenance = exchange.provenance
             let isSame = isServer(of: stored, exchange)
             exchange.release()
-            guard stored.isMeant(by: head) else {
+            guard stored.canBeUpdated(by: head) else {
                 // The 304 refers to a representation that is not stored.
                 cache.storage.remove(stored)
                 return try await load(hop, shared)
@@ -160,7 +160,7 @@ extension CacheFetch {
         }
         let length = head.headers[.contentLength]
         let isSame =
-            isServer(of: stored, exchange) && stored.isMeant(by: head)
+            isServer(of: stored, exchange) && stored.canBeUpdated(by: head)
             && (length == nil || length == stored.headers[.contentLength])
             && (!stored.headers.contains(.etag) || head.headers.contains(.etag))
             && (!stored.headers.contains(.lastModified) || head.headers.contains(.lastModified))

@@ -31,7 +31,7 @@ struct CacheFetch: Sendable {
         let cacheFetch = try CacheFetch(hop, load, cache)
         // Requests that a cache cannot answer skip the lookup.
         if hop.request.method != .get || hop.request.body != nil { return try await cacheFetch.other() }
-        guard let variants = cache.storage.variantsNow(cacheFetch.key) else { return try await cacheFetch.look() }
+        guard let variants = cache.storage.variantsNow(cacheFetch.key) else { return try await cacheFetch.lookUp() }
         let plan = cacheFetch.plan(variants)
         if case .stored(let stored, _) = plan, cache.storage.isInMemory(stored), let body = cache.storage.body(stored) {
             return cacheFetch.serve(stored, body)
@@ -64,7 +64,7 @@ struct CacheFetch: Sendable {
     // MARK: Steps that may block
 
     @inline(never)
-    private func look() async throws(LoadError) -> any Exchange {
+    private func lookUp() async throws(LoadError) -> any Exchange {
         try await act(plan(try await variants()))
     }
 
@@ -242,7 +242,7 @@ struct CacheFetch: Sendable {
         marks.unite(AnswerMarks(response))
         let facts = StoringPlan.Facts(requestTime: now, responseTime: now)
         guard var stored = StoringPlan.make(cacheFetch.query, cacheFetch.key, head, facts), stored.isWhole,
-            stored.bear(marks)
+            stored.addOwner(marks)
         else { return exchange }
         if policy == .allowedInMemoryOnly { stored.isMemoryOnly = true }
         let decision = load.cacheDecision

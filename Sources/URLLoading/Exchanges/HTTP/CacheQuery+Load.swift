@@ -34,7 +34,7 @@ extension LoadContext: CacheUser {
     var addressPolicy: AddressPolicy { core.configuration.addressPolicy }
     func connectedHost(of origin: Origin) -> Origin.Host { core.configuration.addressOverrides.target(of: origin).host }
     var trustMark: String { "\(core.pool.connector.secure.generation)/\(handshakeDecision?.group ?? 0)" }
-    func preemptiveCredential(to destination: Destination) -> Credential? {
-        core.authenticator.isInUse ? core.authenticator.unasked(destination) : nil
+    func preemptiveCredential(for destination: Destination) -> Credential? {
+        core.authenticator.isInUse ? core.authenticator.preemptiveCredential(for: destination) : nil
     }
 }

@@ -54,7 +54,7 @@ extension HTTP2Exchange {
         var hasGiven = false
         defer { if hasGiven { connection.flushIfNeeded() } }
         while let body = sending.body, sending.queued < Self.queueSize || body.isAtEnd {
-            switch try body.front() {
+            switch try body.nextPart() {
             case .bytes(let available):
                 let count = min(Self.queueSize - sending.queued, available)
                 body.withBytes {

@@ -65,7 +65,7 @@ final class TaskDriver: LoadListener, StopListener {
 
     /// Fails a task that cannot be loaded, before it begins.
     func refuse(_ error: LoadError) {
-        if state.withLock({ $0.seize() }) != nil { complete(.failed(error)) }
+        if state.withLock({ $0.takeUnowned() }) != nil { complete(.failed(error)) }
     }
 
     var original: Request { context.original }
@@ -125,10 +125,10 @@ final class TaskDriver: LoadListener, StopListener {
         background?.cancel()
         // An idle timeout before the response may lead to a retry, and the sink is not called before the response.
         if why != .idle || state.withLock({ $0.response != nil }) { sink?.stopped() }
-        guard let seized = state.withLock({ $0.seize() }) else { return }
-        seized.exchange?.release()
-        let phase: LoadError.Phase = seized.exchange == nil ? .preparing : .receiving
-        complete(.failed(LoadError(why, phase: phase).at(seized.exchange?.response.url ?? original.url)))
+        guard let unowned = state.withLock({ $0.takeUnowned() }) else { return }
+        unowned.exchange?.release()
+        let phase: LoadError.Phase = unowned.exchange == nil ? .preparing : .receiving
+        complete(.failed(LoadError(why, phase: phase).at(unowned.exchange?.response.url ?? original.url)))
     }
 
     func addHandle() { state.withLock { $0.addHandle() } }

@@ -64,7 +64,7 @@ final class ResumableUpload {
             case .finish:
                 guard let answer else { throw LoadError(.uploadInconsistent, phase: .receiving, party: .remote) }
                 return answer
-            case .recall: return try await recall(answer)
+            case .repeatForResponse: return try await repeatForResponse(answer)
             case .ask: step = .ask
             case .append(let offset, let refusal):
                 if let refusal {
@@ -122,7 +122,7 @@ final class ResumableUpload {
 
     /// Requests the final response again with a request that adds no bytes (draft §4.4.2); if the server does not
     /// repeat it, the known response is returned.
-    private func recall(_ known: (Data, Response)?) async throws(LoadError) -> (Data, Response) {
+    private func repeatForResponse(_ known: (Data, Response)?) async throws(LoadError) -> (Data, Response) {
         let end = length..<length
         do throws(LoadError) {
             let (plan, answer) = try await exchanged(UploadExchange(appending: try addition(end), end)) {
@@ -140,7 +140,7 @@ final class ResumableUpload {
 
     /// Sends a request and returns the next step.
     private func exchanged(
-        _ exchange: UploadExchange, _ decide: (UploadAnswer, UploadPlan.Situation) -> UploadPlan
+        _ exchange: UploadExchange, _ decide: (UploadAnswer, UploadPlan.Facts) -> UploadPlan
     ) async throws(LoadError) -> (UploadPlan, (Data, Response)?) {
         do throws(LoadError) {
             let load = try UploadLoad(core, exchange.request, decisions(for: exchange))
@@ -149,7 +149,7 @@ final class ResumableUpload {
             let answered = UploadAnswer(head)
             if exchange.kind == .creation { try await learn(answered, exchange) }
             if let limits = answered.limits { self.limits = limits }
-            return (exchange.isAnswered ? .finish : decide(answered, situation(exchange)), answer)
+            return (exchange.isAnswered ? .finish : decide(answered, facts(exchange)), answer)
         } catch {
             if let refusal = exchange.refusal { try await refuse(refusal) }
             // The client aborted the request itself, because it exceeds the server's limit.
@@ -159,8 +159,8 @@ final class ResumableUpload {
         }
     }
 
-    private func situation(_ exchange: UploadExchange) -> UploadPlan.Situation {
-        UploadPlan.Situation(
+    private func facts(_ exchange: UploadExchange) -> UploadPlan.Facts {
+        UploadPlan.Facts(
             range: exchange.range, length: length, acknowledged: acknowledged, knowsResource: token != nil,
             limits: limits, now: HTTPDate(secondsSince1970: Int64(Date().timeIntervalSince1970)))
     }

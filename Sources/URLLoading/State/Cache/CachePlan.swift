@@ -37,7 +37,7 @@ enum CachePlan: Sendable {
         case .failure(let reason): return without(reason.why)
         case .success(let stored): found = stored
         }
-        if let reason = unfit(found, query) { return without(reason) }
+        if let reason = unusableReason(found, query) { return without(reason) }
         if query.policy == .cacheElseLoad || query.policy == .onlyIfCached {
             return found.isWhole
                 ? .stored(found, .policy(query.policy)) : isOffline ? .refused(.beginning) : rest(of: found)
@@ -69,7 +69,7 @@ enum CachePlan: Sendable {
 
     /// Returns why a stored response cannot answer a range request: only undecoded bytes have the server's offsets (RFC
     /// 9110 §14.2).
-    private static func unfit(_ stored: StoredResponse, _ query: CacheQuery) -> CacheReason? {
+    private static func unusableReason(_ stored: StoredResponse, _ query: CacheQuery) -> CacheReason? {
         guard query.request.headers.contains(.range), !query.isHead else { return nil }
         guard stored.isWhole, !stored.isDecoded, stored.status == .ok, stored.part(query.request.headers) != nil else {
             return .range

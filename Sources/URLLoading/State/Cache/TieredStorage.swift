@@ -17,7 +17,7 @@ final class TieredStorage: CacheStorage {
     var problem: CacheProblem? { hasRefused.load(ordering: .relaxed) ? .memoryOnly : nil }
 
     func refusal(of response: StoredResponse) -> CacheProblem? {
-        guard CacheOwner.isPassing(response.varying), memory.isDisabled else { return nil }
+        guard CacheOwner.isTemporary(response.varying), memory.isDisabled else { return nil }
         hasRefused.store(true, ordering: .relaxed)
         return .memoryOnly
     }

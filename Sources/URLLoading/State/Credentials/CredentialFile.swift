@@ -11,13 +11,13 @@ import URLLoadingIO
 final class CredentialFile: Sendable {
     private let path: String
     private var folder: String { path.lastIndex(of: "/").map { String(path[..<$0]) } ?? "." }
-    private let trouble = Lock<String?>(nil)
+    private let firstProblem = Lock<String?>(nil)
 
     init(_ path: String) { self.path = path }
 
     /// The first failure; `nil` if there was none.
-    var problem: String? { trouble.withLock { $0 } }
-    private func report(_ words: String) { trouble.withLock { $0 = $0 ?? "\(path): \(words)" } }
+    var problem: String? { firstProblem.withLock { $0 } }
+    private func report(_ words: String) { firstProblem.withLock { $0 = $0 ?? "\(path): \(words)" } }
 
     static var standardURL: URL {
         URL(filePath: StorageFolders.state + "/credentials.json")

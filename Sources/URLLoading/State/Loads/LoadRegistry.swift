@@ -21,7 +21,7 @@ final class LoadRegistry: Sendable {
     }
     private let state = Lock(State())
     /// The time of the next check.
-    private let nextLook = Atomic<Int64>(.max)
+    private let nextCheck = Atomic<Int64>(.max)
     let anchor = Anchor<LoadRegistry>.Weak()
     private let clock: LoopClock
     private let whenEmptied: @Sendable () -> Void
@@ -56,7 +56,7 @@ final class LoadRegistry: Sendable {
     }
 
     /// Starts to check the deadlines of a registered load, which have been set.
-    func watch(_ load: LoadHandle) { look(noLaterThan: due(load, clock.coarseNow())) }
+    func watch(_ load: LoadHandle) { scheduleCheck(noLaterThan: due(load, clock.coarseNow())) }
 
     func leave(_ load: LoadHandle) {
         let emptied = state.withLock { state in
@@ -118,23 +118,23 @@ final class LoadRegistry: Sendable {
         return min(load.deadline.load(ordering: .relaxed), idle)
     }
 
-    private func look(noLaterThan moment: Int64) {
-        var seen = nextLook.load(ordering: .relaxed)
+    private func scheduleCheck(noLaterThan moment: Int64) {
+        var seen = nextCheck.load(ordering: .relaxed)
         while moment < seen {
-            let (exchanged, original) = nextLook.compareExchange(
+            let (exchanged, original) = nextCheck.compareExchange(
                 expected: seen, desired: moment, ordering: .acquiringAndReleasing)
             if exchanged {
-                clock.schedule(Anchor.Timer(anchor) { $0.look(now: $1) }, at: moment)
+                clock.schedule(Anchor.Timer(anchor) { $0.check(now: $1) }, at: moment)
                 return
             }
             seen = original
         }
     }
 
-    func look(now: Int64) {
+    func check(now: Int64) {
         // A superseded timer: a shorter deadline has set another one.
-        guard nextLook.load(ordering: .acquiring) <= now else { return }
-        nextLook.store(.max, ordering: .releasing)
+        guard nextCheck.load(ordering: .acquiring) <= now else { return }
+        nextCheck.store(.max, ordering: .releasing)
         let going = state.withLock { $0.loads.compactMap { $0 } }
         var next = Int64.max
         for load in going {
@@ -147,7 +147,7 @@ final class LoadRegistry: Sendable {
                 next = min(next, due(load, now))
             }
         }
-        if next != .max { look(noLaterThan: max(next, now + clock.rest(Self.minimumInterval))) }
+        if next != .max { scheduleCheck(noLaterThan: max(next, now + clock.rest(Self.minimumInterval))) }
     }
 
     /// The shortest interval between two checks in nanoseconds, because the poller has other work, however short the

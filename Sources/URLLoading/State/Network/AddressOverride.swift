@@ -66,10 +66,10 @@ public struct AddressOverride: Sendable, Hashable {
     {
         var all: [[UInt8]] = []
         for text in addresses {
-            guard let bytes = Origin.Host.addressBytes(text) else { throw .badPlace("not an IP address: \(text)") }
+            guard let bytes = Origin.Host.addressBytes(text) else { throw .invalidOverride("not an IP address: \(text)") }
             all.append(bytes)
         }
-        guard !all.isEmpty else { throw .badPlace("no address of \(host ?? "any host")") }
+        guard !all.isEmpty else { throw .invalidOverride("no address of \(host ?? "any host")") }
         return try AddressOverride(host, port, .addresses(all))
     }
 
@@ -132,7 +132,7 @@ public struct AddressOverrides: Sendable, Hashable, ExpressibleByArrayLiteral {
 }
 
 extension LoadError {
-    fileprivate static func badPlace(_ detail: String) -> LoadError {
+    fileprivate static func invalidOverride(_ detail: String) -> LoadError {
         LoadError(.badURL, phase: .preparing, party: .local, detail: detail)
     }
 }

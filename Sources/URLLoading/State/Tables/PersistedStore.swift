@@ -77,7 +77,7 @@ final class PersistedStore<Table: PersistedTable>: Sendable {
         guard let disk else { return }
         _ = await BlockingThreads.files.call(.never) {
             disk.load()
-            disk.look()
+            disk.readChanges()
         }
     }
 }

@@ -13,7 +13,7 @@ struct DiskChange {
     private(set) var removedHashes: Set<Int64> = []
     private(set) var known: DiskTables.State
     private(set) var seen: Int64
-    /// Another process has changed the database since the last look.
+    /// Another process has changed the database since the last check.
     private(set) var isForeign = false
     let epoch: Int
 
@@ -136,7 +136,7 @@ struct DiskChange {
         }
     }
 
-    /// Reads the changes of other processes since the last look.
+    /// Reads the changes of other processes since the last check.
     private mutating func begin(_ tables: DiskTables) throws(DatabaseFailure) {
         let now = try tables.state()
         guard now.changes != known.changes else { return }

@@ -45,7 +45,7 @@ struct DiskState: Sendable {
     var seen: Int64 = 0
     var known = DiskTables.State(total: 0, changes: 0)
     /// The time of the last check for changes of other processes (`csys_now_coarse`).
-    var looked: Int64 = .min / 2
+    var lastCheck: Int64 = .min / 2
     /// Incremented with each change of another process that was seen.
     var epoch = 0
     /// Incremented with each change of a key; several keys share a counter. A cached lookup is valid while the counter
@@ -225,7 +225,7 @@ enum DiskOperation: Sendable {
     /// Opens the database, and creates it if it is missing.
     case open
     /// Checks for changes of other processes.
-    case look
+    case readChanges
     /// Moves the content of the write-ahead log to the database.
     case checkpoint
     /// Evicts down to the capacity.

@@ -153,7 +153,7 @@ extension DiskStorage {
     private func aside(_ batch: [DiskOperation], _ tables: DiskTables) {
         for operation in batch {
             switch operation {
-            case .look: try? look(tables, Poller.coarseNow())
+            case .readChanges: try? readChanges(tables, Poller.coarseNow())
             case .checkpoint: checkpoint(tables)
             case .setAside(let identity): setAside(identity)
             case .sweep(let folders): sweep(folders, tables)

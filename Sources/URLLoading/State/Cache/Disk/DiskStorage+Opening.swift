@@ -45,7 +45,7 @@ extension DiskStorage {
             defer { withExtendedLifetime(lock) {} }
             return openLocked(mayBeginAnew: true)
         } catch {
-            return error.isPassing ? nil : fail(CacheProblem(error))
+            return error.isTemporary ? nil : fail(CacheProblem(error))
         }
     }
 
@@ -57,7 +57,7 @@ extension DiskStorage {
             return tables
         } catch {
             switch error {
-            case .folder(let failure): return failure.isPassing ? nil : fail(CacheProblem(failure))
+            case .folder(let failure): return failure.isTemporary ? nil : fail(CacheProblem(failure))
             case .database(let failure) where failure.kind == .busy: return nil
             case .database(let failure) where failure.kind != .damaged:
                 report(CacheProblem(failure))
@@ -91,7 +91,7 @@ extension DiskStorage {
             state.index = index
             state.seen = seen
             state.known = known
-            state.looked = now
+            state.lastCheck = now
             return known.total > state.capacity
         }
         if isTooMuch { submit(.shrink) }

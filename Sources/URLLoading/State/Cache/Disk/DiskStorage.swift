@@ -44,7 +44,7 @@ final class DiskStorage: CacheStorage {
     /// The milliseconds to wait for another process that writes.
     static let writeTimeout = 250
     /// The longest time for which changes of other processes may go unnoticed, in nanoseconds.
-    static let lookInterval: Int64 = 100_000_000
+    static let checkInterval: Int64 = 100_000_000
 
     init(_ folder: String, capacity: Int64, maximumEntry: Int64) {
         paths = DiskPaths(folder: folder)
@@ -89,7 +89,7 @@ final class DiskStorage: CacheStorage {
             case .unopened: return nil
             case .failed: return []
             case .absent, .open:
-                guard now &- state.looked < Self.lookInterval, !state.index.contains(hash) else { return nil }
+                guard now &- state.lastCheck < Self.checkInterval, !state.index.contains(hash) else { return nil }
                 return state.overlay(key, hash).pending
             }
         }
@@ -98,7 +98,7 @@ final class DiskStorage: CacheStorage {
     /// Whether changes of other processes were checked for recently.
     var isUpToDate: Bool {
         let now = Poller.coarseNow()
-        return state.withLock { $0.phase == .failed || now &- $0.looked < Self.lookInterval }
+        return state.withLock { $0.phase == .failed || now &- $0.lastCheck < Self.checkInterval }
     }
 
     func variants(_ key: CacheKey) -> [StoredResponse] { find(key).found }
@@ -109,11 +109,11 @@ final class DiskStorage: CacheStorage {
         let hash = key.hash64
         let now = Poller.coarseNow()
         let (overlay, phase, isDue) = state.withLock {
-            ($0.overlay(key, hash), $0.phase, now &- $0.looked >= Self.lookInterval)
+            ($0.overlay(key, hash), $0.phase, now &- $0.lastCheck >= Self.checkInterval)
         }
         guard phase == .open else { return (overlay.pending, phase != .unopened) }
         let rows = reading { reader throws(DatabaseFailure) in
-            if isDue { try look(reader, now) }
+            if isDue { try readChanges(reader, now) }
             return try reader.heads(hash)
         }
         return (overlay.over((rows ?? []).map(\.response).filter { $0.key == key }), rows != nil)
@@ -138,7 +138,7 @@ final class DiskStorage: CacheStorage {
         else { return nil }
         let body: any StoredBody
         do throws(IOFailure) { body = try open(found.head, found.body) } catch {
-            if !error.isPassing { remove(response) }
+            if !error.isTemporary { remove(response) }
             return nil
         }
         touch(response.id, hash)
@@ -202,14 +202,14 @@ final class DiskStorage: CacheStorage {
     }
 
     /// Reads the changes of other processes.
-    func look(_ reader: DiskTables, _ now: Int64) throws(DatabaseFailure) {
-        guard PathIdentity(paths.database) == reader.identity else { return submit(.look) }
+    func readChanges(_ reader: DiskTables, _ now: Int64) throws(DatabaseFailure) {
+        guard PathIdentity(paths.database) == reader.identity else { return submit(.readChanges) }
         let found = try reader.state()
         let (known, seen) = state.withLock { ($0.known, $0.seen) }
         var hashes: [Int64] = []
         let last = found.changes == known.changes ? seen : try reader.hashes(after: seen) { hashes.append($0) }
         state.withLock { state in
-            state.looked = now
+            state.lastCheck = now
             guard found.changes > state.known.changes else { return }
             state.index.formUnion(hashes)
             state.seen = max(state.seen, last)
@@ -227,7 +227,7 @@ final class DiskStorage: CacheStorage {
             return state.withLock { state in
                 guard state.phase == .unopened || state.phase == .absent else { return }
                 state.phase = .absent
-                state.looked = now
+                state.lastCheck = now
             }
         }
         submit(.open)

@@ -49,9 +49,9 @@ struct CacheRules: Sendable {
             // §5.3: an invalid date, "0" above all, counts as past.
             (lifetime, source) = (max(0, (headers.date(.expires) ?? -.infinity) - date), .expires)
         } else if status.isHeuristicallyCacheable || control.flags.contains(.public),
-            let guess = Self.guess(status, date, lastModified)
+            let heuristicLifetime = Self.heuristicLifetime(status, date, lastModified)
         {
-            (lifetime, source) = (guess, .heuristic)
+            (lifetime, source) = (heuristicLifetime, .heuristic)
         } else {
             (lifetime, source) = (0, .nothing)
         }
@@ -59,7 +59,7 @@ struct CacheRules: Sendable {
 
     /// §4.2.2: a tenth of the time since the last modification. Permanent redirects have a heuristic lifetime without
     /// that date.
-    private static func guess(_ status: Status, _ date: Double, _ lastModified: Double?) -> Double? {
+    private static func heuristicLifetime(_ status: Status, _ date: Double, _ lastModified: Double?) -> Double? {
         if let lastModified { return min(max(0, (date - lastModified) / 10), maximumHeuristicLifetime) }
         return status == .movedPermanently || status == .permanentRedirect ? maximumHeuristicLifetime : nil
     }
