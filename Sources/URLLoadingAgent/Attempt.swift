@@ -55,7 +55,7 @@ struct Attempt: Sendable {
     /// power failure.
     private static let tokenBytes: Int64 = 64 << 20
     private static let tokenInterval: Int64 = 5_000_000_000
-    private static let mostOfAnswer = 1 << 20
+    private static let maximumAnswerSize = 1 << 20
 
     func run() async -> AttemptResult {
         guard let request = transfer.order.request(transfer.secrets) else {
@@ -215,7 +215,7 @@ struct Attempt: Sendable {
             if let seconds = Self.retryAfter(response) {
                 return .delayed(status: response.http?.status.code ?? 0, seconds: seconds)
             }
-            return .answer([UInt8](data.prefix(Self.mostOfAnswer)), TransferResponse(response))
+            return .answer([UInt8](data.prefix(Self.maximumAnswerSize)), TransferResponse(response))
         } catch {
             if error.reason == .uploadNotFound || error.reason == .invalidUploadToken, token != nil { return .anew }
             let isKnown = token != nil || error.uploadToken != nil

@@ -57,7 +57,7 @@ final class SQLiteJournal: Journal {
         do throws(DatabaseFailure) { opened = try Self.open(path, schema) } catch {
             guard error.kind == .damaged else { throw .failed("\(error)") }
             problem = "\(path) was damaged (\(error)) and is set aside"
-            Self.setAside(path)
+            Self.moveAside(path)
         }
         do throws(DatabaseFailure) {
             let (database, content) = if let opened { opened } else { try Self.open(path, schema) }
@@ -66,7 +66,7 @@ final class SQLiteJournal: Journal {
         guard content.nextNumber >= 0 else { throw .newer(version: -content.nextNumber) }
     }
 
-    private static func setAside(_ path: String) {
+    private static func moveAside(_ path: String) {
         let stamp = SystemTime.wall / 1_000_000_000
         for suffix in ["", "-wal", "-shm"] where PathIdentity(path + suffix) != nil {
             PrivateFolder.rename(path + suffix, "\(path)\(suffix).damaged-\(stamp)")

@@ -82,8 +82,8 @@ struct SchedulePlan: Sendable, Equatable {
         let ofIdentifier = running.filter { $0.identifier == wanted.identifier }
         let competitors =
             ofHost.count >= limits.host ? ofHost : ofIdentifier.count >= limits.identifier ? ofIdentifier : running
-        let victim = competitors.filter { $0.isResumable && $0.priority < wanted.priority }.max(by: Self.precedes)
-        if let victim { yields = [victim.id] }
+        let preempted = competitors.filter { $0.isResumable && $0.priority < wanted.priority }.max(by: Self.precedes)
+        if let preempted { yields = [preempted.id] }
     }
 
     private static func precedes(_ a: Candidate, _ b: Candidate) -> Bool {

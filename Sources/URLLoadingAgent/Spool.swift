@@ -20,7 +20,7 @@ struct Spool: Sendable {
 
     /// Renames the spool of a journal that was damaged. Blocks.
     /// - Returns: the new path; `nil` if there are no files.
-    static func setAside(_ stateFolder: String) -> String? {
+    static func moveAside(_ stateFolder: String) -> String? {
         let folder = stateFolder + "/spool"
         guard !PrivateFolder.names(folder).isEmpty else { return nil }
         let kept = "\(folder).damaged-\(SystemTime.wall / 1_000_000_000)"

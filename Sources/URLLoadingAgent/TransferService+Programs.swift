@@ -256,7 +256,7 @@ extension TransferService {
     /// Returns why an order cannot be accepted; `nil` if it can. Descriptors of files and folders that come with the
     /// order show whether this process sees the same ones, because it may be in another mount namespace.
     private static func problem(_ order: TransferOrder, _ secrets: TransferSecrets, _ files: [PassedFile]) -> String? {
-        guard order.userData.count <= TransferOrder.mostUserData else { return "more than 64 KiB of user data" }
+        guard order.userData.count <= TransferOrder.maximumUserData else { return "more than 64 KiB of user data" }
         guard let scheme = URL(string: secrets.url)?.scheme?.lowercased(), ["http", "https"].contains(scheme) else {
             return "only http and https are carried out in the background"
         }

@@ -192,8 +192,8 @@ extension TransferService {
             }
             let plan = TransferRetryPlan.after(error, facts(transfer, mayRepeat: mayRepeat))
             if case .finish(let reason, let detail) = plan {
-                let said = LoadError(reason, phase: error.phase, party: error.party, url: error.url, detail: detail)
-                return finish(id, .failed(TransferError(reason == error.reason && mayRepeat ? error : said)))
+                let changed = LoadError(reason, phase: error.phase, party: error.party, url: error.url, detail: detail)
+                return finish(id, .failed(TransferError(reason == error.reason && mayRepeat ? error : changed)))
             }
             carryOut(plan, id)
         }

@@ -128,7 +128,7 @@ struct Mailbox: Sendable {
         if phase.isOpen { due.resumed = (offset, expected) }
     }
 
-    mutating func put(said call: Call) { if phase.isOpen { due.said.append(call) } }
+    mutating func put(conversation call: Call) { if phase.isOpen { due.conversation.append(call) } }
 
     mutating func put(_ metrics: LoadMetrics) { self.metrics = metrics }
 
@@ -327,7 +327,7 @@ extension Mailbox {
             return .data(body)
         }
         if !questions.isEmpty { return nextQuestion(0) }
-        if !due.said.isEmpty { return nextSaid() }
+        if !due.conversation.isEmpty { return nextConversationCall() }
         guard handlersToCome == 0 else { return nil }
         switch phase {
         case .ended(let error): return last(error)
@@ -342,8 +342,8 @@ extension Mailbox {
         return .question(question)
     }
 
-    private mutating func nextSaid() -> Call {
-        let call = due.said.removeFirst()
+    private mutating func nextConversationCall() -> Call {
+        let call = due.conversation.removeFirst()
         switch call {
         case .captured, .becameStream:
             phase.handOver()

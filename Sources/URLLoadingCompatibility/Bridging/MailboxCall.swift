@@ -47,7 +47,7 @@ extension Mailbox {
         var resumed: (offset: Int64, expected: Int64?)?
         var written: TransferProgress?
         /// Calls of WebSockets and streams, in order.
-        var said: [Call] = []
+        var conversation: [Call] = []
     }
 
     /// Waiters and questions removed from the mailbox, to be settled outside of the lock.

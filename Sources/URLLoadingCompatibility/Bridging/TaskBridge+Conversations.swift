@@ -20,7 +20,7 @@ extension TaskBridge: WebSocketSink {
 
     /// Adds a call to the delegate, in order.
     func process(_ call: Mailbox.Call) {
-        state.withLock { $0.mailbox.put(said: call) }
+        state.withLock { $0.mailbox.put(conversation: call) }
         schedule()
     }
 

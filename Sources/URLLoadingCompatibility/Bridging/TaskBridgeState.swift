@@ -13,7 +13,7 @@ extension TaskBridge {
         private var stage: Stage
         var beginning = Beginning.resting
         /// Whether the task is suspended.
-        var isHeldUp = false
+        var isSuspended = false
         var isCanceled = false
         var current: URLRequest
         /// The next request of a redirect that is being followed, if the delegate or a ``URLProtocol`` class chose it.

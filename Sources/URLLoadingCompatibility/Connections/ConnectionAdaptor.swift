@@ -10,7 +10,7 @@ import URLLoadingIO
 final class ConnectionAdaptor: NSObject, URLSessionDataDelegate, URLSessionDownloadDelegate, Sendable {
     private let connection: NSURLConnection
     private let download = Lock(DownloadProgress())
-    private static let mostResumptions = 100
+    private static let maximumResumptions = 100
 
     init(_ connection: NSURLConnection) { self.connection = connection }
 
@@ -133,7 +133,7 @@ final class ConnectionAdaptor: NSObject, URLSessionDataDelegate, URLSessionDownl
         guard downloadDelegate != nil, error.code == .networkConnectionLost,
             let token = (error.userInfo[NSUnderlyingErrorKey] as? LoadError)?.resumeToken
         else { return nil }
-        return download.withLock { $0.resume(after: error, atMost: Self.mostResumptions) } ? token : nil
+        return download.withLock { $0.resume(after: error, atMost: Self.maximumResumptions) } ? token : nil
     }
 
     func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {

@@ -95,7 +95,7 @@ open class URLSessionTask: NSObject, NSCopying, @unchecked Sendable {
     }
 
     /// Whether there are more suspensions than resumptions.
-    final var isHeldUp: Bool { own.withLock { $0.suspensions > 0 } }
+    final var isSuspended: Bool { own.withLock { $0.suspensions > 0 } }
 
     final var ownDelegate: (any URLSessionTaskDelegate)? { own.withLock { $0.delegate } }
 

@@ -210,19 +210,19 @@ package final class FileWriter: Sendable {
             }
         // In another folder the file might, under its old name, be within reach of users that the destination folder
         // excludes.
-        let isBeside = Self.folder(of: current) == Self.folder(of: destination)
-        if isBeside, let wanted { _ = csys_file_set_mode(descriptor, wanted) }
+        let isSameFolder = Self.folder(of: current) == Self.folder(of: destination)
+        if isSameFolder, let wanted { _ = csys_file_set_mode(descriptor, wanted) }
         do throws(IOFailure) {
             if synchronizes { try synchronize() }
             try check(
                 replacing
                     ? csys_file_rename(current, destination) : csys_file_rename_unless_exists(current, destination))
         } catch {
-            if isBeside, wanted != nil, before >= 0 { _ = csys_file_set_mode(descriptor, UInt32(before)) }
+            if isSameFolder, wanted != nil, before >= 0 { _ = csys_file_set_mode(descriptor, UInt32(before)) }
             throw error
         }
         keep()
-        if !isBeside, let wanted {
+        if !isSameFolder, let wanted {
             _ = csys_file_set_mode(descriptor, wanted)
             if synchronizes { try synchronize() }
         }

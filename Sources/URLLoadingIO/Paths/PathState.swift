@@ -27,10 +27,10 @@ package struct PathState: Sendable, Hashable {
     package func isChange(_ message: RouteMessage) -> Bool {
         switch message {
         case .link(let link): links[link.index] != link
-        case .linkGone(let index): links[index] != nil
+        case .linkRemoved(let index): links[index] != nil
         case .address(let address): !addresses.contains(address)
-        case .addressGone(let address): addresses.contains(address)
-        case .route, .routeGone, .damaged: true
+        case .addressRemoved(let address): addresses.contains(address)
+        case .route, .routeRemoved, .damaged: true
         case .other, .done, .failed: false
         }
     }

@@ -196,7 +196,7 @@ package final class StateDisk<Memory: StateMemory>: Sendable {
         } catch {
             if error.kind != .busy { report("\(path): \(error)") }
             switch error.kind {
-            case .damaged: setAside(&file)
+            case .damaged: replaceDamaged(&file)
             case .unwritable: file.isAbandoned = true
             // Temporary failures: the next write includes the changes that this one could not store.
             case .busy, .full, .other:
@@ -219,7 +219,7 @@ package final class StateDisk<Memory: StateMemory>: Sendable {
             schedule()
         }
         guard csys_file_exists(path) || making else { return nil }
-        guard isOurs(&file) else { return nil }
+        guard preparePrivateFile(&file) else { return nil }
         let opened = try Database(path: path)
         try Schema.prepare(opened)
         if !(try opened.missing(of: [Schema.table])).isEmpty {
@@ -234,7 +234,7 @@ package final class StateDisk<Memory: StateMemory>: Sendable {
 
     /// Returns whether folder and file exist, or could be created, and belong to this user alone: a user who could
     /// replace or read the file would have its content. SQLite gives its auxiliary files the mode of the database.
-    private func isOurs(_ file: inout File) -> Bool {
+    private func preparePrivateFile(_ file: inout File) -> Bool {
         do throws(IOFailure) {
             try PrivateFolder.make(folder)
             _ = try PrivateFolder.makeFile(path)
@@ -252,7 +252,7 @@ package final class StateDisk<Memory: StateMemory>: Sendable {
 
     /// Replaces a damaged file with a new one that holds the memory's content. Other processes may have found the
     /// damage too: a process that finds the file readable again leaves it alone.
-    private func setAside(_ file: inout File) {
+    private func replaceDamaged(_ file: inout File) {
         file.database = nil
         guard let lock = FileLock(path + ".lock") else {
             file.isAbandoned = true

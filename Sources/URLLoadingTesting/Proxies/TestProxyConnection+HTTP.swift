@@ -13,7 +13,7 @@ extension TestProxyConnection {
         var request: HTTP1RequestHead?
         var body: [UInt8] = []
         if input.isEmpty { input += try await read() }
-        try await meet(.greeting)
+        try await applyFaults(.greeting)
         reading: while true {
             switch try next(&codec) {
             case (.request(let head), _):
@@ -27,7 +27,7 @@ extension TestProxyConnection {
         }
         guard let request else { throw ConnectionEnded() }
         let asked = record(request.method.rawValue, request.target, request.headers)
-        try await meet(.request)
+        try await applyFaults(.request)
         var said = Headers()
         switch proxy.configuration.authorize?(asked) {
         case .refuse(let headers)?: return try await refuse(407, headers)

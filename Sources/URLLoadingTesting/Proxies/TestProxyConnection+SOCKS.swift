@@ -16,7 +16,7 @@ extension TestProxyConnection {
 
     private func serveVersion5() async throws(ConnectionEnded) {
         let methods = try await take(Int(try await take(1)[0]))
-        try await meet(.greeting)
+        try await applyFaults(.greeting)
         let wanted: UInt8 = proxy.configuration.user == nil ? 0 : 2
         // Garbage is sent at once; other faults occur when the request is known.
         if case .garbage = fault { try await answer([]) }
@@ -31,7 +31,7 @@ extension TestProxyConnection {
         let host = try await host(head[3])
         let port = try await port()
         record("SOCKS5", "\(host.text):\(port)", credentials: credentials)
-        try await meet(.request)
+        try await applyFaults(.request)
         guard head[1] == 1 else { return try await answer([5, 7, 0, 1, 0, 0, 0, 0, 0, 0]) }
         if case .refuse(let code) = fault {
             return try await answer([5, UInt8(truncatingIfNeeded: code), 0, 1, 0, 0, 0, 0, 0, 0])
@@ -44,7 +44,7 @@ extension TestProxyConnection {
         _ = try await take(1)
         let user = try await text()
         let password = try await text()
-        try await meet(.authentication)
+        try await applyFaults(.authentication)
         let isRight = user == proxy.configuration.user && password == proxy.configuration.password
         try await send([1, isRight ? 0 : 1])
         guard isRight else { throw ConnectionEnded() }
@@ -82,12 +82,12 @@ extension TestProxyConnection {
         let user = try await line()
         let isName = address[..<3] == [0, 0, 0] && address[3] != 0
         let name = isName ? try await line() : nil
-        try await meet(.greeting)
+        try await applyFaults(.greeting)
         if case .garbage = fault { try await answer([]) }
         record(
             "SOCKS4A", "\(name ?? Origin.Host(address: address)?.description ?? ""):\(port)",
             credentials: user.isEmpty ? nil : user)
-        try await meet(.request)
+        try await applyFaults(.request)
         if case .refuse(let code) = fault {
             return try await answer([0, UInt8(truncatingIfNeeded: code), 0, 0, 0, 0, 0, 0])
         }

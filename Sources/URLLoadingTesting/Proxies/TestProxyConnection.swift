@@ -35,7 +35,7 @@ final class TestProxyConnection: ServedConnection, @unchecked Sendable {
     func serve() async {
         token.attach(socket.slot)
         do throws(ConnectionEnded) {
-            try await meet(.accept)
+            try await applyFaults(.accept)
             if let context = proxy.tls { try await secure(context) }
             switch proxy.configuration.kind {
             case .http: while true { try await serveHTTP() }
@@ -71,7 +71,7 @@ final class TestProxyConnection: ServedConnection, @unchecked Sendable {
 
     var fault: TestProxy.Fault? { proxy.configuration.fault }
 
-    func meet(_ point: TestProxy.Point) async throws(ConnectionEnded) {
+    func applyFaults(_ point: TestProxy.Point) async throws(ConnectionEnded) {
         switch fault {
         case .stall(point): try await stall()
         case .close(point): throw ConnectionEnded()
@@ -93,7 +93,7 @@ final class TestProxyConnection: ServedConnection, @unchecked Sendable {
         case .answer(let other): try await send(other)
         case .stall(.answer), .close(.answer):
             try await send(Array(bytes[..<(bytes.count / 2)]))
-            try await meet(.answer)
+            try await applyFaults(.answer)
         default: return try await send(bytes)
         }
         // Wait like a server that takes its reply for valid.

@@ -271,7 +271,7 @@ final class HTTP2StreamState {
     private var queue: [UInt8] = []
     private var taken = 0
     /// Sent bytes stay in the queue until it is worth moving the rest.
-    private static let mostTaken = 64 * 1024
+    private static let maximumTaken = 64 * 1024
     var hasEnded = false
     var trailers: HTTP2FieldList?
     /// True while nghttp2 waits to be told that there is more data.
@@ -287,7 +287,7 @@ final class HTTP2StreamState {
         if taken == queue.count {
             queue.removeAll(keepingCapacity: true)
             taken = 0
-        } else if taken >= Self.mostTaken {
+        } else if taken >= Self.maximumTaken {
             // A queue that is refilled before it is empty would otherwise grow to the size of the whole body.
             queue.removeFirst(taken)
             taken = 0

@@ -16,7 +16,7 @@ import URLLoadingWire
             Route(origin: try Target($0).origin)
         }
         #expect(Set(routes).count == 3)
-        let spaces = routes.map { Authenticator.Place($0.origin).space(.basic(realm: "r")) }
+        let spaces = routes.map { Authenticator.Server($0.origin).space(.basic(realm: "r")) }
         #expect(Set(spaces).count == 3)
         var state = State(perHost: 6, maximumIdle: 10)
         let slot = Poller.shared.borrowSlot()

@@ -52,7 +52,7 @@ struct WebSocketTranscript: Equatable {
                     if event == nil { break }
                 }
                 // Only a head or a control frame is buffered.
-                #expect(input.count <= WebSocketFrame.mostHeadBytes + WebSocketFrame.mostControlBytes)
+                #expect(input.count <= WebSocketFrame.maximumHeadBytes + WebSocketFrame.maximumControlBytes)
             }
         } catch {
             transcript.violation = error.code

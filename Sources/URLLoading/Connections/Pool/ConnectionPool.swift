@@ -40,7 +40,7 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
         }
     }
     let versions: Configuration.HTTPVersions
-    private static let mostSpare = 16
+    private static let maximumSpare = 16
     let anchor = Anchor<ConnectionPool>.Weak()
     private let isReaperScheduled = Atomic<Bool>(false)
 
@@ -111,7 +111,7 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
         let buffer = reusable ? connection.rest() : nil
         act(
             on: state.withLock { state in
-                if let buffer, state.spare.count < Self.mostSpare { state.spare.append(buffer) }
+                if let buffer, state.spare.count < Self.maximumSpare { state.spare.append(buffer) }
                 let consequence = state.pool.giveBack(connection, connection.route, reusable: reusable, now: now)
                 if case .use(let connection)? = consequence.wake?.turn { connection.wake(with: &state.spare) }
                 return consequence
@@ -126,7 +126,7 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
         while true {
             let oldest: LeasedConnection? = state.withLock { state in
                 // The usual case, which needs no search.
-                guard state.shared.mostConnections + state.pool.idleCount > state.pool.maximumIdle else { return nil }
+                guard state.shared.connectionCount + state.pool.idleCount > state.pool.maximumIdle else { return nil }
                 let resting = state.shared.connections.count { $0.streamCount == 0 }
                 guard resting > 0, resting + state.pool.idleCount > state.pool.maximumIdle else { return nil }
                 return state.takeOldestIdle()

@@ -138,16 +138,16 @@ struct ProxyOpening {
     }
 
     /// Reading a longer body of a refusal costs more than a new connection.
-    private static let mostDrained = 64 * 1024
+    private static let maximumDrained = 64 * 1024
 
     /// Reads the rest of a refusal. Returns whether the connection can carry another CONNECT.
     func finish(_ refusal: inout Refusal) async -> Bool {
         control.attach(transport.slot)
         defer { control.detach(transport.slot) }
-        guard refusal.codec.remainingLength ?? 0 <= Int64(Self.mostDrained) else { return false }
+        guard refusal.codec.remainingLength ?? 0 <= Int64(Self.maximumDrained) else { return false }
         var count = 0
         do throws(LoadError) {
-            while count <= Self.mostDrained, refusal.codec.reuse != .never {
+            while count <= Self.maximumDrained, refusal.codec.reuse != .never {
                 switch try next(&refusal.codec, &refusal.input) {
                 case .end?: return refusal.codec.reuse == .yes && refusal.input.isEmpty
                 case nil:

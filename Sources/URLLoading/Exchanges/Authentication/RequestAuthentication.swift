@@ -41,7 +41,7 @@ final class RequestAuthentication {
     }
     var origin = Side()
     /// The state of each proxy of the chain.
-    var proxies: [Authenticator.Place: Side] = [:]
+    var proxies: [Authenticator.Server: Side] = [:]
     let load: any ConnectionClient
     let core: Core
     /// The URL of the load.
@@ -51,7 +51,7 @@ final class RequestAuthentication {
     private let isCallerSet: Bool
     /// Notified of each bearer token that is renewed by this request.
     private(set) var renewals: (@Sendable (TokenRenewal) -> Void)?
-    private let place: Authenticator.Place
+    private let server: Authenticator.Server
     private let removals: Int
     private let destination: Destination
     let path: String
@@ -72,7 +72,7 @@ final class RequestAuthentication {
     }
     /// The limit of answered challenges for one request: more than any server needs, and a bound on a decision that
     /// never gives up.
-    static let mostRounds = 12
+    static let maximumRounds = 12
 
     convenience init(_ hop: Hop, _ load: LoadContext, _ destination: Destination) {
         let isCallerSet =
@@ -97,7 +97,7 @@ final class RequestAuthentication {
         self.destination = destination
         authenticator = core.authenticator
         removals = authenticator.removals
-        place = Authenticator.Place(destination.route.origin)
+        server = Authenticator.Server(destination.route.origin)
         path = String(decoding: destination.target.originForm.prefix { $0 != UInt8(ascii: "?") }, as: UTF8.self)
         self.isCallerSet = isCallerSet
         self.given = given
@@ -125,14 +125,14 @@ final class RequestAuthentication {
         if let bearer = authenticator.bearer, bearer.serves(destination.route.origin) {
             try take(try await bearer.token(for: load.handle))
         } else {
-            origin.login = authenticator.login(at: place, path: path, url: given)
+            origin.login = authenticator.login(at: server, path: path, url: given)
         }
     }
 
     func take(_ issue: SharedBearerToken.Issue?) throws(LoadError) {
         guard let issue else { return }
         origin.login = Login(
-            .bearer(realm: nil), place.space(.bearer(realm: nil)), .bearer(issue.token, persistence: .none),
+            .bearer(realm: nil), server.space(.bearer(realm: nil)), .bearer(issue.token, persistence: .none),
             path: path)
         // Sending the request without a token would not be what the caller configured.
         guard origin.login != nil else {
@@ -189,7 +189,7 @@ final class RequestAuthentication {
     /// Remembers the logins of the chain's proxies after they have let a request through.
     private func rememberProxies() async {
         for proxy in taken.proxies where proxy.isHTTP {
-            if let login = proxies[Authenticator.Place(proxy)]?.login { await remember(login) }
+            if let login = proxies[Authenticator.Server(proxy)]?.login { await remember(login) }
         }
     }
 
@@ -226,14 +226,14 @@ final class RequestAuthentication {
         exchange.setUnread(true)
         defer { exchange.setUnread(false) }
         if let again = try await renewToken(exchange.response) { return again }
-        guard let login = try await answer(origin, place, head, exchange.response) else { return false }
+        guard let login = try await answer(origin, server, head, exchange.response) else { return false }
         origin.login = login
         return true
     }
 
     /// Whether to retry with the same login, because its connection was not the authenticated one.
     private func mayRetrySameLogin(_ exchange: any NetworkExchange) -> Bool {
-        guard exchange.hasLostAuthentication, rounds < Self.mostRounds else { return false }
+        guard exchange.hasLostAuthentication, rounds < Self.maximumRounds else { return false }
         rounds += 1
         return true
     }
@@ -254,17 +254,17 @@ final class RequestAuthentication {
     ) async throws(LoadError) -> Bool {
         // The caller set Proxy-Authorization, so the 407 is the caller's.
         guard proxy.authorization == nil else { return false }
-        let place = Authenticator.Place(proxy)
-        var side = proxies[place] ?? Side()
+        let server = Authenticator.Server(proxy)
+        var side = proxies[server] ?? Side()
         side.login = proxy.login
-        proxies[place] = side
+        proxies[server] = side
         let given = proxy.credential
         // The credential has been sent as Basic already.
         if proxy.login == nil, !proxy.waitsForQuestion, side.refusals.isEmpty { basicRefused = given }
         rest(true)
         defer { rest(false) }
-        guard let login = try await answer(side, place, head, response, given) else { return false }
-        proxies[place]?.login = login
+        guard let login = try await answer(side, server, head, response, given) else { return false }
+        proxies[server]?.login = login
         return true
     }
     /// The proxy's configured credential, refused as Basic and perhaps valid for Digest.

@@ -185,9 +185,9 @@ final class FTPExchange: Exchange, @unchecked Sendable {
             )
             owner.events?.add(record)
         }
-        let isGood = isComplete && connection.isReusable
-        owner.core.pool.ftp.giveBack(connection, reusable: isGood)
-        if isGood { owner.core.pool.scheduleReaping() }
+        let keepsConnection = isComplete && connection.isReusable
+        owner.core.pool.ftp.giveBack(connection, reusable: keepsConnection)
+        if keepsConnection { owner.core.pool.scheduleReaping() }
     }
 }
 

@@ -28,7 +28,7 @@ final class FTPTransfer {
     private let dataConnectTime: ConnectTime
     private var part = FTPPlan.Part(offset: 0)
     private let isReused: Bool
-    private var hasMoved = false
+    private var hasTransferred = false
     private var isOver = false
 
     init(
@@ -48,20 +48,20 @@ final class FTPTransfer {
 
     /// Whether a reused connection failed before anything was transferred: it had been idle for too long.
     func failedStale(_ error: LoadError) -> Bool {
-        isReused && !hasMoved && load.stopReason == nil
+        isReused && !hasTransferred && load.stopReason == nil
             && [.connectionLost, .truncated, .ftpServiceUnavailable].contains(error.reason)
     }
 
     func fail(_ error: LoadError) {
         guard !isOver else { return }
         // A refused file does not affect the connection.
-        let isGood =
+        let isReusable =
             connection.isReusable && load.stopReason == nil
             && [.fileNotFound, .ftpStoreRefused, .ftpCommandRefused, .ftpStorageFull, .rangeNotSatisfiable].contains(
                 error.reason)
         record?.error = error
         endRecord()
-        end(reusable: isGood)
+        end(reusable: isReusable)
     }
 
     private func endRecord() {
@@ -98,23 +98,23 @@ final class FTPTransfer {
         do { try connection.conversation.begin(plan.job) } catch { throw LoadError(ftp: error, .preparing) }
         if !connection.conversation.isLoggedIn {
             _ = try await load.handle.connecting(connection.loginConnectTime) { () throws(LoadError) in
-                try await converse(login) { $0.isLoggedIn }
+                try await runConversation(login) { $0.isLoggedIn }
             }
         }
-        let isMoving = try await converse(login) { _ in false }
-        hasMoved = true
+        let isTransferring = try await runConversation(login) { _ in false }
+        hasTransferred = true
         if plan.operation == .store {
             try await store()
             return hand(over: nil)
         }
         record?.mark(.requestEnd)
         record?.mark(.responseStart)
-        return hand(over: isMoving ? data : nil)
+        return hand(over: isTransferring ? data : nil)
     }
 
     /// Carries out the steps of the conversation. Returns whether there is data to transfer.
     /// - Parameter isDone: ends the conversation early.
-    private func converse(_ login: FTPLogin, until isDone: (FTPConversation) -> Bool) async throws(LoadError) -> Bool {
+    private func runConversation(_ login: FTPLogin, until isDone: (FTPConversation) -> Bool) async throws(LoadError) -> Bool {
         // Limits preliminary replies, so that a server cannot stall the load with them.
         var preliminaries = 0
         while !isDone(connection.conversation) {

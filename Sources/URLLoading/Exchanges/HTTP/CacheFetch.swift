@@ -80,7 +80,7 @@ struct CacheFetch: Sendable {
     func open(_ stored: StoredResponse) async throws(LoadError) -> (any StoredBody)? {
         if cache.storage.isInMemory(stored) { return cache.storage.body(stored) }
         let start = query.isHead ? nil : stored.part(hop.request.headers)?.lowerBound ?? 0
-        let most = load.consumer == .collector ? Self.mostOfCollected : 0
+        let most = load.consumer == .collector ? Self.maximumCollectedSize : 0
         let opened = await BlockingThreads.files.call(load.handle) { [storage = cache.storage] in
             let body = storage.body(stored)
             guard let start else { return Opened(body: body) }
@@ -92,7 +92,7 @@ struct CacheFetch: Sendable {
 
     /// A collected body up to this length is read completely before the response is delivered, so that any damage leads
     /// to a new load.
-    private static let mostOfCollected: Int64 = 16 << 20
+    private static let maximumCollectedSize: Int64 = 16 << 20
 
     private struct Opened: Sendable { let body: (any StoredBody)? }
 
@@ -166,11 +166,11 @@ struct CacheFetch: Sendable {
     /// Reads the short body of a redirect at once, because the load follows the redirect without reading it.
     @inline(never)
     private func readAhead(_ tee: CacheTee) async throws(LoadError) -> CacheTee {
-        do throws(LoadError) { try await tee.readAhead(upTo: Self.mostOfRedirect) } catch { throw tee.failed(error) }
+        do throws(LoadError) { try await tee.readAhead(upTo: Self.maximumRedirectBody) } catch { throw tee.failed(error) }
         return tee
     }
 
-    private static let mostOfRedirect = 16 * 1024
+    private static let maximumRedirectBody = 16 * 1024
 
     /// Whether a body might be truncated without a sign of it: it ends with a connection that has no TLS. A stored part
     /// would be served as the whole while it is fresh (RFC 9112 §8).
@@ -273,7 +273,7 @@ struct CacheFetch: Sendable {
     func serve(_ stored: StoredResponse, _ body: any StoredBody, besides newer: AnswerMarks? = nil) -> CachedExchange {
         var headers = stored.headers
         // RFC 9111 §5.1: replaces the Age values of other caches.
-        let age = min(stored.knownRules.age(cache.now()), Double(CacheControl.mostSeconds))
+        let age = min(stored.knownRules.age(cache.now()), Double(CacheControl.maximumSeconds))
         headers[.age] = "\(Int64(max(0, age)))"
         func exchange(_ head: HTTPHead, _ body: any StoredBody, _ part: Range<Int64>) -> CachedExchange {
             CachedExchange(

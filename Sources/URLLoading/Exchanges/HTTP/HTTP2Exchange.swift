@@ -38,7 +38,6 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
     var traffic = HTTP1Traffic()
 
     var phase = LoadError.Phase.sending
-    var headIsHere: Bool { answer != nil || head != nil }
     var answerStatus: Status? { answer?.status }
     var hasFailed: Bool { failure != nil }
 

@@ -10,7 +10,7 @@ import URLLoadingWire
 extension HTTPExchange {
     /// The maximum size in bytes of a refusal's body that is read. The scheme requires this connection, so a new one is
     /// no alternative.
-    private static var mostDrained: Int { 4 << 20 }
+    private static var maximumDrained: Int { 4 << 20 }
 
     /// Authenticates the connection and sends the request.
     func open(_ request: PreparedRequest) async throws(LoadError) {
@@ -137,7 +137,7 @@ extension HTTPExchange {
 
     private func drain() async throws(LoadError) {
         var count = 0
-        while count <= Self.mostDrained {
+        while count <= Self.maximumDrained {
             switch try connection.bufferedData() {
             case .chunk(let chunk)?: count += chunk.count
             case .end?: return

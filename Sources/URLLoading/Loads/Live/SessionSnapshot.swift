@@ -48,5 +48,5 @@ package struct SessionSnapshot: Codable, Sendable, Equatable {
     }
 
     /// The most hosts of a snapshot, which bounds its size.
-    static let mostHosts = 200
+    static let maximumHosts = 200
 }

@@ -24,7 +24,7 @@ public final class StatisticsSocket: Sendable, CustomStringConvertible {
     private let hasClosed = Atomic<Bool>(false)
 
     /// Clients beyond that are sent away.
-    private static let mostClients = 8
+    private static let maximumClients = 8
     /// Nanoseconds between two snapshots.
     private static let interval: Int64 = 1_000_000_000
 
@@ -93,7 +93,7 @@ public final class StatisticsSocket: Sendable, CustomStringConvertible {
     /// Whether a client is served: of this user, and not too many. The mode of the file does not stop users who may
     /// override it; the credentials that the kernel reports do (SO_PEERCRED, unix(7)).
     private func isPermitted(_ socket: LocalSocket) -> Bool {
-        guard (try? socket.peer())?.user == LocalPeer.ownUser, clientCount.load(ordering: .relaxed) < Self.mostClients
+        guard (try? socket.peer())?.user == LocalPeer.ownUser, clientCount.load(ordering: .relaxed) < Self.maximumClients
         else { return false }
         clientCount.wrappingAdd(1, ordering: .relaxed)
         return true

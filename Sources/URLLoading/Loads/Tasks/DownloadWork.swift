@@ -193,7 +193,7 @@ final class DownloadWork: Sendable {
     }
 
     /// Returns whether a response is exactly the rest.
-    func isRest(_ response: Response) -> Bool {
+    func isRemainder(_ response: Response) -> Bool {
         let (offset, record) = state.withLock { ($0.offset, $0.record) }
         guard let head = response.http else {
             return offset > 0 && response.properties[FTPFacts.self]?.offset == offset
@@ -235,7 +235,7 @@ final class DownloadWork: Sendable {
             var saved = Saved()
             defer { if saved.count > 0 { file.wrote(upTo: offset + Int64(saved.count), now: clock.coarseNow()) } }
             do {
-                while saved.count < Self.mostInTurn, control.stopReason == nil {
+                while saved.count < Self.maximumPerTurn, control.stopReason == nil {
                     switch try exchange.buffered(atMost: .max) {
                     case .chunk(let piece)?:
                         guard Int64(piece.count) <= (end ?? .max) - offset - Int64(saved.count) else {
@@ -307,7 +307,7 @@ final class DownloadWork: Sendable {
         var error: LoadError?
     }
     /// The maximum number of bytes written in one visit, because all downloads share the thread.
-    private static let mostInTurn = 4 << 20
+    private static let maximumPerTurn = 4 << 20
 
     /// Completes the file at the end of the body.
     func finish() async throws(LoadError) {

@@ -56,12 +56,12 @@ extension TaskDriver {
     @inline(never)
     func rest(after error: LoadError, _ hop: Hop, _ download: DownloadWork) async -> (any Exchange)? {
         var hop = hop
-        guard hasRested.exchange(false, ordering: .relaxed),
+        guard wasSuspended.exchange(false, ordering: .relaxed),
             [.connectionLost, .truncated, .streamReset].contains(error.reason),
             let offset = download.prepareResumption(with: &hop.request)
         else { return nil }
         guard let exchange = try? await Load(context: context).answer(again: hop) else { return nil }
-        guard download.isRest(exchange.response) else {
+        guard download.isRemainder(exchange.response) else {
             exchange.release()
             return nil
         }

@@ -35,7 +35,7 @@ final class TaskDriver: LoadListener, StopListener {
     private let led = Lock<SharedFetch?>(nil)
     /// True after the task was suspended, until a lost connection has been replaced. Bytes received before are read
     /// first.
-    let hasRested = Atomic<Bool>(false)
+    let wasSuspended = Atomic<Bool>(false)
 
     private struct Urgency: Sendable {
         /// The HTTP/2 stream that PRIORITY_UPDATE names.
@@ -103,7 +103,7 @@ final class TaskDriver: LoadListener, StopListener {
         }
         background?.setPaused(true)
         led.withLock { $0.take() }?.settle(.failed)
-        hasRested.store(true, ordering: .relaxed)
+        wasSuspended.store(true, ordering: .relaxed)
     }
 
     func prioritize(_ priority: TaskPriority) {
@@ -113,11 +113,11 @@ final class TaskDriver: LoadListener, StopListener {
         }
         guard isBegun else { return }
         background?.prioritize(priority)
-        let told = urgency.withLock { urgency in
+        let sending = urgency.withLock { urgency in
             urgency.priority = priority
             return urgency.stream
         }
-        told?.connection.prioritize(told?.stream, urgency: priority.urgency)
+        sending?.connection.prioritize(sending?.stream, urgency: priority.urgency)
     }
 
     func stopped() {

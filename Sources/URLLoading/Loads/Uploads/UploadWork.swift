@@ -227,7 +227,7 @@ package final class UploadWork: UploadSteps, Sendable {
             state.questions += 1
             return (state.place, state.questions)
         }
-        guard let place, questions <= Self.mostQuestions else {
+        guard let place, questions <= Self.maximumQuestions else {
             throw UploadPlan.inconsistent("the offset was queried too often")
         }
         var question = request.toUpload(at: place, .head)
@@ -237,7 +237,7 @@ package final class UploadWork: UploadSteps, Sendable {
     }
 
     /// The maximum number of offset queries, each after a response from which the upload could not continue.
-    private static let mostQuestions = 16
+    private static let maximumQuestions = 16
 
     private func part(from offset: Int64) throws(LoadError) -> Request {
         let (end, isAgain, place) = state.withLock { state in

@@ -158,7 +158,7 @@ public struct ResumeToken: Sendable, CustomStringConvertible {
     static let prefix = ".urlloading-"
 
     /// Returns whether a path has the form of a partial file. A token must not make the program open any other file.
-    private static func isOurs(_ path: String) -> Bool {
+    private static func isPartialFilePath(_ path: String) -> Bool {
         guard path.hasPrefix("/"), !path.contains("/../"), let name = path.split(separator: "/").last,
             name.hasPrefix(prefix)
         else { return false }
@@ -195,7 +195,7 @@ public struct ResumeToken: Sendable, CustomStringConvertible {
     /// - Returns: the file, and how many of its bytes are valid. After a reboot these are the synchronised ones,
     ///   because the file may have zeros after them.
     private func reopened(after boot: String) throws(IOFailure) -> (FileWriter, good: Int64) {
-        guard let path = record.path, Self.isOurs(path) else { throw Refusal.foreign.failure }
+        guard let path = record.path, Self.isPartialFilePath(path) else { throw Refusal.foreign.failure }
         let (file, size) = try FileWriter.reopen(path)
         let isSameBoot = record.boot.map { $0 == boot && !boot.isEmpty } ?? true
         let known = isSameBoot ? DiskMark(offset: record.offset, tail: record.tail) : record.mark

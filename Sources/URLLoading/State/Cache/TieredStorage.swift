@@ -174,7 +174,7 @@ private struct KnownHeads: Sendable {
     private var found: [CacheKey: (heads: [StoredResponse], revision: Int)] = [:]
     private var bytes = 0
     /// The limit in bytes; beyond it the cache of heads is emptied, and refills with use.
-    private static let mostBytes = 1 << 20
+    private static let maximumBytes = 1 << 20
 
     func heads(_ key: CacheKey, _ revision: Int) -> [StoredResponse]? {
         guard let entry = found[key], entry.revision == revision else { return nil }
@@ -183,8 +183,8 @@ private struct KnownHeads: Sendable {
 
     mutating func put(_ key: CacheKey, _ heads: [StoredResponse], _ revision: Int) {
         let size = heads.reduce(64 + key.text.utf8.count) { $0 + $1.headSize }
-        guard size <= Self.mostBytes / 16 else { return }
-        if bytes + size > Self.mostBytes {
+        guard size <= Self.maximumBytes / 16 else { return }
+        if bytes + size > Self.maximumBytes {
             found.removeAll(keepingCapacity: true)
             bytes = 0
         }

@@ -83,6 +83,6 @@ public final class NetworkMonitor: Sendable {
         return NetworkPath(.unknown, isExpensive: hints.isExpensive, isConstrained: hints.isConstrained)
     }
 
-    func listens(_ token: StopToken) { state.withLock { $0.listeners[ObjectIdentifier(token)] = token } }
-    func leaves(_ token: StopToken) { state.withLock { $0.listeners[ObjectIdentifier(token)] = nil } }
+    func addListener(_ token: StopToken) { state.withLock { $0.listeners[ObjectIdentifier(token)] = token } }
+    func removeListener(_ token: StopToken) { state.withLock { $0.listeners[ObjectIdentifier(token)] = nil } }
 }

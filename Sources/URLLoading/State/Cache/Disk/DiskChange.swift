@@ -83,8 +83,8 @@ struct DiskChange {
         // The rows of a key are read together, so their number is limited: a response that varies with every request
         // must not slow each lookup.
         let siblings = try tables.rows(.key(entry.hash))
-        if siblings.count > MemoryTable.mostVariants {
-            try delete(siblings.sorted { $0.seq < $1.seq }.dropLast(MemoryTable.mostVariants), tables)
+        if siblings.count > MemoryTable.maximumVariants {
+            try delete(siblings.sorted { $0.seq < $1.seq }.dropLast(MemoryTable.maximumVariants), tables)
         }
         seen = max(seen, row.seq)
         hashes.insert(entry.hash)

@@ -231,7 +231,7 @@ enum DiskOperation: Sendable {
     /// Evicts down to the capacity.
     case shrink
     /// Replaces the damaged database with this identity.
-    case setAside(PathIdentity)
+    case replaceDamaged(PathIdentity)
     /// Removes the files of these folders that no row refers to.
     case sweep([String])
     /// Signals that all earlier operations are done.

@@ -101,7 +101,7 @@ extension DiskStorage {
     // MARK: Damage
 
     /// Replaces a damaged database, unless another process has done so.
-    func setAside(_ identity: PathIdentity) {
+    func replaceDamaged(_ identity: PathIdentity) {
         guard PathIdentity(paths.database) == identity, let lock = try? FileLock(paths.lock, patience: Self.patience)
         else { return }
         defer { withExtendedLifetime(lock) {} }

@@ -186,7 +186,7 @@ final class DiskStorage: CacheStorage {
             readers.withLock { if $0.generation == generation, $0.idle.count < 4 { $0.idle.append(reader) } }
             return result
         } catch {
-            if error.kind == .damaged { submit(.setAside(reader.identity)) }
+            if error.kind == .damaged { submit(.replaceDamaged(reader.identity)) }
             return nil
         }
     }
@@ -196,7 +196,7 @@ final class DiskStorage: CacheStorage {
         else { return nil }
         defer { withExtendedLifetime(lock) {} }
         do throws(DiskTables.Failure) { return try DiskTables.open(paths) } catch {
-            if case .database(let failure) = error, failure.kind == .damaged { submit(.setAside(identity)) }
+            if case .database(let failure) = error, failure.kind == .damaged { submit(.replaceDamaged(identity)) }
             return nil
         }
     }

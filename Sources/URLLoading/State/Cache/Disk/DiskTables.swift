@@ -184,22 +184,22 @@ final class DiskTables: @unchecked Sendable {
 
     func hasRow(forFile name: String) throws(DatabaseFailure) -> Bool {
         let statement = try database.statement("SELECT 1 FROM entry WHERE file = ?")
-        var isThere = false
+        var exists = false
         try statement.each([.text(name)]) { () throws(DatabaseFailure) in
-            isThere = true
+            exists = true
             return false
         }
-        return isThere
+        return exists
     }
 
     func hasRow(forHash hash: Int64) throws(DatabaseFailure) -> Bool {
         let statement = try database.statement("SELECT 1 FROM entry WHERE hash = ? LIMIT 1")
-        var isThere = false
+        var exists = false
         try statement.each([.integer(hash)]) { () throws(DatabaseFailure) in
-            isThere = true
+            exists = true
             return false
         }
-        return isThere
+        return exists
     }
 
     // MARK: Changes, inside a transaction
@@ -281,12 +281,12 @@ final class DiskTables: @unchecked Sendable {
 
     func hasWhole(hash: Int64, variant: Int64) throws(DatabaseFailure) -> Bool {
         let statement = try database.statement("SELECT 1 FROM entry WHERE hash = ? AND variant = ? AND whole = 1")
-        var isThere = false
+        var exists = false
         try statement.each([.integer(hash), .integer(variant)]) { () throws(DatabaseFailure) in
-            isThere = true
+            exists = true
             return false
         }
-        return isThere
+        return exists
     }
 
     func delete(_ row: Row) throws(DatabaseFailure) {
