@@ -123,7 +123,7 @@ struct AgentProcess: Sendable {
         // The socket of a service manager stays: the next connection starts the agent again.
         guard manager.listener == nil else { return !serveWaiting(listener, server) }
         // Programs that look for an agent hold this lock while they start one.
-        guard let lock = try? FileLock(folder + "/launch.lock", patience: 0) else { return false }
+        guard let lock = try? FileLock(folder + "/launch.lock", timeout: 0) else { return false }
         defer { withExtendedLifetime(lock) {} }
         if serveWaiting(listener, server) { return false }
         if let socket = options.socket { PrivateFolder.remove(socket) }

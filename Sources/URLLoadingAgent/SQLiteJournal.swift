@@ -29,7 +29,7 @@ final class SQLiteJournal: Journal {
     private let thread = BlockingThreads(limit: 1)
     private let queue = Lock(Queue())
     /// The nanoseconds between attempts to write a required group.
-    private let patience: Int64
+    private let retryDelay: Int64
 
     private final class Tables: @unchecked Sendable {
         // Unchecked: the journal's initialiser creates it, and afterwards only the journal's thread uses it.
@@ -42,12 +42,12 @@ final class SQLiteJournal: Journal {
     /// one is renamed with the suffix `.damaged` and the time. Blocks.
     /// - Throws: ``JournalFailure/inUse``, ``JournalFailure/newer(version:)``, ``JournalFailure/failed(_:)``.
     init(
-        folder: String, schema: JournalSchema = .current, retryingAfter patience: Int64 = 1_000_000_000
+        folder: String, schema: JournalSchema = .current, retryingAfter retryDelay: Int64 = 1_000_000_000
     ) throws(JournalFailure) {
-        self.patience = patience
+        self.retryDelay = retryDelay
         do throws(IOFailure) {
             try PrivateFolder.make(folder)
-            lock = try FileLock(folder + "/agent.lock", patience: 0)
+            lock = try FileLock(folder + "/agent.lock", timeout: 0)
         } catch {
             throw error.isTemporary ? .inUse : .failed("\(folder): \(error.code)")
         }
@@ -122,7 +122,7 @@ final class SQLiteJournal: Journal {
             guard let rest = commit(groups) else { continue }
             // Required groups stay at the front, and are retried after a delay.
             queue.withLock { $0.groups = rest + $0.groups }
-            Poller.shared.schedule(DelayedCall { self.thread.run { self.drain() } }, at: Poller.now() + patience)
+            Poller.shared.schedule(DelayedCall { self.thread.run { self.drain() } }, at: Poller.now() + retryDelay)
             return
         }
     }

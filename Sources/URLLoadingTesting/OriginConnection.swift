@@ -125,7 +125,7 @@ final class OriginConnection: ServedConnection, @unchecked Sendable {
         if leavesBody { try await linger() }
         guard codec.reuse == .yes, !isPipelined else { throw .close }
         codec = HTTP1Codec(role: .server)
-        input.rest()
+        input.releaseBuffer()
         try await applyFaults(.idle)
     }
 

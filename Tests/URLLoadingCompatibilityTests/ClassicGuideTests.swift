@@ -106,11 +106,11 @@ struct ClassicGuideTests {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("one\n\ntwo\n") }
             let url = origin.url()
-            let decisionCaller = Asker()
-            let session = URLSession(configuration: .ephemeral, delegate: decisionCaller, delegateQueue: nil)
+            let asker = Asker()
+            let session = URLSession(configuration: .ephemeral, delegate: asker, delegateQueue: nil)
             session.dataTask(with: url).resume()
-            await decisionCaller.done.reaches(1)
-            let asked = await decisionCaller.policy.asked
+            await asker.done.reaches(1)
+            let asked = await asker.policy.asked
             #expect(asked == 1)
 
             var lines: [String] = []

@@ -54,18 +54,18 @@ extension TaskBridge: LoadSink {
     /// Adds a response. It is delivered with the next event, because usually the body has already arrived.
     private func respond(_ response: Response) {
         let isObserved = kind == .data && (hasHandler || dataDelegate != nil)
-        let (method, judged) = state.withLock { ($0.current.httpMethod, $0.active?.judgement.response) }
-        let known = judged ?? URLResponse.make(response, to: method)
+        let (method, asked) = state.withLock { ($0.current.httpMethod, $0.active?.disposition.response) }
+        let known = asked ?? URLResponse.make(response, to: method)
         let becomesDownload = state.withLock { state -> Bool in
             state.response = known
-            state.mailbox.put(known, isObserved: isObserved, isAsked: judged == nil)
+            state.mailbox.put(known, isObserved: isObserved, isAsked: asked == nil)
             guard var active = state.active else { return false }
             active.head = response
             if isObserved, !hasHandler, active.body.spool == nil {
                 active.body = MixedParts(response).map { .parts($0) } ?? .mailbox
             }
             state.active = active
-            guard case .becomesDownload = active.judgement else { return false }
+            guard case .becomesDownload = active.disposition else { return false }
             state.mailbox.hold()
             return true
         }

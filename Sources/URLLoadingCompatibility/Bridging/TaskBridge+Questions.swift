@@ -29,7 +29,7 @@ extension TaskBridge {
         decisions.bodyProvider = Decision { [self] demand in try await makeBody(demand) }
         decisions.challenge = challengeDecision()
         decisions.cache = Self.cacheDecision
-        if kind == .data, mayBecomeStream { decisions.response = Decision { [self] in try await judge($0) } }
+        if kind == .data, mayBecomeStream { decisions.response = Decision { [self] in try await askDisposition($0) } }
         return decisions
     }
 

@@ -80,7 +80,7 @@ extension TaskBridge {
         var handler: Handler?
         var work = Work.notCreated
         var origin = Origin.request
-        var judgement = Judgement.none
+        var disposition = Disposition.none
         var body = BodyPath.mailbox
         /// The latest response in the core's form.
         var head: Response?
@@ -130,7 +130,7 @@ extension TaskBridge {
     }
 
     /// The answer of a data task's delegate about the response, given before any of the body was read.
-    enum Judgement: Sendable {
+    enum Disposition: Sendable {
         /// Not asked yet: the delegate is asked when the response is delivered.
         case none
         case allowed(URLResponse)

@@ -129,7 +129,7 @@ final class ConnectionAdaptor: NSObject, URLSessionDataDelegate, URLSessionDownl
 
     /// Returns the token with which a download resumes after a lost connection, as long as every attempt brings bytes
     /// and there is a delegate. The token is used directly, because reading its data would keep the file on the disk.
-    private func rest(after error: URLError) -> ResumeToken? {
+    private func resumeToken(after error: URLError) -> ResumeToken? {
         guard downloadDelegate != nil, error.code == .networkConnectionLost,
             let token = (error.userInfo[NSUnderlyingErrorKey] as? LoadError)?.resumeToken
         else { return nil }
@@ -137,7 +137,7 @@ final class ConnectionAdaptor: NSObject, URLSessionDataDelegate, URLSessionDownl
     }
 
     func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
-        if let error = error as? URLError, let request = task.originalRequest, let token = rest(after: error) {
+        if let error = error as? URLError, let request = task.originalRequest, let token = resumeToken(after: error) {
             return connection.follow(session.makeDownload(request, resuming: token))
         }
         let error = download.withLock { $0.refusal } ?? error

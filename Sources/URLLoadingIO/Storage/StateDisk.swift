@@ -95,7 +95,7 @@ package final class StateDisk<Memory: StateMemory>: Sendable {
             guard current != file.version else { return }
             // Pending changes would be missing from the rows that are read, so write them first. A caller is waiting:
             // if another process is writing just now, the next check or the background write waits for it.
-            try database.withoutWaitingForLock { () throws(DatabaseFailure) in try writePending(database, patience: 0) }
+            try database.withoutWaitingForLock { () throws(DatabaseFailure) in try writePending(database, timeout: 0) }
             file.version = try Self.version(database)
             let rows = try Schema.rows(database)
             memory.replace(with: rows)
@@ -145,29 +145,29 @@ package final class StateDisk<Memory: StateMemory>: Sendable {
             }
             attempt(&file) { (file) throws(DatabaseFailure) in
                 guard let database = try open(&file, making: true) else { return }
-                try writePending(database, patience: Self.lockTimeout)
+                try writePending(database, timeout: Self.lockTimeout)
             }
         }
     }
 
     private func removeExpired(_ database: Database) {
         try? database.withoutWaitingForLock { () throws(DatabaseFailure) in
-            let lock = try lock(patience: 0)
+            let lock = try lock(timeout: 0)
             defer { withExtendedLifetime(lock) {} }
             try Schema.removeExpired(database)
         }
     }
 
     /// Acquires the lock that each process holds while it writes to the file, checkpoints its log, or sets it aside.
-    private func lock(patience: Int) throws(DatabaseFailure) -> FileLock {
-        do throws(IOFailure) { return try FileLock(path + ".lock", patience: patience) } catch {
+    private func lock(timeout: Int) throws(DatabaseFailure) -> FileLock {
+        do throws(IOFailure) { return try FileLock(path + ".lock", timeout: timeout) } catch {
             throw DatabaseFailure(lock: error)
         }
     }
 
-    private func writePending(_ database: Database, patience: Int) throws(DatabaseFailure) {
+    private func writePending(_ database: Database, timeout: Int) throws(DatabaseFailure) {
         guard memory.hasPending else { return }
-        let lock = try lock(patience: patience)
+        let lock = try lock(timeout: timeout)
         defer { withExtendedLifetime(lock) {} }
         let pending = memory.takePending()
         guard !pending.isEmpty else { return }
@@ -223,7 +223,7 @@ package final class StateDisk<Memory: StateMemory>: Sendable {
         let opened = try Database(path: path)
         try Schema.prepare(opened)
         if !(try opened.missing(of: [Schema.table])).isEmpty {
-            let lock = try isLocked ? nil : lock(patience: Self.lockTimeout)
+            let lock = try isLocked ? nil : lock(timeout: Self.lockTimeout)
             defer { withExtendedLifetime(lock) {} }
             // Another process may have created the table meanwhile.
             for part in try opened.missing(of: [Schema.table]) { try opened.execute(part.text) }

@@ -46,14 +46,14 @@ extension HTTP2Routes {
         for field in answer.fields { headers.append(FieldName(field.name), field.value) }
         if server.handshakeFault == .endsBeforeHead { return reset(stream) }
         try section(stream, HTTP2Fields(.ok, headers))
-        let way = HTTP2WebSocketStream(self, stream, slot)
-        if server.handshakeFault == nil { try? await server.script(TestWebSocket(request, way, deflate)) }
+        let byteStream = HTTP2WebSocketStream(self, stream, slot)
+        if server.handshakeFault == nil { try? await server.script(TestWebSocket(request, byteStream, deflate)) }
         guard !isGone(stream) else { return }
         // RFC 8441 §5: END_STREAM ends the connection.
         insert(HTTP2Frame.data(stream: stream, [], endStream: true).bytes)
-        while !way.hasEnded {
-            do { try await way.fill() } catch { return }
-            _ = way.takeReceived()
+        while !byteStream.hasEnded {
+            do { try await byteStream.fill() } catch { return }
+            _ = byteStream.takeReceived()
         }
     }
 

@@ -475,20 +475,20 @@ import URLLoadingWire
                 try await withTestProxy { other in
                     let next = Lock<[ProxyChain]>([])
                     let session = Session(Self.client(.custom { _ in next.withLock { $0 } }).0)
-                    let ways: [ProxyChain] = [
+                    let chains: [ProxyChain] = [
                         .direct, [try one.address()], [try one.address(user: "a", password: "1")],
                         [try one.address(user: "a", password: "2")],
                         [try other.address()], [try other.address(), try one.address()],
                     ]
                     for round in 1...2 {
-                        for chain in ways {
+                        for chain in chains {
                             next.withLock { $0 = [chain] }
                             try await session.expect(origin.url(), "here")
                         }
                         #expect(one.connections == 4 && other.connections == 2, "round \(round)")
                     }
                     // Fields of the caller are credentials, too.
-                    next.withLock { $0 = [[ways[1].proxies[0]]] }
+                    next.withLock { $0 = [[chains[1].proxies[0]]] }
                     for (field, connections) in [("x", 5), ("y", 6), ("x", 6)] {
                         var request = Request(url: origin.url())
                         request.headers[.proxyAuthorization] = field
@@ -587,16 +587,16 @@ import URLLoadingWire
         let origin = try Target("http://a.test/").origin
         let intern = try Target("http://b.intern/").origin
         let load = LoadHandle(idle: nil, resource: nil)
-        func ways(_ policy: ProxyPolicy, _ origin: Origin) async throws -> String {
+        func chains(_ policy: ProxyPolicy, _ origin: Origin) async throws -> String {
             try await ProxyPlan(policy, [], environment).chains(to: origin, nil, for: load).map(\.description).joined(
                 separator: " ")
         }
         let own = ProxyPolicy.fixed([try Proxy("own.test:1")], except: ["intern"])
-        try await expect({ try await ways(.environment, origin) }, "http://env.test:1")
-        try await expect({ try await ways(.automatic, origin) }, "http://env.test:1")
-        try await expect({ try await ways(own, origin) }, "http://own.test:1")
-        try await expect({ try await ways(own, intern) }, "direct")
-        try await expect({ try await ways(.none, origin) }, "direct")
+        try await expect({ try await chains(.environment, origin) }, "http://env.test:1")
+        try await expect({ try await chains(.automatic, origin) }, "http://env.test:1")
+        try await expect({ try await chains(own, origin) }, "http://own.test:1")
+        try await expect({ try await chains(own, intern) }, "direct")
+        try await expect({ try await chains(.none, origin) }, "direct")
         #expect(ProxyPlan(.none).isDirect && ProxyPlan(.environment, [], ProxyEnvironment { _ in nil }).isDirect)
         if case .environment = Configuration.default.proxyPolicy.choice {
         } else {

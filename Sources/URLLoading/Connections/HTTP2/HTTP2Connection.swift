@@ -8,8 +8,8 @@ import Synchronization
 import URLLoadingIO
 import URLLoadingWire
 
-/// Unchecked: `incoming` belongs to the reader and `outgoing` to the writer, of which `state` allows one each; `rest`
-/// and `onChange` belong to the pool.
+/// Unchecked: `incoming` belongs to the reader and `outgoing` to the writer, of which `state` allows one each;
+/// `idleOrder` and `onChange` belong to the pool.
 final class HTTP2Connection: @unchecked Sendable {
     let transport: any Transport
     let route: Route
@@ -33,7 +33,7 @@ final class HTTP2Connection: @unchecked Sendable {
     /// another task sees the connection.
     var onChange: (@Sendable (HTTP2Connection, Int) -> Void)?
     /// The order in which connections became idle; see `PoolState.Idle`. Guarded by the pool's lock.
-    var rest: UInt64 = 0
+    var idleOrder: UInt64 = 0
 
     init(
         _ transport: any Transport, _ route: Route, _ identifier: Int, _ configuration: Configuration

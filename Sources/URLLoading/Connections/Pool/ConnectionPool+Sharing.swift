@@ -180,9 +180,9 @@ extension ConnectionPool {
     func leave(_ connection: HTTP2Connection) {
         // One step under the lock of the pool: a load that takes a slot cannot find a connection that is about to be
         // closed.
-        let (isLast, closes, woken) = withSharingAndRest { sharing, rest in
+        let (isLast, closes, woken) = withSharingAndIdleOrder { sharing, idleOrder in
             let isLast = connection.places.giveBack()
-            if isLast { connection.rest = rest }
+            if isLast { connection.idleOrder = idleOrder }
             let closes =
                 isLast
                 && (connection.isRetired || !keepsConnections || sharing.isDraining || connection.route.isForOneLoad)

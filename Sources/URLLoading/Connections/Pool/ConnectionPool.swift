@@ -23,17 +23,17 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
 
         /// The time since when the oldest idle connection has been idle.
         var oldestIdle: Int64? {
-            let resting = shared.connections.filter { $0.streamCount == 0 }.map(\.idleSince).min()
-            return [pool.oldestIdle, resting].compactMap(\.self).min()
+            let idle = shared.connections.filter { $0.streamCount == 0 }.map(\.idleSince).min()
+            return [pool.oldestIdle, idle].compactMap(\.self).min()
         }
 
         /// Removes and returns the connection that has been idle for longest.
         mutating func takeOldestIdle() -> LeasedConnection? {
-            let resting = shared.connections.filter { $0.streamCount == 0 }
-            guard let oldest = resting.min(by: { $0.rest < $1.rest }) else {
+            let idle = shared.connections.filter { $0.streamCount == 0 }
+            guard let oldest = idle.min(by: { $0.idleOrder < $1.idleOrder }) else {
                 return pool.evictOldest().map { .own($0) }
             }
-            if let rest = pool.oldestIdleOrder, rest < oldest.rest { return pool.evictOldest().map { .own($0) } }
+            if let order = pool.oldestIdleOrder, order < oldest.idleOrder { return pool.evictOldest().map { .own($0) } }
             // A connection without streams has no waiters.
             _ = shared.remove(oldest, oldest.route)
             return .shared(oldest)
@@ -108,7 +108,7 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
 
     func giveBack(_ connection: HTTP1Connection, reusable: Bool) {
         let now = clock.coarseNow()
-        let buffer = reusable ? connection.rest() : nil
+        let buffer = reusable ? connection.releaseBuffers() : nil
         act(
             on: state.withLock { state in
                 if let buffer, state.spare.count < Self.maximumSpare { state.spare.append(buffer) }
@@ -127,8 +127,8 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
             let oldest: LeasedConnection? = state.withLock { state in
                 // The usual case, which needs no search.
                 guard state.shared.connectionCount + state.pool.idleCount > state.pool.maximumIdle else { return nil }
-                let resting = state.shared.connections.count { $0.streamCount == 0 }
-                guard resting > 0, resting + state.pool.idleCount > state.pool.maximumIdle else { return nil }
+                let idle = state.shared.connections.count { $0.streamCount == 0 }
+                guard idle > 0, idle + state.pool.idleCount > state.pool.maximumIdle else { return nil }
                 return state.takeOldestIdle()
             }
             guard let oldest else { return }
@@ -167,7 +167,7 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
     }
 
     /// Changes the shared connections, given the order number of a connection that becomes idle now.
-    func withSharingAndRest<R: Sendable>(_ body: (inout Sharing, UInt64) -> R) -> R {
+    func withSharingAndIdleOrder<R: Sendable>(_ body: (inout Sharing, UInt64) -> R) -> R {
         state.withLock { body(&$0.shared, $0.pool.nextIdleOrder()) }
     }
 
@@ -187,7 +187,7 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
     /// Gives the slot of a leased connection away while its load is suspended, or takes one again.
     func setUnread(_ isUnread: Bool, _ route: Route) {
         if isUnread {
-            act(on: state.withLock { $0.pool.rest(route) })
+            act(on: state.withLock { $0.pool.beginRest(route) })
         } else {
             state.withLock { $0.pool.endRest(route) }
         }
@@ -294,6 +294,6 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
         let nextShared = withSharing { $0.connections }.filter { $0.streamCount == 0 }.map(\.idleSince).min()
         let oldest = [next, nextShared, ftp.oldestIdle].compactMap { $0 }.min()
         guard let next = oldest, !isReaperScheduled.exchange(true, ordering: .acquiringAndReleasing) else { return }
-        scheduleReaping(at: max(next + idleLifetime, now + clock.rest(10_000_000)))
+        scheduleReaping(at: max(next + idleLifetime, now + clock.spacing(10_000_000)))
     }
 }

@@ -32,7 +32,7 @@ struct HTTP1Sending {
     var isUnfinished: Bool { body != nil || outputSent < output.count }
 
     /// Releases large buffers before the connection becomes idle.
-    mutating func rest(keeping capacity: Int) {
+    mutating func releaseBuffer(keeping capacity: Int) {
         if output.capacity > capacity { output = [] }
     }
 

@@ -79,9 +79,9 @@ final class HTTP1Connection: @unchecked Sendable {
 
     /// Prepares the connection for being idle, and releases memory. Returns the buffer if another connection can use
     /// it.
-    func rest() -> ChunkStorage? {
+    func releaseBuffers() -> ChunkStorage? {
         endGathering()
-        sending.rest(keeping: Self.smallestBuffer)
+        sending.releaseBuffer(keeping: Self.smallestBuffer)
         let isPlain = capacity == Self.smallestBuffer && isKnownUniquelyReferenced(&storage)
         capacity = Self.smallestBuffer
         defer { storage = nil }

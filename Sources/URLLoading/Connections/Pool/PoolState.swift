@@ -81,7 +81,7 @@ struct PoolState<Connection: AnyObject & Sendable>: Sendable {
 
     private(set) var hosts: [Route: Host] = [:]
     private(set) var idleCount = 0
-    private var rests: UInt64 = 0
+    private var lastIdleOrder: UInt64 = 0
     let perHost: Int
     let maximumIdle: Int
     /// Idle connections are no longer kept.
@@ -169,7 +169,7 @@ struct PoolState<Connection: AnyObject & Sendable>: Sendable {
     }
 
     /// A leased connection's load is suspended: its slot goes to the next waiter.
-    mutating func rest(_ route: Route) -> Consequence {
+    mutating func beginRest(_ route: Route) -> Consequence {
         let perHost = perHost
         return Consequence(
             wake: update(route) { host in
@@ -250,8 +250,8 @@ struct PoolState<Connection: AnyObject & Sendable>: Sendable {
 
     /// Returns the order number for a connection that becomes idle now.
     mutating func nextIdleOrder() -> UInt64 {
-        rests &+= 1
-        return rests
+        lastIdleOrder &+= 1
+        return lastIdleOrder
     }
 
     /// Stops keeping idle connections. Returns those that were idle.

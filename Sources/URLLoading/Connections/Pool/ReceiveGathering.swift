@@ -5,7 +5,7 @@
 // Waking a task for each arrival of some ten KB costs more than reading them. The kernel gathers without a clock, by
 // the low-water mark of the socket, if the length of the body is known: it wakes the reader for the last bytes too. A
 // mark holds back less data than it for as long as the peer pauses, so a reader that waits with a mark reads again
-// after `patience`, and a short read removes the mark. For other bodies the poller gathers by napping (`PollSlot`).
+// after `maximumWait`, and a short read removes the mark. For other bodies the poller gathers by napping (`PollSlot`).
 
 /// A value: it counts reads and waits, and returns how the socket and the poller are to be set.
 struct ReceiveGathering {
@@ -14,7 +14,7 @@ struct ReceiveGathering {
     /// The highest mark: as much as one read takes. Half of it costs a fifth more CPU.
     static let highestMark = 256 * 1024
     /// The longest wait with a mark, in nanoseconds.
-    static let patience: Int64 = 20_000_000
+    static let maximumWait: Int64 = 20_000_000
 
     /// The low-water mark of the socket, in bytes; 1 for none.
     private(set) var mark = 1
@@ -51,7 +51,7 @@ struct ReceiveGathering {
         guard mark > 1 else { return nil }
         let now = now()
         guard now >= nextRead else { return nil }
-        nextRead = now + Self.patience
+        nextRead = now + Self.maximumWait
         return nextRead
     }
 

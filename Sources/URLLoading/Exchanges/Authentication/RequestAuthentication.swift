@@ -250,7 +250,7 @@ final class RequestAuthentication {
     }
 
     private func challenged(
-        by proxy: Proxy, _ head: HTTPHead, _ response: Response, _ rest: (Bool) -> Void
+        by proxy: Proxy, _ head: HTTPHead, _ response: Response, _ setResting: (Bool) -> Void
     ) async throws(LoadError) -> Bool {
         // The caller set Proxy-Authorization, so the 407 is the caller's.
         guard proxy.authorization == nil else { return false }
@@ -261,8 +261,8 @@ final class RequestAuthentication {
         let given = proxy.credential
         // The credential has been sent as Basic already.
         if proxy.login == nil, !proxy.waitsForQuestion, side.refusals.isEmpty { basicRefused = given }
-        rest(true)
-        defer { rest(false) }
+        setResting(true)
+        defer { setResting(false) }
         guard let login = try await answer(side, server, head, response, given) else { return false }
         proxies[server]?.login = login
         return true

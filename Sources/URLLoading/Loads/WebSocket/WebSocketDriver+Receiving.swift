@@ -108,7 +108,7 @@ extension WebSocketDriver {
         call.token.detach(transport.slot)
         state.withLock { $0.endReading() }
         settle()
-        keep(within: Self.rest)
+        keep(within: Self.idleInterval)
     }
 
     // MARK: Reading
@@ -150,7 +150,7 @@ extension WebSocketDriver {
                 receivedInTurn += count
                 receivedCount.add(Int64(count), ordering: .relaxed)
             case .blocked(let interest):
-                input?.rest(.shared)
+                input?.releaseBuffer(.shared)
                 return .blocked(interest)
             case .end: return .moved
             }

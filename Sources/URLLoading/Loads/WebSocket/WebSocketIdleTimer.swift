@@ -14,7 +14,7 @@ final class WebSocketIdleTimer: TimerTarget {
 }
 
 extension WebSocketDriver {
-    static let rest: Int64 = 1_000_000_000
+    static let idleInterval: Int64 = 1_000_000_000
     /// The interval in nanoseconds while bytes are to be sent, or the peer is about to close.
     static let soon: Int64 = 20_000_000
     /// The maximum number of reads per check, and of bytes per read, because the poller has other work.
@@ -38,7 +38,7 @@ extension WebSocketDriver {
         readAvailable()
         // If bytes are left over, `pump` sets the timer again.
         _ = pump()
-        keep(within: Self.rest)
+        keep(within: Self.idleInterval)
     }
 
     /// Reads what has arrived, unless a call reads.

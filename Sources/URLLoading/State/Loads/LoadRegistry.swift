@@ -147,7 +147,7 @@ final class LoadRegistry: Sendable {
                 next = min(next, due(load, now))
             }
         }
-        if next != .max { scheduleCheck(noLaterThan: max(next, now + clock.rest(Self.minimumInterval))) }
+        if next != .max { scheduleCheck(noLaterThan: max(next, now + clock.spacing(Self.minimumInterval))) }
     }
 
     /// The shortest interval between two checks in nanoseconds, because the poller has other work, however short the

@@ -7,7 +7,7 @@ public import FoundationEssentials
 /// ```swift
 /// configuration.proxyPolicy = .none
 /// configuration.proxyPolicy = .fixed([try Proxy("socks5://gate.example:1080")], except: ["intern.example"])
-/// configuration.proxyPolicy = .custom { url in url.host() == "intern.example" ? [.direct] : [way, otherWay] }
+/// configuration.proxyPolicy = .custom { url in url.host() == "intern.example" ? [.direct] : [chain, otherChain] }
 /// ```
 /// A redirect is a new request and decided anew. Requests that a custom handler answers, and `file` and `data` URLs,
 /// use no proxy. Connections through different proxies, or with different credentials for one proxy, are not shared.

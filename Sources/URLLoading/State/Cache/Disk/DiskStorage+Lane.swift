@@ -128,7 +128,7 @@ extension DiskStorage {
 
     private func locked(_ work: () throws(DatabaseFailure) -> Void) throws(DatabaseFailure) {
         let lock: FileLock
-        do throws(IOFailure) { lock = try FileLock(paths.lock, patience: Self.writeTimeout) } catch {
+        do throws(IOFailure) { lock = try FileLock(paths.lock, timeout: Self.writeTimeout) } catch {
             throw DatabaseFailure(lock: error)
         }
         defer { withExtendedLifetime(lock) {} }

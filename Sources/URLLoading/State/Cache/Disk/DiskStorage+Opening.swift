@@ -41,7 +41,7 @@ extension DiskStorage {
     private func open() -> DiskTables? {
         do throws(IOFailure) {
             try paths.makeFolders()
-            let lock = try FileLock(paths.lock, patience: Self.patience)
+            let lock = try FileLock(paths.lock, timeout: Self.lockTimeout)
             defer { withExtendedLifetime(lock) {} }
             return openLocked(mayBeginAnew: true)
         } catch {
@@ -102,7 +102,7 @@ extension DiskStorage {
 
     /// Replaces a damaged database, unless another process has done so.
     func replaceDamaged(_ identity: PathIdentity) {
-        guard PathIdentity(paths.database) == identity, let lock = try? FileLock(paths.lock, patience: Self.patience)
+        guard PathIdentity(paths.database) == identity, let lock = try? FileLock(paths.lock, timeout: Self.lockTimeout)
         else { return }
         defer { withExtendedLifetime(lock) {} }
         guard PathIdentity(paths.database) == identity else { return }
@@ -122,7 +122,7 @@ extension DiskStorage {
     /// Copies the readable rows of the damaged database; heads and bodies are verified by their checksums.
     private func salvage(into tables: DiskTables) throws(DatabaseFailure) {
         DamagedTables.lengthen(paths.damaged)
-        let damaged = DamagedTables(try Database(path: paths.damaged, patience: 0))
+        let damaged = DamagedTables(try Database(path: paths.damaged, timeout: 0))
         let end = Poller.coarseNow() + 5_000_000_000
         try tables.transaction { () throws(DatabaseFailure) in
             var change: Int64 = 0

@@ -40,7 +40,7 @@ final class DiskStorage: CacheStorage {
     static let behind = 4 << 20
     static let overfull = 32 << 20
     /// The milliseconds to wait for another process that opens or replaces the database.
-    static let patience = 1000
+    static let lockTimeout = 1000
     /// The milliseconds to wait for another process that writes.
     static let writeTimeout = 250
     /// The longest time for which changes of other processes may go unnoticed, in nanoseconds.
@@ -192,7 +192,7 @@ final class DiskStorage: CacheStorage {
     }
 
     private func openReader() -> DiskTables? {
-        guard let identity = PathIdentity(paths.database), let lock = try? FileLock(paths.lock, patience: Self.patience)
+        guard let identity = PathIdentity(paths.database), let lock = try? FileLock(paths.lock, timeout: Self.lockTimeout)
         else { return nil }
         defer { withExtendedLifetime(lock) {} }
         do throws(DiskTables.Failure) { return try DiskTables.open(paths) } catch {
