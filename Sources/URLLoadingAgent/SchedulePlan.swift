@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Selects the transfers to begin, and a running one that gives way. Pure.
+/// Selects the transfers to begin, and a running one that yields. Pure.
 ///
 /// Identifiers take turns; within one, higher priority comes first, then the older transfer. Limits bound the running
 /// transfers of a host, of an identifier and of the agent, so that one program cannot occupy the agent or a host.
@@ -33,7 +33,7 @@ struct SchedulePlan: Sendable, Equatable {
 
     /// The transfers to begin, in order.
     var begins: [String] = []
-    /// The running transfers that give way: the least urgent resumable one for a more urgent candidate.
+    /// The running transfers that yield: the least urgent resumable one for a more urgent candidate.
     var yields: [String] = []
 
     /// - Parameters:

@@ -35,7 +35,7 @@ extension TransferService {
 
     // MARK: Turns
 
-    /// Schedules soon: many changes at once need one look at all transfers.
+    /// Schedules soon: many changes at once need only one pass over all transfers.
     func schedule() {
         guard !isScheduled, !isStopping else { return }
         isScheduled = true
@@ -71,7 +71,7 @@ extension TransferService {
         alarm.set(in: next)
     }
 
-    /// The nanoseconds between looks at the machine while transfers wait for a good moment.
+    /// The nanoseconds between checks of the machine while transfers wait for a good moment.
     private static let machineInterval: Int64 = 60_000_000_000
 
     private func candidates(_ now: Int64, _ isChosen: (Transfer) -> Bool) -> [SchedulePlan.Candidate] {

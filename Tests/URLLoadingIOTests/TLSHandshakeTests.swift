@@ -11,7 +11,7 @@ import URLLoadingTesting
 @Suite(.timeLimit(.minutes(4)))
 struct TLSHandshakeTests {
     @Test(arguments: [TLSVersion.tls12, .tls13])
-    func `A handshake agrees on a version and bytes go both ways`(_ version: TLSVersion) async throws {
+    func `A handshake agrees on a version and bytes go in both directions`(_ version: TLSVersion) async throws {
         let rig = try TLSRig(server: { $0.maximumVersion = version })
         let pair = try await rig.connect()
         let agreed = try #require(pair.client.negotiated)
@@ -81,7 +81,7 @@ struct TLSHandshakeTests {
 
     // MARK: Versions and strangers
 
-    @Test func `Versions that do not meet fail as such`() async throws {
+    @Test func `Version ranges without a common version fail as such`() async throws {
         let old = try TLSRig(server: { $0.maximumVersion = .tls12 }, client: { $0.minimumVersion = .tls13 })
         #expect(try await old.failure().kind == .protocolVersion)
         let new = try TLSRig(server: { $0.minimumVersion = .tls13 }, client: { $0.maximumVersion = .tls12 })
@@ -92,7 +92,7 @@ struct TLSHandshakeTests {
     }
 
     @Test(arguments: ["HTTP/1.1 400 Bad Request\r\n\r\n", "220 ftp.example.org ready\r\n", "SSH-2.0-x\r\n", "H"])
-    func `A peer that speaks plain text is told from one that fails`(_ greeting: String) async throws {
+    func `A peer that speaks plain text is distinguished from one that fails`(_ greeting: String) async throws {
         let rig = try TLSRig()
         let (near, far) = try await socketPair()
         try await send(Array(greeting.utf8), on: far)
@@ -135,7 +135,7 @@ struct TLSHandshakeTests {
         #expect(tlsKind(error) == .other, "\(String(describing: error))")
     }
 
-    @Test func `A client that speaks plain text is told too`() async throws {
+    @Test func `A client that speaks plain text is distinguished too`() async throws {
         let rig = try TLSRig()
         let (near, far) = try await socketPair()
         try await send(Array("GET / HTTP/1.1\r\n\r\n".utf8), on: near)

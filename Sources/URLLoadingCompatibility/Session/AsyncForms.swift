@@ -3,7 +3,7 @@
 // Delegate methods in two forms: with a completion handler, and async. A delegate implements one. The library calls the
 // first form only. Its default implementation calls the async form, whose default implementation reports that it is a
 // default. So exactly one implementation of the program is called, and delegates with neither are detected. Swift has
-// no other way to ask whether a witness is a default implementation.
+// no other means to find out whether a witness is a default implementation.
 
 import Foundation
 import Synchronization

@@ -98,7 +98,7 @@ struct HTTP2StreamSlotsTests {
     }
 
     @Test("a stream limit of zero may rise while no load uses the connection")
-    func raisedFromNothing() async throws {
+    func aStreamLimitOfZeroMayRiseWhileNoLoadUsesTheConnection() async throws {
         let clock = ManualClock()
         try await withHTTP2(clock: clock, { $0.maximumConnectionsPerHost = 1 }) { server, session in
             server.script { peer in

@@ -280,7 +280,7 @@ struct StreamEndingTests {
         await rig.finish()
     }
 
-    @Test("a stream without references is closed") func aStreamThatNobodyHoldsIsClosed() async throws {
+    @Test("a stream without references is closed") func aStreamWithoutReferencesIsClosed() async throws {
         let rig = try StreamRig()
         func readOne() async throws -> StreamPeer {
             func input() async throws -> (StreamInput, StreamPeer) {
@@ -335,7 +335,7 @@ struct StreamEndingTests {
     }
 
     @Test("bytes that the peer sent before it stopped reading are received")
-    func whatThePeerSaidBeforeItStoppedListeningIsHeard() async throws {
+    func bytesThatThePeerSentBeforeItStoppedReadingAreReceived() async throws {
         let rig = try StreamRig()
         let (task, peer) = try await rig.connected()
         try await task.write("never read")

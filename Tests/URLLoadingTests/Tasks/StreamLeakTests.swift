@@ -9,7 +9,7 @@ import URLLoadingTesting
 
 /// Alone in a process, like `LeakTests`, and for the same reason.
 @Suite struct StreamLeakTests {
-    @Test("an ended stream leaves no objects") func nothingIsLeftBehind() async throws {
+    @Test("an ended stream leaves no objects") func anEndedStreamLeavesNoObjects() async throws {
         await #expect(processExitsWith: .success) {
             try await StreamLeakTests.streams()
             let (slots, sockets) = (Poller.shared.slotsInUse, openSockets())
@@ -39,7 +39,7 @@ import URLLoadingTesting
 @Suite(.timeLimit(.minutes(4)))
 struct StreamStressTests {
     @Test("concurrent ends of a stream leave no objects", arguments: [false, true])
-    func endsThatMeet(isSecure: Bool) async throws { try await Self.strikeRandomly(60, isSecure: isSecure) }
+    func concurrentEndsOfAStreamLeaveNoObjects(isSecure: Bool) async throws { try await Self.strikeRandomly(60, isSecure: isSecure) }
 
     static func strikeRandomly(_ count: Int, isSecure: Bool) async throws {
         let rig = try StreamRig()

@@ -88,7 +88,7 @@ struct StreamSecurityTests {
         await rig.finish()
     }
 
-    @Test("a peer that closes instead of the handshake is a lost connection") func aPeerThatLeavesInsteadIsLost()
+    @Test("a peer that closes instead of the handshake is a lost connection") func aPeerThatClosesInsteadOfTheHandshakeIsALostConnection()
         async throws
     {
         let rig = try StreamRig()
@@ -138,7 +138,7 @@ struct StreamSecurityTests {
         await rig.finish()
     }
 
-    @Test("an end without close_notify is a truncation") func anEndThatNobodyAnnouncedIsACut() async throws {
+    @Test("an end without close_notify is a truncation") func anEndWithoutClosenotifyIsATruncation() async throws {
         let rig = try StreamRig(server: { $0.omitsCloseNotify = true })
         let (task, peer) = try await rig.connected(secure: true)
         try await peer.send("all of it?")

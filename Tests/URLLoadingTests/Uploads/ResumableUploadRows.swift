@@ -58,7 +58,7 @@ struct ResumableUploadRows {
     }
 
     @Test("a server that accepts no bytes is not retried forever")
-    func nothingTaken() async throws {
+    func aServerThatAcceptsNoBytesIsNotRetriedForever() async throws {
         try await withHTTPTestServer { origin in
             let location = origin.url("/up/1").absoluteString
             origin.route("/files") { _ in

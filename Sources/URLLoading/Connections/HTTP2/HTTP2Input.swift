@@ -60,7 +60,7 @@ struct HTTP2Input {
     }
 }
 
-/// The input on its way from the socket to the streams. Used by the reader only.
+/// Input that was read from the socket and not yet delivered to the streams. Used by the reader only.
 struct HTTP2Incoming {
     var input = HTTP2Input()
     /// The socket may hold more than was read.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The body of a task on its way to the consumer: read ahead by the driver, pulled by a reader, or pushed into a sink.
+// Delivers the body of a task to its consumer: read ahead by the driver, pulled by a reader, or pushed into a sink.
 
 import FoundationEssentials
 import Synchronization

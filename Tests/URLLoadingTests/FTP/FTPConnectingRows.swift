@@ -12,7 +12,7 @@ import URLLoadingWire
 /// The features that ftp shares with http before a response: retries, waiting for a network, proxies with
 /// authentication.
 @Suite(.timeLimit(.minutes(4)))
-struct FTPWayRows {
+struct FTPConnectingRows {
     // MARK: Retries (checklist 162)
 
     @Test("a retry policy applies to ftp", arguments: ["USER", "EPSV", "RETR"])
