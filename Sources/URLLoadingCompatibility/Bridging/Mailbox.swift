@@ -111,14 +111,14 @@ struct Mailbox: Sendable {
     }
 
     mutating func put(sent bytes: TransferProgress) {
-        if phase.isOpen { due.sent = Self.together(due.sent, bytes) }
+        if phase.isOpen { due.sent = Self.merged(due.sent, bytes) }
     }
 
     mutating func put(written bytes: TransferProgress) {
-        if phase.isOpen { due.written = Self.together(due.written, bytes) }
+        if phase.isOpen { due.written = Self.merged(due.written, bytes) }
     }
 
-    private static func together(_ before: TransferProgress?, _ bytes: TransferProgress) -> TransferProgress {
+    private static func merged(_ before: TransferProgress?, _ bytes: TransferProgress) -> TransferProgress {
         let restarted = bytes.total < before?.total ?? 0
         let count = bytes.count + (restarted ? 0 : before?.count ?? 0)
         return TransferProgress(count: count, total: bytes.total, expected: bytes.expected)

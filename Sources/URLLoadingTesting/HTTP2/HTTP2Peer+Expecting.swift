@@ -134,15 +134,15 @@ extension HTTP2Peer {
         let deadline = Poller.now() + limit.inNanoseconds
         let alarm = Alarm(.system, at: deadline, token)
         defer { alarm.off() }
-        var came = Newest<HTTP2Frame>(8)
+        var received = MostRecent<HTTP2Frame>(8)
         while true {
             if let arrival = try takeArrival() {
-                came.append(arrival.frame)
+                received.append(arrival.frame)
                 if let found = try await find(arrival) { return found }
             } else if Poller.now() < deadline {
                 try await awaitInput(until: deadline)
             } else {
-                throw complain("expected \(expected) within \(limit), got: \(came.all.shown())")
+                throw complain("expected \(expected) within \(limit), got: \(received.all.shown())")
             }
         }
     }

@@ -37,7 +37,7 @@ extension HTTP2Routes {
 
     func serve(
         _ server: WebSocketTestServer, _ request: HTTPTestServer.RecordedRequest, _ stream: Int, _ slot: PollSlot
-    ) async throws(Gone) {
+    ) async throws(StreamEnded) {
         var deflate: MessageDeflate?
         var answer = server.answer(to: request, &deflate)
         for name in ["Upgrade", "Connection", "Sec-WebSocket-Accept"] { answer.set(name, nil) }
@@ -104,7 +104,7 @@ final class HTTP2WebSocketStream: WebSocketByteStream {
 
     func stall() async throws {
         while !routes.isGone(stream) { await Poller.shared.park(slot, until: routes.peer.token) }
-        throw HTTP2Routes.Gone()
+        throw HTTP2Routes.StreamEnded()
     }
 
     func reset() { routes.reset(stream) }

@@ -233,7 +233,7 @@ package final class HTTP2Codec {
     package func consumed(_ count: Int, on stream: Int32) { nghttp2_session_consume_stream(session, stream, count) }
 
     /// Enlarges the window of a stream whose reader keeps up, so that more data may be in flight.
-    package func widen(_ stream: Int32, to window: Int32) {
+    package func enlargeWindow(_ stream: Int32, to window: Int32) {
         streams[stream]?.window = window
         _ = nghttp2_session_set_local_window_size(session, 0, stream, window)
     }

@@ -165,7 +165,7 @@ extension DelegateTableRows {
             let task = session.dataTask(with: origin.url())
             // Emits the event directly; the core's waiting is tested elsewhere.
             task.bridge?.emit(.waitingForConnectivity)
-            try await eventually(delegate.heard.all.count == 2, of: .library) { $0 }
+            try await delegate.heard.wait { $0.count == 2 }
             await run(task, delegate, session)
             check(delegate)
         }
@@ -284,7 +284,7 @@ extension DelegateTableRows {
                 links: [link], addresses: [RouteBytes.address(2, [192, 0, 2, 1])],
                 routes: [RouteBytes.defaultRoute(through: [2])])
         }
-        try await eventually(delegate.heard.all.contains("better route"), of: .library) { $0 }
+        try await delegate.heard.wait { $0.contains("better route") }
         peer.finish()
         _ = try await task.readData(ofMinLength: 1, maxLength: 1, timeout: 5)
         await run(task, delegate, session)
@@ -300,7 +300,7 @@ extension DelegateTableRows {
         task.resume()
         let peer = try await StreamPeer(listener)
         defer { peer.close() }
-        try await eventually(delegate.heard.all.contains("streams"), of: .library) { $0 }
+        try await delegate.heard.wait { $0.contains("streams") }
         session.finishTasksAndInvalidate()
         await delegate.heard.invalidated.reaches(1)
         check(delegate)

@@ -3,19 +3,26 @@
 import Foundation
 import Synchronization
 import URLLoadingCompatibility
-import URLLoadingIO
+import URLLoadingTestSupport
 
 /// Records calls, and whether each was made on the promised queue.
 final class Heard: Sendable {
-    private let words = Lock<[String]>([])
+    private let words = Watched<[String]>([])
     let done = Counter(), invalidated = Counter()
 
-    var all: [String] { words.withLock { $0 } }
+    var all: [String] { words.value }
 
     /// Records a call. Consecutive calls of one kind are recorded as one word.
     func note(_ word: String, _ isInPlace: Bool) {
         let word = isInPlace ? word : word + " elsewhere"
-        words.withLock { if $0.last != word { $0.append(word) } }
+        words.change { if $0.last != word { $0.append(word) } }
+    }
+
+    /// Waits until the recorded calls fulfil a condition.
+    nonisolated(nonsending) func wait(
+        file: StaticString = #fileID, line: UInt = #line, until isSo: ([String]) -> Bool
+    ) async throws {
+        try await words.wait(file: file, line: line, until: isSo)
     }
 }
 

@@ -66,7 +66,7 @@ struct ConnectivityRows {
             rig.network.goDown()
             // Neither silence of the peer nor elapsed time ends the wait.
             rig.clock.advance(by: .seconds(3600))
-            try await pollerHasLooked()
+            try await pollerHasRun()
             #expect(rig.resolver.asked == 1)
             rig.network.goUp()
             #expect(try await count == 5)
@@ -141,7 +141,7 @@ struct ConnectivityRows {
             async let text = rig.session.text(target)
             try await rig.untilWaiting()
             rig.network.goUp()
-            try await pollerHasLooked()
+            try await pollerHasRun()
             #expect(rig.resolver.asked == 1)
             rig.network.exchange(for: "wlan0")
             #expect(try await text == "hello")
@@ -205,7 +205,7 @@ struct ConnectivityRows {
             task.suspend()
             rig.network.goUp()
             try await eventually(rig.network.kernel.questions, of: .library) { $0 >= 9 }
-            try await pollerHasLooked()
+            try await pollerHasRun()
             #expect(rig.resolver.asked == 1)
             task.resume()
             #expect(try await task.value.count == 5)

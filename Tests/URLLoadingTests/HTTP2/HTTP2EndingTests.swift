@@ -110,7 +110,7 @@ struct HTTP2EndingTests {
                 server.frames.contains { $0.frame.kind == .ping && $0.frame.isAck }
             }
             server.send(.goAway(last: 1))
-            try await pollerHasLooked()
+            try await pollerHasRun()
             try await session.expect(server.url("/"), "ok")
             #expect(server.counts.accepted == 2)
         }

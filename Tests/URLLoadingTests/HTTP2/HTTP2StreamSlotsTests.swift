@@ -39,7 +39,7 @@ struct HTTP2StreamSlotsTests {
             } else {
                 _ = try await first.value
                 server.send(.goAway(last: 1))
-                try await pollerHasLooked()
+                try await pollerHasRun()
             }
             try await clock.advance(by: .seconds(1)) { session.connectionsDescription == "empty" }
             try await session.expect(server.url("/"), "ok")
@@ -184,7 +184,7 @@ struct HTTP2StreamSlotsTests {
                 task.resume()
                 return task
             }
-            try await pollerHasLooked()
+            try await pollerHasRun()
             gate.open()
             var failures = 0
             for task in tasks { if (try? await task.value) == nil { failures += 1 } }

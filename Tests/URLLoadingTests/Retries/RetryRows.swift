@@ -294,7 +294,7 @@ struct RetryRows {
             task.suspend()
             rig.clock.advance(by: .seconds(100))
             try await eventually(rig.clock.time.sleeping, of: .library) { $0 == 0 }
-            try await pollerHasLooked()
+            try await pollerHasRun()
             #expect(origin.counts.accepted == 1)
             task.resume()
             #expect(try await task.value.count == 5)
@@ -317,7 +317,7 @@ struct RetryRows {
             try await rig.clock.untilSleeping()
             network.twitch()
             network.goDown()
-            try await pollerHasLooked()
+            try await pollerHasRun()
             #expect(resolver.asked == 1)
             network.goUp()
             try await rig.recorder.wait(for: .retrying, count: 2)

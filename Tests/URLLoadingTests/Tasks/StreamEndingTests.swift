@@ -342,9 +342,9 @@ struct StreamEndingTests {
         try await peer.send("why")
         // With bytes unread a socket is closed by a reset.
         try await eventually(task.snapshot.sent, of: .library) { $0 > 0 }
-        try await pollerHasLooked()
+        try await pollerHasRun()
         peer.close()
-        try await pollerHasLooked()
+        try await pollerHasRun()
         await expectFailure(.connectionLost, .remote, .sending) { for _ in 1...100 { try await task.write("more") } }
         #expect(task.snapshot.state.isUnfinished)
         try await expect({ try await task.text(atLeast: 3, atMost: 3) }, "why")

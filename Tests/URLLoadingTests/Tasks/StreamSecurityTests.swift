@@ -94,7 +94,7 @@ struct StreamSecurityTests {
         let rig = try StreamRig()
         let (task, peer) = try await rig.connected()
         peer.close()
-        try await pollerHasLooked()
+        try await pollerHasRun()
         await expectFailure(.connectionLost, .remote, .securing) { try await task.startSecureConnection() }
         #expect(await task.ended()?.phase == .securing)
         await rig.finish()

@@ -73,7 +73,7 @@ struct HTTP2State: @unchecked Sendable {
             // A reader that has consumed twice the window keeps up with the connection, so its window grows.
             if stream.window < HTTP2Stream.widestWindow, stream.taken >= Int64(stream.window) * 2 {
                 stream.window = min(stream.window * 4, HTTP2Stream.widestWindow)
-                codec.widen(stream.number, to: stream.window)
+                codec.enlargeWindow(stream.number, to: stream.window)
             }
             (mustFlush, writing.hasUnwritten) = (true, true)
         }

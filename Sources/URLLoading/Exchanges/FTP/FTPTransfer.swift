@@ -105,11 +105,11 @@ final class FTPTransfer {
         hasTransferred = true
         if plan.operation == .store {
             try await store()
-            return hand(over: nil)
+            return makeExchange(over: nil)
         }
         record?.mark(.requestEnd)
         record?.mark(.responseStart)
-        return hand(over: isTransferring ? data : nil)
+        return makeExchange(over: isTransferring ? data : nil)
     }
 
     /// Carries out the steps of the conversation. Returns whether there is data to transfer.
@@ -191,7 +191,7 @@ final class FTPTransfer {
         record?.mark(.responseStart)
     }
 
-    private func hand(over data: FTPData?) -> FTPExchange {
+    private func makeExchange(over data: FTPData?) -> FTPExchange {
         isOver = true
         let response = response(isListing: plan.operation == .list)
         record?.response = response

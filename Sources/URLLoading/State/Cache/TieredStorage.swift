@@ -144,14 +144,14 @@ final class TieredStorage: CacheStorage {
 
     func update(_ response: StoredResponse) {
         memory.update(response)
-        if isOnlyInMemory(response) { disk.bump(response.key.hash64) } else { disk.update(response) }
+        if isOnlyInMemory(response) { disk.advanceRevision(response.key.hash64) } else { disk.update(response) }
     }
 
     // MARK: Removing
 
     func remove(_ response: StoredResponse) {
         memory.remove(response)
-        if response.isMemoryOnly { disk.bump(response.key.hash64) } else { disk.remove(response) }
+        if response.isMemoryOnly { disk.advanceRevision(response.key.hash64) } else { disk.remove(response) }
     }
 
     func remove(_ key: CacheKey) {

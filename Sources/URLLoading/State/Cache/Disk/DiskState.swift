@@ -132,10 +132,10 @@ struct DiskState: Sendable {
     // MARK: Coming and going
 
     func revision(_ hash: Int64) -> Int { epoch &+ revisions[Int(hash & 63)] }
-    mutating func bump(_ hash: Int64) { revisions[Int(hash & 63)] &+= 1 }
+    mutating func advanceRevision(_ hash: Int64) { revisions[Int(hash & 63)] &+= 1 }
 
     mutating func add(_ entry: DiskEntry) {
-        bump(entry.hash)
+        advanceRevision(entry.hash)
         pending[entry.response.id] = entry
         pendingByKey[entry.response.key, default: []].removeAll {
             entry.response.replaces($0.response) && (entry.response.isWhole || !$0.response.isWhole)
@@ -151,7 +151,7 @@ struct DiskState: Sendable {
     }
 
     mutating func update(_ response: StoredResponse) {
-        bump(response.key.hash64)
+        advanceRevision(response.key.hash64)
         updates[response.id] = (response, (updates[response.id]?.count ?? 0) + 1)
     }
     mutating func settle(update id: Int64) {
@@ -165,12 +165,12 @@ struct DiskState: Sendable {
     mutating func hide(_ removal: DiskOperation.Removal) -> [DiskOperation.Removal] {
         switch removal {
         case .one(let hash, let id):
-            bump(hash)
+            advanceRevision(hash)
             hiddenIDs[id, default: 0] += 1
             open.void(completing: id)
             return pending[id].map { takeAway([$0]) } ?? []
         case .key(let hash, let key):
-            bump(hash)
+            advanceRevision(hash)
             hiddenKeys[hash, default: 0] += 1
             for entry in pendingByKey[key] ?? [] { settle(entry) }
             open.void(key)

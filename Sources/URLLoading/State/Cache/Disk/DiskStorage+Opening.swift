@@ -8,17 +8,17 @@ import URLLoadingIO
 extension DiskStorage {
     /// Returns the connection for writing; `nil` if the database cannot be opened, or need not exist.
     func prepare(for batch: [DiskOperation]) -> DiskTables? {
-        if state.withLock({ $0.phase == .failed }) { return forgive(batch) }
+        if state.withLock({ $0.phase == .failed }) { return completeRemovals(batch) }
         let current = PathIdentity(paths.database)
         let tables = writer.withLock { $0 }
         if let tables, tables.identity == current { return tables }
         if tables != nil { forget() }
         guard current == nil, !batch.contains(where: \.makesDatabase) else { return open() }
-        return forgive(batch)
+        return completeRemovals(batch)
     }
 
     /// Completes removals for which there is no database.
-    private func forgive(_ batch: [DiskOperation]) -> DiskTables? {
+    private func completeRemovals(_ batch: [DiskOperation]) -> DiskTables? {
         state.withLock { state in
             for case .remove(let removal) in batch { state.settle(removal) }
         }

@@ -69,7 +69,7 @@ final class DiskStorage: CacheStorage {
 
     /// A value that differs after any change of a key.
     func revision(_ hash: Int64) -> Int { state.withLock { $0.revision(hash) } }
-    func bump(_ hash: Int64) { state.withLock { $0.bump(hash) } }
+    func advanceRevision(_ hash: Int64) { state.withLock { $0.advanceRevision(hash) } }
 
     func set(capacity: Int64, maximumEntry: Int64) {
         let isSmaller = state.withLock { state in
