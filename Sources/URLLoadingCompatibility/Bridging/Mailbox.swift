@@ -251,7 +251,7 @@ struct Mailbox: Sendable {
 // MARK: - Calls
 
 extension Mailbox {
-    /// Returns whether the lane must be told that calls are due.
+    /// Returns whether the lane must be notified that calls are due.
     mutating func schedule() -> Bool {
         guard case .none = turn, !isOver else { return false }
         turn = .queued

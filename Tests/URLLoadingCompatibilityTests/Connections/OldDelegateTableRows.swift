@@ -136,7 +136,7 @@ struct OldDelegateTableRows {
     }
 
     @Test("a resumed download sends its request's fields; a refusal is not stored as a file", arguments: [true, false])
-    func goesOn(isLet: Bool) async throws {
+    func continues(isLet: Bool) async throws {
         try await withHTTPTestServer { origin in
             let asked = Counter()
             origin.route("/file") { request in

@@ -65,7 +65,7 @@ struct HTTPHandler: DirectHandler {
     // The functions below that do not wait are not inlined, because whatever an async function calls in place becomes a
     // part of its frame, and a load keeps its frames while it waits (docs/internals/scale.md).
 
-    /// Notes what a response tells of its server. Returns whether its status demands that the request is repeated.
+    /// Notes what a response reveals of its server. Returns whether its status demands that the request is repeated.
     @inline(never)
     private static func answered(
         _ exchange: any NetworkExchange, _ request: PreparedRequest, _ load: LoadContext, _ retries: inout RetryPlan

@@ -91,7 +91,7 @@ extension Data {
 }
 
 extension Load.Result {
-    /// The exchange, for a consumer that takes the body and nothing else; its observers are told of the response.
+    /// The exchange, for a consumer that takes the body and nothing else; its observers are notified of the response.
     @inline(never)
     func body(for context: LoadContext) throws(LoadError) -> any Exchange {
         switch disposition {

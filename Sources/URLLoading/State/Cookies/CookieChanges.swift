@@ -59,7 +59,7 @@ final class ChangeListeners: Sendable {
 
 /// One observer, used by one task at a time. Its undelivered changes are two flags.
 final class ChangeListener: Sendable {
-    private let news = Lock((cookies: false, policy: false))
+    private let pending = Lock((cookies: false, policy: false))
     private let token = StopToken()
     /// Called instead of an iteration.
     private let notify: (@Sendable (CookieChanges.Change) -> Void)?
@@ -68,18 +68,18 @@ final class ChangeListener: Sendable {
 
     func process(_ change: CookieChanges.Change) {
         if let notify { return notify(change) }
-        news.withLock { if change == .cookies { $0.cookies = true } else { $0.policy = true } }
+        pending.withLock { if change == .cookies { $0.cookies = true } else { $0.policy = true } }
         token.wake()
     }
 
     private func take() -> CookieChanges.Change? {
-        news.withLock { news in
-            if news.cookies {
-                news.cookies = false
+        pending.withLock { pending in
+            if pending.cookies {
+                pending.cookies = false
                 return .cookies
             }
-            defer { news.policy = false }
-            return news.policy ? .acceptPolicy : nil
+            defer { pending.policy = false }
+            return pending.policy ? .acceptPolicy : nil
         }
     }
 

@@ -11,7 +11,7 @@ final class PersistedStore<Table: PersistedTable>: Sendable {
 
     /// - Parameters:
     ///   - folder: the folder of the file; `nil` for a table in memory only.
-    ///   - notify: called after changes that are news, on the thread that makes them.
+    ///   - notify: called after changes that observers are notified of, on the thread that makes them.
     init(_ table: Table, folder: String?, notify: @escaping @Sendable () -> Void = {}) {
         let memory = TableMemory(table, hasFile: folder != nil, notify)
         self.memory = memory

@@ -23,7 +23,7 @@ final class TableMemory<Table: PersistedTable>: StateMemory {
     private let held = Atomic<Int>(0)
     private let notify: @Sendable () -> Void
 
-    /// - Parameter notify: called after changes that are news, without the lock.
+    /// - Parameter notify: called after changes that observers are notified of, without the lock.
     init(_ table: Table, hasFile: Bool, _ notify: @escaping @Sendable () -> Void) {
         state = Lock(TableState(table: table, pending: hasFile ? Pending() : nil))
         self.notify = notify
