@@ -48,8 +48,8 @@ struct OtherToolTests {
     private func compare(_ line: ToolLine, _ tool: String, _ grammar: [String]) async throws {
         try await withHTTPTestServer { origin in
             origin.route("/*") { try await OtherToolOrigin.answer($0) }
-            let theirs = try await HabitOutcome(line, tool, [], origin)
-            let ours = try await HabitOutcome(line, Running.urlloadPath, grammar, origin)
+            let theirs = try await ToolOutcome(line, tool, [], origin)
+            let ours = try await ToolOutcome(line, Running.urlloadPath, grammar, origin)
             let differences = theirs.differences(from: ours)
             if line.reason == nil {
                 #expect(differences.isEmpty, "\(line.text)\n\(differences.joined(separator: "\n"))\n\(ours.errors)")
@@ -95,7 +95,7 @@ struct ToolLine: Sendable, CustomTestStringConvertible {
 }
 
 /// The result of a run.
-struct HabitOutcome {
+struct ToolOutcome {
     struct Request: Hashable, Comparable {
         var line: String
         var fields: [String]
@@ -165,7 +165,7 @@ struct HabitOutcome {
             .replacing("\n\n127.0.0.1", with: "\n127.0.0.1").replacing(/^\n/, with: "")
     }
 
-    func differences(from other: HabitOutcome) -> [String] {
+    func differences(from other: ToolOutcome) -> [String] {
         var all: [String] = []
         if requests != other.requests { all.append("requests \(requests)\n      not \(other.requests)") }
         if code != other.code { all.append("exit code \(code), not \(other.code)") }
