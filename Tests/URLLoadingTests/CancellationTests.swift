@@ -143,7 +143,7 @@ enum ScriptedLoad {
         let session = Session(configuration(transport) { isDialled.raise() })
         let load = RunningLoad(session, ending.applied(to: request), verb: verb)
         if !ending.isTimeout { await transport.held() }
-        ending.strike(load, session)
+        ending.apply(load, session)
         #expect(await load.reason == ending.reason)
         #expect(transport.blocks <= block)
         // The time of the whole load may be over before it connects.
@@ -157,7 +157,7 @@ enum ScriptedLoad {
         let session = Lock<Session?>(nil)
         let transport = ScriptedTransport(steps, holdingAt: block) {
             guard let load = started.withLock({ $0 }), let session = session.withLock({ $0 }) else { return }
-            ending.strike(load, session)
+            ending.apply(load, session)
         }
         let own = Session(configuration(transport))
         session.withLock { $0 = own }

@@ -30,7 +30,7 @@ enum Ending: CaseIterable, Sendable {
     }
 
     /// Does what is to be done; time-outs come by themselves.
-    func strike(_ load: RunningLoad, _ session: Session) {
+    func apply(_ load: RunningLoad, _ session: Session) {
         switch self {
         case .task: load.task.cancel()
         case .invalidation: session.invalidateAndCancel()

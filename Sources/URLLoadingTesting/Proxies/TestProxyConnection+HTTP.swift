@@ -28,19 +28,19 @@ extension TestProxyConnection {
         guard let request else { throw ConnectionEnded() }
         let asked = record(request.method.rawValue, request.target, request.headers)
         try await applyFaults(.request)
-        var said = Headers()
+        var answerFields = Headers()
         switch proxy.configuration.authorize?(asked) {
         case .refuse(let headers)?: return try await refuse(407, headers)
-        case .allow(let headers)?: said = headers
+        case .allow(let headers)?: answerFields = headers
         case nil: if let refusal = refusal(request) { return try await refuse(refusal) }
         }
-        guard request.method == .connect else { return try await forward(request, body, said) }
+        guard request.method == .connect else { return try await forward(request, body, answerFields) }
         guard let origin = try? Target("http://" + request.target).origin,
             let address = try? SOCKSAddress(origin.host, port: origin.port)
         else { return try await refuse(400) }
         try await tunnel(
-            to: address.host, origin.port, yes: Array("HTTP/1.1 200 Connection established\r\n\(said.lines)\r\n".utf8),
-            no: Array("HTTP/1.1 502 Bad Gateway\r\nContent-Length: 4\r\n\r\nbad\n".utf8))
+            to: address.host, origin.port, accepting: Array("HTTP/1.1 200 Connection established\r\n\(answerFields.lines)\r\n".utf8),
+            refusing: Array("HTTP/1.1 502 Bad Gateway\r\nContent-Length: 4\r\n\r\nbad\n".utf8))
     }
 
     private func next(_ codec: inout HTTP1Codec) throws(ConnectionEnded) -> (HTTP1Event?, [UInt8]) {
@@ -74,7 +74,7 @@ extension TestProxyConnection {
         .proxyAuthorization, .proxyConnection, .connection, .host, .contentLength, .transferEncoding, "Keep-Alive",
     ]
 
-    private func forward(_ head: HTTP1RequestHead, _ body: [UInt8], _ said: Headers) async throws(ConnectionEnded) {
+    private func forward(_ head: HTTP1RequestHead, _ body: [UInt8], _ answerFields: Headers) async throws(ConnectionEnded) {
         guard let url = URL(string: head.target), url.scheme == "http" else { return try await refuse(400) }
         var request = Request(url: url, method: head.method, headers: head.headers)
         for name in Self.ownFields { request.headers.remove(name) }
@@ -89,7 +89,7 @@ extension TestProxyConnection {
         var output: [UInt8] = []
         var headers = response.headers
         for name in Self.ownFields { headers.remove(name) }
-        for field in said { headers.append(field.name, field.value) }
+        for field in answerFields { headers.append(field.name, field.value) }
         do throws(WireViolation) {
             // Tell the codec about the request, so that it knows how the response may end.
             try Self.ask(&codec, head.method)

@@ -37,7 +37,7 @@ extension TestProxyConnection {
             return try await answer([5, UInt8(truncatingIfNeeded: code), 0, 1, 0, 0, 0, 0, 0, 0])
         }
         try await tunnel(
-            to: host.host, port, yes: [5, 0, 0, 1, 127, 0, 0, 1, 0, 0], no: [5, 5, 0, 1, 0, 0, 0, 0, 0, 0])
+            to: host.host, port, accepting: [5, 0, 0, 1, 127, 0, 0, 1, 0, 0], refusing: [5, 5, 0, 1, 0, 0, 0, 0, 0, 0])
     }
 
     private func authenticate() async throws(ConnectionEnded) -> String {
@@ -45,9 +45,9 @@ extension TestProxyConnection {
         let user = try await text()
         let password = try await text()
         try await applyFaults(.authentication)
-        let isRight = user == proxy.configuration.user && password == proxy.configuration.password
-        try await send([1, isRight ? 0 : 1])
-        guard isRight else { throw ConnectionEnded() }
+        let isAccepted = user == proxy.configuration.user && password == proxy.configuration.password
+        try await send([1, isAccepted ? 0 : 1])
+        guard isAccepted else { throw ConnectionEnded() }
         return "\(user):\(password)"
     }
 
@@ -93,7 +93,7 @@ extension TestProxyConnection {
         }
         if let wanted = proxy.configuration.user, wanted != user { return try await answer([0, 93, 0, 0, 0, 0, 0, 0]) }
         let host: SOCKSAddress.Host = name.map { .name(Array($0.utf8)) } ?? .ipv4(address)
-        try await tunnel(to: host, port, yes: [0, 90, 0, 0, 0, 0, 0, 0], no: [0, 91, 0, 0, 0, 0, 0, 0])
+        try await tunnel(to: host, port, accepting: [0, 90, 0, 0, 0, 0, 0, 0], refusing: [0, 91, 0, 0, 0, 0, 0, 0])
     }
 
     /// Reads text up to a zero byte.

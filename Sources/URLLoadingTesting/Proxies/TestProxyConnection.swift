@@ -129,7 +129,7 @@ final class TestProxyConnection: ServedConnection, @unchecked Sendable {
     }
 
     /// Connects to the destination, and relays bytes until both sides have ended.
-    func tunnel(to host: SOCKSAddress.Host, _ port: UInt16, yes: [UInt8], no: [UInt8]) async throws(ConnectionEnded) {
+    func tunnel(to host: SOCKSAddress.Host, _ port: UInt16, accepting: [UInt8], refusing: [UInt8]) async throws(ConnectionEnded) {
         let address: SocketAddress =
             switch host {
             case .ipv4(let bytes): .ipv4((bytes[0], bytes[1], bytes[2], bytes[3]), port: port)
@@ -137,11 +137,11 @@ final class TestProxyConnection: ServedConnection, @unchecked Sendable {
             case .name: .ipv4((127, 0, 0, 1), port: port)
             }
         guard let origin = try? await SocketTransport.connect(to: address, token) else {
-            try await answer(no)
+            try await answer(refusing)
             throw ConnectionEnded()
         }
         defer { origin.close() }
-        var first = yes
+        var first = accepting
         if case .extraBytes(let extra) = fault { first += extra }
         try await answer(first)
         guard await ProxyPump.send(input[...], to: origin, token) else { throw ConnectionEnded() }

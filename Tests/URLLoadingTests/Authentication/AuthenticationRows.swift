@@ -163,7 +163,7 @@ import URLLoadingWire
             let load = RunningLoad(session, ending.applied(to: Request(url: origin.url())), decisions: decisions)
             // The load may end before it reaches the decision.
             if !ending.isTimeout { try await isAsked.wait() }
-            ending.strike(load, session)
+            ending.apply(load, session)
             #expect(await load.reason == ending.reason)
             try await origin.wait { $0.open == 0 }
             await expectEmpty(session)

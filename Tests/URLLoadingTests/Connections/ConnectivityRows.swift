@@ -189,7 +189,7 @@ struct ConnectivityRows {
         try await eventually(rig.network.kernel.open, of: .library) { $0 > 0 }
         rig.clock.advance(by: .seconds(99))
         #expect(rig.recorder.loads.allSatisfy { !$0.isComplete })
-        if ending == .resourceTimeout { rig.clock.advance(by: .seconds(1)) } else { ending.strike(load, rig.session) }
+        if ending == .resourceTimeout { rig.clock.advance(by: .seconds(1)) } else { ending.apply(load, rig.session) }
         #expect(await load.reason == ending.reason)
         await expectEmpty(rig.session)
         #expect(rig.network.kernel.open == 0)

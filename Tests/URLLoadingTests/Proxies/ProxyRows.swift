@@ -575,7 +575,7 @@ import URLLoadingWire
             ).0)
         let load = RunningLoad(session, ending.applied(to: Request(url: try url("http://a.test/"))))
         try await isAsked.wait()
-        ending.strike(load, session)
+        ending.apply(load, session)
         #expect(await load.reason == ending.reason)
         await expectEmpty(session)
     }
@@ -730,7 +730,7 @@ import URLLoadingWire
                     let request = Request(url: try url("https://origin.test:\(origin.address.port)/"))
                     let load = RunningLoad(session, ending.applied(to: request))
                     if !ending.isTimeout { try await proxy.untilStalled() }
-                    ending.strike(load, session)
+                    ending.apply(load, session)
                     let reason = await load.reason
                     #expect(reason == ending.reason, "\(kind)")
                     await expectEmpty(session)
@@ -762,7 +762,7 @@ import URLLoadingWire
         let session = Session(configuration)
         let load = RunningLoad(session, ending.applied(to: Request(url: try url("https://a.t/"))))
         if !ending.isTimeout { await transport.held() }
-        ending.strike(load, session)
+        ending.apply(load, session)
         let reason = await load.reason
         #expect(reason == ending.reason && transport.mismatch == nil && transport.blocks <= block)
         await expectEmpty(session)

@@ -273,7 +273,7 @@ struct RetryRows {
                 try await rig.recorder.wait(for: .retrying)
                 try await rig.clock.untilSleeping()
                 #expect(network.kernel.open == (endsOnPathChange ? 1 : 0))
-                ending.strike(load, rig.session)
+                ending.apply(load, rig.session)
                 #expect(await load.reason == .cancelled)
                 await expectEmpty(rig.session)
                 #expect(network.kernel.open == 0 && rig.clock.time.sleeping == 0)

@@ -20,14 +20,14 @@ import URLLoadingTesting
     }
 
     static func streams() async throws {
-        for (wait, strike) in StreamEndingTests.Wait.all {
-            try await StreamEndingTests.end(wait, strike, isSecure: false)
+        for (wait, apply) in StreamEndingTests.Wait.all {
+            try await StreamEndingTests.end(wait, apply, isSecure: false)
         }
         for isSecure in [false, true] {
             let tests = StreamTaskTests()
             try await tests.whatIsWrittenComesBack(isSecure: isSecure)
             try await tests.readingIsClosedUnderAReader(isSecure: isSecure)
-            try await StreamStressTests.strikeRandomly(20, isSecure: isSecure)
+            try await StreamStressTests.endRandomly(20, isSecure: isSecure)
         }
         let security = StreamSecurityTests()
         try await security.inMidStream()
@@ -39,9 +39,9 @@ import URLLoadingTesting
 @Suite(.timeLimit(.minutes(4)))
 struct StreamStressTests {
     @Test("concurrent ends of a stream leave no objects", arguments: [false, true])
-    func concurrentEndsOfAStreamLeaveNoObjects(isSecure: Bool) async throws { try await Self.strikeRandomly(60, isSecure: isSecure) }
+    func concurrentEndsOfAStreamLeaveNoObjects(isSecure: Bool) async throws { try await Self.endRandomly(60, isSecure: isSecure) }
 
-    static func strikeRandomly(_ count: Int, isSecure: Bool) async throws {
+    static func endRandomly(_ count: Int, isSecure: Bool) async throws {
         let rig = try StreamRig()
         // A stream that ends early enough never comes to be a connection.
         let over = StopToken()

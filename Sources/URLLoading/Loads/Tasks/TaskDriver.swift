@@ -32,7 +32,7 @@ final class TaskDriver: LoadListener, StopListener {
     let background: BackgroundWork?
     private let urgency = Lock(Urgency())
     /// The shared fetch that this task leads for other loads. Suspending the task fails it for them.
-    private let led = Lock<SharedFetch?>(nil)
+    private let ledFetch = Lock<SharedFetch?>(nil)
     /// True after the task was suspended, until a lost connection has been replaced. Bytes received before are read
     /// first.
     let wasSuspended = Atomic<Bool>(false)
@@ -102,7 +102,7 @@ final class TaskDriver: LoadListener, StopListener {
             context.handle.setSuspended(true)
         }
         background?.setPaused(true)
-        led.withLock { $0.take() }?.settle(.failed)
+        ledFetch.withLock { $0.take() }?.settle(.failed)
         wasSuspended.store(true, ordering: .relaxed)
     }
 
@@ -285,8 +285,8 @@ final class TaskDriver: LoadListener, StopListener {
     }
 
     func leads(_ fetch: SharedFetch) {
-        led.withLock { $0 = fetch }
-        if context.isSuspended { led.withLock { $0.take() }?.settle(.failed) }
+        ledFetch.withLock { $0 = fetch }
+        if context.isSuspended { ledFetch.withLock { $0.take() }?.settle(.failed) }
     }
 
     /// Returns a queue of the events from now on; after the end, of the last two events.
