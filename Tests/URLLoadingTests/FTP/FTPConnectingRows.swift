@@ -169,7 +169,7 @@ struct FTPConnectingRows {
             server.put("a", Data("hello".utf8))
             let gate = NTLMGate()
             var setup = TestProxy.Configuration(.http)
-            setup.authorize = { gate.judge($0) }
+            setup.authorize = { gate.authorize($0) }
             try await withTestProxy(setup) { proxy in
                 var configuration = Configuration.patient
                 configuration.proxyPolicy = .fixed([try proxy.address()])

@@ -15,7 +15,7 @@ import URLLoadingWire
 
     private func setup(_ gate: NTLMGate, tls: HTTPTestServer.TLS? = nil) -> TestProxy.Configuration {
         var configuration = TestProxy.Configuration(.http, tls: tls)
-        configuration.authorize = { gate.judge($0) }
+        configuration.authorize = { gate.authorize($0) }
         return configuration
     }
 

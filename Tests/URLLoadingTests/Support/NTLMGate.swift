@@ -33,7 +33,7 @@ final class NTLMGate: Sendable {
     }
 
     var seen: [String] { state.withLock { $0.seen } }
-    /// Every connection's is dropped.
+    /// Forgets the authentication of every connection.
     func forget() { state.withLock { $0.opened = [:] } }
 
     func answer(_ request: HTTPTestServer.RecordedRequest) -> HTTPTestServer.Response {
@@ -46,8 +46,8 @@ final class NTLMGate: Sendable {
         }
     }
 
-    /// The same of a proxy.
-    func judge(_ asked: TestProxy.RecordedRequest) -> TestProxy.Authorization {
+    /// Answers a request to a proxy.
+    func authorize(_ asked: TestProxy.RecordedRequest) -> TestProxy.Authorization {
         switch receive(
             asked.connection, asked.headers[.proxyAuthorization], Int64(asked.headers[.contentLength] ?? "") ?? 0)
         {
@@ -59,12 +59,12 @@ final class NTLMGate: Sendable {
         }
     }
 
-    private enum Message: Sendable {
+    private enum Outcome: Sendable {
         case user(String)
         case refused([String])
     }
 
-    private func receive(_ connection: Int, _ authorization: String?, _ bodyCount: Int64) -> Message {
+    private func receive(_ connection: Int, _ authorization: String?, _ bodyCount: Int64) -> Outcome {
         let message = authorization.flatMap { $0.hasPrefix("NTLM ") ? Base64.decode(String($0.dropFirst(5))) : nil } ?? []
         let reader = NTLMReader(bytes: message)
         let type = reader.number32(at: 8)

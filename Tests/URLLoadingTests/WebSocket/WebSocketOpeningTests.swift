@@ -139,7 +139,7 @@ struct WebSocketOpeningTests {
             origin.webSocket("/", .echo)
             let gate = NTLMGate()
             var setup = TestProxy.Configuration(.http)
-            setup.authorize = { gate.judge($0) }
+            setup.authorize = { gate.authorize($0) }
             try await withTestProxy(setup) { proxy in
                 var configuration = Configuration.patient
                 configuration.proxyPolicy = .fixed([try proxy.address()])
