@@ -11,29 +11,29 @@ import Testing
         let agreed = MessageDeflate()
         let once: [UInt8] = [0xF2, 0x48, 0xCD, 0xC9, 0xC9, 0x07, 0x00]
         let hello = WebSocketTranscript.Item.message(.text, Array("Hello".utf8))
-        #expect(WebSocketTranscript.runWithAllSplits([0xC1, 0x07] + once, deflate: agreed).items == [hello])
+        #expect(WebSocketTranscript.runAllSplits([0xC1, 0x07] + once, deflate: agreed).items == [hello])
         let fragments: [UInt8] = [0x41, 0x03, 0xF2, 0x48, 0xCD, 0x80, 0x04, 0xC9, 0xC9, 0x07, 0x00]
-        #expect(WebSocketTranscript.runWithAllSplits(fragments, deflate: agreed).items == [hello])
+        #expect(WebSocketTranscript.runAllSplits(fragments, deflate: agreed).items == [hello])
         // §7.2.3.2: the second message refers to the first.
         let again: [UInt8] = [0xC1, 0x07] + once + [0xC1, 0x05, 0xF2, 0x00, 0x11, 0x00, 0x00]
-        #expect(WebSocketTranscript.runWithAllSplits(again, deflate: agreed).items == [hello, hello])
+        #expect(WebSocketTranscript.runAllSplits(again, deflate: agreed).items == [hello, hello])
         // §7.2.3.3: no compression; §7.2.3.4: a final block; §7.2.3.5: two blocks.
         for block: [UInt8] in [
             [0x00, 0x05, 0x00, 0xFA, 0xFF, 0x48, 0x65, 0x6C, 0x6C, 0x6F, 0x00],
             [0xF3, 0x48, 0xCD, 0xC9, 0xC9, 0x07, 0x00, 0x00],
             [0xF2, 0x48, 0x05, 0x00, 0x00, 0x00, 0xFF, 0xFF, 0xCA, 0xC9, 0xC9, 0x07, 0x00],
         ] {
-            #expect(WebSocketTranscript.runWithAllSplits(frame(1, block, reserved: 4), deflate: agreed).items == [hello])
+            #expect(WebSocketTranscript.runAllSplits(frame(1, block, reserved: 4), deflate: agreed).items == [hello])
         }
         // §7.2.3.6: an empty message.
-        #expect(WebSocketTranscript.runWithAllSplits([0xC1, 0x01, 0x00], deflate: agreed).items == [.message(.text, [])])
+        #expect(WebSocketTranscript.runAllSplits([0xC1, 0x01, 0x00], deflate: agreed).items == [.message(.text, [])])
     }
 
     @Test("Compressed and uncompressed messages may alternate")
     func mixed() {
         let stream = frame(1, "plain") + [0xC1, 0x07, 0xF2, 0x48, 0xCD, 0xC9, 0xC9, 0x07, 0x00] + frame(2, [1])
         #expect(
-            WebSocketTranscript.runWithAllSplits(stream, deflate: MessageDeflate()).items == [
+            WebSocketTranscript.runAllSplits(stream, deflate: MessageDeflate()).items == [
                 .message(.text, Array("plain".utf8)), .message(.text, Array("Hello".utf8)), .message(.binary, [1]),
             ])
     }
@@ -42,9 +42,9 @@ import Testing
     func refused() {
         let agreed = MessageDeflate()
         let continued = frame(1, [0xF2], isFinal: false, reserved: 4) + frame(0, [0x48], reserved: 4)
-        #expect(WebSocketTranscript.runWithAllSplits(continued, deflate: agreed).violation == .malformedFrame)
+        #expect(WebSocketTranscript.runAllSplits(continued, deflate: agreed).violation == .malformedFrame)
         #expect(
-            WebSocketTranscript.runWithAllSplits(frame(1, [0xFF, 0xFF, 0xFF], reserved: 4), deflate: agreed).violation
+            WebSocketTranscript.runAllSplits(frame(1, [0xFF, 0xFF, 0xFF], reserved: 4), deflate: agreed).violation
                 == .contentDecodingFailed)
     }
 
@@ -73,7 +73,7 @@ import Testing
         let hello = WebSocketTranscript.Item.message(.text, Array("Hello".utf8))
         let stream = frame(1, last, reserved: 4) + frame(1, [], reserved: 4) + frame(1, last, reserved: 4)
         #expect(
-            WebSocketTranscript.runWithAllSplits(stream, deflate: MessageDeflate()).items == [
+            WebSocketTranscript.runAllSplits(stream, deflate: MessageDeflate()).items == [
                 hello, .message(.text, []), hello,
             ])
     }

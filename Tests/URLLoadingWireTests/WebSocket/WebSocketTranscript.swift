@@ -61,7 +61,7 @@ struct WebSocketTranscript: Equatable {
     }
 
     /// Reads the bytes whole, byte by byte, and cut in two at every place.
-    static func runWithAllSplits(
+    static func runAllSplits(
         _ stream: [UInt8], role: WebSocketCodec.Role = .client, deflate: MessageDeflate? = nil, limit: Int = 1 << 20,
         sourceLocation: SourceLocation = #_sourceLocation
     ) -> WebSocketTranscript {
