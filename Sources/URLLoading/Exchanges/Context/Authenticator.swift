@@ -11,7 +11,7 @@ final class Authenticator: CredentialUser, Sendable {
     /// False if no request can carry a credential without being challenged.
     var isInUse: Bool { flag.load(ordering: .relaxed) }
     private let flag: Atomic<Bool>
-    private let known = Lock(Known())
+    private let state = Lock(State())
     let settings: Configuration.Authentication
     /// The credentials of this session only.
     private let memory: CredentialStore
@@ -52,7 +52,7 @@ final class Authenticator: CredentialUser, Sendable {
         }
     }
 
-    private struct Known: Sendable {
+    private struct State: Sendable {
         var logins: [Server: [Login]] = [:]
         /// The strongest scheme that each protection space accepted: no weaker one is used there without a decision, so
         /// that a server or attacker cannot downgrade the client.
@@ -65,7 +65,7 @@ final class Authenticator: CredentialUser, Sendable {
     private static let maximumServers = 1024
     /// Higher, because a dropped strength would allow a weaker scheme than before: some 100 bytes each.
     private static let maximumStrengths = 65536
-    var rememberedPlaces: Int { known.withLock { $0.logins.count } }
+    var rememberedPlaces: Int { state.withLock { $0.logins.count } }
 
     init(_ configuration: Configuration) {
         settings = configuration.authentication
@@ -87,7 +87,7 @@ final class Authenticator: CredentialUser, Sendable {
     /// Forgets the logins when the session ends. Only credentials in the configured store and permanent ones remain.
     func end() {
         forgetAll()
-        known.withLock { $0.logins = [:] }
+        state.withLock { $0.logins = [:] }
         if settings.credentialStore == nil { memory.removeAll() }
     }
 
@@ -103,9 +103,9 @@ final class Authenticator: CredentialUser, Sendable {
         -> Login?
     {
         guard isInUse else { return nil }
-        return known.withLock { known in
+        return state.withLock { state in
             var best: (login: Login, coverage: Int)?
-            for login in known.logins[server] ?? [] where login.serves(url) && isWanted(login) {
+            for login in state.logins[server] ?? [] where login.serves(url) && isWanted(login) {
                 guard let coverage = login.coverage(of: path), coverage >= best?.coverage ?? 0 else { continue }
                 best = (login, coverage)
             }
@@ -137,16 +137,16 @@ final class Authenticator: CredentialUser, Sendable {
     }
 
     /// The number of removals of credentials so far. A load notes it before it logs in, for ``remember(_:since:)``.
-    var removals: Int { known.withLock { $0.removals.count } }
+    var removals: Int { state.withLock { $0.removals.count } }
 
     /// Remembers an accepted login for later requests of the session.
     /// - Parameter removals: how many removals there were before the load logged in.
     /// - Returns: false if the login was known already, or a store has removed its credential since.
     func remember(_ login: Login, since removals: Int) -> Bool {
-        let isNew = known.withLock { known in
-            guard login.isOfURL || !known.removals.contains(login, since: removals) else { return false }
+        let isNew = state.withLock { state in
+            guard login.isOfURL || !state.removals.contains(login, since: removals) else { return false }
             let server = Server(login.space)
-            var logins = known.logins[server] ?? []
+            var logins = state.logins[server] ?? []
             if logins.contains(login) { return false }
             logins.removeAll { old in
                 // Several users may occur in URLs, each with URLs of their own.
@@ -154,10 +154,10 @@ final class Authenticator: CredentialUser, Sendable {
                     && old.instead == login.instead && (!login.isOfURL || old.credential.user == login.credential.user)
             }
             if logins.count == Self.maximumPerServer { logins.removeFirst() }
-            if logins.isEmpty, known.logins.count >= Self.maximumServers { known.logins.removeAll() }
-            if known.strengths.count >= Self.maximumStrengths { known.strengths.removeAll() }
-            known.logins[server] = logins + [login]
-            known.strengths[server, default: SpaceStrengths()].note(login.strength, realm: login.space.realm)
+            if logins.isEmpty, state.logins.count >= Self.maximumServers { state.logins.removeAll() }
+            if state.strengths.count >= Self.maximumStrengths { state.strengths.removeAll() }
+            state.logins[server] = logins + [login]
+            state.strengths[server, default: SpaceStrengths()].note(login.strength, realm: login.space.realm)
             return true
         }
         flag.store(true, ordering: .relaxed)
@@ -165,14 +165,14 @@ final class Authenticator: CredentialUser, Sendable {
     }
 
     func forget(_ login: Login) {
-        known.withLock { $0.logins[Server(login.space)]?.removeAll { $0 === login } }
+        state.withLock { $0.logins[Server(login.space)]?.removeAll { $0 === login } }
     }
 
     /// A store has removed a credential: forgets the logins made of it, with any scheme of the space.
     func forget(_ credential: Credential, for space: ProtectionSpace) {
-        known.withLock { known in
-            known.removals.note(credential, for: space)
-            known.logins[Server(space)]?.removeAll { login in
+        state.withLock { state in
+            state.removals.note(credential, for: space)
+            state.logins[Server(space)]?.removeAll { login in
                 !login.isOfURL && login.credential.user == credential.user
                     && (space.realm == nil || login.space.realm == space.realm)
             }
@@ -181,15 +181,15 @@ final class Authenticator: CredentialUser, Sendable {
 
     /// A store was emptied. Logins from URLs stay, because no store holds them.
     func forgetAll() {
-        known.withLock { known in
-            known.removals.noteAll()
-            for server in Array(known.logins.keys) { known.logins[server]?.removeAll { !$0.isOfURL } }
+        state.withLock { state in
+            state.removals.noteAll()
+            for server in Array(state.logins.keys) { state.logins[server]?.removeAll { !$0.isOfURL } }
         }
     }
 
     /// Whether a stronger scheme opened the protection space of this offer before.
     func isWeaker(_ offer: AuthenticationOffer, at server: Server) -> Bool {
-        known.withLock { offer.strength > 0 && offer.strength < $0.strengths[server]?.strength(realm: offer.realm) ?? 0 }
+        state.withLock { offer.strength > 0 && offer.strength < $0.strengths[server]?.strength(realm: offer.realm) ?? 0 }
     }
 
     // MARK: Credentials
