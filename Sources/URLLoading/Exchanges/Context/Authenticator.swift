@@ -65,7 +65,7 @@ final class Authenticator: CredentialUser, Sendable {
     private static let maximumServers = 1024
     /// Higher, because a dropped strength would allow a weaker scheme than before: some 100 bytes each.
     private static let maximumStrengths = 65536
-    var rememberedPlaces: Int { state.withLock { $0.logins.count } }
+    var rememberedServers: Int { state.withLock { $0.logins.count } }
 
     init(_ configuration: Configuration) {
         settings = configuration.authentication
