@@ -62,7 +62,7 @@ struct ConnectivityRows {
             async let count = verb.run(rig.session, Request(url: target))
             try await rig.untilWaiting()
             #expect(rig.session.connectionsDescription == "empty")
-            rig.network.twitch()
+            rig.network.addUnroutedLink()
             rig.network.goDown()
             // Neither silence of the peer nor elapsed time ends the wait.
             rig.clock.advance(by: .seconds(3600))

@@ -315,7 +315,7 @@ struct RetryRows {
             async let text = rig.session.text(url("http://a.example:\(origin.port)/"))
             try await rig.recorder.wait(for: .retrying)
             try await rig.clock.untilSleeping()
-            network.twitch()
+            network.addUnroutedLink()
             network.goDown()
             try await pollerHasRun()
             #expect(resolver.asked == 1)
