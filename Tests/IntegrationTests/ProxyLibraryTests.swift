@@ -55,7 +55,9 @@ struct ProxyLibraryTests {
         let library = try await Self.library(folder)
         #expect(try await Self.proxies(library, "http://direct.test/") == ["direct"])
         #expect(
-            try await Self.proxies(library, "https://two.test/") == ["http://proxy.test:3128", "socks5h://gate.test:1080"])
+            try await Self.proxies(library, "https://two.test/") == [
+                "http://proxy.test:3128", "socks5h://gate.test:1080",
+            ])
         // The library gets only the origin, and is not asked about this machine.
         #expect(try await Self.proxies(library, "http://a.test/path?secret") == ["direct"])
         #expect(try await Self.proxies(library, "http://localhost/two") == ["direct"])

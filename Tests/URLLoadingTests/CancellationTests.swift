@@ -86,7 +86,8 @@ import URLLoadingWire
     // MARK: The end of a session
 
     /// Waiting for the end of a session must not be over while its idle connections are being closed.
-    @Test("the end of a session waits until its idle connections are closed") func theEndOfASessionWaitsUntilItsIdleConnectionsAreClosed()
+    @Test("the end of a session waits until its idle connections are closed")
+    func theEndOfASessionWaitsUntilItsIdleConnectionsAreClosed()
         async throws
     {
         let (mayFollow, isOver, hasLeft) = (Flag(), Flag(), Flag())

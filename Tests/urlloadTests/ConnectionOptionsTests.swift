@@ -40,7 +40,8 @@ import URLLoading
         #expect(try parse("--noproxy", "*").bypass?.contains(host: "a", port: 1) == true)
     }
 
-    @Test("Invalid proxies, addresses and interfaces are refused") func invalidProxiesAddressesAndInterfacesAreRefused() {
+    @Test("Invalid proxies, addresses and interfaces are refused") func invalidProxiesAddressesAndInterfacesAreRefused()
+    {
         for words in [
             ["-x", "ftp://p"], ["--socks5", "http://p"], ["--resolve", "a:80"], ["--resolve", "a:x:1.2.3.4"],
             ["--resolve", "a:80:b"], ["--resolve", "a:80:"], ["--connect-to", "a:1:b"], ["--connect-to", "a:x:b:1"],

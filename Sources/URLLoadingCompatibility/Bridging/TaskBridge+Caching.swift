@@ -81,8 +81,8 @@ final class SubclassCache: ForeignCache {
     func cachedResponse(for request: Request) async -> CachedResponse? {
         let (asked, task) = classic(request)
         let entry: CachedURLResponse? = await withUnsafeContinuation { continuation in
-            let answer = Answer<CachedURLResponse?> { fate in
-                switch fate {
+            let answer = Answer<CachedURLResponse?> { outcome in
+                switch outcome {
                 case .given(let entry): continuation.resume(returning: entry)
                 case .dropped: continuation.resume(returning: nil)
                 case .givenAgain: break

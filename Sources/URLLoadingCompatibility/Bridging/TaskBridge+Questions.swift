@@ -170,8 +170,8 @@ extension TaskBridge {
 
     func ask(_ response: URLResponse, _ session: URLSession, _ task: URLSessionTask) {
         guard let delegate = dataDelegate, let task = task as? URLSessionDataTask else { return allow() }
-        let answer = Answer<URLSession.ResponseDisposition> { [self] fate in
-            switch fate {
+        let answer = Answer<URLSession.ResponseDisposition> { [self] outcome in
+            switch outcome {
             case .given(.allow): allow()
             case .given(.cancel): if isHeld { cancel() }
             case .given(.becomeDownload):

@@ -114,7 +114,9 @@ extension HTTP2Routes {
         try section(stream, HTTP2Fields(trailers), endStream: true)
     }
 
-    func data(_ stream: Int, _ slot: PollSlot, _ bytes: some Collection<UInt8>, endStream: Bool) async throws(StreamEnded) {
+    func data(_ stream: Int, _ slot: PollSlot, _ bytes: some Collection<UInt8>, endStream: Bool)
+        async throws(StreamEnded)
+    {
         var rest = Array(bytes)[...]
         while !rest.isEmpty {
             let size = try await room(stream, slot, upTo: rest.count)

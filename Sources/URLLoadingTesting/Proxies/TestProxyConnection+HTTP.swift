@@ -39,7 +39,8 @@ extension TestProxyConnection {
             let address = try? SOCKSAddress(origin.host, port: origin.port)
         else { return try await refuse(400) }
         try await tunnel(
-            to: address.host, origin.port, accepting: Array("HTTP/1.1 200 Connection established\r\n\(answerFields.lines)\r\n".utf8),
+            to: address.host, origin.port,
+            accepting: Array("HTTP/1.1 200 Connection established\r\n\(answerFields.lines)\r\n".utf8),
             refusing: Array("HTTP/1.1 502 Bad Gateway\r\nContent-Length: 4\r\n\r\nbad\n".utf8))
     }
 
@@ -74,7 +75,9 @@ extension TestProxyConnection {
         .proxyAuthorization, .proxyConnection, .connection, .host, .contentLength, .transferEncoding, "Keep-Alive",
     ]
 
-    private func forward(_ head: HTTP1RequestHead, _ body: [UInt8], _ answerFields: Headers) async throws(ConnectionEnded) {
+    private func forward(_ head: HTTP1RequestHead, _ body: [UInt8], _ answerFields: Headers)
+        async throws(ConnectionEnded)
+    {
         guard let url = URL(string: head.target), url.scheme == "http" else { return try await refuse(400) }
         var request = Request(url: url, method: head.method, headers: head.headers)
         for name in Self.ownFields { request.headers.remove(name) }

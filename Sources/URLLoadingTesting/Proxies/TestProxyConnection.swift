@@ -129,7 +129,9 @@ final class TestProxyConnection: ServedConnection, @unchecked Sendable {
     }
 
     /// Connects to the destination, and relays bytes until both sides have ended.
-    func tunnel(to host: SOCKSAddress.Host, _ port: UInt16, accepting: [UInt8], refusing: [UInt8]) async throws(ConnectionEnded) {
+    func tunnel(to host: SOCKSAddress.Host, _ port: UInt16, accepting: [UInt8], refusing: [UInt8])
+        async throws(ConnectionEnded)
+    {
         let address: SocketAddress =
             switch host {
             case .ipv4(let bytes): .ipv4((bytes[0], bytes[1], bytes[2], bytes[3]), port: port)

@@ -40,7 +40,9 @@ public final class TestWebSocket: @unchecked Sendable {
         input = stream.takeReceived()
         codec = WebSocketCodec(role: .server, allowsCompression: deflate != nil)
         reader = WebSocketMessageReader(role: .server, limit: .max, deflate: deflate)
-        deflater = deflate.flatMap { MessageDeflater(windowBits: $0.serverWindowBits, forgets: $0.serverNoContextTakeover) }
+        deflater = deflate.flatMap {
+            MessageDeflater(windowBits: $0.serverWindowBits, forgets: $0.serverNoContextTakeover)
+        }
     }
 
     // MARK: Sending

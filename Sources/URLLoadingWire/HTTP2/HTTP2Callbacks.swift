@@ -35,7 +35,9 @@ enum HTTP2Callbacks {
             return 0
         }
         nghttp2_session_callbacks_set_on_data_chunk_recv_callback(made) { _, _, stream, bytes, count, context in
-            if let codec = unmanagedCodec(context), let bytes, count > 0 { codec.receive(data: bytes, count, on: stream) }
+            if let codec = unmanagedCodec(context), let bytes, count > 0 {
+                codec.receive(data: bytes, count, on: stream)
+            }
             return 0
         }
         nghttp2_session_callbacks_set_on_frame_recv_callback(made) { _, frame, context in

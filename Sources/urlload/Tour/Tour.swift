@@ -72,8 +72,10 @@ struct Tour {
     /// Runs a step and returns its whole text.
     func show(_ step: TourStep, _ number: Int, of count: Int) async -> String {
         var text = "\n" + colors.title("\(number)/\(count)  \(step.title)") + "\n\n" + step.words + "\n\n"
-        text += step.code.split(separator: "\n", omittingEmptySubsequences: false).map { colors.code("    \($0)") + "\n" }
-            .joined()
+        text += step.code.split(separator: "\n", omittingEmptySubsequences: false).map {
+            colors.code("    \($0)") + "\n"
+        }
+        .joined()
         do {
             let stage = try await TourStage.run(step)
             if !stage.wire.isEmpty {

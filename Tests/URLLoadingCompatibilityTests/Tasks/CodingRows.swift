@@ -127,7 +127,8 @@ struct CodingRows {
     }
 
     @Test(
-        "a coded body is decoded, even if the program sets Accept-Encoding", arguments: TaskKind.allCases, Asking.allCases)
+        "a coded body is decoded, even if the program sets Accept-Encoding", arguments: TaskKind.allCases,
+        Asking.allCases)
     func decoded(_ kind: TaskKind, _ asking: Asking) async throws {
         try await withHTTPTestServer { origin in
             Self.serve(origin)

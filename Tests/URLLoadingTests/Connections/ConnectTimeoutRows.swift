@@ -141,7 +141,8 @@ struct ConnectTimeoutRows {
                 if client == .http2 { $0.httpVersions = .http2PriorKnowledge }
             })
         let port = host.port
-        let error = try await Self.expectTimeout(clock, session, .securing, when: { try await host.acceptFirstByte() }) {
+        let error = try await Self.expectTimeout(clock, session, .securing, when: { try await host.acceptFirstByte() })
+        {
             try await client.connect($0, port)
         }
         #expect(error?.url?.port == Int(host.port))

@@ -176,7 +176,8 @@ struct HTTP2EndingTests {
         }
     }
 
-    @Test("a suspended task does not block the other streams of its connection") func aSuspendedTaskDoesNotBlockTheOtherStreamsOfItsConnection()
+    @Test("a suspended task does not block the other streams of its connection")
+    func aSuspendedTaskDoesNotBlockTheOtherStreamsOfItsConnection()
         async throws
     {
         try await withHTTP2 { server, session in

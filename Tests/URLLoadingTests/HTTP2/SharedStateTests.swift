@@ -110,8 +110,8 @@ import URLLoadingWire
         #expect(state.next(route).first === again)
     }
 
-    @Test("no load waits for a shared connection if HTTP/1.1 is required") func noLoadWaitsForASharedConnectionIfHTTP11IsRequired() throws
-    {
+    @Test("no load waits for a shared connection if HTTP/1.1 is required")
+    func noLoadWaitsForASharedConnectionIfHTTP11IsRequired() throws {
         var state = State(perHost: 1)
         _ = lease(&state)
         _ = state.connected(Token(), route)
@@ -122,7 +122,8 @@ import URLLoadingWire
         }
     }
 
-    @Test("a load that needs a new connection makes one if the limit allows") func aLoadThatNeedsANewConnectionMakesOneIfTheLimitAllows()
+    @Test("a load that needs a new connection makes one if the limit allows")
+    func aLoadThatNeedsANewConnectionMakesOneIfTheLimitAllows()
         throws
     {
         var state = State(perHost: 2)

@@ -282,7 +282,8 @@ import URLLoadingWire
         defer { Poller.shared.returnSlot(slot) }
         func route(_ host: String, _ proxy: String, scheme: String = "http", isMoved: Bool = false) throws -> Route {
             Route(
-                origin: try Origin(scheme: scheme, host: Origin.Host(host)), proxyChain: [try Proxy(proxy)], isMoved: isMoved)
+                origin: try Origin(scheme: scheme, host: Origin.Host(host)), proxyChain: [try Proxy(proxy)],
+                isMoved: isMoved)
         }
         let make = { State.Waiter(slot: slot) }
         let first = try route("a.example", "p:1")

@@ -65,7 +65,8 @@ final class NTLMGate: Sendable {
     }
 
     private func receive(_ connection: Int, _ authorization: String?, _ bodyCount: Int64) -> Outcome {
-        let message = authorization.flatMap { $0.hasPrefix("NTLM ") ? Base64.decode(String($0.dropFirst(5))) : nil } ?? []
+        let message =
+            authorization.flatMap { $0.hasPrefix("NTLM ") ? Base64.decode(String($0.dropFirst(5))) : nil } ?? []
         let reader = NTLMReader(bytes: message)
         let type = reader.number32(at: 8)
         return state.withLock { state in

@@ -39,7 +39,9 @@ import URLLoadingTesting
 @Suite(.timeLimit(.minutes(4)))
 struct StreamStressTests {
     @Test("concurrent ends of a stream leave no objects", arguments: [false, true])
-    func concurrentEndsOfAStreamLeaveNoObjects(isSecure: Bool) async throws { try await Self.endRandomly(60, isSecure: isSecure) }
+    func concurrentEndsOfAStreamLeaveNoObjects(isSecure: Bool) async throws {
+        try await Self.endRandomly(60, isSecure: isSecure)
+    }
 
     static func endRandomly(_ count: Int, isSecure: Bool) async throws {
         let rig = try StreamRig()

@@ -88,7 +88,8 @@ struct StreamSecurityTests {
         await rig.finish()
     }
 
-    @Test("a peer that closes instead of the handshake is a lost connection") func aPeerThatClosesInsteadOfTheHandshakeIsALostConnection()
+    @Test("a peer that closes instead of the handshake is a lost connection")
+    func aPeerThatClosesInsteadOfTheHandshakeIsALostConnection()
         async throws
     {
         let rig = try StreamRig()

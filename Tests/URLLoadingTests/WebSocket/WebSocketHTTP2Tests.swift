@@ -44,7 +44,8 @@ struct WebSocketHTTP2Tests {
         }
     }
 
-    @Test("the request is the extended CONNECT of RFC 8441") func theRequestIsTheExtendedCONNECTOfRFC8441() async throws {
+    @Test("the request is the extended CONNECT of RFC 8441") func theRequestIsTheExtendedCONNECTOfRFC8441() async throws
+    {
         try await withTunnels { server, session in
             var chat = WebSocketTestServer.compressedEcho
             chat.subprotocols = ["b"]
@@ -97,7 +98,9 @@ struct WebSocketHTTP2Tests {
 
     // MARK: The consumer's pace
 
-    @Test("messages without a receiver stay with the server") func messagesWithoutAReceiverStayWithTheServer() async throws {
+    @Test("messages without a receiver stay with the server") func messagesWithoutAReceiverStayWithTheServer()
+        async throws
+    {
         try await withTunnels { server, session in
             let sent = Atomic<Int>(0)
             server.webSocket("/") { socket in

@@ -227,7 +227,8 @@ struct WebSocketTests {
         }
     }
 
-    @Test("a silent server is noticed by the ping interval") func aSilentServerIsNoticedByThePingInterval() async throws {
+    @Test("a silent server is noticed by the ping interval") func aSilentServerIsNoticedByThePingInterval() async throws
+    {
         let clock = ManualClock()
         try await withHTTPTestServer { origin in
             origin.webSocket("/") { socket in
@@ -275,7 +276,9 @@ struct WebSocketTests {
 
     // MARK: Back-pressure
 
-    @Test("messages without a receiver stay with the server") func messagesWithoutAReceiverStayWithTheServer() async throws {
+    @Test("messages without a receiver stay with the server") func messagesWithoutAReceiverStayWithTheServer()
+        async throws
+    {
         try await withHTTPTestServer { origin in
             origin.webSocket("/") { socket in
                 let piece = WebSocketMessage.data(Data(repeating: 1, count: 1 << 20))

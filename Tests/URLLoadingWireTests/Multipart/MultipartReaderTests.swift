@@ -65,7 +65,8 @@ import Testing
 
     /// RFC 2046 §5.1.1: a part may lack fields and content.
     @Test("Empty parts are read") func emptyParts() throws {
-        #expect(try readAllSplits(bytes("--b\r\n\r\n--b\r\n\r\n\r\n--b\r\nA: b\r\n\r\n--b--")).contents == ["", "", ""])
+        #expect(
+            try readAllSplits(bytes("--b\r\n\r\n--b\r\n\r\n\r\n--b\r\nA: b\r\n\r\n--b--")).contents == ["", "", ""])
         #expect(try readAllSplits(bytes("--b\n\n--b\n\n\n--b\nA: b\n\n--b--")).contents == ["", "", ""])
         #expect(try readAllSplits(bytes("--b--\r\n")) == readAllSplits(bytes("preamble\r\n--b--")))
         #expect(try readAllSplits(bytes("--b--")).isEnded)

@@ -11,7 +11,8 @@ import Testing
     @Test("The examples of the specification are read (§5.7)")
     func examples() {
         #expect(
-            Run.runAllSplits([0x81, 0x05, 0x48, 0x65, 0x6C, 0x6C, 0x6F]).items == [.message(.text, Array("Hello".utf8))])
+            Run.runAllSplits([0x81, 0x05, 0x48, 0x65, 0x6C, 0x6C, 0x6F]).items == [.message(.text, Array("Hello".utf8))]
+        )
         let masked: [UInt8] = [0x81, 0x85, 0x37, 0xFA, 0x21, 0x3D, 0x7F, 0x9F, 0x4D, 0x51, 0x58]
         #expect(Run.runAllSplits(masked, role: .server).items == [.message(.text, Array("Hello".utf8))])
         let fragments: [UInt8] = [0x01, 0x03, 0x48, 0x65, 0x6C, 0x80, 0x02, 0x6C, 0x6F]
@@ -32,7 +33,8 @@ import Testing
         let payload = (0..<count).map { UInt8(truncatingIfNeeded: $0) }
         #expect(Run.runAllSplits(frame(2, payload)).items == [.message(.binary, payload)])
         #expect(
-            Run.runAllSplits(frame(2, payload, mask: [1, 2, 3, 4]), role: .server).items == [.message(.binary, payload)])
+            Run.runAllSplits(frame(2, payload, mask: [1, 2, 3, 4]), role: .server).items == [.message(.binary, payload)]
+        )
     }
 
     @Test("Control frames between fragments, empty fragments and empty messages are read (§5.4)")

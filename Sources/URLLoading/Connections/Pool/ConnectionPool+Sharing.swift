@@ -125,7 +125,8 @@ extension ConnectionPool {
     private func coalesce(_ route: Route, _ addresses: [SocketAddress]) -> HTTP2Connection? {
         let name = TLSPeerName(route.origin.host)
         let candidates = withSharing { $0.connections }.filter { connection in
-            guard connection.sharesSettings(route), let remote = connection.transport.remoteAddress, addresses.contains(remote)
+            guard connection.sharesSettings(route), let remote = connection.transport.remoteAddress,
+                addresses.contains(remote)
             else { return false }
             return (connection.transport as? TLSTransport)?.covers(name) == true
         }

@@ -151,7 +151,8 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
 
     /// Starts the timer for all idle connections; it restarts itself while there are any.
     func scheduleReaping(_ now: Int64? = nil) {
-        guard !isReaperScheduled.load(ordering: .relaxed), !isReaperScheduled.exchange(true, ordering: .acquiringAndReleasing)
+        guard !isReaperScheduled.load(ordering: .relaxed),
+            !isReaperScheduled.exchange(true, ordering: .acquiringAndReleasing)
         else { return }
         scheduleReaping(at: (now ?? clock.coarseNow()) + idleLifetime)
     }

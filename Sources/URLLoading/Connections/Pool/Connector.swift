@@ -27,7 +27,8 @@ struct ConnectionTarget: Sendable {
 extension ConnectionTarget {
     fileprivate init(_ route: Route, offering versions: Configuration.HTTPVersions) {
         self.init(
-            origin: route.origin, proxyChain: route.proxyChain, isForwarded: route.forwarder != nil, isSecure: route.origin.isSecure,
+            origin: route.origin, proxyChain: route.proxyChain, isForwarded: route.forwarder != nil,
+            isSecure: route.origin.isSecure,
             protocols: versions.offered)
     }
 }
@@ -104,7 +105,8 @@ final class Connector: Sendable {
             allowsExpensive: configuration.allowsExpensiveNetworkAccess,
             allowsConstrained: configuration.allowsConstrainedNetworkAccess, traffic: configuration.trafficClass)
         return try await transport(
-            to: ConnectionTarget(origin: origin, proxyChain: proxyChain, isSecure: isSecure, protocols: []), for: request)
+            to: ConnectionTarget(origin: origin, proxyChain: proxyChain, isSecure: isSecure, protocols: []),
+            for: request)
     }
 
     /// Starts TLS on a connection in use. A connection of a test's dialer stays in the clear.
@@ -150,7 +152,8 @@ final class Connector: Sendable {
         let (host, port) = configuration.addressOverrides.target(of: target.origin)
         return try await tunnel(
             TunnelPlan(
-                proxyChain: target.proxyChain, host: host, port: port, isForwarded: target.isForwarded, request: request, tap: tap))
+                proxyChain: target.proxyChain, host: host, port: port, isForwarded: target.isForwarded,
+                request: request, tap: tap))
     }
 
     @inline(never)

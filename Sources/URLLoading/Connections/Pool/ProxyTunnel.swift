@@ -23,7 +23,8 @@ extension Connector {
 
         /// The host and port that the proxy at this index is asked to connect to.
         func next(after index: Int) -> (host: Origin.Host, port: UInt16) {
-            index == proxyChain.proxies.count - 1 ? (host, port) : (proxyChain.proxies[index + 1].host, proxyChain.proxies[index + 1].port)
+            index == proxyChain.proxies.count - 1
+                ? (host, port) : (proxyChain.proxies[index + 1].host, proxyChain.proxies[index + 1].port)
         }
     }
 
@@ -84,7 +85,8 @@ extension Connector {
                     isKept = true
                     refused.keep(
                         RefusedTunnel(
-                            transport: transport, passed: plan.proxyChain.proxies[..<index], proxy: proxy, refusal: refusal,
+                            transport: transport, passed: plan.proxyChain.proxies[..<index], proxy: proxy,
+                            refusal: refusal,
                             tap: tap))
                 }
                 throw refusal.error

@@ -52,7 +52,9 @@ extension RequestAuthentication {
             }
         }
         // Another load may have logged in since.
-        let newer = authenticator.login(at: server, path: server.isProxy ? "/" : path, url: server.isProxy ? own : given) {
+        let newer = authenticator.login(
+            at: server, path: server.isProxy ? "/" : path, url: server.isProxy ? own : given
+        ) {
             login in
             offers.contains { $0.opens(login.space) }
                 && !side.forbids(login.credential, in: login.space, strength: login.strength)

@@ -129,7 +129,9 @@ final class Authenticator: CredentialUser, Sendable {
             proxyChain.proxies.map { proxy in
                 guard proxy.isHTTP, proxy.authorization == nil else { return proxy }
                 let server = Server(proxy)
-                guard let login = own(server) ?? login(at: server, path: "/", url: proxy.credential) else { return proxy }
+                guard let login = own(server) ?? login(at: server, path: "/", url: proxy.credential) else {
+                    return proxy
+                }
                 var opened = proxy
                 opened.login = login
                 return opened
@@ -189,7 +191,9 @@ final class Authenticator: CredentialUser, Sendable {
 
     /// Whether a stronger scheme opened the protection space of this offer before.
     func isWeaker(_ offer: AuthenticationOffer, at server: Server) -> Bool {
-        state.withLock { offer.strength > 0 && offer.strength < $0.strengths[server]?.strength(realm: offer.realm) ?? 0 }
+        state.withLock {
+            offer.strength > 0 && offer.strength < $0.strengths[server]?.strength(realm: offer.realm) ?? 0
+        }
     }
 
     // MARK: Credentials

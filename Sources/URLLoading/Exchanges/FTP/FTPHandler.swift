@@ -97,7 +97,8 @@ struct FTPConnector {
         let time = ConnectTime(load.handle)
         let transport = try await load.handle.connecting(time) { () throws(LoadError) in
             try await connector.transport(
-                to: ConnectionTarget(origin: route.origin, proxyChain: route.proxyChain, isSecure: isImplicit, protocols: []),
+                to: ConnectionTarget(
+                    origin: route.origin, proxyChain: route.proxyChain, isSecure: isImplicit, protocols: []),
                 for: ConnectionRequest(client: load, access: access, record: record, refused: refused),
                 tap: configuration.wireTap.map { ProxyTap(report: $0, connection: identifier) })
         }

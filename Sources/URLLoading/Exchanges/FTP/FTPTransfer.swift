@@ -114,7 +114,9 @@ final class FTPTransfer {
 
     /// Carries out the steps of the conversation. Returns whether there is data to transfer.
     /// - Parameter isDone: ends the conversation early.
-    private func runConversation(_ login: FTPLogin, until isDone: (FTPConversation) -> Bool) async throws(LoadError) -> Bool {
+    private func runConversation(_ login: FTPLogin, until isDone: (FTPConversation) -> Bool) async throws(LoadError)
+        -> Bool
+    {
         // Limits preliminary replies, so that a server cannot stall the load with them.
         var preliminaries = 0
         while !isDone(connection.conversation) {

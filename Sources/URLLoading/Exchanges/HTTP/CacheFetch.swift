@@ -166,7 +166,9 @@ struct CacheFetch: Sendable {
     /// Reads the short body of a redirect at once, because the load follows the redirect without reading it.
     @inline(never)
     private func readAhead(_ tee: CacheTee) async throws(LoadError) -> CacheTee {
-        do throws(LoadError) { try await tee.readAhead(upTo: Self.maximumRedirectBody) } catch { throw tee.failed(error) }
+        do throws(LoadError) { try await tee.readAhead(upTo: Self.maximumRedirectBody) } catch {
+            throw tee.failed(error)
+        }
         return tee
     }
 

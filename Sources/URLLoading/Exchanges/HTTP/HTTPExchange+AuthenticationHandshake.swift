@@ -71,7 +71,8 @@ extension HTTPExchange {
         while !message.isLast {
             guard
                 let answer = try await send(
-                    request.handshakeRequest(authorization: message.value, toProxy: authenticationHandshake.isProxy), authenticationHandshake,
+                    request.handshakeRequest(authorization: message.value, toProxy: authenticationHandshake.isProxy),
+                    authenticationHandshake,
                     request)
             else { return }
             guard let token = answer.token else {

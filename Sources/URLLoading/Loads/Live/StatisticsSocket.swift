@@ -93,7 +93,8 @@ public final class StatisticsSocket: Sendable, CustomStringConvertible {
     /// Whether a client is served: of this user, and not too many. The mode of the file does not stop users who may
     /// override it; the credentials that the kernel reports do (SO_PEERCRED, unix(7)).
     private func isPermitted(_ socket: LocalSocket) -> Bool {
-        guard (try? socket.peer())?.user == LocalPeer.ownUser, clientCount.load(ordering: .relaxed) < Self.maximumClients
+        guard (try? socket.peer())?.user == LocalPeer.ownUser,
+            clientCount.load(ordering: .relaxed) < Self.maximumClients
         else { return false }
         clientCount.wrappingAdd(1, ordering: .relaxed)
         return true

@@ -138,7 +138,8 @@ final class StreamDriver: ConnectionClient, StopListener, @unchecked Sendable {
         let result: Result<any Transport, LoadError>
         do throws(LoadError) {
             let authentication = TunnelAuthentication(origin, self, core)
-            let transport = try await core.proxies.first(to: origin, url, for: handle) { (proxyChain) throws(LoadError) in
+            let transport = try await core.proxies.first(to: origin, url, for: handle) {
+                (proxyChain) throws(LoadError) in
                 try await authentication.open(proxyChain) { (proxyChain, refused) throws(LoadError) in
                     try await core.pool.connector.stream(
                         to: origin, through: proxyChain, isSecure: wantsSecurity,

@@ -156,7 +156,8 @@ final class BackgroundWork: Sendable {
     /// Sends the agent the changes of the control that it has not received yet, once it has the transfer.
     private func sendChanges() {
         let begins = state.withLock { state in
-            guard case .success? = state.acceptance, !state.isSendingControl, state.desiredControl != state.sentControl else { return false }
+            guard case .success? = state.acceptance, !state.isSendingControl, state.desiredControl != state.sentControl
+            else { return false }
             state.isSendingControl = true
             return true
         }

@@ -66,7 +66,9 @@ public struct AddressOverride: Sendable, Hashable {
     {
         var all: [[UInt8]] = []
         for text in addresses {
-            guard let bytes = Origin.Host.addressBytes(text) else { throw .invalidOverride("not an IP address: \(text)") }
+            guard let bytes = Origin.Host.addressBytes(text) else {
+                throw .invalidOverride("not an IP address: \(text)")
+            }
             all.append(bytes)
         }
         guard !all.isEmpty else { throw .invalidOverride("no address of \(host ?? "any host")") }

@@ -56,11 +56,14 @@ struct Route: Hashable, Sendable, CustomStringConvertible {
     }
 
     /// The proxy that forwards the requests; `nil` if the origin receives them, directly or through a tunnel.
-    var forwarder: Proxy? { !origin.isSecure && !isMoved && !isTunneled && proxyChain.forwards ? proxyChain.proxies.last : nil }
+    var forwarder: Proxy? {
+        !origin.isSecure && !isMoved && !isTunneled && proxyChain.forwards ? proxyChain.proxies.last : nil
+    }
 
     /// Whether both use the same forwarding proxy, with the same credentials and trust.
     func isForwarded(as other: Route) -> Bool {
-        identity == nil && other.identity == nil && proxyChain == other.proxyChain && trust == other.trust && traffic == other.traffic
+        identity == nil && other.identity == nil && proxyChain == other.proxyChain && trust == other.trust
+            && traffic == other.traffic
             && forwarder != nil && other.forwarder != nil
     }
 

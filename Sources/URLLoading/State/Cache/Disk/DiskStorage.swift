@@ -192,7 +192,8 @@ final class DiskStorage: CacheStorage {
     }
 
     private func openReader() -> DiskTables? {
-        guard let identity = PathIdentity(paths.database), let lock = try? FileLock(paths.lock, timeout: Self.lockTimeout)
+        guard let identity = PathIdentity(paths.database),
+            let lock = try? FileLock(paths.lock, timeout: Self.lockTimeout)
         else { return nil }
         defer { withExtendedLifetime(lock) {} }
         do throws(DiskTables.Failure) { return try DiskTables.open(paths) } catch {

@@ -105,7 +105,9 @@ struct MemoryTable: Sendable {
             guard let held = slots[other]?.response, held.id == response.id || response.replaces(held) else { continue }
             remove(at: other)
         }
-        if let places = byKey[response.keyHash], places.older.count >= Self.maximumVariants, let last = places.older.last {
+        if let places = byKey[response.keyHash], places.older.count >= Self.maximumVariants,
+            let last = places.older.last
+        {
             remove(at: last)
         }
     }
