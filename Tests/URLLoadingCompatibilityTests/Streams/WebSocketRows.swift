@@ -38,7 +38,7 @@ struct WebSocketRows {
     }
 
     @Test(
-        "messages go in both directions in the order of the calls; didOpen, didClose, metrics and complete follow in order"
+        "messages go in both directions, in the order of the calls; didOpen, didClose, metrics and complete follow"
     )
     func echo() async throws {
         try await withHTTPTestServer { origin in

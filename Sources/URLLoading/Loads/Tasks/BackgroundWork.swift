@@ -144,11 +144,11 @@ final class BackgroundWork: Sendable {
 
     // MARK: Control
 
-    func setPaused(_ isPaused: Bool) { change { $0.isPaused = isPaused } }
-    func cancel() { change { $0.isCancelled = true } }
-    func prioritize(_ priority: TaskPriority) { change { $0.priority = priority.rawValue } }
+    func setPaused(_ isPaused: Bool) { setControl { $0.isPaused = isPaused } }
+    func cancel() { setControl { $0.isCancelled = true } }
+    func prioritize(_ priority: TaskPriority) { setControl { $0.priority = priority.rawValue } }
 
-    private func change(_ change: (inout Control) -> Void) {
+    private func setControl(_ change: (inout Control) -> Void) {
         state.withLock { change(&$0.desiredControl) }
         sendChanges()
     }
