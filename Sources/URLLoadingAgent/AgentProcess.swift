@@ -25,20 +25,20 @@ struct AgentProcess: Sendable {
         let service: TransferService
         do throws(JournalFailure) {
             journal = try Self.open(folder)
-            service = try TransferService(journal, folder: folder, log: { BackgroundAgent.say($0) })
+            service = try TransferService(journal, folder: folder, log: { BackgroundAgent.log($0) })
         } catch {
             switch error {
-            case .inUse: BackgroundAgent.say("another agent uses the journal in \(folder)")
+            case .inUse: BackgroundAgent.log("another agent uses the journal in \(folder)")
             case .newer(let version):
                 return await refuse(
                     "the journal in \(folder) is of version \(version), later than this agent; it is left as it is")
-            case .failed(let words): BackgroundAgent.say("the journal in \(folder) cannot be opened: \(words)")
+            case .failed(let words): BackgroundAgent.log("the journal in \(folder) cannot be opened: \(words)")
             }
             return error == .inUse ? 75 : 70
         }
         let listener: LocalListener
         do throws(IOFailure) { listener = try listen() } catch {
-            BackgroundAgent.say("the socket cannot be opened: \(error.code)")
+            BackgroundAgent.log("the socket cannot be opened: \(error.code)")
             return 70
         }
         return await serve(service, listener)
@@ -46,7 +46,7 @@ struct AgentProcess: Sendable {
 
     /// Tells the log, and for ten seconds the programs, why this agent cannot run.
     private func refuse(_ reason: String) async -> Int32 {
-        BackgroundAgent.say(reason)
+        BackgroundAgent.log(reason)
         if let listener = try? listen() {
             await AgentServer.refuse(listener, AgentFailure(.version, reason), for: 10_000_000_000)
         }
@@ -76,7 +76,7 @@ struct AgentProcess: Sendable {
 
     private func serve(_ service: TransferService, _ listener: LocalListener) async -> Int32 {
         let survival = SurvivalPlan.current(environment, isManaged: manager.listener != nil)
-        let server = AgentServer(service, survival: survival.text, manner: manner) { BackgroundAgent.say($0) }
+        let server = AgentServer(service, survival: survival.text, manner: manner) { BackgroundAgent.log($0) }
         let alarm = service.alarm
         AgentSignals.watch { alarm.handOver() }
         let token = StopToken()
@@ -89,9 +89,9 @@ struct AgentProcess: Sendable {
                 isFirst = false
             }
         }
-        manager.tell("READY=1", "STATUS=\(await service.status)")
+        manager.notify("READY=1", "STATUS=\(await service.status)")
         await work(service, listener, server)
-        manager.tell("STOPPING=1")
+        manager.notify("STOPPING=1")
         token.stop(.cancelled)
         watching.cancel()
         await accepting.value
@@ -105,11 +105,11 @@ struct AgentProcess: Sendable {
         var status = ""
         while !alarm.handsOver {
             await alarm.wait(atMost: min(manager.watchdog ?? .max, 5_000_000_000))
-            if manager.watchdog != nil { manager.tell("WATCHDOG=1") }
+            if manager.watchdog != nil { manager.notify("WATCHDOG=1") }
             if alarm.isDue() { await service.schedule() }
             let now = await service.status
             if now != status {
-                manager.tell("STATUS=\(now)")
+                manager.notify("STATUS=\(now)")
                 status = now
             }
             if let idle = options.idle, let time = await service.idleTime, time >= idle, mayLeave(listener, server) {
@@ -123,7 +123,7 @@ struct AgentProcess: Sendable {
         // The socket of a service manager stays: the next connection starts the agent again.
         guard manager.listener == nil else { return !serveWaiting(listener, server) }
         // Programs that look for an agent hold this lock while they start one.
-        guard let lock = try? FileLock(folder + "/launch.lock", patience: 0) else { return false }
+        guard let lock = try? FileLock(folder + "/launch.lock", timeout: 0) else { return false }
         defer { withExtendedLifetime(lock) {} }
         if serveWaiting(listener, server) { return false }
         if let socket = options.socket { PrivateFolder.remove(socket) }

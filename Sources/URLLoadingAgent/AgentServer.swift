@@ -44,10 +44,10 @@ struct AgentServer: Sendable {
         await service.connected()
         defer { client.channel.close() }
         do throws(WireViolation) {
-            if let isWelcome = try await greet(client) {
+            if let isCompatible = try await handshake(client) {
                 while let incoming = try await client.channel.receive() {
                     // A newer program that has no version in common may ask this agent to hand over.
-                    if isWelcome || incoming.message == .handOver {
+                    if isCompatible || incoming.message == .handOver {
                         await service.receive(incoming, from: client)
                     } else {
                         client.channel.close()
@@ -81,7 +81,7 @@ struct AgentServer: Sendable {
 
     /// Answers the first message of a program.
     /// - Returns: whether they have a version in common; `nil` for another first message.
-    private func greet(_ client: AgentClient) async throws(WireViolation) -> Bool? {
+    private func handshake(_ client: AgentClient) async throws(WireViolation) -> Bool? {
         guard let first = try await client.channel.receive(), case .hello(let hello) = first.message else {
             return nil
         }

@@ -16,7 +16,7 @@ enum AttemptResult: Sendable {
     /// - Parameter mayRepeat: the request was not carried out, or may be repeated without harm.
     case failed(LoadError, mayRepeat: Bool)
     /// The server asks for a retry after some time.
-    case later(status: Int, seconds: Int64)
+    case delayed(status: Int, seconds: Int64)
     /// A challenge waits for the program, which is away or cannot decide it.
     case parked(question: String)
     /// The program's answer to a challenge ends the transfer.
@@ -55,7 +55,7 @@ struct Attempt: Sendable {
     /// power failure.
     private static let tokenBytes: Int64 = 64 << 20
     private static let tokenInterval: Int64 = 5_000_000_000
-    private static let mostOfAnswer = 1 << 20
+    private static let maximumAnswerSize = 1 << 20
 
     func run() async -> AttemptResult {
         guard let request = transfer.order.request(transfer.secrets) else {
@@ -125,7 +125,7 @@ struct Attempt: Sendable {
             case .responded(let response):
                 if let seconds = Self.retryAfter(response) {
                     _ = await task.cancelProducingResumeToken()
-                    return .later(status: response.http?.status.code ?? 0, seconds: seconds)
+                    return .delayed(status: response.http?.status.code ?? 0, seconds: seconds)
                 }
                 await report(.responded(TransferResponse(response)))
             case .received(let bytes):
@@ -150,7 +150,7 @@ struct Attempt: Sendable {
         case .invalidResumeToken, .resumeMismatch, .rangeNotSatisfiable: return .anew
         case .unacceptableStatus:
             if let response = error.response, let seconds = Self.retryAfter(response) {
-                return .later(status: response.http?.status.code ?? 0, seconds: seconds)
+                return .delayed(status: response.http?.status.code ?? 0, seconds: seconds)
             }
             // A server error may be temporary, and the stored part stays valid. After any other status, the attempt
             // restarts with a full request.
@@ -213,9 +213,9 @@ struct Attempt: Sendable {
                 }
             }
             if let seconds = Self.retryAfter(response) {
-                return .later(status: response.http?.status.code ?? 0, seconds: seconds)
+                return .delayed(status: response.http?.status.code ?? 0, seconds: seconds)
             }
-            return .answer([UInt8](data.prefix(Self.mostOfAnswer)), TransferResponse(response))
+            return .answer([UInt8](data.prefix(Self.maximumAnswerSize)), TransferResponse(response))
         } catch {
             if error.reason == .uploadNotFound || error.reason == .invalidUploadToken, token != nil { return .anew }
             let isKnown = token != nil || error.uploadToken != nil

@@ -20,7 +20,7 @@ public enum BackgroundAgent {
     public static func run(_ arguments: [String]) async -> Int32 {
         switch AgentOptions.parse(arguments) {
         case .failure(let error):
-            say("\(error.words); --help lists the options")
+            log("\(error.words); --help lists the options")
             return 64
         case .success(let options) where options.wantsHelp:
             write(AgentOptions.help, to: 1)
@@ -30,7 +30,7 @@ public enum BackgroundAgent {
         }
     }
 
-    static func say(_ line: String) { write("url-loading-agent: \(line)\n", to: 2) }
+    static func log(_ line: String) { write("url-loading-agent: \(line)\n", to: 2) }
 
     private static func write(_ text: String, to descriptor: Int32) {
         let bytes = Array(text.utf8)

@@ -12,11 +12,11 @@ struct MachineState: Sendable, Equatable {
     var pressure = 0.0
 
     /// The pressure above which the machine counts as busy.
-    static let mostPressure = 50.0
+    static let maximumPressure = 50.0
     /// The nanoseconds after which a transfer no longer waits for a good moment: a day.
-    static let mostPatience: Int64 = 86_400_000_000_000
+    static let maximumDelay: Int64 = 86_400_000_000_000
 
-    var allowsDiscretionary: Bool { !isOnBattery && !isMetered && pressure <= Self.mostPressure }
+    var allowsDiscretionary: Bool { !isOnBattery && !isMetered && pressure <= Self.maximumPressure }
 
     /// Reads the state of this machine. What the system does not report counts as good.
     /// - Parameter root: the folder that has `proc` and `sys`.

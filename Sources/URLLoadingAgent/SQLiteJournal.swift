@@ -29,7 +29,7 @@ final class SQLiteJournal: Journal {
     private let thread = BlockingThreads(limit: 1)
     private let queue = Lock(Queue())
     /// The nanoseconds between attempts to write a required group.
-    private let patience: Int64
+    private let retryDelay: Int64
 
     private final class Tables: @unchecked Sendable {
         // Unchecked: the journal's initialiser creates it, and afterwards only the journal's thread uses it.
@@ -42,14 +42,14 @@ final class SQLiteJournal: Journal {
     /// one is renamed with the suffix `.damaged` and the time. Blocks.
     /// - Throws: ``JournalFailure/inUse``, ``JournalFailure/newer(version:)``, ``JournalFailure/failed(_:)``.
     init(
-        folder: String, schema: JournalSchema = .current, retryingAfter patience: Int64 = 1_000_000_000
+        folder: String, schema: JournalSchema = .current, retryingAfter retryDelay: Int64 = 1_000_000_000
     ) throws(JournalFailure) {
-        self.patience = patience
+        self.retryDelay = retryDelay
         do throws(IOFailure) {
             try PrivateFolder.make(folder)
-            lock = try FileLock(folder + "/agent.lock", patience: 0)
+            lock = try FileLock(folder + "/agent.lock", timeout: 0)
         } catch {
-            throw error.isPassing ? .inUse : .failed("\(folder): \(error.code)")
+            throw error.isTemporary ? .inUse : .failed("\(folder): \(error.code)")
         }
         let path = folder + "/" + Self.fileName
         var problem: String?
@@ -57,7 +57,7 @@ final class SQLiteJournal: Journal {
         do throws(DatabaseFailure) { opened = try Self.open(path, schema) } catch {
             guard error.kind == .damaged else { throw .failed("\(error)") }
             problem = "\(path) was damaged (\(error)) and is set aside"
-            Self.setAside(path)
+            Self.moveAside(path)
         }
         do throws(DatabaseFailure) {
             let (database, content) = if let opened { opened } else { try Self.open(path, schema) }
@@ -66,7 +66,7 @@ final class SQLiteJournal: Journal {
         guard content.nextNumber >= 0 else { throw .newer(version: -content.nextNumber) }
     }
 
-    private static func setAside(_ path: String) {
+    private static func moveAside(_ path: String) {
         let stamp = SystemTime.wall / 1_000_000_000
         for suffix in ["", "-wal", "-shm"] where PathIdentity(path + suffix) != nil {
             PrivateFolder.rename(path + suffix, "\(path)\(suffix).damaged-\(stamp)")
@@ -122,7 +122,7 @@ final class SQLiteJournal: Journal {
             guard let rest = commit(groups) else { continue }
             // Required groups stay at the front, and are retried after a delay.
             queue.withLock { $0.groups = rest + $0.groups }
-            Poller.shared.schedule(Later { self.thread.run { self.drain() } }, at: Poller.now() + patience)
+            Poller.shared.schedule(DelayedCall { self.thread.run { self.drain() } }, at: Poller.now() + retryDelay)
             return
         }
     }
@@ -171,7 +171,7 @@ final class SQLiteJournal: Journal {
 }
 
 /// Calls a closure at a given time.
-final class Later: TimerTarget {
+final class DelayedCall: TimerTarget {
     private let work: @Sendable () -> Void
     init(_ work: @escaping @Sendable () -> Void) { self.work = work }
     func timerFired(now: Int64) { work() }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Selects the transfers to begin, and a running one that gives way. Pure.
+/// Selects the transfers to begin, and a running one that yields. Pure.
 ///
 /// Identifiers take turns; within one, higher priority comes first, then the older transfer. Limits bound the running
 /// transfers of a host, of an identifier and of the agent, so that one program cannot occupy the agent or a host.
@@ -33,7 +33,7 @@ struct SchedulePlan: Sendable, Equatable {
 
     /// The transfers to begin, in order.
     var begins: [String] = []
-    /// The running transfers that give way: the least urgent resumable one for a more urgent candidate.
+    /// The running transfers that yield: the least urgent resumable one for a more urgent candidate.
     var yields: [String] = []
 
     /// - Parameters:
@@ -54,7 +54,7 @@ struct SchedulePlan: Sendable, Equatable {
         }
         var count = running.count
         let eligible = ready.filter { allowsDiscretionary || !$0.isDiscretionary }
-        var lanes = Dictionary(grouping: eligible, by: \.identifier).mapValues { $0.sorted(by: goesFirst) }
+        var lanes = Dictionary(grouping: eligible, by: \.identifier).mapValues { $0.sorted(by: precedes) }
         var turn = last
         while count < limits.agent, let next = nextTurn(lanes.keys, after: turn) {
             turn = next
@@ -77,16 +77,16 @@ struct SchedulePlan: Sendable, Equatable {
 
     /// If no transfer could begin, the most urgent candidate replaces the least urgent transfer that blocks it.
     private mutating func yield(for ready: [Candidate], _ running: [Candidate], _ limits: Limits) {
-        guard let wanted = ready.min(by: Self.goesFirst) else { return }
+        guard let wanted = ready.min(by: Self.precedes) else { return }
         let ofHost = running.filter { $0.host == wanted.host }
         let ofIdentifier = running.filter { $0.identifier == wanted.identifier }
-        let inTheWay =
+        let competitors =
             ofHost.count >= limits.host ? ofHost : ofIdentifier.count >= limits.identifier ? ofIdentifier : running
-        let victim = inTheWay.filter { $0.isResumable && $0.priority < wanted.priority }.max(by: Self.goesFirst)
-        if let victim { yields = [victim.id] }
+        let preempted = competitors.filter { $0.isResumable && $0.priority < wanted.priority }.max(by: Self.precedes)
+        if let preempted { yields = [preempted.id] }
     }
 
-    private static func goesFirst(_ a: Candidate, _ b: Candidate) -> Bool {
+    private static func precedes(_ a: Candidate, _ b: Candidate) -> Bool {
         (b.priority, a.number) < (a.priority, b.number)
     }
 

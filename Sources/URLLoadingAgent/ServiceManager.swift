@@ -15,15 +15,15 @@ struct ServiceManager: Sendable {
         notify = environment["NOTIFY_SOCKET"].flatMap { path in
             path.hasPrefix("@") ? try? .abstractUnix(String(path.dropFirst())) : try? .unix(path)
         }
-        let isOurs = environment["WATCHDOG_PID"].map { $0 == String(process) } ?? true
+        let isForThisProcess = environment["WATCHDOG_PID"].map { $0 == String(process) } ?? true
         let microseconds = environment["WATCHDOG_USEC"].flatMap { Int64($0) }.flatMap { $0 > 0 ? $0 : nil }
-        watchdog = isOurs ? microseconds.map { min($0, 1 << 40) * 500 } : nil
+        watchdog = isForThisProcess ? microseconds.map { min($0, 1 << 40) * 500 } : nil
         let count = environment["LISTEN_FDS"].flatMap { Int($0) } ?? 0
         listener = count > 0 && environment["LISTEN_PID"] == String(process) ? 3 : nil
     }
 
     /// Notifies the service manager, if there is one: `READY=1`, `STATUS=…`.
-    func tell(_ lines: String...) {
+    func notify(_ lines: String...) {
         if let notify { LocalDatagram.send(lines.joined(separator: "\n"), to: notify) }
     }
 }

@@ -20,7 +20,7 @@ struct Spool: Sendable {
 
     /// Renames the spool of a journal that was damaged. Blocks.
     /// - Returns: the new path; `nil` if there are no files.
-    static func setAside(_ stateFolder: String) -> String? {
+    static func moveAside(_ stateFolder: String) -> String? {
         let folder = stateFolder + "/spool"
         guard !PrivateFolder.names(folder).isEmpty else { return nil }
         let kept = "\(folder).damaged-\(SystemTime.wall / 1_000_000_000)"
@@ -135,7 +135,7 @@ struct Spool: Sendable {
         for name in PrivateFolder.names(delivered) where name.hasPrefix(".urlloading-") {
             // A program that uses the file holds a claim; the file is removed with the last reference here.
             guard let file = try? FileWriter.adopt(delivered + "/" + name), file.claim() else { continue }
-            file.undoKeep()
+            file.unkeep()
         }
     }
 

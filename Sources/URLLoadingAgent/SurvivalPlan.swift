@@ -16,11 +16,11 @@ enum SurvivalPlan {
         guard let unit = units.last(where: { $0.hasSuffix(".service") || $0.hasSuffix(".scope") }) else {
             return .untilReboot
         }
-        let isUsers = units.contains { $0.hasPrefix("user@") && $0.hasSuffix(".service") }
+        let isUserService = units.contains { $0.hasPrefix("user@") && $0.hasSuffix(".service") }
         let isAgents = unit.hasPrefix("url-loading-agent")
         if unit.hasPrefix("session-"), unit.hasSuffix(".scope") { return .untilLogout }
         if !isAgents, unit.hasSuffix(".service"), !unit.hasPrefix("user@") { return .untilStop(unit: unit) }
-        if isUsers, !lingers { return .untilLogout }
+        if isUserService, !lingers { return .untilLogout }
         return isEnabled ? .reboot : .untilReboot
     }
 

@@ -89,10 +89,10 @@ extension TransferService {
 
     /// The number of checks, and the nanoseconds between them, for an identifier that another program still has: the
     /// end of that program may not have been noticed yet.
-    private static let (looks, lookInterval) = (10, 50_000_000 as Int64)
+    private static let (checks, checkInterval) = (10, 50_000_000 as Int64)
 
     private func attach(
-        _ attachment: AgentMessage.Attachment, _ client: AgentClient, looks: Int = looks,
+        _ attachment: AgentMessage.Attachment, _ client: AgentClient, checks: Int = checks,
         _ reply: @escaping @Sendable (AgentMessage) -> Void
     ) {
         // The program may have left while it waited for its identifier, and nothing would detach it then.
@@ -107,10 +107,10 @@ extension TransferService {
         }
         let name = attachment.identifier
         if let other = owners[name]?.client {
-            if looks > 0, other !== client {
+            if checks > 0, other !== client {
                 Task {
-                    try? await Poller.shared.sleep(until: Poller.now() + Self.lookInterval, .never)
-                    attach(attachment, client, looks: looks - 1, reply)
+                    try? await Poller.shared.sleep(until: Poller.now() + Self.checkInterval, .never)
+                    attach(attachment, client, checks: checks - 1, reply)
                 }
                 return
             }
@@ -177,7 +177,7 @@ extension TransferService {
             // The copy of its file is being made.
             if known.order.copiesSource == true, !known.isAccepted {
                 Task {
-                    try? await Poller.shared.sleep(until: Poller.now() + Self.lookInterval, .never)
+                    try? await Poller.shared.sleep(until: Poller.now() + Self.checkInterval, .never)
                     submit(submission, name, files, reply)
                 }
                 return
@@ -256,7 +256,7 @@ extension TransferService {
     /// Returns why an order cannot be accepted; `nil` if it can. Descriptors of files and folders that come with the
     /// order show whether this process sees the same ones, because it may be in another mount namespace.
     private static func problem(_ order: TransferOrder, _ secrets: TransferSecrets, _ files: [PassedFile]) -> String? {
-        guard order.userData.count <= TransferOrder.mostUserData else { return "more than 64 KiB of user data" }
+        guard order.userData.count <= TransferOrder.maximumUserData else { return "more than 64 KiB of user data" }
         guard let scheme = URL(string: secrets.url)?.scheme?.lowercased(), ["http", "https"].contains(scheme) else {
             return "only http and https are carried out in the background"
         }

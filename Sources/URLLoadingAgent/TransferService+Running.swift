@@ -35,7 +35,7 @@ extension TransferService {
 
     // MARK: Turns
 
-    /// Schedules soon: many changes at once need one look at all transfers.
+    /// Schedules soon: many changes at once need only one pass over all transfers.
     func schedule() {
         guard !isScheduled, !isStopping else { return }
         isScheduled = true
@@ -71,7 +71,7 @@ extension TransferService {
         alarm.set(in: next)
     }
 
-    /// The nanoseconds between looks at the machine while transfers wait for a good moment.
+    /// The nanoseconds between checks of the machine while transfers wait for a good moment.
     private static let machineInterval: Int64 = 60_000_000_000
 
     private func candidates(_ now: Int64, _ isChosen: (Transfer) -> Bool) -> [SchedulePlan.Candidate] {
@@ -81,7 +81,7 @@ extension TransferService {
                 priority: transfer.order.priority,
                 number: transfer.number,
                 isDiscretionary: transfer.order.isDiscretionary
-                    && now - transfer.order.created < MachineState.mostPatience,
+                    && now - transfer.order.created < MachineState.maximumDelay,
                 isResumable: transfer.isResumable)
         }
     }
@@ -105,11 +105,11 @@ extension TransferService {
         }
         let journal = journal
         // A request that must not be repeated is sent only after the journal has recorded that it may have been.
-        let mustBeKnown = transfer.order.kind == .upload && !transfer.order.isIdempotent
+        let mustBeRecorded = transfer.order.kind == .upload && !transfer.order.isIdempotent
         let update = transfer.update
-        if !mustBeKnown { save(id) }
+        if !mustBeRecorded { save(id) }
         runs[id] = Task { [weak self] in
-            if mustBeKnown { try? await journal.write([update], mayFail: false) }
+            if mustBeRecorded { try? await journal.write([update], mayFail: false) }
             let result = await attempt.run()
             await self?.ended(id, result)
         }
@@ -179,7 +179,7 @@ extension TransferService {
             transfers[id]?.progress = TransferProgress()
             transfers[id]?.order.resumption = nil
             input(.yield, to: id)
-        case .later(let status, let seconds):
+        case .delayed(let status, let seconds):
             let plan = TransferRetryPlan.after(status: status, retryAfter: seconds, facts(transfer, mayRepeat: true))
             carryOut(plan ?? .finish(.unacceptableStatus, detail: "status \(status)"), id)
         case .failed(let error, let mayRepeat):
@@ -192,8 +192,8 @@ extension TransferService {
             }
             let plan = TransferRetryPlan.after(error, facts(transfer, mayRepeat: mayRepeat))
             if case .finish(let reason, let detail) = plan {
-                let said = LoadError(reason, phase: error.phase, party: error.party, url: error.url, detail: detail)
-                return finish(id, .failed(TransferError(reason == error.reason && mayRepeat ? error : said)))
+                let changed = LoadError(reason, phase: error.phase, party: error.party, url: error.url, detail: detail)
+                return finish(id, .failed(TransferError(reason == error.reason && mayRepeat ? error : changed)))
             }
             carryOut(plan, id)
         }
@@ -210,7 +210,7 @@ extension TransferService {
     private func carryOut(_ plan: TransferRetryPlan, _ id: String) {
         switch plan {
         case .wait(var wait):
-            wait.countFromNow(wall: SystemTime.wall, boot: SystemTime.boot, SystemBoot.identity)
+            wait.makeRelative(wall: SystemTime.wall, boot: SystemTime.boot, SystemBoot.identity)
             log("transfer \(id) waits: \(wait.detail)")
             input(.wait(wait), to: id)
         case .finish(let reason, let detail):

@@ -77,7 +77,7 @@ actor TransferService {
     ) throws(JournalFailure) {
         (self.journal, self.machine, self.log) = (journal, machine, log)
         // Files of transfers that only the damaged journal knows are kept for people.
-        if journal.problem != nil, let kept = Spool.setAside(folder) {
+        if journal.problem != nil, let kept = Spool.moveAside(folder) {
             log("the files of its transfers are in \(kept)")
         }
         do throws(IOFailure) { spool = try Spool(folder) } catch { throw .failed("\(folder)/spool: \(error.code)") }

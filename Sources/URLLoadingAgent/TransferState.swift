@@ -56,7 +56,7 @@ struct TransferState: Codable, Sendable, Equatable {
         }
 
         /// Makes the wait a duration from now on instead of a date.
-        mutating func countFromNow(wall: Int64, boot: Int64, _ identity: String) {
+        mutating func makeRelative(wall: Int64, boot: Int64, _ identity: String) {
             (bootUntil, self.boot) = (boot + (until - wall), identity)
         }
 

@@ -122,7 +122,7 @@ public final class EventRecorder: LoadObserver, CustomStringConvertible {
             state.withLock { state in
                 if adds { state.watchers.append(slot) } else { state.watchers.removeAll { $0 === slot } }
             }
-        } look: {
+        } find: {
             condition(loads)
         } seen: {
             loads.shown()

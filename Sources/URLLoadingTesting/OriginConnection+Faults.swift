@@ -6,17 +6,17 @@ import Glibc
 import URLLoadingIO
 
 extension OriginConnection {
-    /// Applies the faults of a point, or of all points that `isMeant` accepts.
-    func meet(
-        _ point: HTTPTestServer.Fault.Point, where isMeant: ((HTTPTestServer.Fault.Point) -> Bool)? = nil
+    /// Applies the faults of a point, or of all points that `matches` accepts.
+    func applyFaults(
+        _ point: HTTPTestServer.Fault.Point, where matches: ((HTTPTestServer.Fault.Point) -> Bool)? = nil
     ) async throws(Ending) {
         guard !faults.isEmpty else { return }
-        while let index = faults.firstIndex(where: { isMeant?($0.point) ?? ($0.point == point) }) {
-            try await strike(faults.remove(at: index))
+        while let index = faults.firstIndex(where: { matches?($0.point) ?? ($0.point == point) }) {
+            try await inject(faults.remove(at: index))
         }
     }
 
-    func strike(_ fault: HTTPTestServer.Fault) async throws(Ending) {
+    func inject(_ fault: HTTPTestServer.Fault) async throws(Ending) {
         origin.change { $0.counts.faults += 1 }
         try await flush()
         switch fault.effect {

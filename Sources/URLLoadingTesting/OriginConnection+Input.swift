@@ -70,7 +70,7 @@ struct OriginInput: Sendable {
     }
 
     /// Releases the buffer of an idle connection.
-    mutating func rest() {
+    mutating func releaseBuffer() {
         if isEmpty { self = OriginInput(hasEnded: hasEnded) }
     }
 

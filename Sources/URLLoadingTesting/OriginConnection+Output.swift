@@ -17,7 +17,7 @@ extension OriginConnection {
             try codec.sendResponse(
                 status: answer.status, headers: answer.headers, framing: answer.framing, into: &output)
         }
-        try await leaveHead()
+        try await applyHeadFaults()
         try await enter(.body)
         if hasBody { try await send(answer.body) }
         try await flush()
@@ -126,7 +126,7 @@ extension OriginConnection {
             output += rest.prefix(count)
             rest = rest.dropFirst(count)
             sent += Int64(count)
-            try await strike(faults.remove(at: index))
+            try await inject(faults.remove(at: index))
         }
         output += rest
         sent += Int64(rest.count)
@@ -153,8 +153,8 @@ extension OriginConnection {
     }
 
     /// Applies faults beyond the end of the head at its end.
-    private func leaveHead() async throws(Ending) {
-        while let (index, _) = nextFault() { try await strike(faults.remove(at: index)) }
+    private func applyHeadFaults() async throws(Ending) {
+        while let (index, _) = nextFault() { try await inject(faults.remove(at: index)) }
     }
 
     func pause(_ duration: Duration) async throws(Ending) {

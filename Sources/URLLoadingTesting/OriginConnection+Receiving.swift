@@ -34,7 +34,7 @@ extension OriginConnection {
         defer { receiver.end() }
         if let answer = try await take(receiver.begin()) { return try early(answer) }
         try await expectation(request)
-        try await meet(.requestBody(after: 0)) { $0.isRequestBody(upTo: 0) }
+        try await applyFaults(.requestBody(after: 0)) { $0.isRequestBody(upTo: 0) }
         while true {
             switch try await nextEvent() {
             case .data(let range):
@@ -46,7 +46,7 @@ extension OriginConnection {
                     if let answer = try await take(steps) { return try early(answer) }
                 }
                 let read = request.bodyCount
-                try await meet(.requestBody(after: read)) { $0.isRequestBody(upTo: read) }
+                try await applyFaults(.requestBody(after: read)) { $0.isRequestBody(upTo: read) }
             case .end(let trailers):
                 request.trailers = trailers
                 return (try await take(await receiver.finish()) ?? .status(.noContent), false)
@@ -71,7 +71,7 @@ extension OriginConnection {
         for step in steps {
             switch step {
             case .interim(let interim): try await sendInterim(interim)
-            case .fault(let effect): try await strike(HTTPTestServer.Fault(.requestHead, effect))
+            case .fault(let effect): try await inject(HTTPTestServer.Fault(.requestHead, effect))
             case .answer(let answer): return answer
             }
         }

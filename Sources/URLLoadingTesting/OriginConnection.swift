@@ -67,9 +67,9 @@ final class OriginConnection: ServedConnection, @unchecked Sendable {
 
     private func begin() async throws(Ending) {
         faults = origin.state.withLock { $0.faults(connection: number, exchange: 0) }
-        try await meet(.accept)
+        try await applyFaults(.accept)
         if let context = origin.tls {
-            try await meet(.handshake)
+            try await applyFaults(.handshake)
             try await secure(context)
         }
         if let greeting = origin.configuration.greeting {
@@ -101,7 +101,7 @@ final class OriginConnection: ServedConnection, @unchecked Sendable {
             return state.route(for: request.path)
         }
         faults += route.faults
-        try await meet(.requestHead)
+        try await applyFaults(.requestHead)
         if let takeover = route.takeover {
             origin.change { $0.requests.append(request) }
             try await takeover(request, self)
@@ -121,12 +121,12 @@ final class OriginConnection: ServedConnection, @unchecked Sendable {
         if answer == nil { answer = await self.answer(to: request, route) }
         try await send(answer ?? .status(.internalServerError), to: request)
         origin.change { $0.counts.answered += 1 }
-        try await meet(.end)
+        try await applyFaults(.end)
         if leavesBody { try await linger() }
         guard codec.reuse == .yes, !isPipelined else { throw .close }
         codec = HTTP1Codec(role: .server)
-        input.rest()
-        try await meet(.idle)
+        input.releaseBuffer()
+        try await applyFaults(.idle)
     }
 
     private func answer(to request: HTTPTestServer.RecordedRequest, _ route: HTTPTestServer.Route) async
@@ -147,7 +147,7 @@ final class OriginConnection: ServedConnection, @unchecked Sendable {
 
     private func readBody(_ request: inout HTTPTestServer.RecordedRequest) async throws(Ending) {
         let limit = origin.configuration.recordedBodySize
-        try await meet(.requestBody(after: 0)) { $0.isRequestBody(upTo: 0) }
+        try await applyFaults(.requestBody(after: 0)) { $0.isRequestBody(upTo: 0) }
         while true {
             switch try await nextEvent() {
             case .data(let range):
@@ -155,7 +155,7 @@ final class OriginConnection: ServedConnection, @unchecked Sendable {
                 let kept = input.bytes(range).prefix(max(0, limit - request.body.count))
                 request.body.append(contentsOf: kept)
                 let read = request.bodyCount
-                try await meet(.requestBody(after: read)) { $0.isRequestBody(upTo: read) }
+                try await applyFaults(.requestBody(after: read)) { $0.isRequestBody(upTo: read) }
             case .end(let trailers):
                 request.trailers = trailers
                 return

@@ -86,18 +86,18 @@ extension WatchedServer {
         return result
     }
 
-    /// Waits until `look` finds a value in the state, and returns it.
+    /// Waits until `find` finds a value in the state, and returns it.
     /// - Parameter seen: describes the state for a wait that times out.
     /// - Throws: ``WaitTimedOut``; `CancellationError` if the calling task is cancelled first.
     nonisolated(nonsending) func wait<R: Sendable>(
-        _ limit: WaitLimit, for look: @Sendable (State) -> R?, seen: @Sendable (State) -> String
+        _ limit: WaitLimit, for find: @Sendable (State) -> R?, seen: @Sendable (State) -> String
     ) async throws -> R {
         try await limit.watch { slot, adds in
             withState { state in
                 if adds { state.watchers.append(slot) } else { state.watchers.removeAll { $0 === slot } }
             }
-        } look: {
-            withState { look($0) }
+        } find: {
+            withState { find($0) }
         } seen: {
             withState { seen($0) }
         }

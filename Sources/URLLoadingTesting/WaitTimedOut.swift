@@ -54,10 +54,10 @@ struct WaitLimit: Sendable {
         }
     }
 
-    /// Calls `look` until it returns a value, each time that the slot is woken.
+    /// Calls `find` until it returns a value, each time that the slot is woken.
     /// - Parameter watch: adds the slot to those that every change wakes, or removes it.
     nonisolated(nonsending) func watch<R>(
-        _ watch: (_ slot: PollSlot, _ adds: Bool) -> Void, look: () -> R?, seen: () -> String
+        _ watch: (_ slot: PollSlot, _ adds: Bool) -> Void, find: () -> R?, seen: () -> String
     ) async throws -> R {
         let token = StopToken()
         let slot = Poller.shared.borrowSlot()
@@ -72,7 +72,7 @@ struct WaitLimit: Sendable {
         }
         return try await withTaskCancellationHandler {
             while true {
-                if let found = look() { return found }
+                if let found = find() { return found }
                 guard token.stopReason == nil else { throw CancellationError() }
                 guard !isOver else { throw failure(seen()) }
                 await Poller.shared.park(slot, until: token)

@@ -94,7 +94,7 @@ struct CommandTests {
         #expect(try folder.bytes("echo") == Array(Servers.numbers(125_000)))
     }
 
-    @Test("Files appear when they are complete") func filesAppearWhole() async throws {
+    @Test("Files appear when they are complete") func filesAppearWhenTheyAreComplete() async throws {
         let folder = try TemporaryFolder()
         let good = try await Running.urlload(
             ["-O", Servers.text("NGINX", "/1m.txt"), Servers.text("NGINX", "/1k.txt?x")], in: folder)

@@ -59,7 +59,9 @@ struct ConnectionTests {
         }
     }
 
-    @Test("A server that closes without a response is an error") func aServerThatSaysNothingAndCloses() async throws {
+    @Test("A server that closes without a response is an error") func aServerThatClosesWithoutAResponseIsAnError()
+        async throws
+    {
         try await withSession(Servers.configuration) { session in
             let request = Request(url: try Servers.url("NGINX", "/drop"))
             let fresh = try await failure(session, request)

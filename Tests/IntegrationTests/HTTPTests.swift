@@ -54,7 +54,9 @@ struct HTTPTests {
         }
     }
 
-    @Test("A caller that sets Accept-Encoding gets the coded body") func whoAsksForACodingGetsItAsItIs() async throws {
+    @Test("A caller that sets Accept-Encoding gets the coded body") func aCallerThatSetsAcceptEncodingGetsTheCodedBody()
+        async throws
+    {
         try await withSession(Servers.configuration) { session in
             var request = Request(url: try Servers.url("NGINX", "/1k.txt"))
             request.headers[.acceptEncoding] = "gzip"

@@ -98,7 +98,7 @@ struct PictureCommandTests {
     }
 
     @Test("wget's -e robots=off is granted; httpie's -q writes nothing but the file")
-    func habits() async throws {
+    func wgetAndHTTPie() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("body") }
             let url = origin.url().absoluteString

@@ -46,7 +46,7 @@ struct ProxyCommandTests {
     }
 
     @Test("The trace shows the requests to the proxy without passwords")
-    func theTraceShowsWhatTheProxyIsAskedAndNoPassword() async throws {
+    func theTraceShowsTheRequestsToTheProxyWithoutPasswords() async throws {
         try await withTestProxy(.init(.http, user: "u", password: "S3CRET", fault: .refuse(503))) { proxy in
             let result = try await Running.urlload([
                 "-v", "-x", "u:S3CRET@127.0.0.1:\(proxy.port)", "https://origin.test/",

@@ -44,7 +44,7 @@ struct ProxyLibraryTests {
         return try #require(ProxyLibrary(so))
     }
 
-    static func ways(_ library: ProxyLibrary, _ url: String) async throws -> [String] {
+    static func proxies(_ library: ProxyLibrary, _ url: String) async throws -> [String] {
         let load = LoadHandle(idle: nil, resource: nil)
         return try await DesktopProxies.chains(to: try Target(url).origin, load, library).map(\.description)
     }
@@ -53,13 +53,15 @@ struct ProxyLibraryTests {
     func answers() async throws {
         let folder = try TemporaryFolder()
         let library = try await Self.library(folder)
-        #expect(try await Self.ways(library, "http://direct.test/") == ["direct"])
+        #expect(try await Self.proxies(library, "http://direct.test/") == ["direct"])
         #expect(
-            try await Self.ways(library, "https://two.test/") == ["http://proxy.test:3128", "socks5h://gate.test:1080"])
+            try await Self.proxies(library, "https://two.test/") == [
+                "http://proxy.test:3128", "socks5h://gate.test:1080",
+            ])
         // The library gets only the origin, and is not asked about this machine.
-        #expect(try await Self.ways(library, "http://a.test/path?secret") == ["direct"])
-        #expect(try await Self.ways(library, "http://localhost/two") == ["direct"])
-        let error = await #expect(throws: LoadError.self) { try await Self.ways(library, "http://odd.test/") }
+        #expect(try await Self.proxies(library, "http://a.test/path?secret") == ["direct"])
+        #expect(try await Self.proxies(library, "http://localhost/two") == ["direct"])
+        let error = await #expect(throws: LoadError.self) { try await Self.proxies(library, "http://odd.test/") }
         #expect(error?.reason == .badProxy)
     }
 
@@ -71,12 +73,12 @@ struct ProxyLibraryTests {
         let folder = try TemporaryFolder()
         let library = try await Self.library(folder)
         for host in ["fail.test", "none.test"] {
-            let error = await #expect(throws: LoadError.self) { try await Self.ways(library, "http://\(host)/") }
+            let error = await #expect(throws: LoadError.self) { try await Self.proxies(library, "http://\(host)/") }
             #expect(error?.reason == .proxyResolutionFailed && error?.phase == .preparing && error?.party == .system)
             let load = LoadHandle(idle: nil, resource: nil)
-            let ways = try await DesktopProxies.chains(
+            let proxies = try await DesktopProxies.chains(
                 to: try Target("http://\(host)/").origin, fallback: [.direct], load, library)
-            #expect(ways == [.direct])
+            #expect(proxies == [.direct])
         }
     }
 
@@ -106,7 +108,7 @@ struct ProxyLibraryTests {
         async throws
     {
         let library = try #require(ProxyLibrary.shared)
-        let ways = try await Self.ways(library, "http://www.example.org/")
-        #expect(!ways.isEmpty)
+        let proxies = try await Self.proxies(library, "http://www.example.org/")
+        #expect(!proxies.isEmpty)
     }
 }

@@ -18,7 +18,7 @@ package struct WaitFailure: Error, CustomStringConvertible {
     }
 }
 
-/// The sources of state whose changes are not notified, so that a test must look again and again.
+/// The sources of state whose changes are not notified, so that a test must check them repeatedly.
 package enum UnnotifiedSource: Sendable {
     /// Files and output of another process.
     case anotherProcess
@@ -28,7 +28,7 @@ package enum UnnotifiedSource: Sendable {
     case library
 }
 
-/// Looks at a value until it fulfils a condition, and returns it.
+/// Evaluates a value repeatedly until it fulfils a condition, and returns it.
 ///
 /// ```swift
 /// try await eventually(session.connectionsDescription, of: .library) { $0.hasSuffix("1 waiting") }
@@ -38,12 +38,12 @@ package enum UnnotifiedSource: Sendable {
 /// - Throws: ``WaitFailure`` with the last value; `CancellationError`.
 @discardableResult
 package nonisolated(nonsending) func eventually<Value>(
-    _ look: @autoclosure () throws -> Value, of source: UnnotifiedSource, file: StaticString = #fileID,
+    _ current: @autoclosure () throws -> Value, of source: UnnotifiedSource, file: StaticString = #fileID,
     line: UInt = #line, _ isSo: (Value) throws -> Bool
 ) async throws -> Value {
     let deadline = ContinuousClock.now + waitLimit
     while true {
-        let value = try look()
+        let value = try current()
         if try isSo(value) { return value }
         guard ContinuousClock.now < deadline else {
             throw WaitFailure(waitLimit, "\(file):\(line) for the state of \(source)", seen: "\(value)")

@@ -74,7 +74,7 @@ import URLLoadingIO
         _ wall: Int64, _ boot: Int64, _ identity: String, _ left: Int64
     ) {
         var wait = TransferState.Wait(.backoff, until: 1_000 + 10_000_000_000)
-        wait.countFromNow(wall: 1_000, boot: 500, "b1")
+        wait.makeRelative(wall: 1_000, boot: 500, "b1")
         #expect(wait.left(wall: 1_000 + wall, boot: 500 + boot, identity) == left)
     }
 

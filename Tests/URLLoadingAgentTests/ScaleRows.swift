@@ -95,7 +95,7 @@ import URLLoadingWire
                 .detach,
             ]
             for round in 0..<(ProcessInfo.processInfo.environment["URLLOADING_LONG"] == nil ? 150 : 20_000) {
-                let socket = try await LocalSocket.connect(to: rig.socket, patience: .seconds(60))
+                let socket = try await LocalSocket.connect(to: rig.socket, timeout: .seconds(60))
                 var bytes: [UInt8] = []
                 for message in messages.prefix(Int.random(in: 0...messages.count, using: &random)) {
                     bytes += try message.frame(id: 1).encoded()

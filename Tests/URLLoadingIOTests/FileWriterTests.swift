@@ -94,7 +94,7 @@ struct FileWriterTests {
         let (again, size) = try FileWriter.reopen(file.path)
         again.resume(from: first)
         #expect(size == 99_999 && again.mark == first)
-        again.undoKeep()
+        again.unkeep()
     }
 
     @Test("A synchronisation may outlast its writer, whose file is removed at once")

@@ -15,9 +15,9 @@ import URLLoadingIO
         while waiting.count < 10, let socket = try? LocalSocket.connect(to: path) { waiting.append(socket) }
         #expect(waiting.count < 10)
         #expect(!LocalListener.isAbandoned(path))
-        await #expect(throws: IOFailure.self) { try await LocalSocket.connect(to: path, patience: .zero) }
+        await #expect(throws: IOFailure.self) { try await LocalSocket.connect(to: path, timeout: .zero) }
 
-        let late = Task { try await LocalSocket.connect(to: path, patience: .seconds(60)) }
+        let late = Task { try await LocalSocket.connect(to: path, timeout: .seconds(60)) }
         // One more than had a place: the late connection got one.
         for _ in 0...waiting.count { try await listener.accept(.never).close() }
         try await late.value.close()
@@ -32,7 +32,7 @@ import URLLoadingIO
         defer { withExtendedLifetime(listener) {} }
         var waiting: [LocalSocket] = []
         while let socket = try? LocalSocket.connect(to: path) { waiting.append(socket) }
-        let late = Task { try await LocalSocket.connect(to: path, patience: .seconds(600)) }
+        let late = Task { try await LocalSocket.connect(to: path, timeout: .seconds(600)) }
         late.cancel()
         await #expect(throws: IOFailure.self) { try await late.value }
         for socket in waiting { socket.close() }

@@ -16,9 +16,9 @@ struct PathMonitorTests {
         routes: [RouteBytes.defaultRoute(through: [2])])
 
     @Test("A query reads everything once, and closes its socket")
-    func look() throws {
+    func read() throws {
         let kernel = ScriptedPaths(Self.home)
-        let state = try PathMonitor.look(kernel)
+        let state = try PathMonitor.read(kernel)
         #expect(state.links.keys.sorted() == [1, 2])
         #expect(state.addresses == [PathAddress(index: 2, octets: [192, 0, 2, 2])])
         #expect(state.routes == [PathRoute(isIPv6: false, indices: [2], metric: 0)])
@@ -27,7 +27,7 @@ struct PathMonitorTests {
 
     @Test("The kernel of this machine answers a query")
     func reality() throws {
-        let state = try PathMonitor.look(SystemPaths())
+        let state = try PathMonitor.read(SystemPaths())
         #expect(state.links.values.contains { $0.isLoopback && $0.name == "lo" })
     }
 
@@ -122,7 +122,7 @@ struct PathMonitorTests {
     }
 
     @Test("A network that changes constantly causes a bounded number of queries")
-    func unrest() async throws {
+    func rereadDelays() async throws {
         let kernel = ScriptedPaths(Self.home)
         @Sendable func disturb(_ kernel: ScriptedPaths) {
             kernel.change(telling: [RouteBytes.defaultRoute(through: [2], metric: 7)])
@@ -160,7 +160,7 @@ struct PathMonitorTests {
     func refusal() throws {
         let kernel = ScriptedPaths()
         kernel.refuse(EPERM)
-        #expect(throws: IOFailure.self) { try PathMonitor.look(kernel) }
+        #expect(throws: IOFailure.self) { try PathMonitor.read(kernel) }
         #expect(kernel.open == 0)
     }
 

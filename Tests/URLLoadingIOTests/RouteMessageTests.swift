@@ -25,14 +25,14 @@ struct RouteMessageTests {
         let cases: [([UInt8], RouteMessage)] = [
             (RouteBytes.link(2, "eth0"), .link(eth)),
             (RouteBytes.link(2, "eth0", flags: 0xFFFF_FF41 & ~0x8), .link(eth)),
-            (RouteBytes.link(2, "eth0", isGone: true), .linkGone(2)),
+            (RouteBytes.link(2, "eth0", isGone: true), .linkRemoved(2)),
             (RouteBytes.link(2, "eth0", family: 7, isGone: true), .other),
             (RouteBytes.address(2, [192, 0, 2, 2]), .address(four)),
             (RouteBytes.address(2, Self.six), .address(six)),
-            (RouteBytes.address(2, Self.six, isGone: true), .addressGone(six)),
-            (RouteBytes.address(2, Self.six, flags: 0x40), .addressGone(six)),  // tentative
+            (RouteBytes.address(2, Self.six, isGone: true), .addressRemoved(six)),
+            (RouteBytes.address(2, Self.six, flags: 0x40), .addressRemoved(six)),  // tentative
             (RouteBytes.address(2, Self.six, flags: 0x44), .address(six)),  // optimistic
-            (RouteBytes.address(2, Self.six, flags: 0xC8), .addressGone(six)),  // a duplicate
+            (RouteBytes.address(2, Self.six, flags: 0xC8), .addressRemoved(six)),  // a duplicate
             (RouteBytes.address(2, [127, 0, 0, 1], scope: 254), .other),
             (RouteBytes.address(2, Self.six, scope: 253), .other),
             (RouteBytes.address(2, [1, 2, 3]), .other),
@@ -47,7 +47,7 @@ struct RouteMessageTests {
             ),
             (
                 RouteBytes.defaultRoute(through: [2], isGone: true),
-                .routeGone(PathRoute(isIPv6: false, indices: [2], metric: 0))
+                .routeRemoved(PathRoute(isIPv6: false, indices: [2], metric: 0))
             ),
             (
                 RouteBytes.defaultRoute(through: [9], but: .table(51820)),

@@ -17,7 +17,7 @@ struct SocketTests {
 
     private func unixPath() -> String { "/tmp/url-loading-\(getpid())-\(UInt32.random(in: 0 ..< .max)).sock" }
 
-    @Test("Bytes go both ways, and closing one direction keeps the other open")
+    @Test("Bytes go in both directions, and closing one direction keeps the other open")
     func bothWays() async throws {
         let (near, far) = try await socketPair()
         try await send(Array("ping".utf8), on: near)

@@ -11,7 +11,7 @@ struct StopTokenTests {
         let stopped = [token.stop(.deadline), token.stop(.cancelled), token.stop(.idle)]
         #expect(stopped == [true, false, false])
         #expect(token.stopReason == .deadline)
-        let isForgiven = token.forgiveIdle()
+        let isForgiven = token.clearIdleStop()
         #expect(!isForgiven && token.stopReason == .deadline)
     }
 
@@ -21,7 +21,7 @@ struct StopTokenTests {
         for _ in 0..<2 {
             let isStopped = token.stop(.idle)
             #expect(isStopped && token.stopReason == .idle)
-            let forgiven = [token.forgiveIdle(), token.forgiveIdle()]
+            let forgiven = [token.clearIdleStop(), token.clearIdleStop()]
             #expect(forgiven == [true, false] && token.stopReason == nil)
         }
     }
@@ -32,7 +32,7 @@ struct StopTokenTests {
         token.stop(.idle)
         let isFirst = token.stop(.cancelled)
         #expect(!isFirst && token.stopReason == .idle)
-        _ = token.forgiveIdle()
+        _ = token.clearIdleStop()
         #expect(token.stopReason == .cancelled)
     }
 
@@ -42,7 +42,7 @@ struct StopTokenTests {
             let token = StopToken()
             token.stop(.idle)
             await withTaskGroup { group in
-                group.addTask { _ = token.forgiveIdle() }
+                group.addTask { _ = token.clearIdleStop() }
                 group.addTask { token.stop(.cancelled) }
             }
             if token.stopReason != .cancelled { Issue.record("\(String(describing: token.stopReason))") }

@@ -53,7 +53,7 @@ struct TLSEndTests {
         #expect(systemError(error) == ECONNRESET)
     }
 
-    @Test func `Half a close: the other half goes on`() async throws {
+    @Test func `A half-close: the other direction continues`() async throws {
         let rig = try TLSRig()
         let pair = try await rig.connect()
         pair.client.finishWriting()

@@ -11,7 +11,7 @@ import URLLoadingTesting
 @Suite(.timeLimit(.minutes(4)))
 struct TLSHandshakeTests {
     @Test(arguments: [TLSVersion.tls12, .tls13])
-    func `A handshake agrees on a version and bytes go both ways`(_ version: TLSVersion) async throws {
+    func `A handshake agrees on a version and bytes go in both directions`(_ version: TLSVersion) async throws {
         let rig = try TLSRig(server: { $0.maximumVersion = version })
         let pair = try await rig.connect()
         let agreed = try #require(pair.client.negotiated)
@@ -46,8 +46,8 @@ struct TLSHandshakeTests {
         let client = try TLSTransport(
             client: rig.client, peer: TLSPeer(.dns("localhost"), port: 8443), over: outer.client)
         let server = try TLSTransport(server: rig.server, over: outer.server)
-        async let accepted: Void = shakeOrClose(server)
-        try await shake(client)
+        async let accepted: Void = handshakeOrClose(server)
+        try await handshake(client)
         await accepted
         let bytes = [UInt8](repeating: 3, count: 300_000)
         async let sent: Void = send(bytes, on: server)
@@ -81,7 +81,7 @@ struct TLSHandshakeTests {
 
     // MARK: Versions and strangers
 
-    @Test func `Versions that do not meet fail as such`() async throws {
+    @Test func `Version ranges without a common version fail as such`() async throws {
         let old = try TLSRig(server: { $0.maximumVersion = .tls12 }, client: { $0.minimumVersion = .tls13 })
         #expect(try await old.failure().kind == .protocolVersion)
         let new = try TLSRig(server: { $0.minimumVersion = .tls13 }, client: { $0.maximumVersion = .tls12 })
@@ -92,13 +92,13 @@ struct TLSHandshakeTests {
     }
 
     @Test(arguments: ["HTTP/1.1 400 Bad Request\r\n\r\n", "220 ftp.example.org ready\r\n", "SSH-2.0-x\r\n", "H"])
-    func `A peer that speaks plain text is told from one that fails`(_ greeting: String) async throws {
+    func `A peer that speaks plain text is distinguished from one that fails`(_ greeting: String) async throws {
         let rig = try TLSRig()
         let (near, far) = try await socketPair()
         try await send(Array(greeting.utf8), on: far)
         far.finishWriting()
         let client = try TLSTransport(client: rig.client, peer: TLSPeer(.dns("localhost"), port: 443), over: near)
-        let error = await #expect(throws: IOFailure.self) { try await shake(client) }
+        let error = await #expect(throws: IOFailure.self) { try await handshake(client) }
         #expect(tlsKind(error) == .notTLS)
     }
 
@@ -114,7 +114,7 @@ struct TLSHandshakeTests {
         try await send(record, on: far)
         far.finishWriting()
         let client = try TLSTransport(client: rig.client, peer: TLSPeer(.dns("localhost"), port: 443), over: near)
-        let error = await #expect(throws: IOFailure.self) { try await shake(client) }
+        let error = await #expect(throws: IOFailure.self) { try await handshake(client) }
         #expect([.other, .handshakeEndedByPeer].contains(tlsKind(error)), "\(String(describing: error))")
     }
 
@@ -123,7 +123,7 @@ struct TLSHandshakeTests {
         let rig = try TLSRig()
         let (near, far) = try await socketPair()
         let client = try TLSTransport(client: rig.client, peer: TLSPeer(.dns("localhost"), port: 443), over: near)
-        async let outcome = #expect(throws: IOFailure.self) { try await shake(client) }
+        async let outcome = #expect(throws: IOFailure.self) { try await handshake(client) }
         // A ServerHello of TLS 1.2 that chooses what every client offers.
         var hello: [UInt8] =
             [0x03, 0x03] + [UInt8](repeating: 7, count: 32) + [0, 0xC0, 0x2F, 0, 0, 5, 0xFF, 0x01, 0, 1, 0]
@@ -135,12 +135,12 @@ struct TLSHandshakeTests {
         #expect(tlsKind(error) == .other, "\(String(describing: error))")
     }
 
-    @Test func `A client that speaks plain text is told too`() async throws {
+    @Test func `A client that speaks plain text is distinguished too`() async throws {
         let rig = try TLSRig()
         let (near, far) = try await socketPair()
         try await send(Array("GET / HTTP/1.1\r\n\r\n".utf8), on: near)
         let server = try TLSTransport(server: rig.server, over: far)
-        let error = await #expect(throws: IOFailure.self) { try await shake(server) }
+        let error = await #expect(throws: IOFailure.self) { try await handshake(server) }
         #expect(tlsKind(error) == .notTLS)
     }
 
@@ -149,7 +149,7 @@ struct TLSHandshakeTests {
         let (near, far) = try await socketPair()
         let client = try TLSTransport(client: rig.client, peer: TLSPeer(.dns("localhost"), port: 443), over: near)
         far.finishWriting()
-        let error = await #expect(throws: IOFailure.self) { try await shake(client) }
+        let error = await #expect(throws: IOFailure.self) { try await handshake(client) }
         #expect(tlsKind(error) == .handshakeEndedByPeer)
     }
 
@@ -158,7 +158,7 @@ struct TLSHandshakeTests {
         let (near, far) = try await socketPair()
         let client = try TLSTransport(client: rig.client, peer: TLSPeer(.dns("localhost"), port: 443), over: near)
         far.abort()
-        let error = await #expect(throws: IOFailure.self) { try await shake(client) }
+        let error = await #expect(throws: IOFailure.self) { try await handshake(client) }
         #expect([ECONNRESET, EPIPE].contains(try #require(systemError(error))))
     }
 
@@ -182,12 +182,12 @@ struct TLSHandshakeTests {
         let client = try TLSTransport(client: rig.client, peer: TLSPeer(.dns("localhost"), port: 443), over: stalling)
         let server = try TLSTransport(server: rig.server, over: far)
         let token = StopToken()
-        async let accepted: Void = shakeOrClose(server)
+        async let accepted: Void = handshakeOrClose(server)
         async let stopped: Void = {
             try await stalling.hasStalled.wait()
             token.stop(reason)
         }()
-        let error = await #expect(throws: IOFailure.self) { try await shake(client, token) }
+        let error = await #expect(throws: IOFailure.self) { try await handshake(client, token) }
         #expect(stopReason(error) == reason)
         try await stopped
         client.close()
@@ -205,7 +205,7 @@ struct TLSHandshakeTests {
             let token = StopToken(idleLimit: 20_000_000)
             let watch = IdleWatch(token)
             Poller.shared.schedule(watch, at: Poller.now() + 5_000_000)
-            let error = await #expect(throws: IOFailure.self) { try await shake(client, token) }
+            let error = await #expect(throws: IOFailure.self) { try await handshake(client, token) }
             #expect(stopReason(error) == .idle)
             far.close()
         }

@@ -51,9 +51,9 @@ struct TLSRig {
         peer.zone = zone
         let client = try TLSTransport(client: context ?? self.client, peer: peer, over: wrap(near))
         let server = try TLSTransport(server: server, over: far)
-        async let accepted: Void = shakeOrClose(server)
+        async let accepted: Void = handshakeOrClose(server)
         do {
-            try await shake(client)
+            try await handshake(client)
         } catch {
             client.close()
             await accepted
@@ -86,15 +86,15 @@ func socketPair() async throws -> (SocketTransport, SocketTransport) {
     return (near, try await accepted)
 }
 
-func shake(_ transport: TLSTransport, _ token: StopToken = StopToken()) async throws(IOFailure) {
+func handshake(_ transport: TLSTransport, _ token: StopToken = StopToken()) async throws(IOFailure) {
     token.attach(transport.slot)
     defer { token.detach(transport.slot) }
     try await transport.handshake(token)
 }
 
 /// The server closes after a failure, as servers do.
-func shakeOrClose(_ transport: TLSTransport) async {
-    do { try await shake(transport) } catch { transport.close() }
+func handshakeOrClose(_ transport: TLSTransport) async {
+    do { try await handshake(transport) } catch { transport.close() }
 }
 
 func send(_ bytes: [UInt8], on transport: any Transport) async throws {

@@ -153,8 +153,8 @@ struct TLSVerificationTests {
         let (near, far) = try await socketPair()
         let client = try TLSTransport(client: context, peer: TLSPeer(.dns("localhost"), port: 443), over: near)
         let answering = try TLSTransport(server: server, over: far)
-        async let accepted: Void = shakeOrClose(answering)
-        let error = await #expect(throws: IOFailure.self) { try await shake(client) }
+        async let accepted: Void = handshakeOrClose(answering)
+        let error = await #expect(throws: IOFailure.self) { try await handshake(client) }
         #expect(tlsKind(error) == .untrustedIssuer)
         await accepted
     }

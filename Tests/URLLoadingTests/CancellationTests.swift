@@ -86,7 +86,8 @@ import URLLoadingWire
     // MARK: The end of a session
 
     /// Waiting for the end of a session must not be over while its idle connections are being closed.
-    @Test("the end of a session waits until its idle connections are closed") func invalidatedWaitsForWhatFollows()
+    @Test("the end of a session waits until its idle connections are closed")
+    func theEndOfASessionWaitsUntilItsIdleConnectionsAreClosed()
         async throws
     {
         let (mayFollow, isOver, hasLeft) = (Flag(), Flag(), Flag())
@@ -143,7 +144,7 @@ enum ScriptedLoad {
         let session = Session(configuration(transport) { isDialled.raise() })
         let load = RunningLoad(session, ending.applied(to: request), verb: verb)
         if !ending.isTimeout { await transport.held() }
-        ending.strike(load, session)
+        ending.apply(load, session)
         #expect(await load.reason == ending.reason)
         #expect(transport.blocks <= block)
         // The time of the whole load may be over before it connects.
@@ -157,7 +158,7 @@ enum ScriptedLoad {
         let session = Lock<Session?>(nil)
         let transport = ScriptedTransport(steps, holdingAt: block) {
             guard let load = started.withLock({ $0 }), let session = session.withLock({ $0 }) else { return }
-            ending.strike(load, session)
+            ending.apply(load, session)
         }
         let own = Session(configuration(transport))
         session.withLock { $0 = own }

@@ -4,7 +4,7 @@ import FoundationEssentials
 import Testing
 import URLLoading
 
-/// The ways to end a load from outside.
+/// How a test ends a load from outside.
 enum Ending: CaseIterable, Sendable {
     case task, invalidation, idleTimeout, resourceTimeout
 
@@ -29,8 +29,8 @@ enum Ending: CaseIterable, Sendable {
         return request
     }
 
-    /// Does what is to be done; time-outs come by themselves.
-    func strike(_ load: RunningLoad, _ session: Session) {
+    /// Ends the load; timeouts need no action.
+    func apply(_ load: RunningLoad, _ session: Session) {
         switch self {
         case .task: load.task.cancel()
         case .invalidation: session.invalidateAndCancel()
@@ -39,7 +39,7 @@ enum Ending: CaseIterable, Sendable {
     }
 }
 
-/// The ways to load: collecting, with the body in a closure, and by a handle whose value, or whose body,
+/// How a test loads: collecting, with the body in a closure, and by a handle whose value, or whose body,
 /// is waited for.
 enum Verb: CaseIterable, Sendable {
     case data, load, value, body

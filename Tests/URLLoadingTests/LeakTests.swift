@@ -10,7 +10,9 @@ import URLLoadingIO
 /// One test and a short one: the library of tests blocks a thread of the concurrency pool for as long
 /// as the other process runs.
 @Suite struct LeakTests {
-    @Test("loads, streams and sessions leave no object behind") func nothingIsLeftBehind() async throws {
+    @Test("loads, streams and sessions leave no object behind") func loadsStreamsAndSessionsLeaveNoObjectBehind()
+        async throws
+    {
         await #expect(processExitsWith: .success) {
             try await LeakTests.load(cancels: 10)
             let (slots, sockets) = (Poller.shared.slotsInUse, openSockets())

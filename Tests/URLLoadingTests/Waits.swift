@@ -60,7 +60,7 @@ enum Waits {
         let load = RunningLoad(session, ending.applied(to: Request(url: URL(string: "http://slow.example/")!)))
         // A timeout may end the load before the decision is called.
         if !ending.isTimeout { try await isAsked.wait() }
-        ending.strike(load, session)
+        ending.apply(load, session)
         #expect(await load.reason == ending.reason)
         await expectEmpty(session)
         mayAnswer.raise()
@@ -78,7 +78,7 @@ enum Waits {
         let url = URL(string: "http://127.0.0.1:\(listener.address.port)/")!
         let load = RunningLoad(session, ending.applied(to: Request(url: url)))
         if !ending.isTimeout { try await eventually(session.connectionsDescription, of: .library) { $0 != "empty" } }
-        ending.strike(load, session)
+        ending.apply(load, session)
         #expect(await load.reason == ending.reason)
         await expectEmpty(session)
     }
@@ -92,7 +92,7 @@ enum Waits {
             configuration.tls.trustRoots = .pem(String(decoding: authority.pem, as: UTF8.self))
             let session = Session(configuration)
             let load = RunningLoad(session, ending.applied(to: Request(url: origin.url())))
-            try await strike(ending, load, session, origin)
+            try await apply(ending, load, session, origin)
             #expect(await load.reason == ending.reason)
             await expectEmpty(session)
             try await origin.wait { $0.open == 0 }
@@ -111,7 +111,7 @@ enum Waits {
             if !ending.isTimeout {
                 try await eventually(session.connectionsDescription, of: .library) { $0.hasSuffix("1 waiting") }
             }
-            ending.strike(load, session)
+            ending.apply(load, session)
             #expect(await load.reason == ending.reason)
             if ending != .invalidation {
                 #expect(session.connectionsDescription.hasSuffix("0 connecting 1 leased 0 idle 0 waiting"))
@@ -133,7 +133,7 @@ enum Waits {
             origin.route("/", faults: [fault]) { _ in .ok(.repeated(count: 1000)) }
             let session = Session(.patient)
             let load = RunningLoad(session, ending.applied(to: Request(url: origin.url())), verb: verb)
-            try await strike(ending, load, session, origin)
+            try await apply(ending, load, session, origin)
             #expect(await load.reason == ending.reason)
             await expectEmpty(session)
             try await origin.wait { $0.open == 0 }
@@ -147,7 +147,7 @@ enum Waits {
             let session = Session(.patient)
             let request = Request(url: origin.url(), method: .post, body: .data(Data(count: 16 << 20)))
             let load = RunningLoad(session, ending.applied(to: request))
-            try await strike(ending, load, session, origin)
+            try await apply(ending, load, session, origin)
             #expect(await load.reason == ending.reason)
             await expectEmpty(session)
             origin.releaseStalls()
@@ -156,11 +156,11 @@ enum Waits {
     }
 
     /// A timeout may end the load before the origin has read anything.
-    private static func strike(_ ending: Ending, _ load: RunningLoad, _ session: Session, _ origin: HTTPTestServer)
+    private static func apply(_ ending: Ending, _ load: RunningLoad, _ session: Session, _ origin: HTTPTestServer)
         async throws
     {
         if !ending.isTimeout { try await origin.wait { $0.stalled == 1 } }
-        ending.strike(load, session)
+        ending.apply(load, session)
     }
 
     // MARK: In the caller's own code
@@ -215,7 +215,7 @@ enum Waits {
             let session = Session(.patient)
             let load = RunningLoad(session, ending.applied(to: Request(url: origin.url())), decisions: decisions)
             if !ending.isTimeout { try await isAsked.wait() }
-            ending.strike(load, session)
+            ending.apply(load, session)
             // A time-out comes when the load runs: it is over before there is an answer.
             if ending.isTimeout { _ = await load.reason }
             mayAnswer.raise()

@@ -77,7 +77,7 @@ private func step(
 
 /// Runs `bytes` whole, byte by byte, and cut in two at every place; all results must be equal.
 @discardableResult
-func runEveryWay(
+func runAllSplits(
     _ codec: HTTP1Codec, _ bytes: [UInt8], end: Bool = false, sourceLocation: SourceLocation = #_sourceLocation
 ) -> Transcript {
     let whole = run(codec, [bytes], end: end)

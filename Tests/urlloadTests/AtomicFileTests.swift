@@ -50,7 +50,7 @@ struct AtomicFileTests {
         #expect(try folder.text("a") == "one two")
     }
 
-    @Test("A dropped file leaves nothing") func whatIsDroppedLeavesNothing() throws {
+    @Test("A dropped file leaves nothing") func aDroppedFileLeavesNothing() throws {
         let folder = try Folder()
         do {
             let file = try AtomicFile(path: folder.path + "/a")

@@ -28,7 +28,7 @@ import URLLoading
         #expect(try !parse("-x", "", "-x", "p:1").forbidsProxies)
     }
 
-    @Test("Options for proxies make a proxy policy") func whatGoesWithAProxy() throws {
+    @Test("Options for proxies make a proxy policy") func optionsForProxiesMakeAProxyPolicy() throws {
         // These options apply to the proxies of the environment, too.
         #expect(try parse("-U", "a:b").policy() != nil)
         #expect(try parse("--preproxy", "socks5://p").policy() != nil)
@@ -40,7 +40,8 @@ import URLLoading
         #expect(try parse("--noproxy", "*").bypass?.contains(host: "a", port: 1) == true)
     }
 
-    @Test("Invalid proxies, addresses and interfaces are refused") func wordsThatAreNone() {
+    @Test("Invalid proxies, addresses and interfaces are refused") func invalidProxiesAddressesAndInterfacesAreRefused()
+    {
         for words in [
             ["-x", "ftp://p"], ["--socks5", "http://p"], ["--resolve", "a:80"], ["--resolve", "a:x:1.2.3.4"],
             ["--resolve", "a:80:b"], ["--resolve", "a:80:"], ["--connect-to", "a:1:b"], ["--connect-to", "a:x:b:1"],

@@ -111,6 +111,7 @@ struct GrammarTests {
             .appending(path: "../../docs/guides/command-line.md")
         let text = try String(contentsOf: guide, encoding: .utf8)
         #expect(
-            text.hasSuffix(HabitTable.text), "urlload --generate guide writes the end of docs/guides/command-line.md")
+            text.hasSuffix(OptionComparison.text),
+            "urlload --generate guide writes the end of docs/guides/command-line.md")
     }
 }

@@ -34,7 +34,7 @@ struct ProgressTests {
         }
     }
 
-    @Test("Short loads have no progress line") func quickLoadsShowNothing() {
+    @Test("Short loads have no progress line") func shortLoadsHaveNoProgressLine() {
         var board = ProgressBoard(areNamed: false)
         let load = board.begin("a", now: 100)
         #expect(board.add(1, of: load, now: 100.4, size: Self.size) == nil)

@@ -38,7 +38,7 @@ struct ReportTests {
                 """#)
     }
 
-    @Test("An error has reason, code, phase and party") func anErrorSaysWhatWhenAndWho() {
+    @Test("An error has reason, code, phase and party") func anErrorHasReasonCodePhaseAndParty() {
         let failure = Report.Failure(LoadError(.hostNotFound, phase: .resolving, party: .system, detail: "x.example"))
         #expect(
             failure.json.description

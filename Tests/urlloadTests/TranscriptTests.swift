@@ -17,7 +17,7 @@ struct TranscriptTests {
         #expect(lines("") == [])
     }
 
-    @Test("Bytes that are not printable text are escaped") func whatIsNoTextIsEscaped() {
+    @Test("Bytes that are not printable text are escaped") func bytesThatAreNotPrintableTextAreEscaped() {
         #expect(TranscriptText.lines([0x1B, 0x5B, 0xFF, 0x5C, 0x00]) == ["\\x1b[\\xff\\\\\\x00\\"])
         #expect(lines("é\r\n") == ["\\xc3\\xa9"])
     }

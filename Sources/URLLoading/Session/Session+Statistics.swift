@@ -33,7 +33,7 @@ extension Core {
         var hosts: [String: SessionSnapshot.Host] = [:]
         for route in pool.snapshot() {
             // Routes that differ in their login or trust only are one host.
-            let name = route.route.way.isDirect ? "\(route.route.origin)" : "\(route.route)"
+            let name = route.route.proxyChain.isDirect ? "\(route.route.origin)" : "\(route.route)"
             var host = hosts[name] ?? SessionSnapshot.Host(name: name)
             host.connecting += route.connecting
             host.active += route.active

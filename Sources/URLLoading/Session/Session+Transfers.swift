@@ -27,8 +27,8 @@ extension Session {
         return try await data(for: request, decisions: decisions)
     }
 
-    /// Creates a task that sends a body when it is resumed. It is a data task: the response is delivered the same way,
-    /// and ``LoadEvent/bodySent(_:)`` reports the progress.
+    /// Creates a task that sends a body when it is resumed. It is a data task: its response is delivered as usual, and
+    /// ``LoadEvent/bodySent(_:)`` reports the progress.
     ///
     /// With the body ``RequestBody/provided``, but without a decision that provides one, the task has already failed
     /// with ``LoadError/Reason/badRequest``.

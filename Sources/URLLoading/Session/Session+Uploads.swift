@@ -55,7 +55,7 @@ extension Session {
         }
         let upload = ResumableUpload(
             core, request, source: source, identity: identity, token: token,
-            .init(options: options, decisions: decisions, tell: onEvent))
+            .init(options: options, decisions: decisions, report: onEvent))
         do throws(LoadError) { return try await upload.run() } catch {
             throw error.at(request.url).carrying(upload.token)
         }

@@ -9,15 +9,15 @@ import URLLoading
 /// Captured by the completion handler given to a delegate: it is deinitialized with the last copy of the handler, which
 /// reveals that the handler was dropped.
 final class Answer<Value: Sendable>: Sendable {
-    enum Fate: Sendable {
+    enum Outcome: Sendable {
         case given(Value)
         case givenAgain
         case dropped
     }
     private let isGiven = Atomic<Bool>(false)
-    private let deliver: @Sendable (Fate) -> Void
+    private let deliver: @Sendable (Outcome) -> Void
 
-    init(_ deliver: @escaping @Sendable (Fate) -> Void) { self.deliver = deliver }
+    init(_ deliver: @escaping @Sendable (Outcome) -> Void) { self.deliver = deliver }
 
     deinit {
         if !isGiven.load(ordering: .acquiring) { deliver(.dropped) }

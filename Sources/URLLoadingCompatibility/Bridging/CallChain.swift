@@ -9,23 +9,23 @@ import URLLoadingIO
 final class CallChain: Sendable {
     enum Side: Sendable { case input, output, both }
 
-    private struct Last: Sendable { var input: Task<Void, Never>?, output: Task<Void, Never>? }
-    private let last = Lock(Last())
+    private struct Tail: Sendable { var input: Task<Void, Never>?, output: Task<Void, Never>? }
+    private let tail = Lock(Tail())
 
     /// Runs a call after all earlier calls on the same side have finished.
     /// - Returns: the call's task; cancelling it ends the call.
     @discardableResult
     func append(_ side: Side, _ call: @escaping @Sendable () async -> Void) -> Task<Void, Never> {
-        last.withLock { last in
-            let input = side == .output ? nil : last.input
-            let output = side == .input ? nil : last.output
+        tail.withLock { tail in
+            let input = side == .output ? nil : tail.input
+            let output = side == .input ? nil : tail.output
             let task = Task {
                 await input?.value
                 await output?.value
                 await call()
             }
-            if side != .output { last.input = task }
-            if side != .input { last.output = task }
+            if side != .output { tail.input = task }
+            if side != .input { tail.output = task }
             return task
         }
     }

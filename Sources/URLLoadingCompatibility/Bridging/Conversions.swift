@@ -111,7 +111,7 @@ extension Configuration {
             let kinds = values.protocolClasses.compactMap { $0 as? URLProtocol.Type }
             handlers = [ClassHandler { kinds }]
         }
-        foreignCache = values.cache.flatMap { $0.isPlain ? nil : AskedCache($0) }
+        foreignCache = values.cache.flatMap { $0.isPlain ? nil : SubclassCache($0) }
         idleTimeout = Duration(timeout: values.requestTimeout)
         resourceTimeout = Duration(timeout: values.resourceTimeout)
         maximumConnectionsPerHost = max(1, values.connectionsPerHost)

@@ -52,8 +52,8 @@ final class Inquiry<Reply: Sendable>: Question {
         let method = method
         ask(
             session, task,
-            Answer { [self] fate in
-                switch fate {
+            Answer { [self] outcome in
+                switch outcome {
                 case .given(let reply): settle(.reply(reply))
                 case .givenAgain: task.report(.completionHandlerCalledAgain, method)
                 case .dropped: if settle(.dropped) { task.report(.completionHandlerDropped, method) }

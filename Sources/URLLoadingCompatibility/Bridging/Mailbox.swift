@@ -47,10 +47,10 @@ struct Mailbox: Sendable {
     /// Bytes of the body buffered before the load waits for the delegate.
     static let capacity = 1 << 20
 
-    private var course = Course.running
+    private var phase = Phase.running
     private var turn = Turn.none
     private var gate = Gate.open
-    private var due = Due()
+    private var due = DueCalls()
     private var use: BodyUse
     private var body = Data()
     /// Bytes of the body that have not arrived; `nil` if the length is unknown.
@@ -90,52 +90,52 @@ struct Mailbox: Sendable {
     var isHeld: Bool { if case .held = gate { true } else { false } }
 
     /// Whether the load has ended.
-    var hasEnded: Bool { course.hasEnded }
+    var hasEnded: Bool { phase.hasEnded }
 
     /// Whether the last call was made.
-    var isOver: Bool { course.isOver }
+    var isOver: Bool { phase.isOver }
 
     /// The error that ended the task; `nil` until the task is over, and after success.
-    var error: LoadError? { if case .over(let error) = course { error } else { nil } }
+    var error: LoadError? { if case .over(let error) = phase { error } else { nil } }
 
     var collectedCount: Int { use == .collected ? body.count : 0 }
 
     // MARK: From the load
 
-    mutating func putWaiting() { due.isWaiting = course.isOpen }
+    mutating func putWaiting() { due.isWaiting = phase.isOpen }
 
     /// Adds an informational (1xx) response. The connection limits how many of these a server may send.
     mutating func put(informational response: HTTPURLResponse) {
-        guard course.isOpen else { return }
-        due.informational.append(Due.Informational(sentBefore: due.sent.take(), response: response))
+        guard phase.isOpen else { return }
+        due.informational.append(DueCalls.Informational(sentBefore: due.sent.take(), response: response))
     }
 
     mutating func put(sent bytes: TransferProgress) {
-        if course.isOpen { due.sent = Self.together(due.sent, bytes) }
+        if phase.isOpen { due.sent = Self.merged(due.sent, bytes) }
     }
 
     mutating func put(written bytes: TransferProgress) {
-        if course.isOpen { due.written = Self.together(due.written, bytes) }
+        if phase.isOpen { due.written = Self.merged(due.written, bytes) }
     }
 
-    private static func together(_ before: TransferProgress?, _ bytes: TransferProgress) -> TransferProgress {
+    private static func merged(_ before: TransferProgress?, _ bytes: TransferProgress) -> TransferProgress {
         let restarted = bytes.total < before?.total ?? 0
         let count = bytes.count + (restarted ? 0 : before?.count ?? 0)
         return TransferProgress(count: count, total: bytes.total, expected: bytes.expected)
     }
 
     mutating func put(resumedAt offset: Int64, expected: Int64?) {
-        if course.isOpen { due.resumed = (offset, expected) }
+        if phase.isOpen { due.resumed = (offset, expected) }
     }
 
-    mutating func put(said call: Call) { if course.isOpen { due.said.append(call) } }
+    mutating func put(conversation call: Call) { if phase.isOpen { due.conversation.append(call) } }
 
     mutating func put(_ metrics: LoadMetrics) { self.metrics = metrics }
 
     /// Adds a question. Returns false if it will not be answered because the load has ended, was stopped, or has
     /// failed.
     mutating func put(_ question: any Question) -> Bool {
-        guard case .running = course else { return false }
+        guard case .running = phase else { return false }
         questions.append(question)
         return true
     }
@@ -146,7 +146,7 @@ struct Mailbox: Sendable {
     /// - Parameter isAsked: whether the delegate is still to be asked about the response.
     mutating func put(_ response: URLResponse, isObserved: Bool, isAsked: Bool = true) {
         asked = []
-        guard course.isOpen else { return }
+        guard phase.isOpen else { return }
         if use != .collected, use != .file { use = isObserved ? .pieces : .discarded }
         missing = response.expectedContentLength >= 0 ? response.expectedContentLength : nil
         guard use == .pieces, isAsked else { return }
@@ -155,7 +155,7 @@ struct Mailbox: Sendable {
 
     /// Adds a piece of the body. Returns false if the load must wait until the piece was delivered.
     mutating func put(_ chunk: Chunk) -> Bool {
-        guard use != .discarded, course.isOpen else { return true }
+        guard use != .discarded, phase.isOpen else { return true }
         missing? -= Int64(chunk.count)
         if use == .collected, body.isEmpty, let missing, missing > 0 {
             body.reserveCapacity(chunk.count + Int(min(missing, 4 << 20)))
@@ -169,21 +169,21 @@ struct Mailbox: Sendable {
 
     /// Adds a piece of a body part, which is delivered before the next part. Returns false if the load must wait.
     mutating func put(_ data: Data) -> Bool {
-        guard use != .discarded, course.isOpen else { return true }
+        guard use != .discarded, phase.isOpen else { return true }
         body.append(data)
         guard case .open = gate else { return false }
         return body.count <= Self.capacity
     }
 
     /// Records the end of the load. If the task has already failed, its first error stays.
-    mutating func finish(_ error: LoadError?) { course.finish(error) }
+    mutating func finish(_ error: LoadError?) { phase.finish(error) }
 
     /// Ends the task for its caller: calls that are due are dropped, except the last ones. The first error counts.
     mutating func fail(_ error: LoadError) -> Released {
         guard !isOver else { return Released() }
-        course.fail(error)
+        phase.fail(error)
         overtake()
-        (due, gate, body) = (Due(), .open, Data())
+        (due, gate, body) = (DueCalls(), .open, Data())
         return release()
     }
 
@@ -191,7 +191,7 @@ struct Mailbox: Sendable {
 
     /// Stores the continuation of a waiting load. Returns false if there is no reason to wait.
     mutating func wait(_ continuation: UnsafeContinuation<Void, Never>) -> Bool {
-        guard case .running = course else { return false }
+        guard case .running = phase else { return false }
         if case .open = gate, body.isEmpty { return false }
         waiter = continuation
         return true
@@ -199,7 +199,7 @@ struct Mailbox: Sendable {
 
     /// Stops the load: it does not wait for the delegate any more. Events that have arrived are still delivered.
     mutating func stop() -> Released {
-        course.stop()
+        phase.stop()
         return release()
     }
 
@@ -224,7 +224,7 @@ struct Mailbox: Sendable {
 
     /// Holds back the body as if the delegate had been asked about the response and had not answered.
     mutating func hold() {
-        guard course.isOpen else { return }
+        guard phase.isOpen else { return }
         if case .due(let response) = gate { gate = .held(next: response) } else { gate = .held(next: nil) }
     }
 
@@ -251,7 +251,7 @@ struct Mailbox: Sendable {
 // MARK: - Calls
 
 extension Mailbox {
-    /// Returns whether the lane must be told that calls are due.
+    /// Returns whether the lane must be notified that calls are due.
     mutating func schedule() -> Bool {
         guard case .none = turn, !isOver else { return false }
         turn = .queued
@@ -327,9 +327,9 @@ extension Mailbox {
             return .data(body)
         }
         if !questions.isEmpty { return nextQuestion(0) }
-        if !due.said.isEmpty { return nextSaid() }
+        if !due.conversation.isEmpty { return nextConversationCall() }
         guard handlersToCome == 0 else { return nil }
-        switch course {
+        switch phase {
         case .ended(let error): return last(error)
         case .endedFailed(let error): return last(error)
         case .running, .stopped, .failed, .over, .handedOver: return nil
@@ -342,11 +342,11 @@ extension Mailbox {
         return .question(question)
     }
 
-    private mutating func nextSaid() -> Call {
-        let call = due.said.removeFirst()
+    private mutating func nextConversationCall() -> Call {
+        let call = due.conversation.removeFirst()
         switch call {
         case .captured, .becameStream:
-            course.handOver()
+            phase.handOver()
             asked = []
         default: break
         }
@@ -360,7 +360,7 @@ extension Mailbox {
             return .saved
         }
         if let metrics = metrics.take() { return .metrics(metrics) }
-        course = .over(error)
+        phase = .over(error)
         // Questions retain their task; releasing them breaks the cycle.
         asked = []
         return .finished(error)

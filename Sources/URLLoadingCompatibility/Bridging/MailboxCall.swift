@@ -32,7 +32,7 @@ extension Mailbox {
     }
 
     /// Calls that are due. The latest call of a kind replaces earlier ones.
-    struct Due: Sendable {
+    struct DueCalls: Sendable {
         /// An informational (1xx) response, and the bytes whose sending was reported before it.
         struct Informational: Sendable {
             var sentBefore: TransferProgress?
@@ -47,7 +47,7 @@ extension Mailbox {
         var resumed: (offset: Int64, expected: Int64?)?
         var written: TransferProgress?
         /// Calls of WebSockets and streams, in order.
-        var said: [Call] = []
+        var conversation: [Call] = []
     }
 
     /// Waiters and questions removed from the mailbox, to be settled outside of the lock.

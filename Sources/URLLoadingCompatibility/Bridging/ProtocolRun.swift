@@ -270,7 +270,7 @@ final class ProtocolRun: NSObject, URLProtocolClient, Sendable {
                 state.challenges.remove(at: place)
                 return true
             }
-            if isWanted { queue.async { challenge.tell(verdict) } }
+            if isWanted { queue.async { challenge.deliver(verdict) } }
         }
     }
 
@@ -290,7 +290,7 @@ struct ProtocolFailure: Error {
 }
 
 extension URLAuthenticationChallenge {
-    fileprivate func tell(_ verdict: Verdict?) {
+    fileprivate func deliver(_ verdict: Verdict?) {
         guard let verdict else { return sender?.cancel(self) ?? () }
         switch verdict.disposition {
         case .useCredential:

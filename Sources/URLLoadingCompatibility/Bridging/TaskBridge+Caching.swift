@@ -15,12 +15,12 @@ extension TaskBridge {
 
     /// Whether the delegate may have to be asked. The body must be collected for that, so delegates known not to
     /// implement the method are not asked.
-    var decidesWhatIsKept: Bool {
+    var decidesStoring: Bool {
         let session = state.withLock { $0.session }
-        return session?.ownCache != nil || asksWhatIsKept
+        return session?.ownCache != nil || asksBeforeStoring
     }
 
-    private var asksWhatIsKept: Bool {
+    private var asksBeforeStoring: Bool {
         guard !hasHandler else { return false }
         let (session, task) = state.withLock { ($0.session, $0.task) }
         if let delegate = session?.delegates.data, !DelegatesWithoutCaching.contain(delegate) { return true }
@@ -41,7 +41,7 @@ extension TaskBridge {
 
     /// Asks the delegate how to store a response that a ``URLProtocol`` or a server has given.
     func kept(_ proposed: CachedURLResponse) async throws -> CachedURLResponse? {
-        guard asksWhatIsKept else { return proposed }
+        guard asksBeforeStoring else { return proposed }
         let outcome: Inquiry<CachedURLResponse?>.Outcome = await inquire("willCacheResponse", comesLast: true) {
             [self] session, task, answer in
             guard let delegate = dataDelegate, let task = task as? URLSessionDataTask else {
@@ -71,7 +71,7 @@ enum DelegatesWithoutCaching {
 }
 
 /// Presents a subclass of ``URLCache`` to the core.
-final class AskedCache: ForeignCache {
+final class SubclassCache: ForeignCache {
     private let cache: URLCache
 
     init(_ cache: URLCache) { self.cache = cache }
@@ -81,8 +81,8 @@ final class AskedCache: ForeignCache {
     func cachedResponse(for request: Request) async -> CachedResponse? {
         let (asked, task) = classic(request)
         let entry: CachedURLResponse? = await withUnsafeContinuation { continuation in
-            let answer = Answer<CachedURLResponse?> { fate in
-                switch fate {
+            let answer = Answer<CachedURLResponse?> { outcome in
+                switch outcome {
                 case .given(let entry): continuation.resume(returning: entry)
                 case .dropped: continuation.resume(returning: nil)
                 case .givenAgain: break

@@ -20,12 +20,12 @@ extension TaskBridge: LaneCaller {
             make(call)
             waiter?.resume()
         }
-        let (goesOn, idle) = state.withLock { state in
-            let goesOn = state.mailbox.endTurn()
-            return (goesOn, goesOn ? nil : state.mailbox.takeIdle())
+        let (hasMore, idle) = state.withLock { state in
+            let hasMore = state.mailbox.endTurn()
+            return (hasMore, hasMore ? nil : state.mailbox.takeIdle())
         }
         idle?.resume()
-        if goesOn { lane.append(.caller(self)) }
+        if hasMore { lane.append(.caller(self)) }
     }
 
     private func make(_ call: Mailbox.Call) {
@@ -68,8 +68,8 @@ extension TaskBridge: LaneCaller {
             }
             leave(session, task)
             stream.resume()
-        case .opened, .closed: tell(call, session, task as? URLSessionWebSocketTask)
-        case .readClosed, .writeClosed, .betterRoute, .captured: tell(call, session, task as? URLSessionStreamTask)
+        case .opened, .closed: deliver(call, session, task as? URLSessionWebSocketTask)
+        case .readClosed, .writeClosed, .betterRoute, .captured: deliver(call, session, task as? URLSessionStreamTask)
         case .metrics(let metrics):
             let path = LazyNetworkPath(session.core.networkMonitor)
             taskDelegate?.urlSession(

@@ -20,11 +20,11 @@ extension TaskBridge: WebSocketSink {
 
     /// Adds a call to the delegate, in order.
     func process(_ call: Mailbox.Call) {
-        state.withLock { $0.mailbox.put(said: call) }
+        state.withLock { $0.mailbox.put(conversation: call) }
         schedule()
     }
 
-    func tell(_ call: Mailbox.Call, _ session: URLSession, _ task: URLSessionWebSocketTask?) {
+    func deliver(_ call: Mailbox.Call, _ session: URLSession, _ task: URLSessionWebSocketTask?) {
         guard let task, let delegate = socketDelegate else { return }
         switch call {
         case .opened(let subprotocol):
@@ -35,7 +35,7 @@ extension TaskBridge: WebSocketSink {
         }
     }
 
-    func tell(_ call: Mailbox.Call, _ session: URLSession, _ task: URLSessionStreamTask?) {
+    func deliver(_ call: Mailbox.Call, _ session: URLSession, _ task: URLSessionStreamTask?) {
         guard let task else { return }
         switch call {
         case .readClosed: streamDelegate?.urlSession(session, readClosedFor: task)

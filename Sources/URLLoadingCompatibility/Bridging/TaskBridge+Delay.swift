@@ -11,7 +11,7 @@ import URLLoadingIO
 extension TaskBridge {
     /// Whether the task was resumed and waits for its date or for the delegate's answer.
     var isWaitingToBegin: Bool {
-        state.withLock { if case .waiting = $0.beginning { !$0.isHeldUp } else { false } }
+        state.withLock { if case .waiting = $0.beginning { !$0.isSuspended } else { false } }
     }
 
     func resume(_ priority: Float, notBefore date: Date?) {
@@ -19,8 +19,8 @@ extension TaskBridge {
         let date = isInBackground ? nil : date
         let delay = date?.timeIntervalSinceNow ?? 0
         let begins = state.withLock { state -> Bool in
-            state.isHeldUp = state.task?.isHeldUp ?? false
-            guard !state.isHeldUp else { return false }
+            state.isSuspended = state.task?.isSuspended ?? false
+            guard !state.isSuspended else { return false }
             switch state.beginning {
             case .begun, .due: return true
             case .waiting: return false
@@ -74,7 +74,7 @@ extension TaskBridge {
         let priority = state.withLock { state -> Float? in
             guard case .waiting(_, let priority) = state.beginning else { return nil }
             state.beginning = .due
-            return state.isHeldUp ? nil : priority
+            return state.isSuspended ? nil : priority
         }
         if let priority { begin(priority) }
     }

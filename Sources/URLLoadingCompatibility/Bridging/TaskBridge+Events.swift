@@ -9,7 +9,7 @@ import URLLoadingIO
 
 extension TaskBridge: LoadSink {
     func emit(_ event: LoadEvent) {
-        if state.withLock({ $0.isDeaf }) { return }
+        if state.withLock({ $0.ignoresEvents }) { return }
         if hasProgress.load(ordering: .relaxed) { showProgress(event) }
         switch event {
         case .canonicalized(let request):
@@ -54,18 +54,18 @@ extension TaskBridge: LoadSink {
     /// Adds a response. It is delivered with the next event, because usually the body has already arrived.
     private func respond(_ response: Response) {
         let isObserved = kind == .data && (hasHandler || dataDelegate != nil)
-        let (method, judged) = state.withLock { ($0.current.httpMethod, $0.active?.judgement.response) }
-        let known = judged ?? URLResponse.make(response, to: method)
+        let (method, asked) = state.withLock { ($0.current.httpMethod, $0.active?.disposition.response) }
+        let known = asked ?? URLResponse.make(response, to: method)
         let becomesDownload = state.withLock { state -> Bool in
             state.response = known
-            state.mailbox.put(known, isObserved: isObserved, isAsked: judged == nil)
+            state.mailbox.put(known, isObserved: isObserved, isAsked: asked == nil)
             guard var active = state.active else { return false }
             active.head = response
             if isObserved, !hasHandler, active.body.spool == nil {
                 active.body = MixedParts(response).map { .parts($0) } ?? .mailbox
             }
             state.active = active
-            guard case .becomesDownload = active.judgement else { return false }
+            guard case .becomesDownload = active.disposition else { return false }
             state.mailbox.hold()
             return true
         }
@@ -79,7 +79,7 @@ extension TaskBridge: LoadSink {
         case file(Spool)
         /// The body is a multipart body, to be split into parts.
         case parts
-        case taken(goesOn: Bool, collected: Int)
+        case taken(mayContinue: Bool, collected: Int)
     }
 
     func receive(_ chunk: Chunk) async {
@@ -89,15 +89,15 @@ extension TaskBridge: LoadSink {
             case .spooling(let spool)?: return .file(spool)
             case .parts?: return .parts
             case .mailbox?, .opening?, nil:
-                return .taken(goesOn: state.mailbox.put(chunk), collected: state.mailbox.collectedCount)
+                return .taken(mayContinue: state.mailbox.put(chunk), collected: state.mailbox.collectedCount)
             }
         }
         switch reception {
         case .file(let spool): await write(Data(chunk), to: spool)
         case .parts: await receiveParts(chunk)
-        case .taken(let goesOn, let count):
+        case .taken(let mayContinue, let count):
             if count > limit { cancel(LoadError(.bodyTooLarge, phase: .receiving, party: .local, url: original.url)) }
-            if !goesOn { await untilDelivered() }
+            if !mayContinue { await untilDelivered() }
         }
     }
 
@@ -113,7 +113,7 @@ extension TaskBridge: LoadSink {
 
     func stopped() {
         // A load that was replaced must not withdraw the questions of its replacement.
-        if state.withLock({ $0.isDeaf }) { return }
+        if state.withLock({ $0.ignoresEvents }) { return }
         state.withLock { $0.mailbox.stop() }.settle()
         pipe?.release()
     }

@@ -29,7 +29,7 @@ extension TaskBridge {
         decisions.bodyProvider = Decision { [self] demand in try await makeBody(demand) }
         decisions.challenge = challengeDecision()
         decisions.cache = Self.cacheDecision
-        if kind == .data, mayBecomeStream { decisions.response = Decision { [self] in try await judge($0) } }
+        if kind == .data, mayBecomeStream { decisions.response = Decision { [self] in try await askDisposition($0) } }
         return decisions
     }
 
@@ -170,8 +170,8 @@ extension TaskBridge {
 
     func ask(_ response: URLResponse, _ session: URLSession, _ task: URLSessionTask) {
         guard let delegate = dataDelegate, let task = task as? URLSessionDataTask else { return allow() }
-        let answer = Answer<URLSession.ResponseDisposition> { [self] fate in
-            switch fate {
+        let answer = Answer<URLSession.ResponseDisposition> { [self] outcome in
+            switch outcome {
             case .given(.allow): allow()
             case .given(.cancel): if isHeld { cancel() }
             case .given(.becomeDownload):

@@ -57,7 +57,7 @@ extension TaskBridge {
         }
         guard isTurned else { return }
         session.replace(identifier, with: new)
-        old.giveWay()
+        old.endReplaced()
         schedule()
     }
 
@@ -121,12 +121,12 @@ extension TaskBridge {
     var mayBecomeStream: Bool { original.value(forHTTPHeaderField: "Upgrade") != nil }
 
     /// Asks the delegate before any byte of the body is read.
-    func judge(_ response: Response) async throws -> URLLoading.ResponseDisposition {
+    func askDisposition(_ response: Response) async throws -> URLLoading.ResponseDisposition {
         guard dataDelegate != nil, !hasHandler else { return .allow }
         let known = URLResponse.make(response, to: state.withLock { $0.current.httpMethod })
         state.withLock { state in
             state.response = known
-            state.active?.judgement = .allowed(known)
+            state.active?.disposition = .allowed(known)
         }
         let outcome: Inquiry<URLSession.ResponseDisposition>.Outcome = await inquire("didReceive response") {
             [self] session, task, answer in
@@ -139,7 +139,7 @@ extension TaskBridge {
         case .reply(.allow): return .allow
         case .reply(.becomeStream): return .becomeStream
         case .reply(.becomeDownload):
-            state.withLock { $0.active?.judgement = .becomesDownload(known) }
+            state.withLock { $0.active?.disposition = .becomesDownload(known) }
             return .allow
         case .reply(.cancel), .withdrawn: return .cancel
         case .dropped: throw DroppedAnswer()

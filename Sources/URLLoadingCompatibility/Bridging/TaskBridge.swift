@@ -83,24 +83,24 @@ final class TaskBridge: Sendable {
             state.beginning = .begun
             return (true, state.load)
         }
-        if isFirst, hasOtherTrustee { load?.decide(by: decisions) }
+        if isFirst, hasChangedTrustDelegate { load?.decide(by: decisions) }
         if isFirst, isInBackground, let task = state.withLock({ $0.task }) { load?.setBackground(task.transferOptions) }
         if isFirst, case .stream(let stream)? = load { watchRoutes(of: stream) }
-        if let error = obey(load, isHeldUp: false, priority) { finish(error) }
+        if let error = apply(load, isSuspended: false, priority) { finish(error) }
     }
 
     /// Applies the latest of several concurrent suspend and resume calls to the load.
     /// - Returns: the reason why the load cannot begin.
     @discardableResult
-    private func obey(_ load: BridgedLoad?, isHeldUp: Bool, _ priority: Float = URLSessionTask.defaultPriority)
+    private func apply(_ load: BridgedLoad?, isSuspended: Bool, _ priority: Float = URLSessionTask.defaultPriority)
         -> LoadError?
     {
-        var (load, isHeldUp, error) = (load, isHeldUp, nil as LoadError?)
+        var (load, isSuspended, error) = (load, isSuspended, nil as LoadError?)
         while true {
-            if isHeldUp { load?.suspend() } else { resume(load, TaskPriority(priority)) }
-            let said = isHeldUp
-            (load, isHeldUp, error) = state.withLock { ($0.load, $0.isHeldUp, $0.active?.work.error) }
-            if said == isHeldUp { return error }
+            if isSuspended { load?.suspend() } else { resume(load, TaskPriority(priority)) }
+            let last = isSuspended
+            (load, isSuspended, error) = state.withLock { ($0.load, $0.isSuspended, $0.active?.work.error) }
+            if last == isSuspended { return error }
         }
     }
 
@@ -121,12 +121,12 @@ final class TaskBridge: Sendable {
     func prioritize(_ priority: Float) { state.withLock { $0.load }?.prioritize(TaskPriority(priority) ?? .medium) }
 
     func suspend() {
-        let (hasBegun, load, isHeldUp) = state.withLock { state in
-            state.isHeldUp = state.task?.isHeldUp ?? true
-            if case .begun = state.beginning { return (true, state.load, state.isHeldUp) }
-            return (false, state.load, state.isHeldUp)
+        let (hasBegun, load, isSuspended) = state.withLock { state in
+            state.isSuspended = state.task?.isSuspended ?? true
+            if case .begun = state.beginning { return (true, state.load, state.isSuspended) }
+            return (false, state.load, state.isSuspended)
         }
-        if hasBegun { obey(load, isHeldUp: isHeldUp) }
+        if hasBegun { apply(load, isSuspended: isSuspended) }
     }
 
     func cancel() { cancel(LoadError(.cancelled, phase: .deciding, party: .local, url: original.url)) }

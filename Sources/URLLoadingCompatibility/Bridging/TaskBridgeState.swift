@@ -13,7 +13,7 @@ extension TaskBridge {
         private var stage: Stage
         var beginning = Beginning.resting
         /// Whether the task is suspended.
-        var isHeldUp = false
+        var isSuspended = false
         var isCanceled = false
         var current: URLRequest
         /// The next request of a redirect that is being followed, if the delegate or a ``URLProtocol`` class chose it.
@@ -23,7 +23,7 @@ extension TaskBridge {
         /// The data available after the end of the task.
         var remainder = Remainder.none
         /// The delegate that decides about server trust for the load's connections; `nil` for the session's delegate.
-        var trustee: ObjectIdentifier?
+        var trustDelegate: ObjectIdentifier?
 
         init(_ mailbox: Mailbox, _ request: URLRequest, _ active: Active) {
             self.mailbox = mailbox
@@ -57,7 +57,7 @@ extension TaskBridge {
         }
 
         /// Whether events of the load are ignored, because another load has replaced it or the task is over.
-        var isDeaf: Bool {
+        var ignoresEvents: Bool {
             switch stage {
             case .active(let active): if case .replaced = active.work { true } else { false }
             case .over: true
@@ -78,9 +78,9 @@ extension TaskBridge {
         var task: URLSessionTask?
         /// The receiver of the result, removed by the last call.
         var handler: Handler?
-        var work = Work.unmade
+        var work = Work.notCreated
         var origin = Origin.request
-        var judgement = Judgement.none
+        var disposition = Disposition.none
         var body = BodyPath.mailbox
         /// The latest response in the core's form.
         var head: Response?
@@ -90,7 +90,7 @@ extension TaskBridge {
 
     /// The load behind a task.
     enum Work: Sendable {
-        case unmade
+        case notCreated
         case load(BridgedLoad)
         /// The load is being replaced by another load, or moved to another task.
         case replaced(BridgedLoad)
@@ -107,7 +107,7 @@ extension TaskBridge {
         var load: BridgedLoad? {
             switch self {
             case .load(let load), .replaced(let load): load
-            case .unmade, .impossible: nil
+            case .notCreated, .impossible: nil
             }
         }
 
@@ -130,7 +130,7 @@ extension TaskBridge {
     }
 
     /// The answer of a data task's delegate about the response, given before any of the body was read.
-    enum Judgement: Sendable {
+    enum Disposition: Sendable {
         /// Not asked yet: the delegate is asked when the response is delivered.
         case none
         case allowed(URLResponse)

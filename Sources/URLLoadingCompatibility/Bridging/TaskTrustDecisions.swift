@@ -41,7 +41,7 @@ enum TaskTrustDecisions {
 
 extension TaskBridge {
     /// The task's delegate that alone decides about servers; `nil` if the session's delegate does, or none.
-    private var trustee: (any URLSessionTaskDelegate)? {
+    private var trustDelegate: (any URLSessionTaskDelegate)? {
         let (session, task) = state.withLock { ($0.session, $0.task) }
         guard session?.delegates.session == nil, let own = task?.ownDelegate ?? URLSession.awaitedDelegate else {
             return nil
@@ -51,23 +51,23 @@ extension TaskBridge {
 
     /// Returns the challenge decision of the task; loads with the same decision share connections.
     func challengeDecision() -> Decision<Challenge, ChallengeDecision>? {
-        let trustee = trustee
-        state.withLock { $0.trustee = trustee.map { ObjectIdentifier($0) } }
-        if let trustee { return TaskTrustDecisions.decision(of: trustee) }
+        let trustDelegate = trustDelegate
+        state.withLock { $0.trustDelegate = trustDelegate.map { ObjectIdentifier($0) } }
+        if let trustDelegate { return TaskTrustDecisions.decision(of: trustDelegate) }
         // Without a delegate there is no decision, so no load waits for one.
         return sessionDelegate == nil && taskDelegate == nil ? nil : URLSession.decisions.challenge
     }
 
     /// Whether a delegate is asked about server trust. Delegates known not to implement the method are not.
-    var judgesServers: Bool {
+    var decidesServerTrust: Bool {
         if let session = sessionDelegate, !AsyncForm.isKnownMissing(session, .connectionChallenge) { return true }
         guard let task = taskDelegate else { return false }
         return !AsyncForm.isKnownMissing(task, .challenge)
     }
 
     /// Whether the task's delegate was changed after its load was created and before the load begins.
-    var hasOtherTrustee: Bool {
-        let trustee = trustee.map { ObjectIdentifier($0) }
-        return state.withLock { $0.active?.work.load != nil && !$0.isCanceled && $0.trustee != trustee }
+    var hasChangedTrustDelegate: Bool {
+        let trustDelegate = trustDelegate.map { ObjectIdentifier($0) }
+        return state.withLock { $0.active?.work.load != nil && !$0.isCanceled && $0.trustDelegate != trustDelegate }
     }
 }

@@ -10,7 +10,7 @@ import URLLoadingIO
 final class ConnectionAdaptor: NSObject, URLSessionDataDelegate, URLSessionDownloadDelegate, Sendable {
     private let connection: NSURLConnection
     private let download = Lock(DownloadProgress())
-    private static let mostResumptions = 100
+    private static let maximumResumptions = 100
 
     init(_ connection: NSURLConnection) { self.connection = connection }
 
@@ -129,15 +129,15 @@ final class ConnectionAdaptor: NSObject, URLSessionDataDelegate, URLSessionDownl
 
     /// Returns the token with which a download resumes after a lost connection, as long as every attempt brings bytes
     /// and there is a delegate. The token is used directly, because reading its data would keep the file on the disk.
-    private func rest(after error: URLError) -> ResumeToken? {
+    private func resumeToken(after error: URLError) -> ResumeToken? {
         guard downloadDelegate != nil, error.code == .networkConnectionLost,
             let token = (error.userInfo[NSUnderlyingErrorKey] as? LoadError)?.resumeToken
         else { return nil }
-        return download.withLock { $0.resume(after: error, atMost: Self.mostResumptions) } ? token : nil
+        return download.withLock { $0.resume(after: error, atMost: Self.maximumResumptions) } ? token : nil
     }
 
     func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
-        if let error = error as? URLError, let request = task.originalRequest, let token = rest(after: error) {
+        if let error = error as? URLError, let request = task.originalRequest, let token = resumeToken(after: error) {
             return connection.follow(session.makeDownload(request, resuming: token))
         }
         let error = download.withLock { $0.refusal } ?? error
@@ -202,15 +202,15 @@ extension URLRequest {
 final class LegacyChallengeSender<Delegate>: NSObject, URLAuthenticationChallengeSender, Sendable {
     private let reply: ChallengeSender.Reply
     private let lane: DelegateLane
-    private let tell: @Sendable (Delegate, URLAuthenticationChallenge) -> Void
+    private let deliver: @Sendable (Delegate, URLAuthenticationChallenge) -> Void
     private let delegate: @Sendable () -> Delegate?
 
     init(
         _ reply: @escaping ChallengeSender.Reply, on session: URLSession,
-        _ tell: @escaping @Sendable (Delegate, URLAuthenticationChallenge) -> Void,
+        _ deliver: @escaping @Sendable (Delegate, URLAuthenticationChallenge) -> Void,
         of delegate: @escaping @Sendable () -> Delegate?
     ) {
-        (self.reply, lane, self.tell, self.delegate) = (reply, session.lane, tell, delegate)
+        (self.reply, lane, self.deliver, self.delegate) = (reply, session.lane, deliver, delegate)
     }
 
     func use(_ credential: URLCredential, for challenge: URLAuthenticationChallenge) {
@@ -226,7 +226,7 @@ final class LegacyChallengeSender<Delegate>: NSObject, URLAuthenticationChalleng
         // Notifies the delegate before the end of the load, which follows from the cancellation.
         lane.append(
             .call { [self] in
-                if let delegate = delegate() { tell(delegate, challenge) }
+                if let delegate = delegate() { deliver(delegate, challenge) }
                 reply(.cancelAuthenticationChallenge, nil)
             })
     }

@@ -7,7 +7,7 @@ import URLLoadingWire
 
 enum RequestFieldNames {
     /// Returns `Content-Type` for `content-TYPE`; `nil` for a field that HTTP does not define.
-    static func usualSpelling(of field: String) -> String? {
+    static func canonicalSpelling(of field: String) -> String? {
         known.firstIndex(of: FieldName(field)).map { known[$0].description }
     }
 

@@ -153,7 +153,7 @@ public struct URLRequest: Equatable, Hashable, Sendable {
     public mutating func setValue(_ value: String?, forHTTPHeaderField field: String) {
         let present = name(like: field)
         guard let value else { return present.map { mutable.fields?[$0] = nil } ?? () }
-        put(value, under: RequestFieldNames.usualSpelling(of: field) ?? present ?? field, insteadOf: present)
+        put(value, under: RequestFieldNames.canonicalSpelling(of: field) ?? present ?? field, insteadOf: present)
     }
 
     private mutating func put(_ value: String, under name: String, insteadOf present: String?) {

@@ -3,7 +3,7 @@
 // Delegate methods in two forms: with a completion handler, and async. A delegate implements one. The library calls the
 // first form only. Its default implementation calls the async form, whose default implementation reports that it is a
 // default. So exactly one implementation of the program is called, and delegates with neither are detected. Swift has
-// no other way to ask whether a witness is a default implementation.
+// no other means to find out whether a witness is a default implementation.
 
 import Foundation
 import Synchronization
@@ -54,7 +54,7 @@ final class AsyncForm: Sendable {
 
     /// Used by the default of an async form: returns true if the library is trying the form, which reveals that it is
     /// not implemented. Otherwise the program calls it, and the default calls the handler form.
-    static func isTried(_ delegate: AnyObject, _ method: Method) -> Bool {
+    static func isProbing(_ delegate: AnyObject, _ method: Method) -> Bool {
         guard let current, current.method == method, current.delegate == ObjectIdentifier(delegate) else {
             return false
         }

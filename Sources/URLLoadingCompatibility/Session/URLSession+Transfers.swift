@@ -141,7 +141,7 @@ extension URLError {
 extension TaskBridge {
     /// Wraps a handler of the program that is called before the task's last call, which waits until the handler has
     /// returned.
-    private func beforeTheEnd(_ handler: @escaping @Sendable (Data?) -> Void) -> @Sendable (Data?) -> Void {
+    private func beforeLastCall(_ handler: @escaping @Sendable (Data?) -> Void) -> @Sendable (Data?) -> Void {
         state.withLock { $0.mailbox.awaitHandler() }
         return { [self] data in
             handler(data)
@@ -152,7 +152,7 @@ extension TaskBridge {
 
     /// Ends the load and passes the data with which it can be resumed to `handler`.
     func cancel(_ handler: @escaping @Sendable (Data?) -> Void) {
-        let then = beforeTheEnd(handler)
+        let then = beforeLastCall(handler)
         if let spool { return cancel(spool, then) }
         guard case .download(let load)? = state.withLock({ $0.load }) else {
             // The load has ended or could not begin.
@@ -170,7 +170,7 @@ extension TaskBridge {
 extension TaskBridge {
     /// Ends an upload and passes the data with which it can be resumed to `handler`.
     func cancelUpload(_ handler: @escaping @Sendable (Data?) -> Void) {
-        let then = beforeTheEnd(handler)
+        let then = beforeLastCall(handler)
         let (upload, load) = state.withLock { state in
             (state.isCanceled || state.mailbox.hasEnded ? nil : state.active?.origin.upload, state.load)
         }

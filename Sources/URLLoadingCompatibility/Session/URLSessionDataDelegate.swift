@@ -65,7 +65,7 @@ extension URLSessionDataDelegate {
     public func urlSession(
         _ session: URLSession, dataTask: URLSessionDataTask, didReceive response: URLResponse
     ) async -> URLSession.ResponseDisposition {
-        if AsyncForm.isTried(self, .response) { return .allow }
+        if AsyncForm.isProbing(self, .response) { return .allow }
         return await withCheckedContinuation { continuation in
             urlSession(session, dataTask: dataTask, didReceive: response) { continuation.resume(returning: $0) }
         }
@@ -108,7 +108,7 @@ extension URLSessionDataDelegate {
     public func urlSession(
         _ session: URLSession, dataTask: URLSessionDataTask, willCacheResponse proposedResponse: CachedURLResponse
     ) async -> CachedURLResponse? {
-        if AsyncForm.isTried(self, .cachedResponse) { return nil }
+        if AsyncForm.isProbing(self, .cachedResponse) { return nil }
         return await withCheckedContinuation { continuation in
             urlSession(session, dataTask: dataTask, willCacheResponse: proposedResponse) {
                 continuation.resume(returning: $0)

@@ -54,7 +54,7 @@ extension URLSessionDelegate {
     public func urlSession(
         _ session: URLSession, didReceive challenge: URLAuthenticationChallenge
     ) async -> (URLSession.AuthChallengeDisposition, URLCredential?) {
-        if AsyncForm.isTried(self, .connectionChallenge) { return (.performDefaultHandling, nil) }
+        if AsyncForm.isProbing(self, .connectionChallenge) { return (.performDefaultHandling, nil) }
         return await withCheckedContinuation { continuation in
             urlSession(session, didReceive: challenge) {
                 _ = DefaultMark.take()
@@ -65,7 +65,7 @@ extension URLSessionDelegate {
 }
 
 /// Set by a default implementation while it calls a completion handler on its thread, which reveals that the delegate
-/// does not implement the method. Swift has no way to ask.
+/// does not implement the method. Swift offers no means to find out.
 enum DefaultMark {
     private static let key = "URLLoading.default"
 

@@ -22,7 +22,7 @@ open class URLSessionTask: NSObject, NSCopying, @unchecked Sendable {
         case completed = 3
     }
 
-    private struct Own: Sendable {
+    private struct Values: Sendable {
         var description: String?
         var priority = URLSessionTask.defaultPriority
         var delegate: (any URLSessionTaskDelegate)?
@@ -34,7 +34,7 @@ open class URLSessionTask: NSObject, NSCopying, @unchecked Sendable {
         var expectsToSend = NSURLSessionTransferSizeUnknown
         var progress: Foundation.Progress?
     }
-    private let own = Lock(Own())
+    private let values = Lock(Values())
     private let made: TaskBridge?
     private let isReplaced = Atomic<Bool>(false)
     /// The bridge; `nil` for a task without a session, and for one that was replaced.
@@ -49,14 +49,14 @@ open class URLSessionTask: NSObject, NSCopying, @unchecked Sendable {
     /// Creates a task of another kind that takes over the load of `task`.
     init(inPlaceOf task: URLSessionTask, _ bridge: TaskBridge) {
         made = bridge
-        let old = task.own.withLock { $0 }
+        let old = task.values.withLock { $0 }
         super.init()
-        own.withLock { $0 = old }
+        values.withLock { $0 = old }
         if let progress = old.progress { connect(progress) }
     }
 
     /// Ends this task, because another task has taken over its load.
-    final func giveWay() {
+    final func endReplaced() {
         isReplaced.store(true, ordering: .releasing)
         forgetDelegate()
     }
@@ -76,8 +76,8 @@ open class URLSessionTask: NSObject, NSCopying, @unchecked Sendable {
     open var currentRequest: URLRequest? { made?.kind == .stream ? nil : made?.state.withLock { $0.current } }
     /// A label for the program's own use.
     open var taskDescription: String? {
-        get { own.withLock { $0.description } }
-        set { own.withLock { $0.description = newValue } }
+        get { values.withLock { $0.description } }
+        set { values.withLock { $0.description = newValue } }
     }
 
     /// The task's own delegate. It is called instead of the session's delegate, which receives the calls that this one
@@ -85,24 +85,24 @@ open class URLSessionTask: NSObject, NSCopying, @unchecked Sendable {
     open var delegate: (any URLSessionTaskDelegate)? {
         get { ownDelegate }
         set {
-            let old = own.withLock { own in
-                guard !own.isOver else { return own.delegate }
-                defer { own.delegate = newValue }
-                return own.delegate
+            let old = values.withLock { values in
+                guard !values.isOver else { return values.delegate }
+                defer { values.delegate = newValue }
+                return values.delegate
             }
             withExtendedLifetime(old) {}  // Its deinit may run code of the program: not under the lock.
         }
     }
 
     /// Whether there are more suspensions than resumptions.
-    final var isHeldUp: Bool { own.withLock { $0.suspensions > 0 } }
+    final var isSuspended: Bool { values.withLock { $0.suspensions > 0 } }
 
-    final var ownDelegate: (any URLSessionTaskDelegate)? { own.withLock { $0.delegate } }
+    final var ownDelegate: (any URLSessionTaskDelegate)? { values.withLock { $0.delegate } }
 
     final func forgetDelegate() {
-        let delegate = own.withLock { own in
-            own.isOver = true
-            return own.delegate.take()
+        let delegate = values.withLock { values in
+            values.isOver = true
+            return values.delegate.take()
         }
         withExtendedLifetime(delegate) {}
     }
@@ -112,19 +112,19 @@ open class URLSessionTask: NSObject, NSCopying, @unchecked Sendable {
     /// Undoes one ``suspend()``; the last one begins or resumes the load. A task is created with one suspension. Has no
     /// effect on a task that is running or over.
     open func resume() {
-        let start = own.withLock { own -> (Float, Date?)? in
-            guard own.suspensions > 0 else { return nil }
-            own.suspensions -= 1
-            return own.suspensions == 0 ? (own.priority, own.earliestBegin) : nil
+        let start = values.withLock { values -> (Float, Date?)? in
+            guard values.suspensions > 0 else { return nil }
+            values.suspensions -= 1
+            return values.suspensions == 0 ? (values.priority, values.earliestBegin) : nil
         }
         if let (priority, date) = start { bridge?.resume(priority, notBefore: date) }
     }
 
     /// Suspends the load: no byte is read or written until every call was undone by a ``resume()``.
     open func suspend() {
-        let isFirst = own.withLock { own in
-            own.suspensions += 1
-            return own.suspensions == 1
+        let isFirst = values.withLock { values in
+            values.suspensions += 1
+            return values.suspensions == 1
         }
         if isFirst { bridge?.suspend() }
     }
@@ -136,9 +136,9 @@ open class URLSessionTask: NSObject, NSCopying, @unchecked Sendable {
     /// The importance of the task, from 0 to 1: a hint, applied at the first resume. HTTP/2 servers are notified of
     /// changes.
     open var priority: Float {
-        get { own.withLock { $0.priority } }
+        get { values.withLock { $0.priority } }
         set {
-            own.withLock { $0.priority = newValue }
+            values.withLock { $0.priority = newValue }
             bridge?.prioritize(newValue)
         }
     }
@@ -153,22 +153,22 @@ open class URLSessionTask: NSObject, NSCopying, @unchecked Sendable {
     /// ``resume()``. At that date the delegate is asked which request to send (`willBeginDelayedRequest`), except for
     /// the tasks of a background session: the program may not run then.
     open var earliestBeginDate: Date? {
-        get { own.withLock { $0.earliestBegin } }
-        set { own.withLock { $0.earliestBegin = newValue } }
+        get { values.withLock { $0.earliestBegin } }
+        set { values.withLock { $0.earliestBegin = newValue } }
     }
 
     /// The number of bytes that the program expects to receive, used for ``progress`` if the server does not state it.
     /// -1 if unknown.
     open var countOfBytesClientExpectsToReceive: Int64 {
-        get { own.withLock { $0.expectsToReceive } }
-        set { own.withLock { $0.expectsToReceive = newValue } }
+        get { values.withLock { $0.expectsToReceive } }
+        set { values.withLock { $0.expectsToReceive = newValue } }
     }
 
     /// The number of bytes that the program expects to send, used for ``progress`` if the body is a stream of unknown
     /// length. -1 if unknown.
     open var countOfBytesClientExpectsToSend: Int64 {
-        get { own.withLock { $0.expectsToSend } }
-        set { own.withLock { $0.expectsToSend = newValue } }
+        get { values.withLock { $0.expectsToSend } }
+        set { values.withLock { $0.expectsToSend = newValue } }
     }
 
     /// Counts the bytes of both bodies; determinate only if both lengths are known or expected. Cancelling it cancels
@@ -179,17 +179,17 @@ open class URLSessionTask: NSObject, NSCopying, @unchecked Sendable {
     /// for task in [first, second] { all.addChild(task.progress, withPendingUnitCount: 1) }
     /// ```
     open var progress: Foundation.Progress {
-        let (progress, isNew) = own.withLock { own -> (Foundation.Progress, Bool) in
-            if let progress = own.progress { return (progress, false) }
+        let (progress, isNew) = values.withLock { values -> (Foundation.Progress, Bool) in
+            if let progress = values.progress { return (progress, false) }
             let made = Foundation.Progress(parent: nil, userInfo: nil)
-            own.progress = made
+            values.progress = made
             return (made, true)
         }
         if isNew { connect(progress) }
         return progress
     }
 
-    final var knownProgress: Foundation.Progress? { own.withLock { $0.progress } }
+    final var knownProgress: Foundation.Progress? { values.withLock { $0.progress } }
 
     // MARK: State and progress
 

@@ -130,7 +130,7 @@ extension URLSessionTaskDelegate {
     public func urlSession(
         _ session: URLSession, task: URLSessionTask, willBeginDelayedRequest request: URLRequest
     ) async -> (URLSession.DelayedRequestDisposition, URLRequest?) {
-        if AsyncForm.isTried(self, .delayedRequest) { return (.continueLoading, nil) }
+        if AsyncForm.isProbing(self, .delayedRequest) { return (.continueLoading, nil) }
         return await withCheckedContinuation { continuation in
             urlSession(session, task: task, willBeginDelayedRequest: request) {
                 continuation.resume(returning: ($0, $1))
@@ -158,7 +158,7 @@ extension URLSessionTaskDelegate {
         _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
         newRequest request: URLRequest
     ) async -> URLRequest? {
-        if AsyncForm.isTried(self, .redirect) { return nil }
+        if AsyncForm.isProbing(self, .redirect) { return nil }
         return await withCheckedContinuation { continuation in
             urlSession(session, task: task, willPerformHTTPRedirection: response, newRequest: request) {
                 continuation.resume(returning: $0)
@@ -185,7 +185,7 @@ extension URLSessionTaskDelegate {
     public func urlSession(
         _ session: URLSession, task: URLSessionTask, didReceive challenge: URLAuthenticationChallenge
     ) async -> (URLSession.AuthChallengeDisposition, URLCredential?) {
-        if AsyncForm.isTried(self, .challenge) { return (.performDefaultHandling, nil) }
+        if AsyncForm.isProbing(self, .challenge) { return (.performDefaultHandling, nil) }
         return await withCheckedContinuation { continuation in
             urlSession(session, task: task, didReceive: challenge) { continuation.resume(returning: ($0, $1)) }
         }
@@ -206,7 +206,7 @@ extension URLSessionTaskDelegate {
     }
 
     public func urlSession(_ session: URLSession, needNewBodyStreamForTask task: URLSessionTask) async -> InputStream? {
-        if AsyncForm.isTried(self, .bodyStream) { return nil }
+        if AsyncForm.isProbing(self, .bodyStream) { return nil }
         let given: GivenStream = await withCheckedContinuation { continuation in
             urlSession(
                 session, task: task, needNewBodyStream: { continuation.resume(returning: GivenStream(stream: $0)) })
@@ -231,7 +231,7 @@ extension URLSessionTaskDelegate {
     public func urlSession(_ session: URLSession, needNewBodyStreamForTask task: URLSessionTask, from offset: Int64)
         async -> InputStream?
     {
-        if AsyncForm.isTried(self, .bodyStreamFrom) { return nil }
+        if AsyncForm.isProbing(self, .bodyStreamFrom) { return nil }
         let given: GivenStream = await withCheckedContinuation { continuation in
             urlSession(session, task: task, needNewBodyStreamFrom: offset) {
                 continuation.resume(returning: GivenStream(stream: $0))

@@ -5,7 +5,7 @@ import Synchronization
 import URLLoading
 import URLLoadingIO
 
-/// A WebSocket (RFC 6455): messages both ways.
+/// A WebSocket (RFC 6455): messages in both directions.
 ///
 /// ```swift
 /// let socket = session.webSocketTask(with: URL(string: "wss://example.org/chat")!, protocols: ["chat"])

@@ -92,7 +92,7 @@ final class DiskProgress: Sendable {
         var mark: DiskMark?
         /// Counts how often content was discarded: a synchronisation that began before a discard proves nothing about
         /// later content.
-        var cuts = 0
+        var truncations = 0
         var hasName = false
     }
     private let state = Lock(State())
@@ -118,7 +118,7 @@ final class DiskProgress: Sendable {
     /// Records that the content from `offset` on was discarded.
     func cut(to offset: Int64) {
         state.withLock { state in
-            state.cuts += 1
+            state.truncations += 1
             if let mark = state.mark, mark.offset > offset { state.mark = nil }
             state.plan.cut(to: offset)
         }
@@ -126,12 +126,12 @@ final class DiskProgress: Sendable {
 
     /// Records that content is written up to `offset`. Never blocks.
     func wrote(upTo offset: Int64, now: Int64) {
-        let cuts = state.withLock { $0.plan.wrote(upTo: offset, now: now) ? $0.cuts : nil }
-        guard let cuts else { return }
-        BlockingThreads.synchronizing.run { [self] in synchronize(upTo: offset, cuts) }
+        let truncations = state.withLock { $0.plan.wrote(upTo: offset, now: now) ? $0.truncations : nil }
+        guard let truncations else { return }
+        BlockingThreads.synchronizing.run { [self] in synchronize(upTo: offset, truncations) }
     }
 
-    private func synchronize(upTo offset: Int64, _ cuts: Int) {
+    private func synchronize(upTo offset: Int64, _ truncations: Int) {
         let tail = try? file.tail(before: offset)
         let isDone = csys_file_sync_content(file.descriptor) >= 0
         // The name of a new file is part of the folder's content. Where a folder cannot be synchronised the file may be
@@ -141,7 +141,7 @@ final class DiskProgress: Sendable {
             state.plan.synchronized(isDone: isDone)
             guard isDone else { return }
             state.hasName = true
-            if let tail, cuts == state.cuts { state.mark = DiskMark(offset: offset, tail: tail) }
+            if let tail, truncations == state.truncations { state.mark = DiskMark(offset: offset, tail: tail) }
         }
     }
 }

@@ -9,14 +9,14 @@ package struct FileIdentity: Sendable, Hashable {
     /// SHA-256 of the first and the last 64 KiB together, in hexadecimal; of the whole file if it is smaller.
     package let ends: String
 
-    private static let endSize = 64 * 1024
+    private static let tailSize = 64 * 1024
 
     /// Reads both ends of the file. Blocks.
     package init(_ reader: FileReader) throws(IOFailure) {
         size = reader.size
         modified = reader.modified
-        let first = min(size, Int64(Self.endSize))
-        let last = max(first, size - Int64(Self.endSize))
+        let first = min(size, Int64(Self.tailSize))
+        let last = max(first, size - Int64(Self.tailSize))
         ends = Digest.hex(try Self.read(reader, 0..<first) + Self.read(reader, last..<size))
     }
 

@@ -14,12 +14,12 @@ package final class FileLock: Sendable {
         guard descriptor >= 0 else { return nil }
     }
 
-    /// Waits at most `patience` milliseconds for the lock.
+    /// Waits at most `timeout` milliseconds for the lock.
     /// - Throws: `EWOULDBLOCK` if another holder still has the lock.
-    package init(_ path: String, patience: Int) throws(IOFailure) {
+    package init(_ path: String, timeout: Int) throws(IOFailure) {
         let opened = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard opened >= 0 else { throw IOFailure(.system(errno), .open) }
-        var left = patience
+        var left = timeout
         while flock(opened, LOCK_EX | LOCK_NB) < 0 {
             let number = errno
             guard number == EWOULDBLOCK || number == EINTR, left > 0 else {

@@ -12,8 +12,8 @@ package struct FileStamp: Sendable, Hashable {
     /// Reads the stamp with one stat(2), without opening the file, because this runs before every TLS handshake.
     package init(_ path: String) {
         var info = stat()
-        let isThere = stat(path, &info) == 0
-        size = isThere ? Int64(info.st_size) : -1
-        modified = isThere ? Int64(info.st_mtim.tv_sec) &* 1_000_000_000 &+ Int64(info.st_mtim.tv_nsec) : -1
+        let exists = stat(path, &info) == 0
+        size = exists ? Int64(info.st_size) : -1
+        modified = exists ? Int64(info.st_mtim.tv_sec) &* 1_000_000_000 &+ Int64(info.st_mtim.tv_nsec) : -1
     }
 }

@@ -47,7 +47,7 @@ package final class FileWriter: Sendable {
 
     /// Opens a file that an earlier process left behind; it must be a regular file that only this user can have
     /// written. Blocks.
-    /// - Returns: the file and its size. The file is kept until ``undoKeep()``.
+    /// - Returns: the file and its size. The file is kept until ``unkeep()``.
     package static func reopen(_ path: String) throws(IOFailure) -> (FileWriter, size: Int64) {
         var info = csys_file_info()
         let descriptor = csys_file_reopen(path, &info)
@@ -63,7 +63,7 @@ package final class FileWriter: Sendable {
 
     /// Opens a complete file that another process of this user has handed over. Unlike ``reopen(_:)`` it is not written
     /// further, so other names and permissions of it do no harm. Blocks.
-    /// - Returns: the file, which is kept until ``undoKeep()``.
+    /// - Returns: the file, which is kept until ``unkeep()``.
     package static func adopt(_ path: String) throws(IOFailure) -> FileWriter {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
         guard descriptor >= 0 else { throw IOFailure(.system(errno), .open) }
@@ -83,7 +83,7 @@ package final class FileWriter: Sendable {
         guard link(path, other) == 0 else { throw IOFailure(.system(errno), .open) }
         do throws(IOFailure) {
             let writer = try adopt(other)
-            writer.undoKeep()
+            writer.unkeep()
             return writer
         } catch {
             _ = csys_file_remove(other)
@@ -96,7 +96,7 @@ package final class FileWriter: Sendable {
     /// Keeps the file when the last reference to it is dropped.
     package func keep() { isKept.store(true, ordering: .releasing) }
     /// Removes the file when the last reference to it is dropped.
-    package func undoKeep() { isKept.store(false, ordering: .releasing) }
+    package func unkeep() { isKept.store(false, ordering: .releasing) }
 
     /// Claims the right to write the file, among all processes. Returns false if another writer has claimed it, or if
     /// the file is complete and was delivered.
@@ -210,19 +210,19 @@ package final class FileWriter: Sendable {
             }
         // In another folder the file might, under its old name, be within reach of users that the destination folder
         // excludes.
-        let isBeside = Self.folder(of: current) == Self.folder(of: destination)
-        if isBeside, let wanted { _ = csys_file_set_mode(descriptor, wanted) }
+        let isSameFolder = Self.folder(of: current) == Self.folder(of: destination)
+        if isSameFolder, let wanted { _ = csys_file_set_mode(descriptor, wanted) }
         do throws(IOFailure) {
             if synchronizes { try synchronize() }
             try check(
                 replacing
                     ? csys_file_rename(current, destination) : csys_file_rename_unless_exists(current, destination))
         } catch {
-            if isBeside, wanted != nil, before >= 0 { _ = csys_file_set_mode(descriptor, UInt32(before)) }
+            if isSameFolder, wanted != nil, before >= 0 { _ = csys_file_set_mode(descriptor, UInt32(before)) }
             throw error
         }
         keep()
-        if !isBeside, let wanted {
+        if !isSameFolder, let wanted {
             _ = csys_file_set_mode(descriptor, wanted)
             if synchronizes { try synchronize() }
         }

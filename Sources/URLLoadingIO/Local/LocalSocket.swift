@@ -51,10 +51,10 @@ package final class LocalSocket: Sendable {
     }
 
     /// Connects to a listener, and waits while its backlog is full: a busy process accepts late.
-    /// - Parameter patience: the time to wait for a place in the backlog.
+    /// - Parameter timeout: the time to wait for a place in the backlog.
     /// - Throws: as ``connect(to:)``; `EAGAIN` if the backlog is full for so long, or the calling task is cancelled.
-    package static func connect(to path: String, patience: Duration) async throws(IOFailure) -> LocalSocket {
-        let end = ContinuousClock.now + patience
+    package static func connect(to path: String, timeout: Duration) async throws(IOFailure) -> LocalSocket {
+        let end = ContinuousClock.now + timeout
         while true {
             do throws(IOFailure) { return try connect(to: path) } catch {
                 // The kernel reports no event when a place becomes free.

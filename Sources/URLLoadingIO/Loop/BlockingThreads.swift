@@ -47,7 +47,7 @@ package final class BlockingThreads: Sendable {
         if deadline != .max { token.clock.schedule(slot, at: deadline) }
         let result = Outcome<R>()
         run {
-            guard !result.isLeft.load(ordering: .acquiring) else { return }
+            guard !result.isAbandoned.load(ordering: .acquiring) else { return }
             let value = work()
             result.value.withLock { $0 = value }
             slot.wake()
@@ -57,13 +57,13 @@ package final class BlockingThreads: Sendable {
             if deadline != .max, token.clock.now() >= deadline { break }
             await Poller.shared.park(slot, until: token)
         }
-        result.isLeft.store(true, ordering: .releasing)
+        result.isAbandoned.store(true, ordering: .releasing)
         return nil
     }
 
     private final class Outcome<R: Sendable>: Sendable {
         let value = Lock<R?>(nil)
-        let isLeft = Atomic(false)
+        let isAbandoned = Atomic(false)
     }
 
     /// Runs `work` on one of the threads, in order of arrival. Never blocks the caller, unless no thread can be

@@ -33,7 +33,7 @@ package struct LoopClock: Sendable {
 
     /// Returns how long to leave between two checks of the same condition: 0 under manual time, where each check must
     /// be on time.
-    package func rest(_ nanoseconds: Int64) -> Int64 { manual == nil ? nanoseconds : 0 }
+    package func spacing(_ nanoseconds: Int64) -> Int64 { manual == nil ? nanoseconds : 0 }
 
     /// Sleeps until `moment`; throws earlier if the token is stopped.
     package func sleep(until moment: Int64, _ token: StopToken) async throws(IOFailure) {

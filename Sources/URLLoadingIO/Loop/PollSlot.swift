@@ -74,7 +74,7 @@ package final class PollSlot: Sendable {
     private let wakesWriterForReads = Atomic<Bool>(false)
     /// True while the waiter waits for something local (a slot of the pool, a decision, a handler) and not for its
     /// peer. Set by such a wait.
-    let isAside = Atomic<Bool>(false)
+    let waitsLocally = Atomic<Bool>(false)
     /// True if the peer may have closed. Data and the end of the stream often arrive as one event: reading the data
     /// consumes the `readable` notification, while this flag stays.
     private let isEndNoted = Atomic<Bool>(false)
@@ -103,7 +103,7 @@ package final class PollSlot: Sendable {
     /// Whether a task is parked here now; lets tests end waits that have really begun.
     package var hasWaiter: Bool { readable.hasWaiter || writable.hasWaiter }
     /// Whether a task is parked here until its peer acts.
-    var awaitsPeer: Bool { hasWaiter && !isAside.load(ordering: .relaxed) }
+    var awaitsPeer: Bool { hasWaiter && !waitsLocally.load(ordering: .relaxed) }
 
     /// Wakes the tasks that wait here, readers and writers.
     package func wake() { notify(readable: true, writable: true) }
@@ -129,7 +129,7 @@ package final class PollSlot: Sendable {
         wakesWriterForReads.store(false, ordering: .releasing)
         gathers.store(false, ordering: .relaxed)
         isEndNoted.store(false, ordering: .releasing)
-        isAside.store(false, ordering: .relaxed)
+        waitsLocally.store(false, ordering: .relaxed)
         unrelay()
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The one way to wait for a condition that other code changes: register the slot, check, park, check again.
+// The only function that waits for a condition that other code changes: register the slot, check, park, check again.
 
 extension Poller {
     /// Repeats `check` until it returns a value. Returns `nil` as soon as the token is stopped.

@@ -17,7 +17,7 @@ package final class Poller: Sendable {
 
     /// Negative (-errno) if the system refused to create it: every registration then fails with that error.
     private let poll: Int32
-    private let wakeUp: Int32
+    private let wakeUpDescriptor: Int32
 
     /// Timers and jobs that other threads leave for the polling thread.
     private struct Inbox: Sendable {
@@ -39,8 +39,8 @@ package final class Poller: Sendable {
 
     private init() {
         poll = csys_poll_create()
-        wakeUp = poll < 0 ? poll : csys_wake_create(poll)
-        guard wakeUp >= 0 else { return }
+        wakeUpDescriptor = poll < 0 ? poll : csys_wake_create(poll)
+        guard wakeUpDescriptor >= 0 else { return }
         let start = csys_thread_start(
             { context in
                 guard let context else { return }
@@ -78,7 +78,7 @@ package final class Poller: Sendable {
     package func register(_ descriptor: Int32, _ slot: PollSlot) throws(IOFailure) {
         let failure = startFailure.load(ordering: .acquiring)
         guard failure == 0 else { throw IOFailure(.system(failure), .open) }
-        guard wakeUp >= 0 else { throw IOFailure(.system(-wakeUp), .open) }
+        guard wakeUpDescriptor >= 0 else { throw IOFailure(.system(-wakeUpDescriptor), .open) }
         let result = csys_poll_add(poll, descriptor, Unmanaged.passUnretained(slot).toOpaque())
         guard result == 0 else { throw IOFailure(.system(-result), .open) }
     }
@@ -113,7 +113,7 @@ package final class Poller: Sendable {
         case .write: if slot.writable.take() { return }
         }
         guard token.stopReason == nil else { return }
-        slot.isAside.store(start == nil, ordering: .relaxed)
+        slot.waitsLocally.store(start == nil, ordering: .relaxed)
         if let start { token.beginIdle(since: start) }
         waiting.add(1, ordering: .relaxed)
         switch interest {
@@ -122,23 +122,23 @@ package final class Poller: Sendable {
         }
         waiting.subtract(1, ordering: .relaxed)
         if start != nil { token.endIdle() }
-        slot.isAside.store(false, ordering: .relaxed)
+        slot.waitsLocally.store(false, ordering: .relaxed)
     }
 
     /// Waits on a slot that belongs to no socket: for a slot of the pool, a name lookup, a timer. The wait does not
     /// count as idle time.
     package func park(_ slot: PollSlot, until token: StopToken) async {
         guard token.stopReason == nil else { return }
-        slot.isAside.store(true, ordering: .relaxed)
+        slot.waitsLocally.store(true, ordering: .relaxed)
         await slot.readable.pass()
     }
 
     /// Waits on a socket's slot for something other than the peer; the wait does not count as idle time.
     package func parkUntimed(_ slot: PollSlot, _ token: StopToken) async {
         guard token.stopReason == nil else { return }
-        slot.isAside.store(true, ordering: .relaxed)
+        slot.waitsLocally.store(true, ordering: .relaxed)
         await slot.writable.pass()
-        slot.isAside.store(false, ordering: .relaxed)
+        slot.waitsLocally.store(false, ordering: .relaxed)
     }
 
     /// Waits on a slot that belongs to no socket while the remote side is awaited; the wait counts as idle time.
@@ -188,7 +188,7 @@ package final class Poller: Sendable {
     }
 
     private func wakeIfAsleep(beyond moment: Int64) {
-        if moment < sleepsUntil.load(ordering: .acquiring) { csys_wake(wakeUp) }
+        if moment < sleepsUntil.load(ordering: .acquiring) { csys_wake(wakeUpDescriptor) }
     }
 
     /// Sleeps until `moment`; throws earlier if the token is stopped.

@@ -63,7 +63,7 @@ open class StopToken: @unchecked Sendable {
             guard let earlier = stopReason else { continue }
             guard earlier == .idle else { return false }
             _ = laterReason.compareExchange(expected: 0, desired: why.rawValue, ordering: .sequentiallyConsistent)
-            // The idle stop may have been forgiven just now, without `forgiveIdle()` having seen the later reason.
+            // The idle stop may have been forgiven just now, without `clearIdleStop()` having seen the later reason.
             guard set(why) else { return false }
             break
         }
@@ -78,7 +78,7 @@ open class StopToken: @unchecked Sendable {
 
     /// Revokes an idle stop so that the work can begin anew elsewhere. Returns false if the token was stopped for
     /// another reason or not at all. A stop that came after the idle stop takes effect now.
-    package final func forgiveIdle() -> Bool {
+    package final func clearIdleStop() -> Bool {
         guard
             reason.compareExchange(expected: StopReason.idle.rawValue, desired: 0, ordering: .sequentiallyConsistent)
                 .exchanged

@@ -36,7 +36,7 @@ package final class ProxyLibrary: Sendable {
 
     package enum Answer: Sendable, Hashable {
         /// Proxy URLs, or `direct://`, in order of preference.
-        case ways([String])
+        case proxies([String])
         /// libproxy could not answer; this does not mean that there is no proxy.
         case failed
     }
@@ -56,7 +56,7 @@ package final class ProxyLibrary: Sendable {
                 next += 1
             }
             csys_free(list)
-            return .ways(answers)
+            return .proxies(answers)
         }
     }
 }

@@ -20,7 +20,7 @@ package final class PathMonitor {
     /// How many times a state that changes while it is being read is read again at once.
     private static let rounds = 4
     /// Delays before rereading networks that keep changing, in nanoseconds: the first one, and the longest.
-    private static let unrest: (first: Int64, most: Int64) = (50_000_000, 5_000_000_000)
+    private static let rereadDelays: (first: Int64, most: Int64) = (50_000_000, 5_000_000_000)
 
     package init(_ source: any PathSource) throws(IOFailure) {
         channel = try source.open(notifiesOfChanges: true)
@@ -35,7 +35,7 @@ package final class PathMonitor {
     package func close() { channel.close() }
 
     /// Returns the networks as they are now. The kernel answers within the call.
-    package static func look(_ source: any PathSource) throws(IOFailure) -> PathState {
+    package static func read(_ source: any PathSource) throws(IOFailure) -> PathState {
         let monitor = try PathMonitor(once: source)
         defer { monitor.close() }
         try monitor.refresh()
@@ -54,7 +54,7 @@ package final class PathMonitor {
         token.attach(channel.slot)
         defer { token.detach(channel.slot) }
         let known = state
-        var pause = Self.unrest.first
+        var pause = Self.rereadDelays.first
         while true {
             try token.check(.read)
             try listen()
@@ -62,7 +62,7 @@ package final class PathMonitor {
             if state != known || isDue() { return state }
             guard !isStale else {
                 try await Poller.shared.sleep(until: Poller.now() + pause, token)
-                pause = min(pause * 2, Self.unrest.most)
+                pause = min(pause * 2, Self.rereadDelays.most)
                 continue
             }
             await Poller.shared.park(channel.slot, until: token)
@@ -74,7 +74,7 @@ package final class PathMonitor {
     /// Processes the change notifications that have arrived.
     private func listen() throws(IOFailure) {
         try receive { entry in
-            if state.isNews(entry.message) { isStale = true }
+            if state.isChange(entry.message) { isStale = true }
             return true
         }
     }
@@ -97,7 +97,7 @@ package final class PathMonitor {
         var isComplete = false
         try receive { entry in
             guard entry.port == channel.port, entry.sequence == sequence else {
-                if new.isNews(entry.message) || state.isNews(entry.message) { isStale = true }
+                if new.isChange(entry.message) || state.isChange(entry.message) { isStale = true }
                 return true
             }
             if entry.isInterrupted { isStale = true }

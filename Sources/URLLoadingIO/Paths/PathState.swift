@@ -24,13 +24,13 @@ package struct PathState: Sendable, Hashable {
     ///
     /// Notifications are not applied themselves: the kernel removes routes together with their link or address, and
     /// replaces them, without notifications for the old ones. An observer therefore rereads all tables after a change.
-    package func isNews(_ message: RouteMessage) -> Bool {
+    package func isChange(_ message: RouteMessage) -> Bool {
         switch message {
         case .link(let link): links[link.index] != link
-        case .linkGone(let index): links[index] != nil
+        case .linkRemoved(let index): links[index] != nil
         case .address(let address): !addresses.contains(address)
-        case .addressGone(let address): addresses.contains(address)
-        case .route, .routeGone, .damaged: true
+        case .addressRemoved(let address): addresses.contains(address)
+        case .route, .routeRemoved, .damaged: true
         case .other, .done, .failed: false
         }
     }

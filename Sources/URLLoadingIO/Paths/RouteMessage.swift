@@ -55,11 +55,11 @@ package struct PathRoute: Sendable, Hashable {
 
 package enum RouteMessage: Sendable, Hashable {
     case link(PathLink)
-    case linkGone(Int32)
+    case linkRemoved(Int32)
     case address(PathAddress)
-    case addressGone(PathAddress)
+    case addressRemoved(PathAddress)
     case route(PathRoute)
-    case routeGone(PathRoute)
+    case routeRemoved(PathRoute)
     /// A message that is ignored.
     case other
     /// The end of an answer.
@@ -108,21 +108,21 @@ package struct RouteMessageReader {
         case 3: .done
         case 4: .damaged  // NLMSG_OVERRUN
         case 16: link(body) { .link($0) }
-        case 17: link(body) { .linkGone($0.index) }
+        case 17: link(body) { .linkRemoved($0.index) }
         case 20:
             address(body) {
                 .address($0)
             } unusable: {
-                .addressGone($0)
+                .addressRemoved($0)
             }
         case 21:
             address(body) {
-                .addressGone($0)
+                .addressRemoved($0)
             } unusable: {
-                .addressGone($0)
+                .addressRemoved($0)
             }
         case 24: route(body) { .route($0) }
-        case 25: route(body) { .routeGone($0) }
+        case 25: route(body) { .routeRemoved($0) }
         default: .other
         }
     }

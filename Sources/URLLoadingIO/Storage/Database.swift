@@ -13,7 +13,7 @@ import URLLoadingCSQLite
 /// ```
 package final class Database {
     private let handle: OpaquePointer
-    private let patience: Int32
+    private let timeout: Int32
     /// Pages in the write-ahead log after the last commit over this connection; updated by SQLite's hook.
     private let logPages: UnsafeMutablePointer<Int32>
     /// Statements are prepared once. Their texts are literals in the sources, so there are few.
@@ -35,8 +35,8 @@ package final class Database {
     /// SQLite's automatic checkpoints are off: see ``checkpointIfLong()``.
     /// - Parameters:
     ///   - durability: what survives a loss of power, and who else may open the file.
-    ///   - patience: milliseconds to wait for other connections to the file.
-    package init(path: String, durability: Durability = .shared, patience: Int32 = 2_000) throws(DatabaseFailure) {
+    ///   - timeout: milliseconds to wait for other connections to the file.
+    package init(path: String, durability: Durability = .shared, timeout: Int32 = 2_000) throws(DatabaseFailure) {
         var opened: OpaquePointer?
         let flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE
         let code = sqlite3_open_v2(path, &opened, flags, nil)
@@ -45,10 +45,10 @@ package final class Database {
             sqlite3_close_v2(opened)
             throw failure
         }
-        (handle, self.patience) = (opened, patience)
+        (handle, self.timeout) = (opened, timeout)
         logPages = .allocate(capacity: 1)
         logPages.initialize(to: 0)
-        sqlite3_busy_timeout(handle, patience)
+        sqlite3_busy_timeout(handle, timeout)
         switch durability {
         case .shared:
             try execute("PRAGMA journal_mode = WAL")
@@ -117,7 +117,7 @@ package final class Database {
     /// Runs work without waiting for other connections: it fails if one of them is writing.
     package func withoutWaitingForLock(_ work: () throws(DatabaseFailure) -> Void) throws(DatabaseFailure) {
         sqlite3_busy_timeout(handle, 0)
-        defer { sqlite3_busy_timeout(handle, patience) }
+        defer { sqlite3_busy_timeout(handle, timeout) }
         try work()
     }
 

@@ -63,7 +63,7 @@ package struct DatabaseFailure: Error, Sendable, CustomStringConvertible {
 
     /// The lock that all writers of the file share could not be acquired.
     package init(lock failure: IOFailure) {
-        code = failure.isPassing ? SQLITE_BUSY : failure.isFull ? SQLITE_FULL : SQLITE_CANTOPEN
+        code = failure.isTemporary ? SQLITE_BUSY : failure.isFull ? SQLITE_FULL : SQLITE_CANTOPEN
         (detail, system, isOfStatement) = ("the lock file could not be acquired", 0, false)
     }
 }

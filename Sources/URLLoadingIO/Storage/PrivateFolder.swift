@@ -115,7 +115,7 @@ extension IOFailure {
 
 extension IOFailure {
     /// True for a temporary failure: a resource is exhausted for now, or another holder has the lock.
-    package var isPassing: Bool {
+    package var isTemporary: Bool {
         switch code {
         case .system(EMFILE), .system(ENFILE), .system(ENOMEM), .system(EINTR), .system(EWOULDBLOCK): true
         default: false

@@ -20,7 +20,7 @@ package final class StateDisk<Memory: StateMemory>: Sendable {
         var database: Database?
         var identity: PathIdentity?
         var version: Int64 = -1
-        var isGivenUp = false
+        var isAbandoned = false
     }
     /// The holder of this lock may block.
     private let gate = Lock(File())
@@ -29,15 +29,15 @@ package final class StateDisk<Memory: StateMemory>: Sendable {
 
     private let loaded = Atomic<Bool>(false)
     private let isScheduled = Atomic<Bool>(false)
-    private let nextLook = Atomic<Int64>(0)
-    private let trouble = Lock<String?>(nil)
+    private let nextCheck = Atomic<Int64>(0)
+    private let firstProblem = Lock<String?>(nil)
 
     /// Delay that lets several changes be written together, and interval between checks for changes by other processes;
     /// in nanoseconds.
     private static var writingDelay: Int64 { 200_000_000 }
-    private static var lookInterval: Int64 { 1_000_000_000 }
+    private static var checkInterval: Int64 { 1_000_000_000 }
     /// Milliseconds to wait for another process that is writing.
-    private static var lockPatience: Int { 2_000 }
+    private static var lockTimeout: Int { 2_000 }
 
     package init(folder: String, memory: Memory, clock: LoopClock = .system) {
         // With a trailing slash, a symbolic link would be followed.
@@ -49,7 +49,7 @@ package final class StateDisk<Memory: StateMemory>: Sendable {
     }
 
     /// The first failure with the file; `nil` if there was none.
-    package var problem: String? { trouble.withLock { $0 } }
+    package var problem: String? { firstProblem.withLock { $0 } }
 
     // MARK: Reading
 
@@ -63,30 +63,30 @@ package final class StateDisk<Memory: StateMemory>: Sendable {
             guard !isLoaded else { return }
             read(&file)
             loaded.store(true, ordering: .releasing)
-            nextLook.store(clock.coarseNow() + Self.lookInterval, ordering: .relaxed)
+            nextCheck.store(clock.coarseNow() + Self.checkInterval, ordering: .relaxed)
         }
     }
 
     /// Whether the memory reflects the file as of at most one second ago.
-    package var isFresh: Bool { isLoaded && clock.coarseNow() < nextLook.load(ordering: .relaxed) }
+    package var isFresh: Bool { isLoaded && clock.coarseNow() < nextCheck.load(ordering: .relaxed) }
 
     /// Brings the memory up to date. Blocks, except for a caller that arrives while another caller is checking the
     /// file.
     package func refresh() {
         guard isLoaded else { return load() }
-        if claimsCheck() { look() }
+        if claimsCheck() { readChanges() }
     }
 
     /// Returns true for one caller per interval: that caller checks the file.
     private func claimsCheck() -> Bool {
         let now = clock.coarseNow()
-        let due = nextLook.load(ordering: .relaxed)
+        let due = nextCheck.load(ordering: .relaxed)
         return now >= due
-            && nextLook.compareExchange(expected: due, desired: now + Self.lookInterval, ordering: .relaxed).exchanged
+            && nextCheck.compareExchange(expected: due, desired: now + Self.checkInterval, ordering: .relaxed).exchanged
     }
 
     /// Reads changes that other processes wrote. Blocks.
-    package func look() { gate.withLock { read(&$0) } }
+    package func readChanges() { gate.withLock { read(&$0) } }
 
     private func read(_ file: inout File) {
         attempt(&file) { (file) throws(DatabaseFailure) in
@@ -95,7 +95,7 @@ package final class StateDisk<Memory: StateMemory>: Sendable {
             guard current != file.version else { return }
             // Pending changes would be missing from the rows that are read, so write them first. A caller is waiting:
             // if another process is writing just now, the next check or the background write waits for it.
-            try database.withoutWaitingForLock { () throws(DatabaseFailure) in try writePending(database, patience: 0) }
+            try database.withoutWaitingForLock { () throws(DatabaseFailure) in try writePending(database, timeout: 0) }
             file.version = try Self.version(database)
             let rows = try Schema.rows(database)
             memory.replace(with: rows)
@@ -136,38 +136,38 @@ package final class StateDisk<Memory: StateMemory>: Sendable {
         // alone.
         guard memory.hasPending else { return }
         // Callers do not wait for a writer that waits for another process: they check the file afterwards.
-        nextLook.store(.max, ordering: .relaxed)
-        defer { nextLook.store(clock.coarseNow(), ordering: .relaxed) }
+        nextCheck.store(.max, ordering: .relaxed)
+        defer { nextCheck.store(clock.coarseNow(), ordering: .relaxed) }
         gate.withLock { file in
-            guard !file.isGivenUp else {
+            guard !file.isAbandoned else {
                 _ = memory.takePending()
                 return
             }
             attempt(&file) { (file) throws(DatabaseFailure) in
                 guard let database = try open(&file, making: true) else { return }
-                try writePending(database, patience: Self.lockPatience)
+                try writePending(database, timeout: Self.lockTimeout)
             }
         }
     }
 
     private func removeExpired(_ database: Database) {
         try? database.withoutWaitingForLock { () throws(DatabaseFailure) in
-            let lock = try lock(patience: 0)
+            let lock = try lock(timeout: 0)
             defer { withExtendedLifetime(lock) {} }
             try Schema.removeExpired(database)
         }
     }
 
     /// Acquires the lock that each process holds while it writes to the file, checkpoints its log, or sets it aside.
-    private func lock(patience: Int) throws(DatabaseFailure) -> FileLock {
-        do throws(IOFailure) { return try FileLock(path + ".lock", patience: patience) } catch {
+    private func lock(timeout: Int) throws(DatabaseFailure) -> FileLock {
+        do throws(IOFailure) { return try FileLock(path + ".lock", timeout: timeout) } catch {
             throw DatabaseFailure(lock: error)
         }
     }
 
-    private func writePending(_ database: Database, patience: Int) throws(DatabaseFailure) {
+    private func writePending(_ database: Database, timeout: Int) throws(DatabaseFailure) {
         guard memory.hasPending else { return }
-        let lock = try lock(patience: patience)
+        let lock = try lock(timeout: timeout)
         defer { withExtendedLifetime(lock) {} }
         let pending = memory.takePending()
         guard !pending.isEmpty else { return }
@@ -189,15 +189,15 @@ package final class StateDisk<Memory: StateMemory>: Sendable {
     // MARK: The file
 
     private func attempt(_ file: inout File, _ work: (inout File) throws(DatabaseFailure) -> Void) {
-        guard !file.isGivenUp else { return }
+        guard !file.isAbandoned else { return }
         do throws(DatabaseFailure) {
             try work(&file)
             failureCount.store(0, ordering: .relaxed)
         } catch {
             if error.kind != .busy { report("\(path): \(error)") }
             switch error.kind {
-            case .damaged: setAside(&file)
-            case .unwritable: file.isGivenUp = true
+            case .damaged: replaceDamaged(&file)
+            case .unwritable: file.isAbandoned = true
             // Temporary failures: the next write includes the changes that this one could not store.
             case .busy, .full, .other:
                 failureCount.add(1, ordering: .relaxed)
@@ -207,7 +207,7 @@ package final class StateDisk<Memory: StateMemory>: Sendable {
         }
     }
 
-    private func report(_ words: String) { trouble.withLock { $0 = $0 ?? words } }
+    private func report(_ words: String) { firstProblem.withLock { $0 = $0 ?? words } }
 
     /// - Parameter isLocked: whether the caller holds the file's lock.
     private func open(_ file: inout File, making: Bool, isLocked: Bool = false) throws(DatabaseFailure) -> Database? {
@@ -219,11 +219,11 @@ package final class StateDisk<Memory: StateMemory>: Sendable {
             schedule()
         }
         guard csys_file_exists(path) || making else { return nil }
-        guard isOurs(&file) else { return nil }
+        guard preparePrivateFile(&file) else { return nil }
         let opened = try Database(path: path)
         try Schema.prepare(opened)
         if !(try opened.missing(of: [Schema.table])).isEmpty {
-            let lock = try isLocked ? nil : lock(patience: Self.lockPatience)
+            let lock = try isLocked ? nil : lock(timeout: Self.lockTimeout)
             defer { withExtendedLifetime(lock) {} }
             // Another process may have created the table meanwhile.
             for part in try opened.missing(of: [Schema.table]) { try opened.execute(part.text) }
@@ -234,7 +234,7 @@ package final class StateDisk<Memory: StateMemory>: Sendable {
 
     /// Returns whether folder and file exist, or could be created, and belong to this user alone: a user who could
     /// replace or read the file would have its content. SQLite gives its auxiliary files the mode of the database.
-    private func isOurs(_ file: inout File) -> Bool {
+    private func preparePrivateFile(_ file: inout File) -> Bool {
         do throws(IOFailure) {
             try PrivateFolder.make(folder)
             _ = try PrivateFolder.makeFile(path)
@@ -245,17 +245,17 @@ package final class StateDisk<Memory: StateMemory>: Sendable {
                 "\(path): cannot be created"
                     + (error.isForeign ? ", or is not private to this user" : ": \(error)")
             )
-            file.isGivenUp = !error.isFull && !error.isPassing
+            file.isAbandoned = !error.isFull && !error.isTemporary
             return false
         }
     }
 
     /// Replaces a damaged file with a new one that holds the memory's content. Other processes may have found the
     /// damage too: a process that finds the file readable again leaves it alone.
-    private func setAside(_ file: inout File) {
+    private func replaceDamaged(_ file: inout File) {
         file.database = nil
         guard let lock = FileLock(path + ".lock") else {
-            file.isGivenUp = true
+            file.isAbandoned = true
             return
         }
         defer { withExtendedLifetime(lock) {} }
@@ -263,7 +263,7 @@ package final class StateDisk<Memory: StateMemory>: Sendable {
             file.database = nil
             for suffix in ["-wal", "-shm"] { _ = csys_file_remove(path + suffix) }
             guard csys_file_rename(path, path + ".damaged") >= 0 else {
-                file.isGivenUp = true
+                file.isAbandoned = true
                 return
             }
         }

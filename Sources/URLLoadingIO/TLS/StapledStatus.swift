@@ -14,7 +14,7 @@ enum StapledStatus {
     case unusable(String)
 
     /// Tolerated clock difference in seconds.
-    private static let skew = 300
+    private static let clockTolerance = 300
 
     static func read(_ ssl: OpaquePointer, _ leaf: OpaquePointer, _ issuer: OpaquePointer, _ roots: OpaquePointer?)
         -> StapledStatus
@@ -62,7 +62,7 @@ enum StapledStatus {
             }
             // Revocation is permanent, so an outdated response counts as well.
             if status == V_OCSP_CERTSTATUS_REVOKED { return .revoked }
-            guard OCSP_check_validity(this, next, skew, -1) == 1 else {
+            guard OCSP_check_validity(this, next, clockTolerance, -1) == 1 else {
                 return .unusable("the stapled OCSP response is out of date")
             }
             guard status == V_OCSP_CERTSTATUS_GOOD else { return .unusable("the stapled OCSP response says unknown") }

@@ -25,7 +25,7 @@ package final class TLSContext: Sendable {
         self.pointer = pointer
         self.configuration = configuration
         try Self.setVersions(pointer, configuration.minimumVersion, configuration.maximumVersion)
-        Self.setHabits(pointer)
+        Self.setCommonOptions(pointer)
         SSL_CTX_set_security_level(pointer, configuration.securityLevel)
         try Self.offer(configuration.applicationProtocols) { SSL_CTX_set_alpn_protos(pointer, $0, $1) }
         if let store { SSL_CTX_set1_cert_store(pointer, store.pointer) }
@@ -63,7 +63,7 @@ package final class TLSContext: Sendable {
         else { throw .local(.protocolVersion, "no version between \(minimum) and \(maximum)") }
     }
 
-    static func setHabits(_ pointer: OpaquePointer) {
+    static func setCommonOptions(_ pointer: OpaquePointer) {
         SSL_CTX_set_security_level(pointer, 2)
         SSL_CTX_set_options(pointer, c_SSL_OP_NO_RENEGOTIATION() | c_SSL_OP_NO_COMPRESSION())
         // The system's configuration file may set this option, with which a truncated connection would pass as properly

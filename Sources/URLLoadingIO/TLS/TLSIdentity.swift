@@ -153,7 +153,7 @@ final class TLSIdentitySelection {
     /// True once the handshake is over: a request that comes later can wait only if its reader looks for it
     /// (`stopAsking`).
     var isOver = false
-    var isAskedNoMore = false
+    var isNotAsked = false
     /// The issuers that the server named, in DER, while the connection waits for a decision.
     private(set) var pending: [[UInt8]]?
 
@@ -180,7 +180,7 @@ final class TLSIdentitySelection {
 
     /// Returns 1 to continue, -1 to wait for a decision, 0 if the identity cannot be used.
     func run(_ ssl: OpaquePointer) -> Int32 {
-        guard !isAskedNoMore else { return 0 }
+        guard !isNotAsked else { return 0 }
         wasAsked = true
         if answer == nil, asks, !isOver || asksLater {
             pending = issuers(SSL_get0_peer_CA_list(ssl))

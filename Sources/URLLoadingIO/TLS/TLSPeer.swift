@@ -53,7 +53,7 @@ package struct TLSPeer: Sendable, Hashable {
     package var asksTrust = false
     package var asksIdentity = false
     /// The connection's readers and writers also look for requests after the handshake
-    /// (``TLSTransport/laterQuestion``).
+    /// (``TLSTransport/lateQuestion``).
     package var asksIdentityLater = false
     /// The zone of a link-local address (RFC 4007): in another zone the same address is another peer.
     package var zone: String?

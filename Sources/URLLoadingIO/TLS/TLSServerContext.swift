@@ -47,7 +47,7 @@ package final class TLSServerContext: Sendable {
         self.configuration = configuration
         wireProtocols = try TLSContext.wireForm(configuration.applicationProtocols)
         try TLSContext.setVersions(pointer, configuration.minimumVersion, configuration.maximumVersion)
-        TLSContext.setHabits(pointer)
+        TLSContext.setCommonOptions(pointer)
         SSL_CTX_set_security_level(pointer, configuration.securityLevel)
         try useIdentity()
         try askClients()

@@ -24,7 +24,7 @@ package final class TLSTransport: Transport, @unchecked Sendable {
     private var deferred: IOFailure?
     /// No close_notify is sent after a failure, or between the halves of a blocked write.
     private var isBroken = false
-    private var hasHalfWritten = false
+    private var hasPartialWrite = false
     private var isGoodbyeBlocked = false
     private var isClosed = false
     private var turns = TLSWaitingGates()
@@ -157,7 +157,7 @@ package final class TLSTransport: Transport, @unchecked Sendable {
 
     /// A server's request for a client certificate after the handshake (RFC 8446 §4.6.2). Reads and writes report that
     /// they are blocked until `answer(identity:)` is called.
-    package var laterQuestion: (TLSPeer, TLSQuestion)? {
+    package var lateQuestion: (TLSPeer, TLSQuestion)? {
         guard identityMayComeLater, case .client(_, let peer, _, _) = side, peer.asksIdentityLater else { return nil }
         return lock.withLock { _ in link.giving?.pending.map { (peer, .identity($0)) } }
     }
@@ -184,7 +184,7 @@ package final class TLSTransport: Transport, @unchecked Sendable {
                 agreed = TLSNegotiated(of: ssl)
                 link.giving?.isOver = true
                 // RFC 9113 §9.2.3: HTTP/2 forbids authentication after the handshake.
-                link.giving?.isAskedNoMore = agreed?.applicationProtocol == "h2"
+                link.giving?.isNotAsked = agreed?.applicationProtocol == "h2"
             }
             return progress
         } catch {
@@ -249,10 +249,10 @@ package final class TLSTransport: Transport, @unchecked Sendable {
             let rest = UnsafeRawBufferPointer(rebasing: bytes[total...])
             let progress = try perform(.write) { SSL_write_ex($0, rest.baseAddress, rest.count, $1) }
             guard case .moved(let count) = progress else {
-                hasHalfWritten = true
+                hasPartialWrite = true
                 return total > 0 ? .moved(total) : progress
             }
-            hasHalfWritten = false
+            hasPartialWrite = false
             total += count
         }
         return .moved(total)
@@ -301,7 +301,7 @@ package final class TLSTransport: Transport, @unchecked Sendable {
 
     private func sendCloseNotify() {
         if case .server(let context) = side, context.configuration.omitsCloseNotify { return }
-        guard agreed != nil, !isBroken, !hasHalfWritten, !isClosed,
+        guard agreed != nil, !isBroken, !hasPartialWrite, !isClosed,
             SSL_get_shutdown(ssl) & SSL_SENT_SHUTDOWN == 0
         else { return }
         ERR_clear_error()
@@ -315,7 +315,7 @@ package final class TLSTransport: Transport, @unchecked Sendable {
         try lock.withLock { (_) throws(IOFailure) in
             try turn(.writer) { () throws(IOFailure) in
                 if case .server(let context) = side, context.configuration.omitsCloseNotify { return .moved(0) }
-                guard agreed != nil, !isBroken, !hasHalfWritten else { throw IOFailure(.closedByPeer, .write) }
+                guard agreed != nil, !isBroken, !hasPartialWrite else { throw IOFailure(.closedByPeer, .write) }
                 guard isGoodbyeBlocked || SSL_get_shutdown(ssl) & SSL_SENT_SHUTDOWN == 0 else { return .moved(0) }
                 isGoodbyeBlocked = false
                 // SSL_shutdown also returns 0, "sent", if it wrote nothing because the socket was full or has failed.
@@ -355,11 +355,11 @@ package final class TLSTransport: Transport, @unchecked Sendable {
 
     package var mayHoldMore: Bool {
         // Ask the socket in any case: it reports an end that was notified with the last bytes only once.
-        let socketMay = link.inner.mayHoldMore
+        let socketMayHoldMore = link.inner.mayHoldMore
         return lock.withLock { _ in
             // A close_notify read after data is reported only by the next read.
             deferred != nil || SSL_has_pending(ssl) == 1 || SSL_get_shutdown(ssl) & SSL_RECEIVED_SHUTDOWN != 0
-        } || socketMay
+        } || socketMayHoldMore
     }
 
     /// The negotiated parameters; `nil` before the end of the handshake.

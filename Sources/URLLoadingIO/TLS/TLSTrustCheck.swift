@@ -69,12 +69,12 @@ final class TLSTrustCheck {
         X509_STORE_CTX_set_verify_cb(store, Self.record)
         if verification == .full {
             prove(store)
-            if asks { noteUnvouched(store) }
+            if asks { addMissingIssuerFailure(store) }
         }
         let isProven = failures.isEmpty && verification == .full
         checkPins(store, isProven: isProven)
         if failures.isEmpty { X509_STORE_CTX_set_error(store, X509_V_OK) }
-        if isProven, staples != .ignored { keepIssued(store) }
+        if isProven, staples != .ignored { keepLeafAndIssuer(store) }
         if keeps || !failures.isEmpty {
             trust = TLSTrust(
                 name: name, shown: CertificateFacts.all(X509_STORE_CTX_get0_untrusted(store)),
@@ -128,7 +128,7 @@ final class TLSTrustCheck {
     /// Adds the missing failure for a chain that leads to no trusted root: OpenSSL 3.0 does not report it if it has
     /// already reported the key of the server's own certificate. A decision would otherwise take that key for the only
     /// fault.
-    private func noteUnvouched(_ store: OpaquePointer) {
+    private func addMissingIssuerFailure(_ store: OpaquePointer) {
         guard !failures.isEmpty, !failures.contains(where: { $0.kind == .selfSigned || $0.kind == .untrustedIssuer }),
             let chain = X509_STORE_CTX_get0_chain(store), case let count = c_sk_X509_num(chain), count > 0,
             X509_STORE_CTX_get_num_untrusted(store) >= count, let last = c_sk_X509_value(chain, count - 1)
@@ -152,7 +152,7 @@ final class TLSTrustCheck {
 
     // MARK: Revocation
 
-    private func keepIssued(_ store: OpaquePointer) {
+    private func keepLeafAndIssuer(_ store: OpaquePointer) {
         guard let chain = X509_STORE_CTX_get0_chain(store), c_sk_X509_num(chain) > 1,
             let leaf = c_sk_X509_value(chain, 0), let issuer = c_sk_X509_value(chain, 1)
         else { return }

@@ -19,7 +19,7 @@ final class FTPServerConnection {
     private var passive: SocketListener?
     private var transfers = 0
 
-    private struct Over: Error {}
+    private struct ConnectionEnded: Error {}
 
     init(_ server: FTPTestServer, _ socket: SocketTransport, _ token: StopToken) {
         self.server = server
@@ -36,7 +36,7 @@ final class FTPServerConnection {
                 try await secure.handshake(token)
                 (control, isSecure, protects) = (secure, true, true)
             }
-            if try await !applyFault("") { try await say("220 here") }
+            if try await !applyFault("") { try await reply("220 here") }
             while let line = try await nextLine() {
                 server.note(line)
                 let parts = line.split(separator: " ", maxSplits: 1)
@@ -60,16 +60,16 @@ final class FTPServerConnection {
             case .reply(verb, let text):
                 try await send(text)
                 return true
-            case .close(verb): throw Over()
+            case .close(verb): throw ConnectionEnded()
             case .closeOnce(verb):
                 server.remove(fault)
-                throw Over()
+                throw ConnectionEnded()
             case .stall(verb): try await stall()
             case .endlessReply(verb):
                 while true { try await send("220-and so on\r\n") }
             case .refusesReuse where transfers > 0:
-                try await say("421 enough")
-                throw Over()
+                try await reply("421 enough")
+                throw ConnectionEnded()
             default: continue
             }
         }
@@ -83,7 +83,7 @@ final class FTPServerConnection {
         var bytes = [UInt8](repeating: 0, count: 1024)
         while true {
             let count = try await receive(control, &bytes)
-            if count == 0 { throw Over() }
+            if count == 0 { throw ConnectionEnded() }
         }
     }
 
@@ -93,56 +93,56 @@ final class FTPServerConnection {
         let configuration = server.configuration
         switch verb {
         case "AUTH":
-            guard let tls = server.tls, !isSecure else { return try await say("502 no TLS") }
+            guard let tls = server.tls, !isSecure else { return try await reply("502 no TLS") }
             try await send("234 go\r\n" + (server.faults.contains(.injectsBeforeTLS) ? "230 in\r\n" : ""))
             let secure = try TLSTransport(server: tls, over: control)
             try await secure.handshake(token)
             (control, isSecure) = (secure, true)
         case "USER":
-            if configuration.security == .requiresExplicit, !isSecure { return try await say("530 AUTH first") }
+            if configuration.security == .requiresExplicit, !isSecure { return try await reply("530 AUTH first") }
             user = argument
-            try await say("331 password")
+            try await reply("331 password")
         case "PASS":
             guard let user, user == "anonymous" ? configuration.allowsAnonymous : configuration.users[user] == argument
-            else { return try await say("530 no") }
-            if configuration.account != nil { return try await say("332 account") }
+            else { return try await reply("530 no") }
+            if configuration.account != nil { return try await reply("332 account") }
             isLoggedIn = true
-            try await say("230 in")
+            try await reply("230 in")
         case "ACCT":
-            guard argument == configuration.account else { return try await say("530 no") }
+            guard argument == configuration.account else { return try await reply("530 no") }
             isLoggedIn = true
-            try await say("230 in")
+            try await reply("230 in")
         case "FEAT":
-            guard let features = configuration.features else { return try await say("500 what?") }
-            try await say("211-Features:\r\n" + features.map { " \($0)\r\n" }.joined() + "211 End")
-        case _ where !isLoggedIn: try await say("530 who?")
+            guard let features = configuration.features else { return try await reply("500 what?") }
+            try await reply("211-Features:\r\n" + features.map { " \($0)\r\n" }.joined() + "211 End")
+        case _ where !isLoggedIn: try await reply("530 who?")
         default: try await answerLoggedIn(verb, argument)
         }
     }
 
     private func answerLoggedIn(_ verb: String, _ argument: String) async throws {
         switch verb {
-        case "PBSZ", "OPTS", "TYPE", "NOOP": try await say("200 ok")
+        case "PBSZ", "OPTS", "TYPE", "NOOP": try await reply("200 ok")
         case "PROT":
             protects = argument == "P"
-            try await say("200 ok")
+            try await reply("200 ok")
         case "SIZE":
-            guard let file = server.file(argument) else { return try await say("550 no such file") }
+            guard let file = server.file(argument) else { return try await reply("550 no such file") }
             var size = Int64(file.content.count)
             for case .wrongSize(let wrong) in server.faults { size = wrong }
-            try await say("213 \(size)")
+            try await reply("213 \(size)")
         case "MDTM":
-            guard let file = server.file(argument) else { return try await say("550 no such file") }
-            try await say("213 \(file.modified)")
+            guard let file = server.file(argument) else { return try await reply("550 no such file") }
+            try await reply("213 \(file.modified)")
         case "EPSV", "PASV": try await openPassive(verb)
         case "REST":
-            guard let count = Int(argument), count >= 0 else { return try await say("501 no number") }
+            guard let count = Int(argument), count >= 0 else { return try await reply("501 no number") }
             offset = count
-            try await say("350 from there")
+            try await reply("350 from there")
         case "RETR":
             guard let file = server.file(argument), offset <= file.content.count else {
                 dropPassive()
-                return try await say("550 no such file")
+                return try await reply("550 no such file")
             }
             let announced = server.configuration.announcesSize ? file.content.count : nil
             try await give(file.content.dropFirst(offset), announced: announced)
@@ -150,11 +150,11 @@ final class FTPServerConnection {
             let entries = server.list(argument)
             if entries.isEmpty, !argument.isEmpty, argument != "/" {
                 dropPassive()
-                return try await say("550 no such folder")
+                return try await reply("550 no such folder")
             }
             try await give(Data(entries.map { Self.entry($0.0, $0.1, isFacts: verb == "MLSD") + "\r\n" }.joined().utf8))
         case "STOR": try await take(argument)
-        default: try await say("502 \(verb)?")
+        default: try await reply("502 \(verb)?")
         }
     }
 
@@ -170,15 +170,15 @@ final class FTPServerConnection {
 
     private func openPassive(_ verb: String) async throws {
         let isForeign = server.faults.contains(.foreignPassiveAddress)
-        if verb == "EPSV", isForeign { return try await say("500 what?") }
+        if verb == "EPSV", isForeign { return try await reply("500 what?") }
         passive?.close()
-        guard let local = localAddress else { throw Over() }
+        guard let local = localAddress else { throw ConnectionEnded() }
         let listener = try SocketListener(local.withPort(0))
         passive = listener
         let port = listener.address.port
-        if verb == "EPSV" { return try await say("229 here (|||\(port)|)") }
+        if verb == "EPSV" { return try await reply("229 here (|||\(port)|)") }
         let address = isForeign ? "192,0,2,1" : "127,0,0,1"
-        try await say("227 here (\(address),\(port >> 8),\(port & 0xFF))")
+        try await reply("227 here (\(address),\(port >> 8),\(port & 0xFF))")
     }
 
     private func dropPassive() {
@@ -188,7 +188,7 @@ final class FTPServerConnection {
 
     /// Accepts the data connection, and secures it if that was negotiated.
     private func accept() async throws -> (SocketTransport, any Transport) {
-        guard let passive else { throw Over() }
+        guard let passive else { throw ConnectionEnded() }
         let socket = try await passive.accept(token)
         token.attach(socket.slot)
         server.count {
@@ -215,10 +215,10 @@ final class FTPServerConnection {
 
     /// - Parameter announced: the size in bytes that the 150 reply announces; `nil` for none.
     private func give(_ content: Data, announced: Int? = nil) async throws {
-        try await say(announced.map { "150 here it comes (\($0) bytes)" } ?? "150 here it comes")
+        try await reply(announced.map { "150 here it comes (\($0) bytes)" } ?? "150 here it comes")
         let faults = server.faults
         if faults.contains(.ignoresData) { try await stall() }
-        if faults.contains(.completesBeforeData) { try await say("226 done") }
+        if faults.contains(.completesBeforeData) { try await reply("226 done") }
         let (socket, data) = try await accept()
         var bytes = Array(content)
         var stalls = false
@@ -240,21 +240,21 @@ final class FTPServerConnection {
         }
         close(socket, data)
         if faults.contains(.neverCompletes) { try await stall() }
-        if !faults.contains(.completesBeforeData) { try await say(ending) }
+        if !faults.contains(.completesBeforeData) { try await reply(ending) }
     }
 
     private func take(_ path: String) async throws {
         let offset = offset
-        try await say("150 send it")
+        try await reply("150 send it")
         if server.faults.contains(.ignoresData) { try await stall() }
         let (socket, data) = try await accept()
         defer { close(socket, data) }
         var content = Array((server.file(path)?.content ?? Data()).prefix(offset))
-        guard content.count == offset else { return try await say("551 there is no beginning") }
+        guard content.count == offset else { return try await reply("551 there is no beginning") }
         var buffer = [UInt8](repeating: 0, count: 64 * 1024)
         while true {
             for case .refusesStore(let code, let limit) in server.faults where content.count >= limit {
-                return try await say("\(code) no more")
+                return try await reply("\(code) no more")
             }
             for case .stallsData(let limit) in server.faults where content.count >= limit { try await stall() }
             let count = try await receive(data, &buffer)
@@ -263,12 +263,12 @@ final class FTPServerConnection {
         }
         server.put(path, Data(content))
         if server.faults.contains(.neverCompletes) { try await stall() }
-        try await say("226 stored")
+        try await reply("226 stored")
     }
 
     // MARK: Bytes
 
-    private func say(_ line: String) async throws { try await send(line + "\r\n") }
+    private func reply(_ line: String) async throws { try await send(line + "\r\n") }
 
     private func send(_ text: String) async throws {
         try await Array(text.utf8).withUnsafeBytesAsync { try await control.send($0, token) }

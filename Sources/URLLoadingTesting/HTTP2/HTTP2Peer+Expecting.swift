@@ -127,22 +127,22 @@ extension HTTP2Peer {
         }
     }
 
-    /// Processes arriving frames until `look` returns a value.
+    /// Processes arriving frames until `find` returns a value.
     private func expect<R>(
-        _ expected: String, timeout limit: Duration, look: (HTTP2Arrival) async throws(Failure) -> R?
+        _ expected: String, timeout limit: Duration, find: (HTTP2Arrival) async throws(Failure) -> R?
     ) async throws(Failure) -> R {
         let deadline = Poller.now() + limit.inNanoseconds
         let alarm = Alarm(.system, at: deadline, token)
         defer { alarm.off() }
-        var came = Newest<HTTP2Frame>(8)
+        var received = MostRecent<HTTP2Frame>(8)
         while true {
             if let arrival = try takeArrival() {
-                came.append(arrival.frame)
-                if let found = try await look(arrival) { return found }
+                received.append(arrival.frame)
+                if let found = try await find(arrival) { return found }
             } else if Poller.now() < deadline {
                 try await awaitInput(until: deadline)
             } else {
-                throw complain("expected \(expected) within \(limit), got: \(came.all.shown())")
+                throw complain("expected \(expected) within \(limit), got: \(received.all.shown())")
             }
         }
     }

@@ -33,7 +33,7 @@ public final class HTTP2Peer: Sendable {
     let transport: any Transport
     let token: StopToken
     let input = Lock(HTTP2PeerInput())
-    private let isDeaf = Atomic<Bool>(false)
+    private let ignoresEvents = Atomic<Bool>(false)
     private let isReleased = Atomic<Bool>(false)
 
     /// The reason why a script cannot continue.
@@ -71,8 +71,8 @@ public final class HTTP2Peer: Sendable {
     /// Whether the peer reads incoming frames while it waits to send; true by default. If false, a client that answers
     /// each frame and also waits to send is blocked, unless it defends itself.
     public var readsWhileSending: Bool {
-        get { !isDeaf.load(ordering: .relaxed) }
-        set { isDeaf.store(!newValue, ordering: .relaxed) }
+        get { !ignoresEvents.load(ordering: .relaxed) }
+        set { ignoresEvents.store(!newValue, ordering: .relaxed) }
     }
 
     // MARK: Receiving
@@ -108,7 +108,7 @@ public final class HTTP2Peer: Sendable {
             guard case .blocked(let interest) = pull() else { return }
             await Poller.shared.park(transport.slot, interest, token)
             // The sending task may have read data meanwhile.
-            if input.withLock({ $0.hasNews }) { return }
+            if input.withLock({ $0.hasNext }) { return }
             if deadline != .max, Poller.now() >= deadline { return }
         }
     }

@@ -40,7 +40,7 @@ struct HTTP2PeerInput: Sendable {
     var isOver: Bool { hasEnded || broken != nil }
 
     /// Whether `next` has a result.
-    var hasNews: Bool { taken < arrived.count || broken != nil || hasEnded }
+    var hasNext: Bool { taken < arrived.count || broken != nil || hasEnded }
 
     mutating func next() -> Next {
         if taken < arrived.count {

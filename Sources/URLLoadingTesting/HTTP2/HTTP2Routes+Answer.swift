@@ -17,7 +17,7 @@ extension HTTP2Routes {
         if let stream {
             let request = request(of: stream)
             peer.server.change { $0.requests.append(request) }
-            do throws(Gone) {
+            do throws(StreamEnded) {
                 if stream.isTunnel, let server = webSocket(for: request) {
                     try await serve(server, request, number, slot)
                 } else {
@@ -69,7 +69,7 @@ extension HTTP2Routes {
 
     private func send(
         _ answer: HTTPTestServer.Response, to request: HTTPTestServer.RecordedRequest, _ stream: Int, _ slot: PollSlot
-    ) async throws(Gone) {
+    ) async throws(StreamEnded) {
         for interim in answer.interim {
             try section(stream, HTTP2Fields(interim.status, interim.headers))
             try await pause(interim.pause)
@@ -84,7 +84,7 @@ extension HTTP2Routes {
         if hasBody { try await send(answer.body, stream, slot) }
     }
 
-    private func send(_ body: HTTPTestServer.Response.Body, _ stream: Int, _ slot: PollSlot) async throws(Gone) {
+    private func send(_ body: HTTPTestServer.Response.Body, _ stream: Int, _ slot: PollSlot) async throws(StreamEnded) {
         switch body {
         case .none: break
         case .bytes(let bytes), .declared(_, let bytes): try await data(stream, slot, bytes, endStream: true)
@@ -103,7 +103,7 @@ extension HTTP2Routes {
 
     private func data(
         _ stream: Int, _ slot: PollSlot, _ pieces: [HTTPTestServer.Response.Piece], trailers: Headers
-    ) async throws(Gone) {
+    ) async throws(StreamEnded) {
         for piece in pieces {
             switch piece {
             case .bytes(let bytes): try await data(stream, slot, bytes, endStream: false)
@@ -114,7 +114,9 @@ extension HTTP2Routes {
         try section(stream, HTTP2Fields(trailers), endStream: true)
     }
 
-    func data(_ stream: Int, _ slot: PollSlot, _ bytes: some Collection<UInt8>, endStream: Bool) async throws(Gone) {
+    func data(_ stream: Int, _ slot: PollSlot, _ bytes: some Collection<UInt8>, endStream: Bool)
+        async throws(StreamEnded)
+    {
         var rest = Array(bytes)[...]
         while !rest.isEmpty {
             let size = try await room(stream, slot, upTo: rest.count)
@@ -126,8 +128,8 @@ extension HTTP2Routes {
     }
 
     /// Sends a field section in as many frames as the client's MAX_FRAME_SIZE requires.
-    func section(_ stream: Int, _ fields: HTTP2Fields, endStream: Bool = false) throws(Gone) {
-        guard !isGone(stream) else { throw Gone() }
+    func section(_ stream: Int, _ fields: HTTP2Fields, endStream: Bool = false) throws(StreamEnded) {
+        guard !isGone(stream) else { throw StreamEnded() }
         let block = fields.encoded()
         let limit = peer.input.withLock { $0.windows.maxFrameSize }
         let frames = HTTP2Frame.section(
@@ -135,12 +137,12 @@ extension HTTP2Routes {
         insert(frames.flatMap(\.bytes))
     }
 
-    private func pause(_ duration: Duration) async throws(Gone) {
+    private func pause(_ duration: Duration) async throws(StreamEnded) {
         guard duration > .zero else { return }
-        do throws(HTTP2Peer.Failure) { try await peer.pause(duration) } catch { throw Gone() }
+        do throws(HTTP2Peer.Failure) { try await peer.pause(duration) } catch { throw StreamEnded() }
     }
 
-    private func play(_ script: HTTPTestServer.Response.Script) async throws(Gone) {
+    private func play(_ script: HTTPTestServer.Response.Script) async throws(StreamEnded) {
         for piece in script.pieces {
             switch piece {
             case .bytes(let bytes): insert(bytes)

@@ -37,7 +37,7 @@ extension HTTP2Routes {
 
     func serve(
         _ server: WebSocketTestServer, _ request: HTTPTestServer.RecordedRequest, _ stream: Int, _ slot: PollSlot
-    ) async throws(Gone) {
+    ) async throws(StreamEnded) {
         var deflate: MessageDeflate?
         var answer = server.answer(to: request, &deflate)
         for name in ["Upgrade", "Connection", "Sec-WebSocket-Accept"] { answer.set(name, nil) }
@@ -46,14 +46,14 @@ extension HTTP2Routes {
         for field in answer.fields { headers.append(FieldName(field.name), field.value) }
         if server.handshakeFault == .endsBeforeHead { return reset(stream) }
         try section(stream, HTTP2Fields(.ok, headers))
-        let way = HTTP2WebSocketStream(self, stream, slot)
-        if server.handshakeFault == nil { try? await server.script(TestWebSocket(request, way, deflate)) }
+        let byteStream = HTTP2WebSocketStream(self, stream, slot)
+        if server.handshakeFault == nil { try? await server.script(TestWebSocket(request, byteStream, deflate)) }
         guard !isGone(stream) else { return }
         // RFC 8441 §5: END_STREAM ends the connection.
         insert(HTTP2Frame.data(stream: stream, [], endStream: true).bytes)
-        while !way.hasEnded {
-            do { try await way.fill() } catch { return }
-            _ = way.takeReceived()
+        while !byteStream.hasEnded {
+            do { try await byteStream.fill() } catch { return }
+            _ = byteStream.takeReceived()
         }
     }
 
@@ -104,7 +104,7 @@ final class HTTP2WebSocketStream: WebSocketByteStream {
 
     func stall() async throws {
         while !routes.isGone(stream) { await Poller.shared.park(slot, until: routes.peer.token) }
-        throw HTTP2Routes.Gone()
+        throw HTTP2Routes.StreamEnded()
     }
 
     func reset() { routes.reset(stream) }

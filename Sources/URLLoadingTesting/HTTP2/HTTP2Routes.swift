@@ -13,7 +13,7 @@ final class HTTP2Routes: Sendable {
     private let writer = Poller.shared.borrowSlot()
 
     /// The stream or connection has ended, so the rest of the response is not needed.
-    struct Gone: Error {}
+    struct StreamEnded: Error {}
 
     init(_ peer: HTTP2Peer) {
         self.peer = peer
@@ -97,17 +97,17 @@ final class HTTP2Routes: Sendable {
     // MARK: Flow control
 
     /// Waits until data may be sent on a stream; uses and returns up to `count` bytes of the windows.
-    func room(_ stream: Int, _ slot: PollSlot, upTo count: Int) async throws(Gone) -> Int {
+    func room(_ stream: Int, _ slot: PollSlot, upTo count: Int) async throws(StreamEnded) -> Int {
         while true {
-            guard peer.token.stopReason == nil else { throw Gone() }
-            let size = try state.withLock { (state) throws(Gone) -> Int in
-                guard state.streams[stream]?.isReset == false else { throw Gone() }
+            guard peer.token.stopReason == nil else { throw StreamEnded() }
+            let size = try state.withLock { (state) throws(StreamEnded) -> Int in
+                guard state.streams[stream]?.isReset == false else { throw StreamEnded() }
                 guard state.output.count < HTTP2RoutesState.outputLimit else {
-                    state.streams[stream]?.wants = .output
+                    state.streams[stream]?.awaited = .output
                     return 0
                 }
                 let size = peer.input.withLock { $0.takeWindow(stream: stream, upTo: count) }
-                state.streams[stream]?.wants = size > 0 ? nil : .window
+                state.streams[stream]?.awaited = size > 0 ? nil : .window
                 return size
             }
             if size > 0 { return size }

@@ -8,7 +8,7 @@ import URLLoadingWire
 
 struct HTTP2RoutesState: Sendable {
     /// The resource that an answering task waits for.
-    enum Wants: Sendable { case window, output }
+    enum AwaitedResource: Sendable { case window, output }
 
     struct Stream: Sendable {
         let number: Int
@@ -16,7 +16,7 @@ struct HTTP2RoutesState: Sendable {
         let fields: HTTP2Fields
         let route: HTTPTestServer.Route
         var slot: PollSlot?
-        var wants: Wants?
+        var awaited: AwaitedResource?
         var body: [UInt8] = []
         var bodyCount: Int64 = 0
         var trailers = Headers()
@@ -95,8 +95,8 @@ struct HTTP2RoutesState: Sendable {
     }
 
     /// Returns the slots of the tasks that wait for such a resource.
-    func wake(_ isMeant: (Wants) -> Bool) -> [PollSlot] {
-        streams.values.compactMap { stream in stream.wants.map(isMeant) == true ? stream.slot : nil }
+    func wake(_ matches: (AwaitedResource) -> Bool) -> [PollSlot] {
+        streams.values.compactMap { stream in stream.awaited.map(matches) == true ? stream.slot : nil }
     }
 
     mutating func takeWoken() -> [PollSlot] {

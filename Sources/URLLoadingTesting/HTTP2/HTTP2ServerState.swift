@@ -10,14 +10,14 @@ struct HTTP2ServerState: ServerState {
     var scripts: [(connection: Int?, script: HTTP2TestServer.Script)] = []
     var counts = HTTP2TestServer.Counts()
     var complaints: [String] = []
-    var requests: Newest<HTTPTestServer.RecordedRequest>
-    private(set) var frames: Newest<HTTP2TestServer.RecordedFrame>
+    var requests: MostRecent<HTTPTestServer.RecordedRequest>
+    private(set) var frames: MostRecent<HTTP2TestServer.RecordedFrame>
     var connections: [Int: HTTP2ServerConnection] = [:]
     var isStopped = false
     var watchers: [PollSlot] = []
 
     init(_ configuration: HTTP2TestServer.Configuration) {
-        (requests, frames) = (Newest(configuration.recordedRequests), Newest(configuration.recordedRequests))
+        (requests, frames) = (MostRecent(configuration.recordedRequests), MostRecent(configuration.recordedRequests))
     }
 
     func script(for connection: Int) -> HTTP2TestServer.Script? {

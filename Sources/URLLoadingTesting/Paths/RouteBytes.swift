@@ -50,11 +50,11 @@ package enum RouteBytes {
         case nil: break
         }
         let head = [isIPv6 ? 10 : 2, length, 0, 0, UInt8(truncatingIfNeeded: table), 3, 0, type] + number(UInt32(0))
-        let ways =
+        let nextHops =
             indices.count == 1
             ? attribute(4, number(indices[0]))
             : attribute(9, indices.flatMap { number(UInt16(8)) + [0, 0] + number($0) })
-        return message(isGone ? 25 : 24, head + attribute(15, number(table)) + attribute(6, number(metric)) + ways)
+        return message(isGone ? 25 : 24, head + attribute(15, number(table)) + attribute(6, number(metric)) + nextHops)
     }
 
     package static let done = message(3, number(Int32(0)))

@@ -20,7 +20,7 @@ final class TestProxyConnection: ServedConnection, @unchecked Sendable {
     private var serverName: String?
 
     /// Thrown when serving is over.
-    struct Over: Error {}
+    struct ConnectionEnded: Error {}
 
     init(_ socket: SocketTransport, number: Int, _ proxy: TestProxy) {
         self.socket = socket
@@ -34,8 +34,8 @@ final class TestProxyConnection: ServedConnection, @unchecked Sendable {
 
     func serve() async {
         token.attach(socket.slot)
-        do throws(Over) {
-            try await meet(.accept)
+        do throws(ConnectionEnded) {
+            try await applyFaults(.accept)
             if let context = proxy.tls { try await secure(context) }
             switch proxy.configuration.kind {
             case .http: while true { try await serveHTTP() }
@@ -47,13 +47,13 @@ final class TestProxyConnection: ServedConnection, @unchecked Sendable {
         proxy.closed(number)
     }
 
-    private func secure(_ context: TLSServerContext) async throws(Over) {
+    private func secure(_ context: TLSServerContext) async throws(ConnectionEnded) {
         do throws(IOFailure) {
             let secured = try TLSTransport(server: context, over: socket)
             transport = secured
             try await secured.handshake(token)
             serverName = secured.negotiated?.serverName
-        } catch { throw Over() }
+        } catch { throw ConnectionEnded() }
     }
 
     @discardableResult
@@ -71,29 +71,29 @@ final class TestProxyConnection: ServedConnection, @unchecked Sendable {
 
     var fault: TestProxy.Fault? { proxy.configuration.fault }
 
-    func meet(_ point: TestProxy.Point) async throws(Over) {
+    func applyFaults(_ point: TestProxy.Point) async throws(ConnectionEnded) {
         switch fault {
         case .stall(point): try await stall()
-        case .close(point): throw Over()
+        case .close(point): throw ConnectionEnded()
         default: break
         }
     }
 
     /// Waits until the client leaves.
-    private func stall() async throws(Over) {
+    private func stall() async throws(ConnectionEnded) {
         stalled.store(true, ordering: .releasing)
         defer { stalled.store(false, ordering: .releasing) }
         while true { _ = try await read() }
     }
 
     /// Sends a reply, unless a fault replaces it.
-    func answer(_ bytes: [UInt8]) async throws(Over) {
+    func answer(_ bytes: [UInt8]) async throws(ConnectionEnded) {
         switch fault {
         case .garbage: try await send(Array("220 mail.example ESMTP\r\n".utf8))
         case .answer(let other): try await send(other)
         case .stall(.answer), .close(.answer):
             try await send(Array(bytes[..<(bytes.count / 2)]))
-            try await meet(.answer)
+            try await applyFaults(.answer)
         default: return try await send(bytes)
         }
         // Wait like a server that takes its reply for valid.
@@ -103,33 +103,35 @@ final class TestProxyConnection: ServedConnection, @unchecked Sendable {
     // MARK: Bytes
 
     /// Reads at least one more byte.
-    func read() async throws(Over) -> ArraySlice<UInt8> {
+    func read() async throws(ConnectionEnded) -> ArraySlice<UInt8> {
         var buffer = [UInt8](repeating: 0, count: 16 * 1024)
         while true {
-            guard token.stopReason == nil else { throw Over() }
+            guard token.stopReason == nil else { throw ConnectionEnded() }
             let progress = buffer.withUnsafeMutableBytes { room in
                 Result { () throws(IOFailure) in try transport.read(into: room) }
             }
             switch progress {
             case .success(.moved(let count)): return buffer[..<count]
             case .success(.blocked(let interest)): await Poller.shared.park(transport.slot, interest, token)
-            case .success(.end), .failure: throw Over()
+            case .success(.end), .failure: throw ConnectionEnded()
             }
         }
     }
 
-    func take(_ count: Int) async throws(Over) -> [UInt8] {
+    func take(_ count: Int) async throws(ConnectionEnded) -> [UInt8] {
         while input.count < count { input += try await read() }
         defer { input.removeFirst(count) }
         return Array(input[..<count])
     }
 
-    func send(_ bytes: [UInt8]) async throws(Over) {
-        guard await ProxyPump.send(bytes[...], to: transport, token) else { throw Over() }
+    func send(_ bytes: [UInt8]) async throws(ConnectionEnded) {
+        guard await ProxyPump.send(bytes[...], to: transport, token) else { throw ConnectionEnded() }
     }
 
     /// Connects to the destination, and relays bytes until both sides have ended.
-    func tunnel(to host: SOCKSAddress.Host, _ port: UInt16, yes: [UInt8], no: [UInt8]) async throws(Over) {
+    func tunnel(to host: SOCKSAddress.Host, _ port: UInt16, accepting: [UInt8], refusing: [UInt8])
+        async throws(ConnectionEnded)
+    {
         let address: SocketAddress =
             switch host {
             case .ipv4(let bytes): .ipv4((bytes[0], bytes[1], bytes[2], bytes[3]), port: port)
@@ -137,16 +139,16 @@ final class TestProxyConnection: ServedConnection, @unchecked Sendable {
             case .name: .ipv4((127, 0, 0, 1), port: port)
             }
         guard let origin = try? await SocketTransport.connect(to: address, token) else {
-            try await answer(no)
-            throw Over()
+            try await answer(refusing)
+            throw ConnectionEnded()
         }
         defer { origin.close() }
-        var first = yes
+        var first = accepting
         if case .extraBytes(let extra) = fault { first += extra }
         try await answer(first)
-        guard await ProxyPump.send(input[...], to: origin, token) else { throw Over() }
+        guard await ProxyPump.send(input[...], to: origin, token) else { throw ConnectionEnded() }
         await ProxyPump.run(transport, origin, token)
-        throw Over()
+        throw ConnectionEnded()
     }
 }
 

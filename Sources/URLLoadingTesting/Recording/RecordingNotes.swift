@@ -36,7 +36,7 @@ final class Notes: Sendable {
     }
 
     /// Adds an exchange for the same request as another one; returns its index.
-    func beginAgain(_ place: Int, _ clock: LoopClock) -> Int {
+    func beginRepeated(_ place: Int, _ clock: LoopClock) -> Int {
         let first = state.withLock { $0.exchanges[place] }
         return begin(Recording.Exchange(first.method, first.url, headers: first.headers, body: first.body), clock)
     }
@@ -84,7 +84,7 @@ final class Note: Sendable {
     /// Begins another exchange, because the session repeats the request. The previous one stays open, because the
     /// session does not read the body of a refusal.
     func sendAgain() {
-        let again = notes.beginAgain(state.withLock { $0.place }, clock)
+        let again = notes.beginRepeated(state.withLock { $0.place }, clock)
         state.withLock { $0.place = again }
     }
 

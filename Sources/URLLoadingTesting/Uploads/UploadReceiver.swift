@@ -177,7 +177,7 @@ final class UploadReceiver: OriginReceiver {
 
     /// Stores a part. Returns false if the upload exceeds its length, which ends it (§4.4.2).
     private func store(_ part: ArraySlice<UInt8>) -> Bool {
-        let isSound = server.state.withLock { state in
+        let isValid = server.state.withLock { state in
             state.uploads[path]?.content += part
             guard let upload = state.uploads[path], let length = upload.length, Int64(upload.content.count) > length
             else { return true }
@@ -185,7 +185,7 @@ final class UploadReceiver: OriginReceiver {
             return false
         }
         count(part.count)
-        return isSound
+        return isValid
     }
 
     private func progress(_ offset: Int64) -> [OriginStep] {

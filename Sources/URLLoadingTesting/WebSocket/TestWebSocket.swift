@@ -25,7 +25,7 @@ public final class TestWebSocket: @unchecked Sendable {
     /// The client's close frame; ``/URLLoading/WebSocketClose/Code/noStatus`` if it had no status.
     public private(set) var receivedClose: WebSocketClose?
 
-    private let way: any WebSocketByteStream
+    private let stream: any WebSocketByteStream
     private var output: [UInt8] = []
     private var codec: WebSocketCodec
     private var reader: WebSocketMessageReader
@@ -34,13 +34,15 @@ public final class TestWebSocket: @unchecked Sendable {
     private var message = Data()
     private var kind = WebSocketCodec.Kind.binary
 
-    init(_ request: HTTPTestServer.RecordedRequest, _ way: any WebSocketByteStream, _ deflate: MessageDeflate?) {
+    init(_ request: HTTPTestServer.RecordedRequest, _ stream: any WebSocketByteStream, _ deflate: MessageDeflate?) {
         self.request = request
-        self.way = way
-        input = way.takeReceived()
+        self.stream = stream
+        input = stream.takeReceived()
         codec = WebSocketCodec(role: .server, allowsCompression: deflate != nil)
         reader = WebSocketMessageReader(role: .server, limit: .max, deflate: deflate)
-        deflater = deflate.flatMap { MessageDeflater(windowBits: $0.serverWindowBits, forgets: $0.serverForgets) }
+        deflater = deflate.flatMap {
+            MessageDeflater(windowBits: $0.serverWindowBits, forgets: $0.serverNoContextTakeover)
+        }
     }
 
     // MARK: Sending
@@ -136,24 +138,24 @@ public final class TestWebSocket: @unchecked Sendable {
     }
 
     private func fill() async throws -> Bool {
-        guard !way.hasEnded else { return false }
-        try await way.fill()
-        input += way.takeReceived()
+        guard !stream.hasEnded else { return false }
+        try await stream.fill()
+        input += stream.takeReceived()
         return true
     }
 
     private func flush() async throws {
         defer { output = [] }
-        try await way.send(output)
+        try await stream.send(output)
     }
 
     // MARK: Ending
 
     /// Waits until the client leaves, or the test ends.
-    public func stall() async throws { try await way.stall() }
+    public func stall() async throws { try await stream.stall() }
 
     /// Resets the connection, as a crash does; over HTTP/2 only its stream.
-    public func reset() { way.reset() }
+    public func reset() { stream.reset() }
 }
 
 /// The byte stream below a WebSocket. Used by one task.

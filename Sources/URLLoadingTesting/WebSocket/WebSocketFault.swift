@@ -25,21 +25,21 @@ public struct WebSocketFault: Sendable, CustomStringConvertible {
     public let needsCompression: Bool
     private let ending: Ending
 
-    private enum Ending: Sendable { case hears, leaves, resets }
+    private enum Ending: Sendable { case receivesClose, closes, resets }
 
     /// A server that performs a correct handshake, and then sends the fault.
     public var server: WebSocketTestServer { server { _ in } }
 
     /// Returns a server with this fault.
-    /// - Parameter heard: called with the status of the client's close frame.
-    public func server(_ heard: @escaping @Sendable (WebSocketClose?) -> Void) -> WebSocketTestServer {
+    /// - Parameter onClose: called with the status of the client's close frame.
+    public func server(_ onClose: @escaping @Sendable (WebSocketClose?) -> Void) -> WebSocketTestServer {
         var server = WebSocketTestServer { socket in
             try await socket.send(bytes: bytes)
             switch ending {
-            case .hears:
-                heard(try await socket.untilClose())
+            case .receivesClose:
+                onClose(try await socket.untilClose())
                 try await socket.untilEnd()
-            case .leaves: break
+            case .closes: break
             case .resets: socket.reset()
             }
         }
@@ -54,7 +54,7 @@ public struct WebSocketFault: Sendable, CustomStringConvertible {
 
     private init(
         _ name: String, _ bytes: [UInt8], _ reason: LoadError.Reason = .malformedFrame,
-        _ code: WebSocketClose.Code? = .protocolError, compressed: Bool = false, _ ending: Ending = .hears
+        _ code: WebSocketClose.Code? = .protocolError, compressed: Bool = false, _ ending: Ending = .receivesClose
     ) {
         (self.name, self.bytes, self.reason, self.code, self.ending) = (name, bytes, reason, code, ending)
         needsCompression = compressed
@@ -168,12 +168,12 @@ public struct WebSocketFault: Sendable, CustomStringConvertible {
     // MARK: Leaving without a close frame
 
     private static let leaving: [WebSocketFault] = [
-        WebSocketFault("leaves at once", [], .connectionLost, nil, .leaves),
-        WebSocketFault("leaves in a head", [0x82], .connectionLost, nil, .leaves),
-        WebSocketFault("leaves in a length", [0x82, 127, 0, 0], .connectionLost, nil, .leaves),
-        WebSocketFault("leaves in a payload", [0x82, 0x05, 1, 2], .connectionLost, nil, .leaves),
-        WebSocketFault("leaves between fragments", [0x01, 0x01, 0x61], .connectionLost, nil, .leaves),
-        WebSocketFault("leaves in a close", [0x88, 0x02, 0x03], .connectionLost, nil, .leaves),
+        WebSocketFault("leaves at once", [], .connectionLost, nil, .closes),
+        WebSocketFault("leaves in a head", [0x82], .connectionLost, nil, .closes),
+        WebSocketFault("leaves in a length", [0x82, 127, 0, 0], .connectionLost, nil, .closes),
+        WebSocketFault("leaves in a payload", [0x82, 0x05, 1, 2], .connectionLost, nil, .closes),
+        WebSocketFault("leaves between fragments", [0x01, 0x01, 0x61], .connectionLost, nil, .closes),
+        WebSocketFault("leaves in a close", [0x88, 0x02, 0x03], .connectionLost, nil, .closes),
         WebSocketFault("resets", [], .connectionLost, nil, .resets),
         WebSocketFault("resets in a payload", [0x82, 0x05, 1, 2], .connectionLost, nil, .resets),
     ]

@@ -106,7 +106,7 @@ extension WebSocketTestServer {
         if compresses, let offer = request.headers[.secWebSocketExtensions], offer.contains("permessage-deflate") {
             let forgets = offer.contains("server_no_context_takeover")
             var agreed = MessageDeflate()
-            (agreed.serverForgets, agreed.clientForgets) = (forgets, forgets)
+            (agreed.serverNoContextTakeover, agreed.clientNoContextTakeover) = (forgets, forgets)
             deflate = agreed
             let parameters = forgets ? "; server_no_context_takeover; client_no_context_takeover" : ""
             head.fields.append(("Sec-WebSocket-Extensions", "permessage-deflate" + parameters))

@@ -8,13 +8,13 @@
 package struct AgentFrame: Sendable, Equatable {
     package let kind: UInt16
     package let id: UInt32
-    /// The number of file descriptors sent with the frame, at most ``mostDescriptors``.
+    /// The number of file descriptors sent with the frame, at most ``maximumDescriptors``.
     package let descriptorCount: Int
     package let fields: AgentFields
 
     /// The maximum size of a frame in bytes, including its length field.
     package static let largest = 1 << 20
-    package static let mostDescriptors = 2
+    package static let maximumDescriptors = 2
     /// The size of a frame without fields, not including the length field.
     private static let smallest = 7
 
@@ -31,7 +31,7 @@ package struct AgentFrame: Sendable, Equatable {
     package func encoded() throws(WireViolation) -> [UInt8] {
         let length = Self.smallest + fields.size
         guard length + 4 <= Self.largest else { throw .local(.agentFrameTooLarge, "") }
-        guard (0...Self.mostDescriptors).contains(descriptorCount) else { throw .local(.wrongDescriptorCount, "") }
+        guard (0...Self.maximumDescriptors).contains(descriptorCount) else { throw .local(.wrongDescriptorCount, "") }
         var bytes: [UInt8] = []
         bytes.reserveCapacity(length + 4)
         bytes.append(bigEndian: UInt32(length))
@@ -47,7 +47,7 @@ package struct AgentFrame: Sendable, Equatable {
         kind = UInt16(truncatingIfNeeded: bytes.bigEndian(2))
         descriptorCount = Int(bytes.dropFirst(2).bigEndian(1))
         id = UInt32(truncatingIfNeeded: bytes.dropFirst(3).bigEndian(4))
-        guard descriptorCount <= Self.mostDescriptors else { throw .remote(.wrongDescriptorCount, "") }
+        guard descriptorCount <= Self.maximumDescriptors else { throw .remote(.wrongDescriptorCount, "") }
         fields = try AgentFields(bytes.dropFirst(Self.smallest))
     }
 

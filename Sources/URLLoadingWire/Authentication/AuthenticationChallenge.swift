@@ -89,25 +89,25 @@ struct ChallengeReader {
             challenge.token68 = text
             return Item(challenge: challenge)
         }
-        var isSound = true
+        var isValid = true
         while true {
             let start = position
             skipCommas()
             guard position < bytes.count, let name = scanner.token() else {
-                return position < bytes.count ? giveUp() : Item(challenge: isSound ? challenge : nil)
+                return position < bytes.count ? giveUp() : Item(challenge: isValid ? challenge : nil)
             }
             scanner.skipBlanks()
             guard scanner.take("=") else {
                 // A word without "=": if a comma precedes it, the next scheme begins here.
                 guard bytes[start..<position].contains(UInt8(ascii: ",")) else { return giveUp() }
                 position = start
-                return Item(challenge: isSound ? challenge : nil)
+                return Item(challenge: isValid ? challenge : nil)
             }
             scanner.skipBlanks()
             guard let value = scanner.tokenOrQuoted() else { return giveUp() }
             let parameter = AuthenticationChallenge.Parameter(name: name.lowercasedASCII, value: value)
             if challenge[parameter.name] != nil || challenge.parameters.count == AuthenticationChallenge.most {
-                isSound = false
+                isValid = false
             } else {
                 challenge.parameters.append(parameter)
             }

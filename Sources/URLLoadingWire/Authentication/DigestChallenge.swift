@@ -43,7 +43,7 @@ package struct DigestChallenge: Sendable, Hashable {
 
     /// Returns whether a response to this challenge proves less than one to `other`: it includes no value chosen by the
     /// client, or does not cover the body.
-    package func provesLess(than other: DigestChallenge) -> Bool {
+    package func isWeaker(than other: DigestChallenge) -> Bool {
         protections.isEmpty && !other.protections.isEmpty || other.needsBody && !needsBody
     }
 

@@ -27,8 +27,8 @@ package struct SetCookie: Sendable, Hashable {
 
     /// Limits in bytes of name and value together (§5.6 step 5), and of an attribute's value (step 6 of the
     /// attributes).
-    package static let mostBytes = 4096
-    package static let mostAttributeBytes = 1024
+    package static let maximumBytes = 4096
+    package static let maximumAttributeBytes = 1024
     /// The longest lifetime of a cookie in seconds (§5.5).
     package static let longestLife: Int64 = 400 * 86400
 
@@ -41,14 +41,14 @@ package struct SetCookie: Sendable, Hashable {
         var parts = field.split(separator: UInt8(ascii: ";"), omittingEmptySubsequences: false)[...]
         guard let pair = parts.popFirst() else { return nil }
         // A field without "=" is the value of a nameless cookie.
-        let (name, value) = Self.halves(pair) ?? ([], Self.trimmed(pair))
-        guard !(name.isEmpty && value.isEmpty), name.count + value.count <= Self.mostBytes else { return nil }
+        let (name, value) = Self.splitAtEquals(pair) ?? ([], Self.trimmed(pair))
+        guard !(name.isEmpty && value.isEmpty), name.count + value.count <= Self.maximumBytes else { return nil }
         self.name = Self.text(name)
         self.value = Self.text(value)
         var age: Int64?
         for part in parts {
-            let (key, value) = Self.halves(part) ?? (Self.trimmed(part), [])
-            guard value.count <= Self.mostAttributeBytes else { continue }
+            let (key, value) = Self.splitAtEquals(part) ?? (Self.trimmed(part), [])
+            guard value.count <= Self.maximumAttributeBytes else { continue }
             take(key, value, &age, now)
         }
         // Max-Age takes precedence over Expires, in any order (§5.7 step 6).
@@ -89,7 +89,7 @@ package struct SetCookie: Sendable, Hashable {
         return isNegative ? 0 : Int64(strictDigits: digits) ?? .max
     }
 
-    private static func halves(_ text: ArraySlice<UInt8>) -> (ArraySlice<UInt8>, ArraySlice<UInt8>)? {
+    private static func splitAtEquals(_ text: ArraySlice<UInt8>) -> (ArraySlice<UInt8>, ArraySlice<UInt8>)? {
         guard let equals = text.firstIndex(of: UInt8(ascii: "=")) else { return nil }
         return (trimmed(text[..<equals]), trimmed(text[(equals + 1)...]))
     }

@@ -42,7 +42,7 @@ package struct CacheControl: Sendable, Hashable {
     package private(set) var isPresent = false
 
     /// The value for numbers of seconds that are larger.
-    package static let mostSeconds: Int64 = 1 << 31
+    package static let maximumSeconds: Int64 = 1 << 31
 
     /// Creates an instance without directives.
     package init() {}
@@ -63,7 +63,7 @@ package struct CacheControl: Sendable, Hashable {
         var number: Int64 = 0
         for byte in text {
             guard byte.isDigit else { return nil }
-            number = min(number * 10 + Int64(byte &- 0x30), mostSeconds)
+            number = min(number * 10 + Int64(byte &- 0x30), maximumSeconds)
         }
         return number
     }

@@ -17,7 +17,7 @@ struct HTTP1FieldParser {
     private(set) var flags = HTTP1FieldFlags()
     private var folds: [Range<Int>] = []
     /// True if the last field line was skipped; its continuation lines (RFC 9112 §5.2) are then skipped too.
-    private var leavesOut = false
+    private var skipsContinuations = false
 
     /// Parses `section`: field lines with their CRLF, without the empty line. The scanner has verified that every LF
     /// follows a CR. Offsets in errors count from `messageStart`.
@@ -62,7 +62,7 @@ struct HTTP1FieldParser {
             throw nameViolation(at: index, end, messageStart)
         }
         let (lineEnd, isClean) = try valueEnd(index + 1, end, messageStart, isCookie: isCookie(begin..<index))
-        leavesOut = !isClean
+        skipsContinuations = !isClean
         guard isClean else { return lineEnd + 2 }
         let value = input.trimmed(index &+ 1..<lineEnd)
         note(begin..<index)
@@ -108,15 +108,15 @@ struct HTTP1FieldParser {
     /// Handles a line that continues the previous value. A user agent replaces the line break by spaces, a server
     /// refuses it (RFC 9112 §5.2); the first line cannot be a continuation (§2.2).
     private mutating func fold(_ begin: Int, _ end: Int, _ messageStart: Int) throws(WireViolation) -> Int {
-        guard isClient, leavesOut || !headers.entries.isEmpty else {
+        guard isClient, skipsContinuations || !headers.entries.isEmpty else {
             throw .remote(.obsoleteFolding, at: begin - messageStart, "RFC 9112 5.2")
         }
-        let (lineEnd, isClean) = try valueEnd(begin, end, messageStart, isCookie: leavesOut || lastIsCookie)
-        if !isClean, !leavesOut {
+        let (lineEnd, isClean) = try valueEnd(begin, end, messageStart, isCookie: skipsContinuations || lastIsCookie)
+        if !isClean, !skipsContinuations {
             headers.entries.removeLast()
-            leavesOut = true
+            skipsContinuations = true
         }
-        guard !leavesOut, let last = headers.entries.indices.last else { return lineEnd + 2 }
+        guard !skipsContinuations, let last = headers.entries.indices.last else { return lineEnd + 2 }
         let continued = input.trimmed(begin..<lineEnd)
         if !continued.isEmpty {
             let valueStart = Int(headers.entries[last].value)

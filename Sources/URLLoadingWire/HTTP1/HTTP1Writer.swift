@@ -23,12 +23,12 @@ enum HTTP1Writer {
     /// Writes all fields except Host and the framing fields, which are written separately.
     static func fields(_ headers: Headers, _ defaults: Headers, _ buffer: inout [UInt8]) {
         headers.forEachRaw { name, value in
-            if !isOurs(name) { field(name, value, &buffer) }
+            if !isWrittenByCodec(name) { field(name, value, &buffer) }
         }
         guard !defaults.isEmpty else { return }
         for index in defaults.entries.indices {
             defaults.withField(at: index) { name, value in
-                if !isOurs(name), !headers.containsName(name, defaults.entries[index].digest) {
+                if !isWrittenByCodec(name), !headers.containsName(name, defaults.entries[index].digest) {
                     field(name, value, &buffer)
                 }
             }
@@ -74,7 +74,7 @@ enum HTTP1Writer {
         append("\r\n", &buffer)
     }
 
-    private static func isOurs(_ name: UnsafeRawBufferPointer) -> Bool {
+    private static func isWrittenByCodec(_ name: UnsafeRawBufferPointer) -> Bool {
         switch name.count {
         case 4: name.matches("host", in: 0..<4)
         case 14: name.matches("content-length", in: 0..<14)

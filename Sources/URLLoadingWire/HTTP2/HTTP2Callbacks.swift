@@ -11,13 +11,13 @@ enum HTTP2Callbacks {
         var made: OpaquePointer?
         guard nghttp2_session_callbacks_new(&made) == 0, let made else { return nil }
         nghttp2_session_callbacks_set_on_begin_headers_callback(made) { _, frame, context in
-            guard let frame, let codec = codecBehind(context) else { return 0 }
+            guard let frame, let codec = unmanagedCodec(context) else { return 0 }
             codec.section = HTTP2Section(stream: frame.pointee.hd.stream_id)
             return 0
         }
         nghttp2_session_callbacks_set_on_header_callback(made) {
             _, frame, name, nameLength, value, valueLength, _, context in
-            guard let frame, let codec = codecBehind(context) else { return 0 }
+            guard let frame, let codec = unmanagedCodec(context) else { return 0 }
             let name = UnsafeRawBufferPointer(start: name, count: nameLength)
             let value = UnsafeRawBufferPointer(start: value, count: valueLength)
             return codec.receive(field: name, value, on: frame.pointee.hd.stream_id)
@@ -27,7 +27,7 @@ enum HTTP2Callbacks {
         // malformed.
         nghttp2_session_callbacks_set_on_invalid_header_callback(made) {
             _, frame, name, nameLength, value, valueLength, _, context in
-            guard let frame, let codec = codecBehind(context) else { return 0 }
+            guard let frame, let codec = unmanagedCodec(context) else { return 0 }
             let name = UnsafeRawBufferPointer(start: name, count: nameLength)
             let value = UnsafeRawBufferPointer(start: value, count: valueLength)
             guard codec.mayLeaveOut(field: name, value, on: frame.pointee.hd.stream_id)
@@ -35,20 +35,22 @@ enum HTTP2Callbacks {
             return 0
         }
         nghttp2_session_callbacks_set_on_data_chunk_recv_callback(made) { _, _, stream, bytes, count, context in
-            if let codec = codecBehind(context), let bytes, count > 0 { codec.receive(data: bytes, count, on: stream) }
+            if let codec = unmanagedCodec(context), let bytes, count > 0 {
+                codec.receive(data: bytes, count, on: stream)
+            }
             return 0
         }
         nghttp2_session_callbacks_set_on_frame_recv_callback(made) { _, frame, context in
-            if let frame, let codec = codecBehind(context) { codec.received(frame) }
+            if let frame, let codec = unmanagedCodec(context) { codec.received(frame) }
             return 0
         }
         nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(made) { _, frame, error, context in
-            guard let frame, let codec = codecBehind(context), frame.pointee.hd.stream_id > 0 else { return 0 }
+            guard let frame, let codec = unmanagedCodec(context), frame.pointee.hd.stream_id > 0 else { return 0 }
             codec.refuse(frame, error)
             return 0
         }
         nghttp2_session_callbacks_set_on_frame_send_callback(made) { _, frame, context in
-            guard let frame, let codec = codecBehind(context),
+            guard let frame, let codec = unmanagedCodec(context),
                 Int32(frame.pointee.hd.type) == Int32(NGHTTP2_GOAWAY.rawValue)
             else { return 0 }
             let code = HTTP2ErrorCode(rawValue: frame.pointee.goaway.error_code)
@@ -56,14 +58,14 @@ enum HTTP2Callbacks {
             return 0
         }
         nghttp2_session_callbacks_set_on_frame_not_send_callback(made) { _, frame, _, context in
-            guard let frame, let codec = codecBehind(context),
+            guard let frame, let codec = unmanagedCodec(context),
                 Int32(frame.pointee.hd.type) == Int32(NGHTTP2_HEADERS.rawValue)
             else { return 0 }
             codec.notSent(frame.pointee.hd.stream_id)
             return 0
         }
         nghttp2_session_callbacks_set_on_stream_close_callback(made) { _, stream, error, context in
-            codecBehind(context)?.closed(stream, HTTP2ErrorCode(rawValue: error))
+            unmanagedCodec(context)?.closed(stream, HTTP2ErrorCode(rawValue: error))
             return 0
         }
         return made
@@ -73,7 +75,7 @@ enum HTTP2Callbacks {
     static var bodyProvider: nghttp2_data_provider {
         var provider = nghttp2_data_provider()
         provider.read_callback = { _, stream, buffer, count, flags, _, context in
-            guard let codec = codecBehind(context), let buffer, let flags else {
+            guard let codec = unmanagedCodec(context), let buffer, let flags else {
                 return Int(NGHTTP2_ERR_CALLBACK_FAILURE.rawValue)
             }
             return codec.fill(UnsafeMutableRawBufferPointer(start: buffer, count: count), flags, stream)
@@ -94,7 +96,7 @@ enum HTTP2Callbacks {
     }
 }
 
-private func codecBehind(_ context: UnsafeMutableRawPointer?) -> HTTP2Codec? {
+private func unmanagedCodec(_ context: UnsafeMutableRawPointer?) -> HTTP2Codec? {
     context.map { Unmanaged<HTTP2Codec>.fromOpaque($0).takeUnretainedValue() }
 }
 

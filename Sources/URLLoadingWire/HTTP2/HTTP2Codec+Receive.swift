@@ -99,7 +99,7 @@ extension HTTP2Codec {
     private func receivedInformational(_ head: HTTP1ResponseHead, _ stream: Int32) {
         streams[stream]?.informationalCount += 1
         guard let count = streams[stream]?.informationalCount, count <= limits.informationalCount else {
-            if let state = streams.removeValue(forKey: stream) { expectsLate(state) }
+            if let state = streams.removeValue(forKey: stream) { allowLateFrames(state) }
             nghttp2_submit_rst_stream(session, 0, stream, HTTP2ErrorCode.enhanceYourCalm.rawValue)
             return add(.violation(stream, .remote(.tooManyInformational, "RFC 9110 15.2")))
         }
@@ -115,7 +115,7 @@ extension HTTP2Codec {
     /// Handles a stream that nghttp2 has closed: both sides have ended, or one has reset it.
     func closed(_ stream: Int32, _ code: HTTP2ErrorCode) {
         guard let state = streams.removeValue(forKey: stream) else { return }
-        if code != .noError { expectsLate(state) }
+        if code != .noError { allowLateFrames(state) }
         if let violation = state.violation { return add(.violation(stream, violation)) }
         switch code {
         case .noError: break

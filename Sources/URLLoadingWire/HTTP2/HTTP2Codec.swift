@@ -213,12 +213,12 @@ package final class HTTP2Codec {
     /// Resets a stream. Data that still arrives for it is dropped.
     package func reset(_ stream: Int32, _ code: HTTP2ErrorCode) {
         guard let state = streams.removeValue(forKey: stream) else { return }
-        expectsLate(state)
+        allowLateFrames(state)
         nghttp2_submit_rst_stream(session, 0, stream, code.rawValue)
     }
 
     /// Allows for frames that arrive on a stream that was reset while the peer was sending.
-    func expectsLate(_ state: HTTP2StreamState) { scanner.ended(window: state.window ?? limits.streamWindow) }
+    func allowLateFrames(_ state: HTTP2StreamState) { scanner.ended(window: state.window ?? limits.streamWindow) }
 
     /// Removes the state of a stream that has ended by itself.
     package func forget(_ stream: Int32) { streams[stream] = nil }
@@ -233,7 +233,7 @@ package final class HTTP2Codec {
     package func consumed(_ count: Int, on stream: Int32) { nghttp2_session_consume_stream(session, stream, count) }
 
     /// Enlarges the window of a stream whose reader keeps up, so that more data may be in flight.
-    package func widen(_ stream: Int32, to window: Int32) {
+    package func enlargeWindow(_ stream: Int32, to window: Int32) {
         streams[stream]?.window = window
         _ = nghttp2_session_set_local_window_size(session, 0, stream, window)
     }
@@ -271,7 +271,7 @@ final class HTTP2StreamState {
     private var queue: [UInt8] = []
     private var taken = 0
     /// Sent bytes stay in the queue until it is worth moving the rest.
-    private static let mostTaken = 64 * 1024
+    private static let maximumTaken = 64 * 1024
     var hasEnded = false
     var trailers: HTTP2FieldList?
     /// True while nghttp2 waits to be told that there is more data.
@@ -287,7 +287,7 @@ final class HTTP2StreamState {
         if taken == queue.count {
             queue.removeAll(keepingCapacity: true)
             taken = 0
-        } else if taken >= Self.mostTaken {
+        } else if taken >= Self.maximumTaken {
             // A queue that is refilled before it is empty would otherwise grow to the size of the whole body.
             queue.removeFirst(taken)
             taken = 0

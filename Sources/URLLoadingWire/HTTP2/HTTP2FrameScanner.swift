@@ -33,11 +33,11 @@ struct HTTP2FrameScanner {
     mutating func progressed() { idleFrames = 0 }
 
     /// Records that the client has reset a stream: at most a window's worth of data is then in flight.
-    mutating func ended(window: Int32) { late = min(late + Int(window) + Self.leastCost, Self.mostLate) }
+    mutating func ended(window: Int32) { late = min(late + Int(window) + Self.leastCost, Self.maximumLate) }
 
     /// The minimum cost of a late frame, so that many small frames cannot pass as late, and the limit of the sum.
     private static let leastCost = 512
-    private static let mostLate = 64 << 20
+    private static let maximumLate = 64 << 20
 
     /// Returns how many bytes to pass to nghttp2 next: a whole frame, or a piece of DATA; 0 if more input is needed.
     /// - Parameter streams: the streams in use.

@@ -30,8 +30,8 @@ package struct SOCKSHandshake: Sendable, CustomStringConvertible {
 
     private enum State: Sendable, Hashable {
         case method, verdict, reply5, address5
-        case rest5(Int)
-        case reply4, rest4
+        case remainder5(Int)
+        case reply4, remainder4
         case established
         case refused(SOCKSRefusal)
     }
@@ -85,8 +85,8 @@ package struct SOCKSHandshake: Sendable, CustomStringConvertible {
         switch state {
         case .method, .verdict, .reply5, .reply4: .needsBytes(2 - input.count)
         case .address5: .needsBytes(3 - input.count)
-        case .rest4: .needsBytes(6 - input.count)
-        case .rest5(let count): .needsBytes(count - input.count)
+        case .remainder4: .needsBytes(6 - input.count)
+        case .remainder5(let count): .needsBytes(count - input.count)
         case .established: .established
         case .refused(let why): .refused(why)
         }
@@ -119,7 +119,7 @@ package struct SOCKSHandshake: Sendable, CustomStringConvertible {
         case .reply4: guard first == 0 || first == 4 else { throw .remote(.notSOCKS, at: 0, "SOCKS 4") }
         // The version of the subnegotiation, not of SOCKS.
         case .verdict: guard first == 1 else { throw .remote(.notSOCKS, at: 0, "RFC 1929 2") }
-        case .address5, .rest5, .rest4, .established, .refused: break
+        case .address5, .remainder5, .remainder4, .established, .refused: break
         }
     }
 
@@ -134,14 +134,14 @@ package struct SOCKSHandshake: Sendable, CustomStringConvertible {
             if bytes[1] == 0 { state = .address5 } else { refuse(.connection5, bytes[1]) }
         case .address5:
             switch bytes[1] {
-            case 1: state = .rest5(3 + 2)
-            case 3: state = .rest5(Int(bytes[2]) + 2)
-            case 4: state = .rest5(15 + 2)
+            case 1: state = .remainder5(3 + 2)
+            case 3: state = .remainder5(Int(bytes[2]) + 2)
+            case 4: state = .remainder5(15 + 2)
             default: throw .remote(.malformedSOCKSReply, at: 3, "RFC 1928 6")
             }
-        case .reply4: if bytes[1] == 90 { state = .rest4 } else { refuse(.connection4, bytes[1]) }
+        case .reply4: if bytes[1] == 90 { state = .remainder4 } else { refuse(.connection4, bytes[1]) }
         // The proxy's own address is not used.
-        case .rest5, .rest4: state = .established
+        case .remainder5, .remainder4: state = .established
         case .established, .refused: break
         }
     }

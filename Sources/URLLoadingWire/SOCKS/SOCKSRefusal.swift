@@ -20,7 +20,7 @@ package struct SOCKSRefusal: Sendable, Hashable, CustomStringConvertible {
 
     package var description: String {
         switch stage {
-        case .method: "SOCKS5: it wants another way to authenticate"
+        case .method: "SOCKS5: the proxy accepts none of the offered authentication methods"
         case .credentials: "SOCKS5: user and password refused (\(code))"
         case .connection5: "SOCKS5: \(Self.words5(code)) (\(code))"
         case .connection4: "SOCKS4: \(Self.words4(code)) (\(code))"

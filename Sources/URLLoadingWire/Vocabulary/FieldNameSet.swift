@@ -20,30 +20,30 @@ package struct FieldNameSet: Sendable {
 extension Headers {
     /// Removed fields up to this size stay in the shared block of bytes, because sharing it is cheaper than copying the
     /// rest.
-    private static let mostUnseen = 64
+    private static let maximumUnseen = 64
 
     /// Returns the fields except those with these names.
     package func leavingOut(_ names: FieldNameSet) -> Headers {
         var gone = 0
         var count = 0
-        for index in entries.indices where isOut(index, names) {
+        for index in entries.indices where isExcluded(index, names) {
             count += 1
             gone += Int(entries[index].nameLength + entries[index].valueLength)
         }
         guard count > 0 else { return self }
         var kept = Headers()
-        guard gone > Self.mostUnseen else {
+        guard gone > Self.maximumUnseen else {
             kept.bytes = bytes
             kept.entries.reserveCapacity(entries.count - count)
-            for index in entries.indices where !isOut(index, names) { kept.entries.append(entries[index]) }
+            for index in entries.indices where !isExcluded(index, names) { kept.entries.append(entries[index]) }
             return kept
         }
         kept.reserve(fields: entries.count - count, bytes: bytes.count - gone)
-        for index in entries.indices where !isOut(index, names) { copyField(at: index, to: &kept) }
+        for index in entries.indices where !isExcluded(index, names) { copyField(at: index, to: &kept) }
         return kept
     }
 
-    private func isOut(_ index: Int, _ names: FieldNameSet) -> Bool {
+    private func isExcluded(_ index: Int, _ names: FieldNameSet) -> Bool {
         names.mayContain(entries[index].digest) && names.names.contains { has($0, at: index) }
     }
 }

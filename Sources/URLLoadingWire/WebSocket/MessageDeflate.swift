@@ -8,8 +8,8 @@ package struct MessageDeflate: Sendable, Hashable, CustomStringConvertible {
     package var serverWindowBits = 15
     package var clientWindowBits = 15
     /// Whether each side compresses every message independently ("no context takeover").
-    package var serverForgets = false
-    package var clientForgets = false
+    package var serverNoContextTakeover = false
+    package var clientNoContextTakeover = false
 
     package init() {}
 
@@ -28,7 +28,7 @@ package struct MessageDeflate: Sendable, Hashable, CustomStringConvertible {
         guard scanner.token()?.lowercasedASCII == "permessage-deflate" else { return nil }
         var agreed = MessageDeflate()
         // The client may always drop its own window as it offered, whatever the server answers.
-        agreed.clientForgets = forgets
+        agreed.clientNoContextTakeover = forgets
         var seen: Set<String> = []
         while true {
             scanner.skipBlanks()
@@ -46,13 +46,13 @@ package struct MessageDeflate: Sendable, Hashable, CustomStringConvertible {
             guard agreed.take(name, text) else { return nil }
         }
         // §7.1.1.1: a server that accepts an offer with server_no_context_takeover must confirm it.
-        return forgets && !agreed.serverForgets ? nil : agreed
+        return forgets && !agreed.serverNoContextTakeover ? nil : agreed
     }
 
     private mutating func take(_ name: String, _ text: String?) -> Bool {
         switch (name, text) {
-        case ("server_no_context_takeover", nil): serverForgets = true
-        case ("client_no_context_takeover", nil): clientForgets = true
+        case ("server_no_context_takeover", nil): serverNoContextTakeover = true
+        case ("client_no_context_takeover", nil): clientNoContextTakeover = true
         case ("server_max_window_bits", let text?):
             guard let bits = Self.bits(text) else { return false }
             serverWindowBits = bits
@@ -72,8 +72,8 @@ package struct MessageDeflate: Sendable, Hashable, CustomStringConvertible {
     }
 
     package var description: String {
-        "permessage-deflate server \(serverWindowBits)\(serverForgets ? "!" : "") "
-            + "client \(clientWindowBits)\(clientForgets ? "!" : "")"
+        "permessage-deflate server \(serverWindowBits)\(serverNoContextTakeover ? "!" : "") "
+            + "client \(clientWindowBits)\(clientNoContextTakeover ? "!" : "")"
     }
 }
 

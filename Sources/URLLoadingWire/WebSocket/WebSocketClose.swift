@@ -16,7 +16,7 @@ public struct WebSocketClose: Sendable, Hashable, CustomStringConvertible {
     public init(_ code: Code, reason: String = "") {
         self.code = code
         var reason = reason
-        while reason.utf8.count > WebSocketFrame.mostControlBytes - 2 { reason.removeLast() }
+        while reason.utf8.count > WebSocketFrame.maximumControlBytes - 2 { reason.removeLast() }
         self.reason = reason
     }
 

@@ -214,7 +214,7 @@ package struct WebSocketCodec: Sendable, CustomStringConvertible {
     private mutating func control(
         _ opcode: WebSocketFrame.Opcode, _ payload: [UInt8], _ mask: UInt32, _ output: inout [UInt8]
     ) throws(WireViolation) {
-        guard payload.count <= WebSocketFrame.mostControlBytes else { throw .local(.malformedFrame, "RFC 6455 5.5") }
+        guard payload.count <= WebSocketFrame.maximumControlBytes else { throw .local(.malformedFrame, "RFC 6455 5.5") }
         let frame = WebSocketFrame(opcode: opcode, mask: mask, length: UInt64(payload.count))
         try payload.withUnsafeBufferPointer { (bytes) throws(WireViolation) in
             try write(frame, UnsafeRawBufferPointer(bytes), &output)
@@ -227,7 +227,7 @@ package struct WebSocketCodec: Sendable, CustomStringConvertible {
         guard !hasSentClose else { throw .local(.illegalState, "RFC 6455 5.5.1") }
         var frame = frame
         if role == .server { frame.mask = nil }
-        output.reserveCapacity(output.count + WebSocketFrame.mostHeadBytes + payload.count)
+        output.reserveCapacity(output.count + WebSocketFrame.maximumHeadBytes + payload.count)
         frame.write(to: &output)
         let start = output.count
         output.append(contentsOf: payload)

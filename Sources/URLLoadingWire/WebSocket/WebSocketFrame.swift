@@ -20,9 +20,9 @@ struct WebSocketFrame: Sendable, Equatable {
     var length: UInt64
 
     /// The maximum payload of a control frame (RFC 6455 §5.5).
-    static let mostControlBytes = 125
+    static let maximumControlBytes = 125
     /// The maximum size of a header.
-    static let mostHeadBytes = 14
+    static let maximumHeadBytes = 14
 
     /// Parses the header at the front of `bytes` and returns it with its size; `nil` if it is incomplete. Errors in the
     /// first byte are thrown as soon as it has arrived.
@@ -36,7 +36,7 @@ struct WebSocketFrame: Sendable, Equatable {
         guard bytes.count > 1 else { return nil }
         let short = bytes[1] & 0x7F
         let isMasked = bytes[1] & 0x80 != 0
-        if opcode.isControl, short > mostControlBytes { throw malformed("RFC 6455 5.5") }
+        if opcode.isControl, short > maximumControlBytes { throw malformed("RFC 6455 5.5") }
         let lengthSize = short == 126 ? 2 : short == 127 ? 8 : 0
         let size = 2 + lengthSize + (isMasked ? 4 : 0)
         guard bytes.count >= size else { return nil }

@@ -36,8 +36,8 @@ package struct WebSocketMessageReader {
         let agreed = agreed ?? MessageDeflate()
         inflater =
             role == .client
-            ? MessageInflater(windowBits: agreed.serverWindowBits, forgets: agreed.serverForgets)
-            : MessageInflater(windowBits: agreed.clientWindowBits, forgets: agreed.clientForgets)
+            ? MessageInflater(windowBits: agreed.serverWindowBits, forgets: agreed.serverNoContextTakeover)
+            : MessageInflater(windowBits: agreed.clientWindowBits, forgets: agreed.clientNoContextTakeover)
         guard inflater != nil else { throw .local(.illegalState, "RFC 7692 7.2.2") }
     }
 

@@ -29,8 +29,10 @@ struct ConnectionOptions: Sendable {
             guard proxyUser != nil || preproxy != nil else { return bypass.map { .environment(except: $0) } }
             // Checked here, so that an error in the command line is reported before the load begins.
             if let http = try? Proxy(.http, host: "localhost") { _ = try withUser(http) }
-            return .environment(except: bypass) { [self] (way) throws(LoadError) in
-                guard var proxies = way?.proxies, let last = proxies.popLast() else { return preproxy.map { [$0] } }
+            return .environment(except: bypass) { [self] (proxyChain) throws(LoadError) in
+                guard var proxies = proxyChain?.proxies, let last = proxies.popLast() else {
+                    return preproxy.map { [$0] }
+                }
                 do throws(UsageError) { proxies.append(try withUser(last)) } catch {
                     throw LoadError(.badProxy, phase: .preparing, party: .local, detail: error.words)
                 }

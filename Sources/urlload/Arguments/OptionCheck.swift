@@ -29,7 +29,7 @@ enum OptionCheck {
 
     /// Throws if the options give a request more than one body.
     private static func checkBodies(_ options: Options) throws(UsageError) {
-        let sendsData = !options.payloads.isEmpty && !options.data.goesToQuery
+        let sendsData = !options.payloads.isEmpty && !options.data.sendsDataAsQuery
         if !options.uploads.isEmpty, !options.formFields.isEmpty {
             throw UsageError("-F sends a form and -T sends a file: not both")
         }

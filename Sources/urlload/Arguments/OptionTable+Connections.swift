@@ -15,21 +15,21 @@ extension OptionTable {
             options.connection.forbidsProxies = text.isEmpty
             options.connection.proxy = text.isEmpty ? nil : try ConnectionOptions.proxy(text, "--proxy")
         }.like(wget: "-e http_proxy=…", httpie: "--proxy http:PROXY"),
-        OptionRule(.connection, nil, "socks5", "HOST:PORT", "through this SOCKS 5 proxy; names are looked up here") {
+        OptionRule(.connection, nil, "socks5", "HOST:PORT", "through this SOCKS 5 proxy; names are resolved here") {
             (options, text) throws(UsageError) in
             options.connection.proxy = try ConnectionOptions.proxy(text, "--socks5", scheme: "socks5")
         },
-        OptionRule(.connection, nil, "socks5-hostname", "HOST:PORT", "like --socks5, but the proxy looks up the names")
+        OptionRule(.connection, nil, "socks5-hostname", "HOST:PORT", "like --socks5, but the proxy resolves the names")
         {
             (options, text) throws(UsageError) in
             options.connection.proxy = try ConnectionOptions.proxy(text, "--socks5-hostname", scheme: "socks5h")
         },
-        OptionRule(.connection, nil, "socks4", "HOST:PORT", "through this SOCKS 4 proxy; names are looked up here") {
+        OptionRule(.connection, nil, "socks4", "HOST:PORT", "through this SOCKS 4 proxy; names are resolved here") {
             (options, text) throws(UsageError) in
             options.connection.proxy = try ConnectionOptions.proxy(text, "--socks4", scheme: "socks4")
         },
         OptionRule(
-            .connection, nil, "socks4a", "HOST:PORT", "like --socks4, but the proxy looks up the names (SOCKS 4A)"
+            .connection, nil, "socks4a", "HOST:PORT", "like --socks4, but the proxy resolves the names (SOCKS 4A)"
         ) {
             (options, text) throws(UsageError) in
             options.connection.proxy = try ConnectionOptions.proxy(text, "--socks4a", scheme: "socks4a")

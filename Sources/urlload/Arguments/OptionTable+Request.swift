@@ -75,7 +75,8 @@ extension OptionTable {
             $0.data.isJSON = true
         }.like(httpie: "NAME=VALUE, NAME:=JSON"),
         OptionRule(
-            .request, "G", switch: "get", "send the data of -d and --data-… as the query of a GET", \.data.goesToQuery
+            .request, "G", switch: "get", "send the data of -d and --data-… as the query of a GET",
+            \.data.sendsDataAsQuery
         ).like(httpie: "NAME==VALUE"),
         OptionRule(
             .request, nil, "url-query", "NAME=TEXT", "add it to the query of the URL, encoded; +TEXT as it is"

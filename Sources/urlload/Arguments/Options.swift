@@ -190,7 +190,7 @@ struct Options: Sendable {
     var generated: String?
 
     var sendsBody: Bool {
-        upload != nil || !uploads.isEmpty || !formFields.isEmpty || !data.goesToQuery && !payloads.isEmpty
+        upload != nil || !uploads.isEmpty || !formFields.isEmpty || !data.sendsDataAsQuery && !payloads.isEmpty
     }
     var continues: Bool { resuming != .never }
     var isSilent: Bool {
@@ -206,7 +206,7 @@ struct Options: Sendable {
 /// Options of `-d` and its companions, beside the data.
 struct DataOptions: Sendable {
     /// `-G`: the data becomes the query.
-    var goesToQuery = false
+    var sendsDataAsQuery = false
     /// `--json`: Content-Type and Accept are application/json.
     var isJSON = false
     /// The data of `--url-query`, encoded.

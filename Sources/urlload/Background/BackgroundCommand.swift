@@ -30,7 +30,7 @@ enum BackgroundCommand {
         let rest = Array(arguments.dropFirst())
         do throws(UsageError) {
             switch arguments.first {
-            case nil, "-h", "--help": return say(usage)
+            case nil, "-h", "--help": return print(usage)
             case "get": return await submit(try ArgumentParser.parseAll(rest, config: nil), isUpload: false)
             case "put": return await submit(try ArgumentParser.parseAll(rest, config: nil), isUpload: true)
             case "ls": return await list(asJSON: try flag("--json", rest))
@@ -58,7 +58,7 @@ enum BackgroundCommand {
         return .usage
     }
 
-    private static func say(_ text: String) -> ExitCode {
+    private static func print(_ text: String) -> ExitCode {
         do throws(OutputError) { try FileDescriptor.standardOutput.write(text) } catch { return error.code }
         return .done
     }
@@ -107,7 +107,7 @@ enum BackgroundCommand {
     // MARK: get, put
 
     private static func submit(_ groups: [Options], isUpload: Bool) async -> ExitCode {
-        if groups.contains(where: \.wantsHelp) { return say(usage) }
+        if groups.contains(where: \.wantsHelp) { return print(usage) }
         var code = ExitCode.done
         for var options in groups {
             if !isUpload, options.outputs.isEmpty { options.saving.namesAll = true }
@@ -301,7 +301,7 @@ enum BackgroundCommand {
             lines.append("problem   \(error.detail)")
             code = .connect
         }
-        let printed = say(lines.joined(separator: "\n") + "\n")
+        let printed = print(lines.joined(separator: "\n") + "\n")
         return code == .done ? printed : code
     }
 }

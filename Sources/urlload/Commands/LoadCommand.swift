@@ -12,7 +12,7 @@ enum LoadCommand {
         if let kind = groups.lazy.compactMap(\.generated).first { return Generator.run(kind) }
         if groups.contains(where: \.wantsVersion) { return Console.print(Help.version + "\n") }
         guard groups.allSatisfy({ !$0.urls.isEmpty || !$0.saving.inputLists.isEmpty }) else {
-            return Console.usage("no URL" + Habits.hint(groups))
+            return Console.usage("no URL" + OptionHints.hint(groups))
         }
         var code = ExitCode.done
         for var options in groups {
@@ -90,7 +90,7 @@ enum LoadCommand {
 }
 
 /// Hints for an option of another tool that has a different meaning here.
-enum Habits {
+enum OptionHints {
     /// `-c URL` and `-i LIST` have these meanings in wget.
     static func hint(_ groups: [Options]) -> String {
         let isAddress = { (text: String?) in text?.contains("://") ?? false }

@@ -5,7 +5,7 @@
 enum Generator {
     static let kinds: [String: @Sendable () -> String] = [
         "bash": { Completions.bash }, "zsh": { Completions.zsh }, "fish": { Completions.fish },
-        "man": { ManPage.text }, "guide": { HabitTable.text },
+        "man": { ManPage.text }, "guide": { OptionComparison.text },
     ]
 
     /// The commands, which the first argument may name, with a description.

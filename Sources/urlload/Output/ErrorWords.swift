@@ -15,7 +15,7 @@ enum ErrorWords {
         let name = failure.phase.map { "\(failure.reason), \($0)" } ?? failure.reason
         if let proxy = failure.proxy { return atProxy(proxy, failure, name) }
         let words = sentences[failure.reason].map { "\($0) (\(name))" } ?? name
-        guard let detail = failure.detail, !isTold.contains(failure.reason) else { return words }
+        guard let detail = failure.detail, !reasonsWithoutDetail.contains(failure.reason) else { return words }
         return "\(words): \(detail)"
     }
 
@@ -25,7 +25,7 @@ enum ErrorWords {
         let detail = failure.detail.flatMap {
             $0.firstRange(of: ": ").map { range in String(failure.detail?[range.upperBound...] ?? "") }
         }
-        let rest = isTold.contains(failure.reason) ? nil : detail
+        let rest = reasonsWithoutDetail.contains(failure.reason) ? nil : detail
         return "at the proxy \(proxy): " + (words.map { "\($0) (\(name))" } ?? name) + (rest.map { ": \($0)" } ?? "")
     }
 
@@ -65,7 +65,7 @@ enum ErrorWords {
     static func sentence(_ reason: LoadError.Reason) -> String? { sentences[reason.name] }
 
     /// Reasons whose detail adds nothing for the user.
-    private static let isTold: Set<String> = [
+    private static let reasonsWithoutDetail: Set<String> = [
         "connectionRefused", "truncated", "hostNotFound", "proxyNotFound", "notHTTP", "unsupportedScheme",
         "tooManyRedirects",
         "contentDecodingFailed",

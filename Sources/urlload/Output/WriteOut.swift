@@ -12,7 +12,7 @@ struct WriteOut {
     let job: Job
     /// The parts for standard output and standard error, in order.
     private(set) var pieces: [(isError: Bool, text: String)] = []
-    private var goesToErrors = false
+    private var writesToStandardError = false
 
     /// Expands a format.
     static func make(_ format: String, _ report: Report, _ job: Job) -> [(isError: Bool, text: String)] {
@@ -65,8 +65,8 @@ struct WriteOut {
 
     private mutating func replace(_ name: String) -> Bool {
         switch name {
-        case "stderr": goesToErrors = true
-        case "stdout": goesToErrors = false
+        case "stderr": writesToStandardError = true
+        case "stdout": writesToStandardError = false
         case "onerror": return report.failure != nil
         case "json": write(JSONText.object(WriteOutValues.all(report, job).map { ($0.name, $0.value) }).description)
         case "header_json": write((report.head.map { Report.fields($0.headers) } ?? .object([])).description)
@@ -76,10 +76,10 @@ struct WriteOut {
     }
 
     private mutating func write(_ text: String) {
-        if let last = pieces.last, last.isError == goesToErrors {
+        if let last = pieces.last, last.isError == writesToStandardError {
             pieces[pieces.count - 1].text += text
         } else {
-            pieces.append((goesToErrors, text))
+            pieces.append((writesToStandardError, text))
         }
     }
 }

@@ -32,7 +32,7 @@ enum TLSCommand {
             screen.message(ErrorWords.identity(error))
             return ExitCode(error)
         }
-        return await look(target, configuration, screen)
+        return await inspect(target, configuration, screen)
     }
 
     struct Target: Equatable {
@@ -49,7 +49,7 @@ enum TLSCommand {
         }
     }
 
-    private static func look(_ target: Target, _ configuration: Configuration, _ screen: Screen) async -> ExitCode {
+    private static func inspect(_ target: Target, _ configuration: Configuration, _ screen: Screen) async -> ExitCode {
         let seen = Seen()
         var decisions = Decisions()
         decisions.challenge = Decision { challenge in

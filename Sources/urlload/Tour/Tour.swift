@@ -16,13 +16,13 @@ struct Tour {
     }
 
     let options: Options
-    private let ink: Ink
+    private let colors: Colors
     private let waits: Bool
 
     init(_ options: Options) {
         self.options = options
         let isTerminal = FileDescriptor.standardOutput.isTerminal
-        ink = Ink(isOn: options.usesColor && isTerminal && getenv("NO_COLOR") == nil)
+        colors = Colors(isOn: options.usesColor && isTerminal && getenv("NO_COLOR") == nil)
         waits = isTerminal && isatty(0) == 1
     }
 
@@ -71,15 +71,17 @@ struct Tour {
 
     /// Runs a step and returns its whole text.
     func show(_ step: TourStep, _ number: Int, of count: Int) async -> String {
-        var text = "\n" + ink.title("\(number)/\(count)  \(step.title)") + "\n\n" + step.words + "\n\n"
-        text += step.code.split(separator: "\n", omittingEmptySubsequences: false).map { ink.code("    \($0)") + "\n" }
-            .joined()
+        var text = "\n" + colors.title("\(number)/\(count)  \(step.title)") + "\n\n" + step.words + "\n\n"
+        text += step.code.split(separator: "\n", omittingEmptySubsequences: false).map {
+            colors.code("    \($0)") + "\n"
+        }
+        .joined()
         do {
             let stage = try await TourStage.run(step)
             if !stage.wire.isEmpty {
-                text += "\n" + Self.shortened(stage.wire).map { ink.wire("  \($0)") + "\n" }.joined()
+                text += "\n" + Self.shortened(stage.wire).map { colors.wire("  \($0)") + "\n" }.joined()
             }
-            text += "\n" + stage.said.map { ink.outcome("  → \($0)") + "\n" }.joined()
+            text += "\n" + stage.said.map { colors.outcome("  → \($0)") + "\n" }.joined()
         } catch {
             text += "\n  ! \(error)\n"
         }
@@ -94,7 +96,7 @@ struct Tour {
     }
 
     private func asksToContinue() -> Bool {
-        _ = Self.print("\n" + ink.wire("Return: the next step · q: end "))
+        _ = Self.print("\n" + colors.wire("Return: the next step · q: end "))
         return readLine().map { !$0.lowercased().hasPrefix("q") } ?? false
     }
 
@@ -105,7 +107,7 @@ struct Tour {
 }
 
 /// Colours, for a terminal that shows them.
-struct Ink: Sendable {
+struct Colors: Sendable {
     let isOn: Bool
     func title(_ text: String) -> String { paint(text, "1") }
     func code(_ text: String) -> String { paint(text, "36") }

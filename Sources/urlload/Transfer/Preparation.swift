@@ -75,7 +75,7 @@ extension Request {
     init(_ options: Options, _ url: URL) throws {
         let form = try UploadForm.make(options.formFields)
         let upload = try options.upload.map { (path) throws(OutputError) in try UploadBody.upload(path) }
-        let data = options.data.goesToQuery ? nil : try UploadBody.make(options.payloads)
+        let data = options.data.sendsDataAsQuery ? nil : try UploadBody.make(options.payloads)
         var body = form ?? upload?.body ?? data
         // As in curl, `-T` sends no Content-Type: a URL signed for an upload does not include one.
         if form == nil, options.upload != nil || options.removedFields.contains(.contentType) {
@@ -141,7 +141,7 @@ extension Request {
 enum QueryText {
     static func extended(_ url: URL, _ options: Options) throws -> URL {
         var parts = options.data.query
-        if options.data.goesToQuery { parts = options.payloads + parts }
+        if options.data.sendsDataAsQuery { parts = options.payloads + parts }
         guard !parts.isEmpty else { return url }
         let text = String(decoding: try UploadBody.bytes(parts), as: UTF8.self)
         let whole = url.absoluteString

@@ -30,7 +30,7 @@ struct Queue: Sendable {
             for _ in 0..<min(width(jobs), jobs.count) { await start(&waiting, &group, &nextStart) }
             for await (job, report) in group {
                 total.add(report)
-                let own = tell(report, job)
+                let own = printReport(report, job)
                 if code == .done { code = own }
                 // The reader of the output is gone, or the user has interrupted the command, or `--fail-early` applies.
                 if own == .brokenPipe || Signals.exitCode != nil || options.shared.failsEarly && own != .done {
@@ -80,7 +80,7 @@ struct Queue: Sendable {
         group.addTask { (job, await transfer.run(job.url)) }
     }
 
-    private func tell(_ report: Report, _ job: Job) -> ExitCode {
+    private func printReport(_ report: Report, _ job: Job) -> ExitCode {
         let code = report.failure?.exit ?? .done
         if let failure = report.failure, code != .brokenPipe, Signals.exitCode == nil {
             let address =

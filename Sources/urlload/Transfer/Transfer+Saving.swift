@@ -40,12 +40,12 @@ extension Transfer {
         async throws
     {
         var decisions = decisions(watch)
-        let goesOn = options.continues && continuation.hasNotes
+        let resumes = options.continues && continuation.hasNotes
         decisions.response = Decision { response in
             attempt.response = response
-            do { try judge(response, attempt) } catch { return .cancel }
+            do { try checkStatus(response, attempt) } catch { return .cancel }
             // An error page is not the rest of the file; the partial file is kept.
-            guard goesOn, let status = response.http?.status, status.code >= 400 else { return .allow }
+            guard resumes, let status = response.http?.status, status.code >= 400 else { return .allow }
             attempt.failure = Report.Failure(status)
             return .cancel
         }

@@ -38,7 +38,7 @@ struct Transfer: Sendable {
             report.failure = attempt.failure
         }
         if attempt.isUnchanged { report.failure = nil }
-        attempt.tell(&report)
+        attempt.fill(&report)
         report = finished(report, watch)
         line.end(report.savedLine(line.elapsed))
         return report
@@ -95,7 +95,7 @@ struct Transfer: Sendable {
         /// True for a 304 to a conditional request: nothing is written, and the load has not failed.
         var isUnchanged = false
 
-        func tell(_ report: inout Report) {
+        func fill(_ report: inout Report) {
             report.bytes = bytes
             report.resumedAt = resumedAt
             report.file = file
@@ -115,7 +115,7 @@ struct Transfer: Sendable {
     ) async throws where Body.Element: ContiguousBytes {
         attempt.response = response
         try heads?.check()
-        do { try judge(response, attempt) } catch {
+        do { try checkStatus(response, attempt) } catch {
             // As in curl, `-i` and `-I` show the head of a response whose body is not wanted.
             if options.destination == .standardOutput { _ = try open(response, url, watch) }
             throw error
@@ -148,7 +148,7 @@ struct Transfer: Sendable {
     }
 
     /// Throws for a status whose body is not to be written.
-    func judge(_ response: Response, _ attempt: Attempt) throws {
+    func checkStatus(_ response: Response, _ attempt: Attempt) throws {
         guard let status = response.http?.status else { return }
         if status == .notModified, options.isConditional {
             attempt.isUnchanged = true

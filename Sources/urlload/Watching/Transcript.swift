@@ -74,11 +74,11 @@ extension Transcript.Rules {
             conversation.exchanges += 1
             if conversation.exchanges > 1 { lines.append("* connection \(connection) reused") }
         }
-        return lines + tell(bytes, "> ", &conversation.sent)
+        return lines + format(bytes, "> ", &conversation.sent)
     }
 
     func received(_ bytes: [UInt8], _ conversation: inout Transcript.Conversation) -> [String] {
-        tell(bytes, "< ", &conversation.received)
+        format(bytes, "< ", &conversation.received)
     }
 
     /// The lines for a head of HTTP/2, which has none on the wire.
@@ -90,7 +90,7 @@ extension Transcript.Rules {
         }
     }
 
-    private func tell(_ bytes: [UInt8], _ mark: String, _ direction: inout Transcript.Direction) -> [String] {
+    private func format(_ bytes: [UInt8], _ mark: String, _ direction: inout Transcript.Direction) -> [String] {
         var lines: [String] = []
         var rest = bytes[...]
         while direction.isInHead, let end = rest.firstIndex(of: UInt8(ascii: "\n")) {

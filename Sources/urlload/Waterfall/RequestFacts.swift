@@ -51,7 +51,7 @@ enum HTML {
     /// replaced; line feeds stay if `keepsLines`.
     static func escaped(_ text: String, keepsLines: Bool = false) -> String {
         // The usual text has nothing to escape, and is found to have nothing by its bytes.
-        guard text.utf8.contains(where: { needsLook($0) }) else { return text }
+        guard text.utf8.contains(where: { mayNeedEscape($0) }) else { return text }
         var escaped = String.UnicodeScalarView()
         for scalar in text.unicodeScalars {
             switch scalar {
@@ -69,7 +69,7 @@ enum HTML {
         return String(escaped)
     }
 
-    private static func needsLook(_ byte: UInt8) -> Bool {
+    private static func mayNeedEscape(_ byte: UInt8) -> Bool {
         switch byte {
         case UInt8(ascii: "&"), UInt8(ascii: "<"), UInt8(ascii: ">"), UInt8(ascii: "\""), UInt8(ascii: "'"): true
         default: byte < 0x20 || byte >= 0x7F

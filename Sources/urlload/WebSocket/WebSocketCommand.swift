@@ -59,7 +59,7 @@ enum WebSocketCommand {
         let code = await withTaskGroup(of: ExitCode?.self) { group in
             group.addTask { await process(socket, own, screen) }
             group.addTask {
-                await say(socket, own)
+                await sendInput(socket, own)
                 return nil
             }
             // The end of receiving ends sending too; the end of sending does not end receiving.
@@ -75,7 +75,7 @@ enum WebSocketCommand {
         return Signals.exitCode ?? code
     }
 
-    private static func say(_ socket: WebSocketTask, _ own: WebSocketArguments) async {
+    private static func sendInput(_ socket: WebSocketTask, _ own: WebSocketArguments) async {
         let input = StandardInput(lines: !own.isBinary)
         while let bytes = await input.next() {
             let message: WebSocketMessage =
@@ -102,14 +102,14 @@ enum WebSocketCommand {
             return error.code
         } catch {
             guard Signals.exitCode == nil, let error = error as? LoadError else { return .interrupted }
-            return tell(error, socket.url, screen)
+            return printFailure(error, socket.url, screen)
         }
         // Waits for the server's close frame.
         let ending = await socket.ended()
-        return ending.error.map { tell($0, socket.url, screen) } ?? .done
+        return ending.error.map { printFailure($0, socket.url, screen) } ?? .done
     }
 
-    private static func tell(_ error: LoadError, _ url: URL, _ screen: Screen) -> ExitCode {
+    private static func printFailure(_ error: LoadError, _ url: URL, _ screen: Screen) -> ExitCode {
         let sentence = ErrorWords.sentence(error.reason)
         let words = sentence.map { [$0, error.detail].compactMap { $0 }.joined(separator: ": ") } ?? "\(error)"
         screen.message("\(AddressText.shown(url)): \(words)")

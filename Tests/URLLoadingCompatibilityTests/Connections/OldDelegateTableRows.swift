@@ -94,11 +94,11 @@ struct OldDelegateTableRows {
     func connections() async throws {
         try await withHTTPTestServer { origin in
             Self.routes(origin)
-            var heard: Set<String> = []
+            var calls: Set<String> = []
             func run(_ request: URLRequest, _ delegate: EveryConnectionCall, _ words: [String]) async throws {
-                try await Self.run(request, delegate, delegate.queue, delegate.heard)
-                #expect(delegate.heard.all == words)
-                heard.formUnion(delegate.heard.all)
+                try await Self.run(request, delegate, delegate.queue, delegate.calls)
+                #expect(delegate.calls.all == words)
+                calls.formUnion(delegate.calls.all)
             }
             var streamed = URLRequest(url: origin.url("/from"))
             streamed.httpMethod = "PUT"
@@ -129,14 +129,14 @@ struct OldDelegateTableRows {
                     "storage elsewhere", "written", "resume 1000/2000", "written", "file",
                 ])
             let one = OneChallengeCall()
-            try await Self.run(URLRequest(url: origin.url("/to")), one, one.queue, one.heard)
-            #expect(one.heard.all == ["any challenge", "finish"])
-            Self.expectAll(Self.methods, heard.union(one.heard.all))
+            try await Self.run(URLRequest(url: origin.url("/to")), one, one.queue, one.calls)
+            #expect(one.calls.all == ["any challenge", "finish"])
+            Self.expectAll(Self.methods, calls.union(one.calls.all))
         }
     }
 
     @Test("a resumed download sends its request's fields; a refusal is not stored as a file", arguments: [true, false])
-    func goesOn(isLet: Bool) async throws {
+    func continues(isLet: Bool) async throws {
         try await withHTTPTestServer { origin in
             let asked = Counter()
             origin.route("/file") { request in
@@ -155,28 +155,28 @@ struct OldDelegateTableRows {
             var request = URLRequest(url: origin.url("/file"))
             request.setValue("open", forHTTPHeaderField: "X-Key")
             let delegate = EveryFileCall()
-            try await Self.run(request, delegate, delegate.queue, delegate.heard)
+            try await Self.run(request, delegate, delegate.queue, delegate.calls)
             let rest = isLet ? ["resume 1000/2000", "written", "file"] : ["written", "fail -1005"]
             #expect(
-                delegate.heard.all.filter { $0 != "written" } == ["storage elsewhere"] + rest.filter { $0 != "written" }
+                delegate.calls.all.filter { $0 != "written" } == ["storage elsewhere"] + rest.filter { $0 != "written" }
             )
             #expect(origin.requests.map { $0.headers["X-Key"] } == ["open", "open"])
         }
     }
 
     private static func run(
-        _ request: URLRequest, _ delegate: any NSURLConnectionDelegate, _ queue: OperationQueue, _ heard: Heard
+        _ request: URLRequest, _ delegate: any NSURLConnectionDelegate, _ queue: OperationQueue, _ calls: RecordedCalls
     ) async throws {
         let connection = try #require(NSURLConnection(request: request, delegate: delegate, startImmediately: false))
         connection.setDelegateQueue(queue)
         connection.start()
-        await heard.done.reaches(1)
+        await calls.done.reaches(1)
     }
 
     private static func expectAll(
-        _ table: [String: String], _ heard: Set<String>, sourceLocation: SourceLocation = #_sourceLocation
+        _ table: [String: String], _ calls: Set<String>, sourceLocation: SourceLocation = #_sourceLocation
     ) {
-        let missing = table.keys.filter { word in !heard.contains { $0 == word || $0.hasPrefix(word + " ") } }
+        let missing = table.keys.filter { word in !calls.contains { $0 == word || $0.hasPrefix(word + " ") } }
         #expect(missing.isEmpty, sourceLocation: sourceLocation)
     }
 
@@ -189,13 +189,13 @@ struct OldDelegateTableRows {
         defer { try? FileManager.default.removeItem(at: folder) }
         try await withHTTPTestServer { origin in
             Self.routes(origin)
-            var heard: Set<String> = []
+            var calls: Set<String> = []
             func load(_ path: String, _ words: [String]) async {
                 let delegate = EveryDownloadCall(folder)
                 let request = URLRequest(url: origin.url(path))
                 await Self.onRunLoop(delegate) { NSURLDownload(request: request, delegate: delegate) }
-                #expect(delegate.heard.all == words)
-                heard.formUnion(delegate.heard.all)
+                #expect(delegate.calls.all == words)
+                calls.formUnion(delegate.calls.all)
             }
             let beginning = ["storage", "begin", "will send"]
             await load(
@@ -215,8 +215,8 @@ struct OldDelegateTableRows {
             let delegate = EveryDownloadCall(folder)
             let path = folder.appendingPathComponent("whole").path
             await Self.onRunLoop(delegate) { NSURLDownload(resumeData: data, delegate: delegate, path: path) }
-            #expect(delegate.heard.all == ["storage", "begin", "resume", "data", "created", "finish"])
-            Self.expectAll(Self.ofDownloads, heard.union(delegate.heard.all))
+            #expect(delegate.calls.all == ["storage", "begin", "resume", "data", "created", "finish"])
+            Self.expectAll(Self.ofDownloads, calls.union(delegate.calls.all))
         }
     }
 
@@ -239,7 +239,7 @@ struct OldDelegateTableRows {
 
     private static func onRunLoop(_ delegate: EveryDownloadCall, _ make: @escaping @Sendable () -> NSURLDownload) async
     {
-        let done = delegate.heard.done
+        let done = delegate.calls.done
         Thread.detachNewThread {
             delegate.begins()
             let download = make()

@@ -72,13 +72,13 @@ struct DelegateTableRows {
         arguments: Form.allCases)
     func everyMethod(_ form: Form) async throws {
         let isAsync = form == .async
-        var heard: Set<String> = []
+        var calls: Set<String> = []
         func expect(_ words: [String], _ delegate: any EveryDelegate, sourceLocation: SourceLocation = #_sourceLocation)
         {
             // Called before the task can be resumed, and therefore on the creating thread.
             let words = ["created elsewhere"] + words + ["invalid"]
-            #expect(delegate.heard.all == words, sourceLocation: sourceLocation)
-            heard.formUnion(delegate.heard.all)
+            #expect(delegate.calls.all == words, sourceLocation: sourceLocation)
+            calls.formUnion(delegate.calls.all)
         }
         func delegate() -> any EveryDelegate {
             isAsync ? EveryAsyncQuestion() : EveryQuestion(answersElsewhere: form == .handlerElsewhere)
@@ -118,11 +118,11 @@ struct DelegateTableRows {
         }
         try await Self.capturing(delegate()) { expect(["streams"], $0) }
 
-        let heardWords = Set(heard.map { $0.replacing(" elsewhere", with: "") })
+        let calledWords = Set(calls.map { $0.replacing(" elsewhere", with: "") })
         // A delegate with one form of a question is not asked in the other form.
         let questions = Set(Self.methods.keys.filter { $0.hasPrefix("async ") })
         let others = isAsync ? Set(questions.map { String($0.dropFirst("async ".count)) }) : questions
-        let missing = Set(Self.methods.keys).subtracting(others).subtracting(heardWords)
+        let missing = Set(Self.methods.keys).subtracting(others).subtracting(calledWords)
         #expect(missing.isEmpty)
     }
 
@@ -165,7 +165,7 @@ extension DelegateTableRows {
             let task = session.dataTask(with: origin.url())
             // Emits the event directly; the core's waiting is tested elsewhere.
             task.bridge?.emit(.waitingForConnectivity)
-            try await eventually(delegate.heard.all.count == 2, of: .library) { $0 }
+            try await delegate.calls.wait { $0.count == 2 }
             await run(task, delegate, session)
             check(delegate)
         }
@@ -195,10 +195,10 @@ extension DelegateTableRows {
             let first = session.downloadTask(with: origin.url())
             first.resume()
             try await eventually(
-                delegate.heard.all.last == "written" && first.countOfBytesReceived == 1000, of: .library
+                delegate.calls.all.last == "written" && first.countOfBytesReceived == 1000, of: .library
             ) { $0 }
             let data = try #require(await first.cancelByProducingResumeData())
-            await delegate.heard.done.reaches(1)
+            await delegate.calls.done.reaches(1)
             origin.removeFaults()
             origin.releaseStalls()
             await run(session.downloadTask(withResumeData: data), delegate, session, ends: 2)
@@ -242,9 +242,9 @@ extension DelegateTableRows {
         defer { peer.close() }
         while try await peer.text(1) != "\n" {}
         try await peer.send("HTTP/1.1 101 Switching Protocols\r\nUpgrade: raw\r\nConnection: Upgrade\r\n\r\n")
-        await delegate.heard.done.reaches(1)
+        await delegate.calls.done.reaches(1)
         session.invalidateAndCancel()
-        await delegate.heard.invalidated.reaches(1)
+        await delegate.calls.invalidated.reaches(1)
         check(delegate)
     }
 
@@ -284,7 +284,7 @@ extension DelegateTableRows {
                 links: [link], addresses: [RouteBytes.address(2, [192, 0, 2, 1])],
                 routes: [RouteBytes.defaultRoute(through: [2])])
         }
-        try await eventually(delegate.heard.all.contains("better route"), of: .library) { $0 }
+        try await delegate.calls.wait { $0.contains("better route") }
         peer.finish()
         _ = try await task.readData(ofMinLength: 1, maxLength: 1, timeout: 5)
         await run(task, delegate, session)
@@ -300,9 +300,9 @@ extension DelegateTableRows {
         task.resume()
         let peer = try await StreamPeer(listener)
         defer { peer.close() }
-        try await eventually(delegate.heard.all.contains("streams"), of: .library) { $0 }
+        try await delegate.calls.wait { $0.contains("streams") }
         session.finishTasksAndInvalidate()
-        await delegate.heard.invalidated.reaches(1)
+        await delegate.calls.invalidated.reaches(1)
         check(delegate)
     }
 
@@ -316,8 +316,8 @@ extension DelegateTableRows {
     {
         task.resume()
         session.finishTasksAndInvalidate()
-        await delegate.heard.done.reaches(ends)
-        await delegate.heard.invalidated.reaches(1)
+        await delegate.calls.done.reaches(ends)
+        await delegate.calls.invalidated.reaches(1)
     }
 }
 

@@ -3,7 +3,6 @@
 import Foundation
 import Testing
 import URLLoading
-import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -59,7 +58,7 @@ struct WaitingRows {
             let task = session.dataTask(with: origin.url())
             // Emits the event directly; the core's waiting is tested elsewhere.
             task.bridge?.emit(.waitingForConnectivity)
-            try await eventually(!delegate.words.all.isEmpty, of: .library) { $0 }
+            try await delegate.words.wait { !$0.isEmpty }
             task.resume()
             await delegate.done.reaches(1)
             #expect(delegate.words.all == ["waiting true", "response", "complete"])

@@ -37,7 +37,9 @@ struct WebSocketRows {
         origin.route("/none") { _ in .ok("no") }
     }
 
-    @Test("messages go both ways in the order of the calls; didOpen, didClose, metrics and complete follow in order")
+    @Test(
+        "messages go in both directions, in the order of the calls; didOpen, didClose, metrics and complete follow"
+    )
     func echo() async throws {
         try await withHTTPTestServer { origin in
             Self.routes(origin)

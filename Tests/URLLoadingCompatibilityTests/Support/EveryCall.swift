@@ -3,35 +3,42 @@
 import Foundation
 import Synchronization
 import URLLoadingCompatibility
-import URLLoadingIO
+import URLLoadingTestSupport
 
 /// Records calls, and whether each was made on the promised queue.
-final class Heard: Sendable {
-    private let words = Lock<[String]>([])
+final class RecordedCalls: Sendable {
+    private let words = Watched<[String]>([])
     let done = Counter(), invalidated = Counter()
 
-    var all: [String] { words.withLock { $0 } }
+    var all: [String] { words.value }
 
     /// Records a call. Consecutive calls of one kind are recorded as one word.
     func note(_ word: String, _ isInPlace: Bool) {
         let word = isInPlace ? word : word + " elsewhere"
-        words.withLock { if $0.last != word { $0.append(word) } }
+        words.change { if $0.last != word { $0.append(word) } }
+    }
+
+    /// Waits until the recorded calls fulfil a condition.
+    nonisolated(nonsending) func wait(
+        file: StaticString = #fileID, line: UInt = #line, until isSo: ([String]) -> Bool
+    ) async throws {
+        try await words.wait(file: file, line: line, until: isSo)
     }
 }
 
 /// Implements all calls of session and task delegates that need no answer. Subclasses declare the conformances: Swift
 /// looks for the methods of a protocol in the conforming class and its superclasses.
 class EveryEvent: NSObject, @unchecked Sendable {
-    let heard = Heard()
+    let calls = RecordedCalls()
     let tasks = Box<URLSessionTask>()
 
     func note(_ word: String, _ session: URLSession) {
-        heard.note(word, OperationQueue.current === session.delegateQueue)
+        calls.note(word, OperationQueue.current === session.delegateQueue)
     }
 
     func urlSession(_ session: URLSession, didBecomeInvalidWithError error: (any Error)?) {
         note("invalid", session)
-        heard.invalidated.add()
+        calls.invalidated.add()
     }
     func urlSession(_ session: URLSession, didCreateTask task: URLSessionTask) { note("created", session) }
     func urlSession(
@@ -51,7 +58,7 @@ class EveryEvent: NSObject, @unchecked Sendable {
     }
     func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
         note(error == nil ? "complete" : "complete \((error as? URLError)?.code.rawValue ?? 0)", session)
-        heard.done.add()
+        calls.done.add()
     }
     func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didBecome downloadTask: URLSessionDownloadTask)
     {
@@ -60,7 +67,7 @@ class EveryEvent: NSObject, @unchecked Sendable {
     func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didBecome streamTask: URLSessionStreamTask) {
         note("became stream", session)
         tasks.add(streamTask)
-        heard.done.add()
+        calls.done.add()
     }
     func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
         note("data", session)

@@ -5,13 +5,13 @@ import URLLoadingCompatibility
 
 /// Records all calls of connections to their delegates.
 class EveryConnectionCall: NSObject, NSURLConnectionDelegate, @unchecked Sendable {
-    let heard = Heard(), queue = OperationQueue()
+    let calls = RecordedCalls(), queue = OperationQueue()
 
-    func note(_ word: String) { heard.note(word, OperationQueue.current === queue) }
+    func note(_ word: String) { calls.note(word, OperationQueue.current === queue) }
 
     func connection(_ connection: NSURLConnection, didFailWithError error: any Error) {
         note("fail \((error as? URLError)?.code.rawValue ?? 0)")
-        heard.done.add()
+        calls.done.add()
     }
     func connectionShouldUseCredentialStorage(_ connection: NSURLConnection) -> Bool {
         note("storage")
@@ -62,14 +62,14 @@ final class EveryDataCall: EveryConnectionCall, NSURLConnectionDataDelegate, @un
     }
     func connectionDidFinishLoading(_ connection: NSURLConnection) {
         note("finish")
-        heard.done.add()
+        calls.done.add()
     }
 }
 
 /// Receives every challenge in one method.
 final class OneChallengeCall: NSObject, NSURLConnectionDataDelegate, @unchecked Sendable {
-    let heard = Heard(), queue = OperationQueue()
-    private func note(_ word: String) { heard.note(word, OperationQueue.current === queue) }
+    let calls = RecordedCalls(), queue = OperationQueue()
+    private func note(_ word: String) { calls.note(word, OperationQueue.current === queue) }
 
     func connection(_ connection: NSURLConnection, willSendRequestFor challenge: URLAuthenticationChallenge) {
         note("any challenge")
@@ -77,7 +77,7 @@ final class OneChallengeCall: NSObject, NSURLConnectionDataDelegate, @unchecked 
     }
     func connectionDidFinishLoading(_ connection: NSURLConnection) {
         note("finish")
-        heard.done.add()
+        calls.done.add()
     }
 }
 
@@ -93,20 +93,20 @@ final class EveryFileCall: EveryConnectionCall, NSURLConnectionDownloadDelegate,
     }
     func connectionDidFinishDownloading(_ connection: NSURLConnection, destinationURL: URL) {
         note("file")
-        heard.done.add()
+        calls.done.add()
     }
 }
 
 /// Records all calls of downloads to their delegates, on the creating thread.
 final class EveryDownloadCall: NSObject, NSURLDownloadDelegate, @unchecked Sendable {
-    let heard = Heard(), folder: URL
+    let calls = RecordedCalls(), folder: URL
     private let thread = Box<ObjectIdentifier>()
 
     init(_ folder: URL) { self.folder = folder }
 
     /// To be called on the thread that creates the download.
     func begins() { thread.add(ObjectIdentifier(Thread.current)) }
-    private func note(_ word: String) { heard.note(word, thread.all.first == ObjectIdentifier(Thread.current)) }
+    private func note(_ word: String) { calls.note(word, thread.all.first == ObjectIdentifier(Thread.current)) }
 
     func downloadDidBegin(_ download: NSURLDownload) { note("begin") }
     func download(_ download: NSURLDownload, willSend request: URLRequest, redirectResponse: URLResponse?)
@@ -138,7 +138,7 @@ final class EveryDownloadCall: NSObject, NSURLDownloadDelegate, @unchecked Senda
     }
     func download(_ download: NSURLDownload, didReceiveDataOfLength length: Int) {
         note("data")
-        heard.invalidated.add()
+        calls.invalidated.add()
     }
     func download(_ download: NSURLDownload, shouldDecodeSourceDataOfMIMEType encodingType: String) -> Bool {
         note("decode " + encodingType)
@@ -151,10 +151,10 @@ final class EveryDownloadCall: NSObject, NSURLDownloadDelegate, @unchecked Senda
     func download(_ download: NSURLDownload, didCreateDestination path: String) { note("created") }
     func downloadDidFinish(_ download: NSURLDownload) {
         note("finish")
-        heard.done.add()
+        calls.done.add()
     }
     func download(_ download: NSURLDownload, didFailWithError error: any Error) {
         note("fail \((error as? URLError)?.code.rawValue ?? 0)")
-        heard.done.add()
+        calls.done.add()
     }
 }

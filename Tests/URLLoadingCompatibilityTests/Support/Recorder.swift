@@ -5,6 +5,7 @@ import Synchronization
 import Testing
 import URLLoadingCompatibility
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 
 /// A counter that tests can await without guessing durations.
@@ -49,11 +50,18 @@ extension Counter {
     }
 }
 
-/// A value that callbacks set.
+/// The values that callbacks add.
 final class Box<Value: Sendable>: Sendable {
-    private let values = Lock<[Value]>([])
-    func add(_ value: Value) { values.withLock { $0.append(value) } }
-    var all: [Value] { values.withLock { $0 } }
+    private let values = Watched<[Value]>([])
+    func add(_ value: Value) { values.change { $0.append(value) } }
+    var all: [Value] { values.value }
+
+    /// Waits until the values fulfil a condition.
+    nonisolated(nonsending) func wait(
+        file: StaticString = #fileID, line: UInt = #line, until isSo: ([Value]) -> Bool
+    ) async throws {
+        try await values.wait(file: file, line: line, until: isSo)
+    }
 }
 
 /// A delegate that records every call, checks its queue and its order (checklist 45, 170), and runs the test's closure

@@ -34,7 +34,7 @@ struct CodingRows {
         }
     }
 
-    enum Way: CaseIterable, Sendable {
+    enum TaskKind: CaseIterable, Sendable {
         case data, bytes, upload, download, handler, uploadHandler, downloadHandler, delegate, turned
         case connection, oldDownload
     }
@@ -50,11 +50,11 @@ struct CodingRows {
     }
 
     private static func get(
-        _ way: Way, _ request: URLRequest, _ configuration: URLSessionConfiguration
+        _ kind: TaskKind, _ request: URLRequest, _ configuration: URLSessionConfiguration
     ) async throws -> Data {
         let session = URLSession(configuration: configuration)
         defer { session.finishTasksAndInvalidate() }
-        switch way {
+        switch kind {
         case .data: return try await session.data(for: request).0
         case .upload: return try await session.upload(for: request, from: Data()).0
         case .bytes:
@@ -127,11 +127,12 @@ struct CodingRows {
     }
 
     @Test(
-        "a coded body is decoded, even if the program sets Accept-Encoding", arguments: Way.allCases, Asking.allCases)
-    func decoded(_ way: Way, _ asking: Asking) async throws {
+        "a coded body is decoded, even if the program sets Accept-Encoding", arguments: TaskKind.allCases,
+        Asking.allCases)
+    func decoded(_ kind: TaskKind, _ asking: Asking) async throws {
         try await withHTTPTestServer { origin in
             Self.serve(origin)
-            let data = try await Self.get(way, asking.request(origin.url()), asking.configuration)
+            let data = try await Self.get(kind, asking.request(origin.url()), asking.configuration)
             #expect(data == Self.text)
         }
     }
@@ -139,17 +140,17 @@ struct CodingRows {
     @Test(
         "a part that answers a Range stays encoded, and a full response in its place is decoded",
         arguments: [
-            Way.data, .bytes, .delegate, .download,
+            TaskKind.data, .bytes, .delegate, .download,
         ])
-    func ranges(_ way: Way) async throws {
+    func ranges(_ kind: TaskKind) async throws {
         try await withHTTPTestServer { origin in
             Self.serve(origin)
             var request = URLRequest(url: origin.url())
             request.setValue("bytes=2-5", forHTTPHeaderField: "Range")
-            let part = try await Self.get(way, request, .ephemeral)
+            let part = try await Self.get(kind, request, .ephemeral)
             #expect(part == Data(Self.coded[2...5]))
             request.setValue("bytes=900-", forHTTPHeaderField: "Range")
-            let whole = try await Self.get(way, request, .ephemeral)
+            let whole = try await Self.get(kind, request, .ephemeral)
             #expect(whole == Self.text)
         }
     }

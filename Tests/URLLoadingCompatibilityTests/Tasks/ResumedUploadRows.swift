@@ -187,7 +187,7 @@ struct ResumedUploadRows {
     }
 
     @Test("a plain cancel, a complete upload and an unbegun upload provide no resume data")
-    func nothingToGive() async throws {
+    func aPlainCancelACompleteUploadAndAnUnbegunUploadProvideNoResumeData() async throws {
         try await Self.rig { server, origin, recorder, session in
             let unbegun = session.uploadTask(with: Self.request(origin), from: Self.content)
             let nothing = await unbegun.cancelByProducingResumeData()

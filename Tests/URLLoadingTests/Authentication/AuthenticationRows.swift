@@ -163,7 +163,7 @@ import URLLoadingWire
             let load = RunningLoad(session, ending.applied(to: Request(url: origin.url())), decisions: decisions)
             // The load may end before it reaches the decision.
             if !ending.isTimeout { try await isAsked.wait() }
-            ending.strike(load, session)
+            ending.apply(load, session)
             #expect(await load.reason == ending.reason)
             try await origin.wait { $0.open == 0 }
             await expectEmpty(session)
@@ -549,7 +549,7 @@ import URLLoadingWire
             _ = authenticator.remember(login, since: authenticator.removals)
             if isOne { authenticator.keep(login.credential, for: space) }
         }
-        #expect(authenticator.rememberedPlaces <= 1024 && store.all.count <= 32)
+        #expect(authenticator.rememberedServers <= 1024 && store.all.count <= 32)
         // The newest entry is present.
         let space = ProtectionSpace(host: "one.test", port: 80, scheme: "http", method: .basic)
         #expect(authenticator.login(at: .init(space), path: "/", url: nil) != nil)

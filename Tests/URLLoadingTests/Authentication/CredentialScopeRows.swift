@@ -99,9 +99,9 @@ import URLLoadingTesting
                     try await session.expect(try url("http://\(user)127.0.0.1:\(origin.port)/"), "in")
                 }
                 let known = session.core.authenticator
-                #expect(known.rememberedPlaces == 1 && known.credential(for: space) != nil)
+                #expect(known.rememberedServers == 1 && known.credential(for: space) != nil)
                 await expectEmpty(session)
-                #expect(known.rememberedPlaces == 0 && (known.credential(for: space) != nil) == (store != nil))
+                #expect(known.rememberedServers == 0 && (known.credential(for: space) != nil) == (store != nil))
             }
         }
     }

@@ -80,11 +80,11 @@ import URLLoadingTestSupport
 
     @Test func `a token carries its own number, however late it is delivered`() async throws {
         let calls = Watched(0)
-        let goesOn = Watched(0)
+        let allowedCalls = Watched(0)
         let keeper = SharedBearerToken(
             try BearerTokens(for: ["http://a.test"]) { _ in
                 let call = calls.add()
-                try await goesOn.wait { $0 >= call }
+                try await allowedCalls.wait { $0 >= call }
                 return "t\(call)"
             })
         let session = Session(.ephemeral)
@@ -93,12 +93,12 @@ import URLLoadingTestSupport
         let hearing = Task(executorPreference: held) { try await keeper.token(for: late) }
         try await eventually(keeper.waitingCount, of: .library) { $0 == 1 }
         held.close()
-        goesOn.add()
+        allowedCalls.add()
         try await eventually(held.waiting, of: .library) { $0 > 0 }
         // Meanwhile the first token is refused and replaced.
         let first = try await keeper.token(for: quick)
         #expect(first?.token == "t1" && first?.generation == 1)
-        goesOn.add()
+        allowedCalls.add()
         let second = try await keeper.token(after: 1, refusal: nil, for: quick)
         #expect(second?.token == "t2" && second?.generation == 2)
         held.open()

@@ -99,9 +99,9 @@ struct CacheAddressRows {
     func proxies(_ isDecided: Bool) async throws {
         try await withPage { origin, cache, folder in
             try await withTestProxy { proxy in
-                let way: ProxyChain = [try proxy.address()]
+                let proxyChain: ProxyChain = [try proxy.address()]
                 var own = with(cache)
-                own.proxyPolicy = isDecided ? .custom { _ in [way] } : .fixed(way)
+                own.proxyPolicy = isDecided ? .custom { _ in [proxyChain] } : .fixed(proxyChain)
                 let page = origin.url()
                 try await withSession(own) { session in
                     for _ in 0..<2 { try await session.expect(page, "intern") }

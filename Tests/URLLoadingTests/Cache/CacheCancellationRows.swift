@@ -61,7 +61,7 @@ struct CacheCancellationRows {
         #expect(entry.data == Data(repeating: 7, count: 200_000))
     }
 
-    @Test("looking and storing")
+    @Test("lookup and storing")
     func storing() async throws {
         try await withRig { rig, cache in
             let request = Request(url: rig.origin.url("/"))
@@ -69,7 +69,7 @@ struct CacheCancellationRows {
         }
     }
 
-    @Test("looking and reading from disk")
+    @Test("lookup and reading from disk")
     func reading() async throws {
         try await withRig { rig, cache in
             let request = Request(url: rig.origin.url("/"))

@@ -337,14 +337,14 @@ import URLLoadingWire
                 .etag: "\"a\"", .contentLength: "3", "X-A": "2", "X-B": "1", .cacheControl: "max-age=9",
             ])
         expect(that: new.knownRules.age(Self.now) == 0 && new.knownRules.lifetime == 9)
-        func isMeant(_ headers: Headers, _ own: Headers = [.etag: "\"a\""]) -> Bool {
-            stored(own).isMeant(by: HTTPHead(status: .notModified, headers: headers))
+        func canBeUpdated(_ headers: Headers, _ own: Headers = [.etag: "\"a\""]) -> Bool {
+            stored(own).canBeUpdated(by: HTTPHead(status: .notModified, headers: headers))
         }
-        expect(that: isMeant([:]) && isMeant([.etag: "\"a\""]) && isMeant([.etag: "W/\"a\""]))
+        expect(that: canBeUpdated([:]) && canBeUpdated([.etag: "\"a\""]) && canBeUpdated([.etag: "W/\"a\""]))
         expect(
-            that: !isMeant([.etag: "\"b\""]) && !isMeant([.etag: "W/\"b\""])
-                && !isMeant([.etag: "\"a\""], [.lastModified: Self.date(0)]))
-        expect(that: !isMeant([.lastModified: Self.date(-5)], [.lastModified: Self.date(0)]))
+            that: !canBeUpdated([.etag: "\"b\""]) && !canBeUpdated([.etag: "W/\"b\""])
+                && !canBeUpdated([.etag: "\"a\""], [.lastModified: Self.date(0)]))
+        expect(that: !canBeUpdated([.lastModified: Self.date(-5)], [.lastModified: Self.date(0)]))
         let strong = old.updated(
             by: HTTPHead(status: .notModified, headers: [.etag: "W/\"a\""]), from: .unknown, requestTime: 0,
             responseTime: 0)

@@ -132,7 +132,7 @@ struct CacheRows {
     }
 
     @Test("a background revalidation does not force intermediate caches to revalidate (RFC 5861 3)")
-    func refreshSaysNothing() async throws {
+    func aBackgroundRevalidationDoesNotForceIntermediateCachesToRevalidate() async throws {
         try await withCacheRig { rig in
             rig.origin.route("/") { _ in
                 .ok("a", headers: [.etag: "\"1\"", .cacheControl: "max-age=1, stale-while-revalidate=60"])

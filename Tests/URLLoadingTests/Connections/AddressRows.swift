@@ -182,7 +182,7 @@ import URLLoadingWire
         let session = Session(configuration)
         let load = RunningLoad(session, ending.applied(to: Request(url: try url("http://a.test/"))))
         try await isAsked.wait()
-        ending.strike(load, session)
+        ending.apply(load, session)
         #expect(await load.reason == ending.reason)
         await expectEmpty(session)
     }

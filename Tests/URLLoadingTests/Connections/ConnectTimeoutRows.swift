@@ -141,7 +141,8 @@ struct ConnectTimeoutRows {
                 if client == .http2 { $0.httpVersions = .http2PriorKnowledge }
             })
         let port = host.port
-        let error = try await Self.expectTimeout(clock, session, .securing, when: { try await host.hears() }) {
+        let error = try await Self.expectTimeout(clock, session, .securing, when: { try await host.acceptFirstByte() })
+        {
             try await client.connect($0, port)
         }
         #expect(error?.url?.port == Int(host.port))
@@ -207,7 +208,7 @@ struct ConnectTimeoutRows {
                 await isAsked.wait()
                 clock.advance(by: .seconds(3))
                 mayAnswer.open()
-                try await host.hears()
+                try await host.acceptFirstByte()
             }
         ) { session in _ = try await session.data(from: address) }
     }
@@ -222,7 +223,7 @@ struct ConnectTimeoutRows {
         request.connectTimeout = .seconds(2)
         let asked = request
         _ = try await Self.expectTimeout(
-            clock, session, .securing, at: .seconds(2), when: { try await host.hears() }
+            clock, session, .securing, at: .seconds(2), when: { try await host.acceptFirstByte() }
         ) { _ = try await $0.data(for: asked) }
     }
 
@@ -279,7 +280,7 @@ struct ConnectTimeoutRows {
         let session = Session(Self.configuration(clock) { $0.connectTimeout = nil })
         #expect(Configuration.default.connectTimeout == nil)
         let loading = RunningLoad(session, Request(url: try url("https://127.0.0.1:\(host.port)/")))
-        try await host.hears()
+        try await host.acceptFirstByte()
         try await clock.untilWaiting()
         clock.advance(by: .seconds(60))
         #expect(await loading.reason == .idleTimeout)
@@ -347,13 +348,13 @@ struct ConnectTimeoutRows {
         let address = try url("https://127.0.0.1:\(host.port)/")
         let route = Route(origin: try Target(address.absoluteString).origin)
         let first = RunningLoad(session, Request(url: address))
-        try await host.hears()
+        try await host.acceptFirstByte()
         let second = RunningLoad(session, Request(url: address))
         try await eventually(session.core.pool.withSharing { $0.waiting(route) }, of: .library) { $0 > 0 }
         try await clock.untilWaiting()
         clock.advance(by: Self.limit)
         #expect(await first.reason == .connectTimeout)
-        try await host.hears()
+        try await host.acceptFirstByte()
         try await clock.untilWaiting()
         clock.advance(by: Self.limit - .nanoseconds(1))
         try await clock.untilWaiting()
@@ -453,7 +454,7 @@ struct ConnectTimeoutRows {
         let session = Session(Self.configuration(clock) { $0.handlers = [Fallback()] })
         let address = try url("https://127.0.0.1:\(host.port)/")
         let loading = Task { try await session.text(address) }
-        try await host.hears()
+        try await host.acceptFirstByte()
         try await clock.untilWaiting()
         clock.advance(by: Self.limit)
         let text = try await loading.value
@@ -505,7 +506,7 @@ struct ConnectTimeoutRows {
                 })
             let address = try url("https://127.0.0.1:\(host.port)/")
             let loading = Task { try await session.text(address) }
-            try await host.hears()
+            try await host.acceptFirstByte()
             mayAnswer.open()
             for await _ in answers { break }
             // The fast server's attempt, which began first, has ended; the other one keeps its own limit.
@@ -527,7 +528,7 @@ struct ConnectTimeoutRows {
             let task = session.dataTask(from: try url("https://127.0.0.1:\(host.port)/"))
             load = task.load.context.handle
             task.resume()
-            try await host.hears()
+            try await host.acceptFirstByte()
             task.cancel()
             await expectFailure(.cancelled) { try await task.value }
             await expectEmpty(session)

@@ -62,11 +62,11 @@ struct ConnectivityRows {
             async let count = verb.run(rig.session, Request(url: target))
             try await rig.untilWaiting()
             #expect(rig.session.connectionsDescription == "empty")
-            rig.network.twitch()
+            rig.network.addUnroutedLink()
             rig.network.goDown()
             // Neither silence of the peer nor elapsed time ends the wait.
             rig.clock.advance(by: .seconds(3600))
-            try await pollerHasLooked()
+            try await pollerHasRun()
             #expect(rig.resolver.asked == 1)
             rig.network.goUp()
             #expect(try await count == 5)
@@ -141,7 +141,7 @@ struct ConnectivityRows {
             async let text = rig.session.text(target)
             try await rig.untilWaiting()
             rig.network.goUp()
-            try await pollerHasLooked()
+            try await pollerHasRun()
             #expect(rig.resolver.asked == 1)
             rig.network.exchange(for: "wlan0")
             #expect(try await text == "hello")
@@ -189,7 +189,7 @@ struct ConnectivityRows {
         try await eventually(rig.network.kernel.open, of: .library) { $0 > 0 }
         rig.clock.advance(by: .seconds(99))
         #expect(rig.recorder.loads.allSatisfy { !$0.isComplete })
-        if ending == .resourceTimeout { rig.clock.advance(by: .seconds(1)) } else { ending.strike(load, rig.session) }
+        if ending == .resourceTimeout { rig.clock.advance(by: .seconds(1)) } else { ending.apply(load, rig.session) }
         #expect(await load.reason == ending.reason)
         await expectEmpty(rig.session)
         #expect(rig.network.kernel.open == 0)
@@ -205,7 +205,7 @@ struct ConnectivityRows {
             task.suspend()
             rig.network.goUp()
             try await eventually(rig.network.kernel.questions, of: .library) { $0 >= 9 }
-            try await pollerHasLooked()
+            try await pollerHasRun()
             #expect(rig.resolver.asked == 1)
             task.resume()
             #expect(try await task.value.count == 5)

@@ -51,7 +51,7 @@ struct FramingSecurityRows {
                     let before = origin.counts.answered
                     _ = try await session.data(from: origin.url(path))
                     try await origin.wait { $0.answered == before + 1 }
-                    try await pollerHasLooked()
+                    try await pollerHasRun()
                     try await session.expect(origin.url("/second"), "true answer")
                 }
             }
@@ -72,7 +72,7 @@ struct FramingSecurityRows {
             for path in ["/first", "/exact"] {
                 try await withSession(configuration) { session in
                     _ = try await session.data(from: origin.url(path))
-                    try await pollerHasLooked()
+                    try await pollerHasRun()
                     try await session.expect(origin.url("/second"), "true answer")
                 }
             }
@@ -165,7 +165,7 @@ struct FramingSecurityRows {
             try await withSession(.ephemeral) { session in
                 try await session.expect(origin.url(), "true answer")
                 try await origin.wait { $0.faults == 1 }
-                try await pollerHasLooked()
+                try await pollerHasRun()
                 try await session.expect(origin.url(), "true answer")
             }
             #expect(origin.counts.accepted == 2)

@@ -102,7 +102,7 @@ struct ReuseRows {
                     // A POST is not retried, so its arrival shows that no attempt preceded it.
                     try await session.expect(Request(url: origin.url(), method: .post), "\(number)")
                     try await origin.wait { $0.open == 0 }
-                    try await pollerHasLooked()
+                    try await pollerHasRun()
                 }
             }
             #expect(origin.counts.requests == 3)

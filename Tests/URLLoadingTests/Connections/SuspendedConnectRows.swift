@@ -90,7 +90,7 @@ struct SuspendedConnectRows {
         let task: Calls =
             isStream
             ? .stream(session, host.port) : .load(session, try url("https://127.0.0.1:\(host.port)/"))
-        try await expectHeld(clock, session, .securing, task, when: { try await host.hears() })
+        try await expectHeld(clock, session, .securing, task, when: { try await host.acceptFirstByte() })
     }
 
     @Test("while a proxy opens a tunnel", arguments: [TestProxy.Configuration.Kind.http, .socks])

@@ -43,7 +43,7 @@ struct FTPDownloadRows {
         arguments: [
             (false, "20260102030405"), (true, "20260102030405"), (true, "20260102030406"),
         ])
-    func goesOn(isStored: Bool, modified: String) async throws {
+    func continues(isStored: Bool, modified: String) async throws {
         try await Self.with { server, session, place in
             var token = try await Self.cut(server, session)
             #expect(token.offset == 700_000 && token.expectedLength == 1_500_000)

@@ -89,7 +89,7 @@ struct FTPFaultRows {
             let session = Session(.patient)
             let load = RunningLoad(session, Request(url: server.url("/a")))
             try await server.wait { $0.stalled == 1 }
-            ending.strike(load, session)
+            ending.apply(load, session)
             #expect(await load.reason == .cancelled)
             await expectEmpty(session)
             try await server.wait { $0.open == 0 && $0.openTransfers == 0 }

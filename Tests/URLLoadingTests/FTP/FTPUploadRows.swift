@@ -100,7 +100,7 @@ struct FTPUploadRows {
             let load = RunningLoad(
                 session, Request(url: server.url("/up"), method: .put, body: .data(Data(count: 24 << 20))))
             try await server.wait { $0.stalled == 1 }
-            ending.strike(load, session)
+            ending.apply(load, session)
             #expect(await load.reason == .cancelled)
             await expectEmpty(session)
             try await server.wait { $0.open == 0 && $0.openTransfers == 0 }

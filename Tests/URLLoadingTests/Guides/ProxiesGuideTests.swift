@@ -9,7 +9,7 @@ import URLLoadingTesting
 
 @Suite(.timeLimit(.minutes(4)))
 struct ProxiesGuideTests {
-    @Test("the ways there are")
+    @Test("the proxy policies")
     func policies() async throws {
         var configuration = Configuration.ephemeral
         configuration.proxyPolicy = .none

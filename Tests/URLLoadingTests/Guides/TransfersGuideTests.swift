@@ -90,7 +90,7 @@ struct TransfersGuideTests {
         }
     }
 
-    @Test("going on later")
+    @Test("resuming later")
     func later() async throws {
         try await withFile(faults: [.init(.responseBody(after: 100_000), .stall)]) { origin, url, session, files in
             let place = files.url("film.mov")

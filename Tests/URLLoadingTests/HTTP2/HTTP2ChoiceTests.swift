@@ -286,7 +286,8 @@ struct HTTP2ChoiceTests {
         }
     }
 
-    @Test("a failed first connection attempt fails only its own load") func failureOfTheFirstIsNotThatOfTheOthers()
+    @Test("a failed first connection attempt fails only its own load")
+    func aFailedFirstConnectionAttemptFailsOnlyItsOwnLoad()
         async throws
     {
         try await withSecureHTTP2 { server, configuration in

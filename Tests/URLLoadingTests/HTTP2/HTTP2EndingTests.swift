@@ -110,7 +110,7 @@ struct HTTP2EndingTests {
                 server.frames.contains { $0.frame.kind == .ping && $0.frame.isAck }
             }
             server.send(.goAway(last: 1))
-            try await pollerHasLooked()
+            try await pollerHasRun()
             try await session.expect(server.url("/"), "ok")
             #expect(server.counts.accepted == 2)
         }
@@ -176,7 +176,8 @@ struct HTTP2EndingTests {
         }
     }
 
-    @Test("a suspended task does not block the other streams of its connection") func suspendedTasksHoldUpNobody()
+    @Test("a suspended task does not block the other streams of its connection")
+    func aSuspendedTaskDoesNotBlockTheOtherStreamsOfItsConnection()
         async throws
     {
         try await withHTTP2 { server, session in

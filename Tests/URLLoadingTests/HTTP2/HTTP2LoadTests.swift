@@ -109,7 +109,7 @@ struct HTTP2LoadTests {
         }
     }
 
-    @Test("a slow reader does not block the other streams") func oneSlowReaderHoldsUpNobody() async throws {
+    @Test("a slow reader does not block the other streams") func aSlowReaderDoesNotBlockTheOtherStreams() async throws {
         try await withHTTP2 { server, session in
             let megabyte = bytes(1 << 20)
             server.route("/m") { _ in .ok(.bytes(megabyte)) }

@@ -39,7 +39,7 @@ struct HTTP2StreamSlotsTests {
             } else {
                 _ = try await first.value
                 server.send(.goAway(last: 1))
-                try await pollerHasLooked()
+                try await pollerHasRun()
             }
             try await clock.advance(by: .seconds(1)) { session.connectionsDescription == "empty" }
             try await session.expect(server.url("/"), "ok")
@@ -98,7 +98,7 @@ struct HTTP2StreamSlotsTests {
     }
 
     @Test("a stream limit of zero may rise while no load uses the connection")
-    func raisedFromNothing() async throws {
+    func aStreamLimitOfZeroMayRiseWhileNoLoadUsesTheConnection() async throws {
         let clock = ManualClock()
         try await withHTTP2(clock: clock, { $0.maximumConnectionsPerHost = 1 }) { server, session in
             server.script { peer in
@@ -184,7 +184,7 @@ struct HTTP2StreamSlotsTests {
                 task.resume()
                 return task
             }
-            try await pollerHasLooked()
+            try await pollerHasRun()
             gate.open()
             var failures = 0
             for task in tasks { if (try? await task.value) == nil { failures += 1 } }

@@ -43,7 +43,7 @@ struct HTTP2UploadTests {
     @Test(
         "a reset stream resumes on the same connection; a lost connection on a new one",
         arguments: [true, false])
-    func goesOn(losesConnection: Bool) async throws {
+    func continues(losesConnection: Bool) async throws {
         try await withHTTP2 { server, session in
             let received = Lock<[UInt8]>([])
             server.script(onConnection: 1) { peer in

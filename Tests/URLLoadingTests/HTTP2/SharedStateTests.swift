@@ -45,7 +45,7 @@ import URLLoadingWire
         var state = State(perHost: 6)
         guard case .connect = lease(&state) else { throw Unexpectedly("no connect") }
         let other = try waiter(lease(&state))
-        #expect(state.connectedAlone(route).count == 1)
+        #expect(state.connectedWithHTTP1(route).count == 1)
         for waiter in [other, nil] {
             guard case .alone = lease(&state, waiter) else { throw Unexpectedly("not alone") }
         }
@@ -84,7 +84,7 @@ import URLLoadingWire
         guard case .use = lease(&state, next[0]) else { throw Unexpectedly("no use") }
     }
 
-    @Test("a stream that ends makes room for a waiter") func whatGoesMakesPlace() throws {
+    @Test("a stream that ends makes room for a waiter") func aStreamThatEndsMakesRoomForAWaiter() throws {
         var state = State(perHost: 1)
         _ = lease(&state)
         let token = Token()
@@ -98,7 +98,7 @@ import URLLoadingWire
     }
 
     @Test("free slots wake as many waiters; a waiter that finds none is the first again")
-    func moreRoomCallsAsManyAndWhoFindsNoneIsFirstAgain() throws {
+    func freeSlotsWakeAsManyWaiters() throws {
         var state = State(perHost: 1)
         _ = lease(&state)
         let token = Token()
@@ -110,8 +110,8 @@ import URLLoadingWire
         #expect(state.next(route).first === again)
     }
 
-    @Test("no load waits for a shared connection if HTTP/1.1 is required") func nobodyWaitsWhereHTTP1IsRequired() throws
-    {
+    @Test("no load waits for a shared connection if HTTP/1.1 is required")
+    func noLoadWaitsForASharedConnectionIfHTTP11IsRequired() throws {
         var state = State(perHost: 1)
         _ = lease(&state)
         _ = state.connected(Token(), route)
@@ -122,7 +122,8 @@ import URLLoadingWire
         }
     }
 
-    @Test("a load that needs a new connection makes one if the limit allows") func whoWantsAFreshOneConnectsIfHeMay()
+    @Test("a load that needs a new connection makes one if the limit allows")
+    func aLoadThatNeedsANewConnectionMakesOneIfTheLimitAllows()
         throws
     {
         var state = State(perHost: 2)
@@ -147,7 +148,7 @@ import URLLoadingWire
     }
 
     @Test("a cancelled load passes the connection attempt to the next waiter")
-    func whoIsCancelledLeavesTheConnectingToTheNext() throws {
+    func aCancelledLoadPassesTheConnectionAttemptToTheNextWaiter() throws {
         var state = State(perHost: 6)
         _ = lease(&state)
         let waiting = try (0..<3).map { _ in try waiter(lease(&state)) }

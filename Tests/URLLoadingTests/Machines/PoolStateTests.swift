@@ -16,7 +16,7 @@ import URLLoadingWire
             Route(origin: try Target($0).origin)
         }
         #expect(Set(routes).count == 3)
-        let spaces = routes.map { Authenticator.Place($0.origin).space(.basic(realm: "r")) }
+        let spaces = routes.map { Authenticator.Server($0.origin).space(.basic(realm: "r")) }
         #expect(Set(spaces).count == 3)
         var state = State(perHost: 6, maximumIdle: 10)
         let slot = Poller.shared.borrowSlot()
@@ -52,9 +52,9 @@ import URLLoadingWire
             random = SeededGenerator(seed: seed)
             self.slot = slot
             // Routes through a forwarding proxy, which may take over each other's connections.
-            let way: ProxyChain = seed.isMultiple(of: 2) ? .direct : [try Proxy("proxy.example:3128")]
+            let proxyChain: ProxyChain = seed.isMultiple(of: 2) ? .direct : [try Proxy("proxy.example:3128")]
             routes = try ["a.example", "b.example", "c.example"].map {
-                Route(origin: try Origin(scheme: "http", host: Origin.Host($0)), way: way)
+                Route(origin: try Origin(scheme: "http", host: Origin.Host($0)), proxyChain: proxyChain)
             }
         }
 
@@ -282,7 +282,8 @@ import URLLoadingWire
         defer { Poller.shared.returnSlot(slot) }
         func route(_ host: String, _ proxy: String, scheme: String = "http", isMoved: Bool = false) throws -> Route {
             Route(
-                origin: try Origin(scheme: scheme, host: Origin.Host(host)), way: [try Proxy(proxy)], isMoved: isMoved)
+                origin: try Origin(scheme: scheme, host: Origin.Host(host)), proxyChain: [try Proxy(proxy)],
+                isMoved: isMoved)
         }
         let make = { State.Waiter(slot: slot) }
         let first = try route("a.example", "p:1")

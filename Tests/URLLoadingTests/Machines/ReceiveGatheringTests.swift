@@ -40,14 +40,14 @@ import Testing
         }
     }
 
-    @Test func `a wait with a mark ends after the patience, and little data then removes the mark`() {
+    @Test func `a wait with a mark ends after its maximum, and little data then removes the mark`() {
         for count in [0, 10, flood - 1] {
             var gathering = marked()
-            #expect(gathering.wait(now: 5) == 5 + ReceiveGathering.patience)
+            #expect(gathering.wait(now: 5) == 5 + ReceiveGathering.maximumWait)
             // The timer of the first wait serves those that follow it.
             gathering.read(highest, left: 5 << 20, now: 6)
             #expect(gathering.wait(now: 7) == nil)
-            gathering.read(count, left: 5 << 20, now: 5 + ReceiveGathering.patience)
+            gathering.read(count, left: 5 << 20, now: 5 + ReceiveGathering.maximumWait)
             #expect(gathering.mark == 1, "\(count)")
             #expect(gathering.wait(now: 0) == nil)
         }

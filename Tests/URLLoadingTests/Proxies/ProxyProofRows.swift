@@ -15,7 +15,7 @@ import URLLoadingWire
 
     private func setup(_ gate: NTLMGate, tls: HTTPTestServer.TLS? = nil) -> TestProxy.Configuration {
         var configuration = TestProxy.Configuration(.http, tls: tls)
-        configuration.authorize = { gate.judge($0) }
+        configuration.authorize = { gate.authorize($0) }
         return configuration
     }
 
@@ -261,17 +261,17 @@ import URLLoadingWire
         let gate = NTLMGate()
         try await withHTTPTestServer { origin in
             origin.route("*") { gate.answer($0) }
-            let ways = Lock<[ProxyChain]>([.direct])
-            let (configuration, _) = ProxyRows.client(.custom { _ in ways.withLock { $0 } })
+            let chains = Lock<[ProxyChain]>([.direct])
+            let (configuration, _) = ProxyRows.client(.custom { _ in chains.withLock { $0 } })
             let log = ChallengeLog()
             let session = Session(configuration, decisions: .challenged(log) { _ in .use(Self.ada) })
             try await session.expect(origin.url(), "ada 0")
             let proxy = try Proxy(.http, host: "127.0.0.1", port: origin.port)
-            ways.withLock { $0 = [[proxy]] }
+            chains.withLock { $0 = [[proxy]] }
             try await session.expect(origin.url(), "refused")
             #expect(gate.seen.last?.hasSuffix(" -") == true)
             // A credential that was not sent was not refused.
-            ways.withLock { $0 = [.direct] }
+            chains.withLock { $0 = [.direct] }
             try await session.expect(origin.url(), "ada 0")
             #expect(log.withLock { $0.map(\.previousFailureCount) } == [0])
             await expectEmpty(session)

@@ -385,12 +385,12 @@ import URLLoadingWire
                     try await withTestProxy(.init(.socks, user: "b", password: "2")) { second in
                         try await withTestProxy(.init(.http, tls: secure.configuration.tls, user: "c", password: "3")) {
                             third in
-                            let way: ProxyChain = [
+                            let chain: ProxyChain = [
                                 try first.address(user: "a", password: "1"),
                                 try second.address(host: "second.test", user: "b", password: "2"),
                                 try third.address(user: "c", password: "3"),
                             ]
-                            let (configuration, resolver) = Self.client(.fixed(way), base)
+                            let (configuration, resolver) = Self.client(.fixed(chain), base)
                             let session = Session(configuration)
                             try await session.expect(secure.url(), "here")
                             try await session.expect(try url("http://plain.test:\(plain.port)/"), "here")
@@ -475,20 +475,20 @@ import URLLoadingWire
                 try await withTestProxy { other in
                     let next = Lock<[ProxyChain]>([])
                     let session = Session(Self.client(.custom { _ in next.withLock { $0 } }).0)
-                    let ways: [ProxyChain] = [
+                    let chains: [ProxyChain] = [
                         .direct, [try one.address()], [try one.address(user: "a", password: "1")],
                         [try one.address(user: "a", password: "2")],
                         [try other.address()], [try other.address(), try one.address()],
                     ]
                     for round in 1...2 {
-                        for way in ways {
-                            next.withLock { $0 = [way] }
+                        for chain in chains {
+                            next.withLock { $0 = [chain] }
                             try await session.expect(origin.url(), "here")
                         }
                         #expect(one.connections == 4 && other.connections == 2, "round \(round)")
                     }
                     // Fields of the caller are credentials, too.
-                    next.withLock { $0 = [[ways[1].proxies[0]]] }
+                    next.withLock { $0 = [[chains[1].proxies[0]]] }
                     for (field, connections) in [("x", 5), ("y", 6), ("x", 6)] {
                         var request = Request(url: origin.url())
                         request.headers[.proxyAuthorization] = field
@@ -575,7 +575,7 @@ import URLLoadingWire
             ).0)
         let load = RunningLoad(session, ending.applied(to: Request(url: try url("http://a.test/"))))
         try await isAsked.wait()
-        ending.strike(load, session)
+        ending.apply(load, session)
         #expect(await load.reason == ending.reason)
         await expectEmpty(session)
     }
@@ -587,16 +587,16 @@ import URLLoadingWire
         let origin = try Target("http://a.test/").origin
         let intern = try Target("http://b.intern/").origin
         let load = LoadHandle(idle: nil, resource: nil)
-        func ways(_ policy: ProxyPolicy, _ origin: Origin) async throws -> String {
+        func chains(_ policy: ProxyPolicy, _ origin: Origin) async throws -> String {
             try await ProxyPlan(policy, [], environment).chains(to: origin, nil, for: load).map(\.description).joined(
                 separator: " ")
         }
         let own = ProxyPolicy.fixed([try Proxy("own.test:1")], except: ["intern"])
-        try await expect({ try await ways(.environment, origin) }, "http://env.test:1")
-        try await expect({ try await ways(.automatic, origin) }, "http://env.test:1")
-        try await expect({ try await ways(own, origin) }, "http://own.test:1")
-        try await expect({ try await ways(own, intern) }, "direct")
-        try await expect({ try await ways(.none, origin) }, "direct")
+        try await expect({ try await chains(.environment, origin) }, "http://env.test:1")
+        try await expect({ try await chains(.automatic, origin) }, "http://env.test:1")
+        try await expect({ try await chains(own, origin) }, "http://own.test:1")
+        try await expect({ try await chains(own, intern) }, "direct")
+        try await expect({ try await chains(.none, origin) }, "direct")
         #expect(ProxyPlan(.none).isDirect && ProxyPlan(.environment, [], ProxyEnvironment { _ in nil }).isDirect)
         if case .environment = Configuration.default.proxyPolicy.choice {
         } else {
@@ -730,7 +730,7 @@ import URLLoadingWire
                     let request = Request(url: try url("https://origin.test:\(origin.address.port)/"))
                     let load = RunningLoad(session, ending.applied(to: request))
                     if !ending.isTimeout { try await proxy.untilStalled() }
-                    ending.strike(load, session)
+                    ending.apply(load, session)
                     let reason = await load.reason
                     #expect(reason == ending.reason, "\(kind)")
                     await expectEmpty(session)
@@ -762,7 +762,7 @@ import URLLoadingWire
         let session = Session(configuration)
         let load = RunningLoad(session, ending.applied(to: Request(url: try url("https://a.t/"))))
         if !ending.isTimeout { await transport.held() }
-        ending.strike(load, session)
+        ending.apply(load, session)
         let reason = await load.reason
         #expect(reason == ending.reason && transport.mismatch == nil && transport.blocks <= block)
         await expectEmpty(session)
@@ -775,8 +775,8 @@ import URLLoadingWire
             origin.route("/") { _ in .ok(.bytes([UInt8](repeating: 7, count: 100_000))) }
             try await withTestProxy(.init(.socks, user: "u", password: "pw")) { first in
                 try await withTestProxy(.init(.http, tls: origin.configuration.tls)) { second in
-                    let way: ProxyChain = [try first.address(user: "u", password: "pw"), try second.address()]
-                    let session = Session(Self.client(.fixed(way), base).0)
+                    let chain: ProxyChain = [try first.address(user: "u", password: "pw"), try second.address()]
+                    let session = Session(Self.client(.fixed(chain), base).0)
                     await withTaskGroup(of: Void.self) { group in
                         for number in 0..<120 {
                             group.addTask {

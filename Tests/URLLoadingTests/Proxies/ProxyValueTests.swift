@@ -64,7 +64,7 @@ import URLLoadingWire
         let failure = ProxyFailure(proxy: proxy, head: nil, reply: nil)
         dump(failure, to: &dumped)
         let route = Route(
-            origin: try Origin(scheme: "http", host: .init("a.test")), way: chain.authorized(by: "Basic S3CRET"))
+            origin: try Origin(scheme: "http", host: .init("a.test")), proxyChain: chain.authorized(by: "Basic S3CRET"))
         dump(route, to: &dumped)
         let texts = [
             "\(proxy)", String(reflecting: proxy), "\(chain)", String(reflecting: chain), dumped, "\(failure)",
@@ -164,11 +164,11 @@ import URLLoadingWire
     // MARK: The desktop
 
     @Test("the answers of the desktop's settings are parsed") func answersOfTheDesktop() throws {
-        let ways = try DesktopProxies.chains(from: [
+        let chains = try DesktopProxies.chains(from: [
             "http://p:3128", "socks5://s:1080", "socks://t:1", "socks4://u:1", "direct://", "pac+http://w/x.pac",
         ])
         #expect(
-            ways.map(\.description) == [
+            chains.map(\.description) == [
                 "http://p:3128", "socks5h://s:1080", "socks5h://t:1", "socks4a://u:1", "direct",
             ])
         // A way that is not understood is not the direct one.

@@ -116,7 +116,7 @@ struct BodyRows {
                     var iterator = body.makeAsyncIterator()
                     _ = try await iterator.next()
                     // The origin cannot have sent the whole body: the kernel's buffers are far smaller.
-                    try await pollerHasLooked()
+                    try await pollerHasRun()
                     #expect(origin.counts.answered == 0)
                 }
             }

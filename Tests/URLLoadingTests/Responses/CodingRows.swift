@@ -38,7 +38,7 @@ struct CodingRows {
         }
     }
 
-    enum Way: String, CaseIterable, Sendable {
+    enum ReadingCall: String, CaseIterable, Sendable {
         case data, load, bytes, lines, value, body, upload, becomeDownload
 
         func get(_ session: Session, _ request: Request) async throws -> [UInt8] {
@@ -89,13 +89,13 @@ struct CodingRows {
 
     @Test(
         "a body is decoded on every path if the session requested its coding, and on none if the caller did",
-        arguments: Way.allCases)
-    func ways(_ way: Way) async throws {
+        arguments: ReadingCall.allCases)
+    func ways(_ call: ReadingCall) async throws {
         try await Self.with { origin, session in
-            try await expect({ try await way.get(session, Request(url: origin.url())) }, Self.text)
-            guard way != .lines else { return }
+            try await expect({ try await call.get(session, Request(url: origin.url())) }, Self.text)
+            guard call != .lines else { return }
             let own = Request(url: origin.url(), headers: [.acceptEncoding: "gzip"])
-            try await expect({ try await way.get(session, own) }, Self.coded)
+            try await expect({ try await call.get(session, own) }, Self.coded)
         }
     }
 

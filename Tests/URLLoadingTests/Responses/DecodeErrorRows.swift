@@ -114,7 +114,7 @@ struct DecodeErrorRows {
         let address = try url("wss://127.0.0.1:\(silent.port)/")
         let socket = session.webSocketTask(address)
         socket.resume()
-        try await silent.hears()
+        try await silent.acceptFirstByte()
         if !isIdle { socket.cancel() }
         let error = await failure(isIdle ? .idleTimeout : .cancelled) { try await socket.opened }
         #expect(error?.url?.host() == "127.0.0.1" && error?.url?.port == Int(silent.port))

@@ -132,7 +132,7 @@ struct LifetimeRows {
     }
 
     @Test("timers do not retain an ended session")
-    func timersHoldNothing() async throws {
+    func timersDoNotRetainAnEndedSession() async throws {
         weak var registry: LoadRegistry?
         weak var pool: ConnectionPool?
         try await withHTTPTestServer { origin in

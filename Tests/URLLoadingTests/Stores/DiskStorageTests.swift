@@ -195,12 +195,12 @@ import URLLoadingWire
             storage.store("a", 10)
             storage.flush()
             _ = storage.variants(CacheKey(text: "https://a.test/a"))
-            storage.state.withLock { $0.looked = Poller.coarseNow() }
+            storage.state.withLock { $0.lastCheck = Poller.coarseNow() }
             let none = storage.variantsNow(CacheKey(text: "https://a.test/b"))
             #expect(none?.isEmpty == true && storage.variantsNow(CacheKey(text: "https://a.test/a")) == nil)
             storage.remove(CacheKey(text: "https://a.test/a"))
             storage.flush()
-            storage.state.withLock { $0.looked = Poller.coarseNow() }
+            storage.state.withLock { $0.lastCheck = Poller.coarseNow() }
             #expect(storage.variantsNow(CacheKey(text: "https://a.test/a"))?.isEmpty == true)
         }
     }

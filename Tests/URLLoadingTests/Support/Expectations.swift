@@ -118,7 +118,7 @@ final class RecordingResolver: Resolver {
 }
 
 /// Waits until events that the poller knew before have been delivered: they precede its timer.
-func pollerHasLooked() async throws {
+func pollerHasRun() async throws {
     try await Poller.shared.sleep(until: Poller.now() + 1_000_000, StopToken())
 }
 

@@ -62,7 +62,7 @@ final class Gate: Sendable {
         let field = request.headers[self.field]
         state.withLock { if let field { $0.seen.append(field) } else { $0.seen.append("-") } }
         var isStale = false
-        if let field, lets(field, request, &isStale) {
+        if let field, accepts(field, request, &isStale) {
             guard sendsNext else { return .ok(ok) }
             let next = state.withLock { state in
                 state.nonce = "n\(state.nonces.count)"
@@ -104,7 +104,7 @@ final class Gate: Sendable {
         }
     }
 
-    private func lets(_ field: String, _ request: HTTPTestServer.RecordedRequest, _ isStale: inout Bool) -> Bool {
+    private func accepts(_ field: String, _ request: HTTPTestServer.RecordedRequest, _ isStale: inout Bool) -> Bool {
         if field.hasPrefix("Basic ") {
             guard kinds.contains(where: { if case .basic = $0 { true } else { false } }) else { return false }
             return field == "Basic " + Data("\(user):\(password)".utf8).base64EncodedString()

@@ -33,11 +33,11 @@ final class NTLMGate: Sendable {
     }
 
     var seen: [String] { state.withLock { $0.seen } }
-    /// Every connection's is dropped.
+    /// Forgets the authentication of every connection.
     func forget() { state.withLock { $0.opened = [:] } }
 
     func answer(_ request: HTTPTestServer.RecordedRequest) -> HTTPTestServer.Response {
-        switch hear(request.connection, request.headers[.authorization], request.bodyCount) {
+        switch receive(request.connection, request.headers[.authorization], request.bodyCount) {
         case .user(let user): return .ok("\(user) \(request.bodyCount)")
         case .refused(let words):
             var headers = Headers()
@@ -46,9 +46,9 @@ final class NTLMGate: Sendable {
         }
     }
 
-    /// The same of a proxy.
-    func judge(_ asked: TestProxy.RecordedRequest) -> TestProxy.Authorization {
-        switch hear(
+    /// Answers a request to a proxy.
+    func authorize(_ asked: TestProxy.RecordedRequest) -> TestProxy.Authorization {
+        switch receive(
             asked.connection, asked.headers[.proxyAuthorization], Int64(asked.headers[.contentLength] ?? "") ?? 0)
         {
         case .user: return .allow()
@@ -59,13 +59,14 @@ final class NTLMGate: Sendable {
         }
     }
 
-    private enum Heard: Sendable {
+    private enum Outcome: Sendable {
         case user(String)
         case refused([String])
     }
 
-    private func hear(_ connection: Int, _ said: String?, _ bodyCount: Int64) -> Heard {
-        let message = said.flatMap { $0.hasPrefix("NTLM ") ? Base64.decode(String($0.dropFirst(5))) : nil } ?? []
+    private func receive(_ connection: Int, _ authorization: String?, _ bodyCount: Int64) -> Outcome {
+        let message =
+            authorization.flatMap { $0.hasPrefix("NTLM ") ? Base64.decode(String($0.dropFirst(5))) : nil } ?? []
         let reader = NTLMReader(bytes: message)
         let type = reader.number32(at: 8)
         return state.withLock { state in
@@ -81,7 +82,7 @@ final class NTLMGate: Sendable {
                 state.opened[connection] = user
                 return .user(user)
             default:
-                state.seen.append("\(connection) \(said == nil ? "-" : "?")")
+                state.seen.append("\(connection) \(authorization == nil ? "-" : "?")")
                 if let user = state.opened[connection] { return .user(user) }
                 return .refused(others + ["NTLM"])
             }

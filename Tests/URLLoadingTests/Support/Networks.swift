@@ -30,8 +30,8 @@ final class SwitchedNetwork: Sendable {
         }
     }
 
-    /// Hears of another link besides, which leads nowhere.
-    func twitch() {
+    /// Adds another link, which leads nowhere.
+    func addUnroutedLink() {
         let other = RouteBytes.link(9, "dummy0", flags: 0)
         kernel.change(telling: [other]) { $0.links.append(other) }
     }

@@ -17,7 +17,7 @@ final class SilentHost: Sendable {
     var port: UInt16 { listener.address.port }
 
     /// Takes a connection and waits for its first byte: the client has connected, and begun to speak.
-    func hears() async throws {
+    func acceptFirstByte() async throws {
         let connection = try await listener.accept(token)
         taken.withLock { $0.append(connection) }
         token.attach(connection.slot)

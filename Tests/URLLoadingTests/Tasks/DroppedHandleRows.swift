@@ -88,7 +88,7 @@ struct DroppedHandleRows {
         case .connecting:
             try await eventually(session.connectionsDescription, of: .library) { $0.contains("1 connecting") }
         case .proxy: try await proxy.untilStalled()
-        case .securing: try await silent.hears()
+        case .securing: try await silent.acceptFirstByte()
         case .sending, .waiting, .receiving: try await origin.wait { $0.stalled == 1 }
         }
         withExtendedLifetime(handle) {}
@@ -118,7 +118,7 @@ struct DroppedHandleRows {
             stream.resume()
             handle = stream
         }
-        try await silent.hears()
+        try await silent.acceptFirstByte()
         #expect(session.core.registry.count == 1)
         withExtendedLifetime(handle) {}
         handle = nil

@@ -37,19 +37,19 @@ struct StreamEndingTests {
     }
 
     @Test("every wait of a stream can be ended", arguments: Wait.all)
-    func everyWait(_ wait: Wait, _ strike: Strike) async throws { try await Self.end(wait, strike, isSecure: false) }
+    func everyWait(_ wait: Wait, _ apply: Strike) async throws { try await Self.end(wait, apply, isSecure: false) }
 
     @Test("every wait of a stream over TLS can be ended", arguments: [Wait.reading, .writing], Strike.allCases)
-    func everyWaitOverTLS(_ wait: Wait, _ strike: Strike) async throws {
-        try await Self.end(wait, strike, isSecure: true)
+    func everyWaitOverTLS(_ wait: Wait, _ apply: Strike) async throws {
+        try await Self.end(wait, apply, isSecure: true)
     }
 
-    static func end(_ wait: Wait, _ strike: Strike, isSecure: Bool) async throws {
+    static func end(_ wait: Wait, _ apply: Strike, isSecure: Bool) async throws {
         let mayAnswer = Flag()
         let isAsked = Flag()
         let rig = try StreamRig { configuration in
-            if strike == .idle { configuration.idleTimeout = .seconds(10) }
-            if strike == .resource { configuration.resourceTimeout = .seconds(10) }
+            if apply == .idle { configuration.idleTimeout = .seconds(10) }
+            if apply == .resource { configuration.resourceTimeout = .seconds(10) }
             guard wait == .resolving else { return }
             configuration.resolver = SystemResolver(threads: BlockingThreads(limit: 1)) { _ in
                 isAsked.raise()
@@ -90,24 +90,24 @@ struct StreamEndingTests {
             try await rig.clock.untilWaiting()
         default: try await rig.clock.untilWaiting()
         }
-        switch strike {
+        switch apply {
         case .caller: call.cancel()
         case .cancel: stream.cancel()
         case .invalidation: rig.session.invalidateAndCancel()
         case .idle, .resource: rig.clock.advance(by: .seconds(10))
         }
         let error = await call.value
-        #expect(error?.reason == strike.reason, "\(wait) \(strike): \(error?.description ?? "nothing")")
-        let isOfTheCall = strike == .caller && wait != .startingTLS
+        #expect(error?.reason == apply.reason, "\(wait) \(apply): \(error?.description ?? "nothing")")
+        let isOfTheCall = apply == .caller && wait != .startingTLS
         if isOfTheCall {
             // The stream is where it was.
-            #expect(stream.snapshot.state.isGoingOn, "\(wait)")
+            #expect(stream.snapshot.state.isUnfinished, "\(wait)")
             stream.cancel()
         } else {
             #expect(await stream.ended()?.phase == error?.phase)
         }
         let ended = await stream.ended()
-        #expect(ended?.reason == (isOfTheCall ? .cancelled : strike.reason))
+        #expect(ended?.reason == (isOfTheCall ? .cancelled : apply.reason))
         #expect(ended?.url?.host() == StreamRig.host)
         await rig.finish()
         mayAnswer.raise()
@@ -280,7 +280,7 @@ struct StreamEndingTests {
         await rig.finish()
     }
 
-    @Test("a stream without references is closed") func aStreamThatNobodyHoldsIsClosed() async throws {
+    @Test("a stream without references is closed") func aStreamWithoutReferencesIsClosed() async throws {
         let rig = try StreamRig()
         func readOne() async throws -> StreamPeer {
             func input() async throws -> (StreamInput, StreamPeer) {
@@ -335,18 +335,18 @@ struct StreamEndingTests {
     }
 
     @Test("bytes that the peer sent before it stopped reading are received")
-    func whatThePeerSaidBeforeItStoppedListeningIsHeard() async throws {
+    func bytesThatThePeerSentBeforeItStoppedReadingAreReceived() async throws {
         let rig = try StreamRig()
         let (task, peer) = try await rig.connected()
         try await task.write("never read")
         try await peer.send("why")
         // With bytes unread a socket is closed by a reset.
         try await eventually(task.snapshot.sent, of: .library) { $0 > 0 }
-        try await pollerHasLooked()
+        try await pollerHasRun()
         peer.close()
-        try await pollerHasLooked()
+        try await pollerHasRun()
         await expectFailure(.connectionLost, .remote, .sending) { for _ in 1...100 { try await task.write("more") } }
-        #expect(task.snapshot.state.isGoingOn)
+        #expect(task.snapshot.state.isUnfinished)
         try await expect({ try await task.text(atLeast: 3, atMost: 3) }, "why")
         task.closeRead()
         #expect(await task.ended()?.phase == .sending)
@@ -356,7 +356,7 @@ struct StreamEndingTests {
 
 extension LoadSnapshot.State {
     /// Neither over nor about to be.
-    var isGoingOn: Bool {
+    var isUnfinished: Bool {
         switch self {
         case .running, .suspended: true
         case .canceling, .completed: false

@@ -9,7 +9,7 @@ import URLLoadingTesting
 
 /// Alone in a process, like `LeakTests`, and for the same reason.
 @Suite struct StreamLeakTests {
-    @Test("an ended stream leaves no objects") func nothingIsLeftBehind() async throws {
+    @Test("an ended stream leaves no objects") func anEndedStreamLeavesNoObjects() async throws {
         await #expect(processExitsWith: .success) {
             try await StreamLeakTests.streams()
             let (slots, sockets) = (Poller.shared.slotsInUse, openSockets())
@@ -20,14 +20,14 @@ import URLLoadingTesting
     }
 
     static func streams() async throws {
-        for (wait, strike) in StreamEndingTests.Wait.all {
-            try await StreamEndingTests.end(wait, strike, isSecure: false)
+        for (wait, apply) in StreamEndingTests.Wait.all {
+            try await StreamEndingTests.end(wait, apply, isSecure: false)
         }
         for isSecure in [false, true] {
             let tests = StreamTaskTests()
             try await tests.whatIsWrittenComesBack(isSecure: isSecure)
             try await tests.readingIsClosedUnderAReader(isSecure: isSecure)
-            try await StreamStressTests.strikeRandomly(20, isSecure: isSecure)
+            try await StreamStressTests.endRandomly(20, isSecure: isSecure)
         }
         let security = StreamSecurityTests()
         try await security.inMidStream()
@@ -39,9 +39,11 @@ import URLLoadingTesting
 @Suite(.timeLimit(.minutes(4)))
 struct StreamStressTests {
     @Test("concurrent ends of a stream leave no objects", arguments: [false, true])
-    func endsThatMeet(isSecure: Bool) async throws { try await Self.strikeRandomly(60, isSecure: isSecure) }
+    func concurrentEndsOfAStreamLeaveNoObjects(isSecure: Bool) async throws {
+        try await Self.endRandomly(60, isSecure: isSecure)
+    }
 
-    static func strikeRandomly(_ count: Int, isSecure: Bool) async throws {
+    static func endRandomly(_ count: Int, isSecure: Bool) async throws {
         let rig = try StreamRig()
         // A stream that ends early enough never comes to be a connection.
         let over = StopToken()

@@ -77,7 +77,7 @@ struct StreamRouteTests {
         await rig.finish()
     }
 
-    @Test("a stream that is bound to an interface has no other way")
+    @Test("a stream that is bound to an interface has no other route")
     func bound() async throws {
         let networks = ScriptedPaths()
         let interface = try NetworkInterface.address("127.0.0.1")

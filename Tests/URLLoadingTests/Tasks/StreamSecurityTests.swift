@@ -88,13 +88,14 @@ struct StreamSecurityTests {
         await rig.finish()
     }
 
-    @Test("a peer that closes instead of the handshake is a lost connection") func aPeerThatLeavesInsteadIsLost()
+    @Test("a peer that closes instead of the handshake is a lost connection")
+    func aPeerThatClosesInsteadOfTheHandshakeIsALostConnection()
         async throws
     {
         let rig = try StreamRig()
         let (task, peer) = try await rig.connected()
         peer.close()
-        try await pollerHasLooked()
+        try await pollerHasRun()
         await expectFailure(.connectionLost, .remote, .securing) { try await task.startSecureConnection() }
         #expect(await task.ended()?.phase == .securing)
         await rig.finish()
@@ -138,7 +139,7 @@ struct StreamSecurityTests {
         await rig.finish()
     }
 
-    @Test("an end without close_notify is a truncation") func anEndThatNobodyAnnouncedIsACut() async throws {
+    @Test("an end without close_notify is a truncation") func anEndWithoutClosenotifyIsATruncation() async throws {
         let rig = try StreamRig(server: { $0.omitsCloseNotify = true })
         let (task, peer) = try await rig.connected(secure: true)
         try await peer.send("all of it?")

@@ -14,7 +14,7 @@ struct StreamTaskTests {
     // MARK: Bytes
 
     @Test("written bytes are echoed", arguments: [false, true])
-    func whatIsWrittenComesBack(isSecure: Bool) async throws {
+    func writtenBytesAreEchoed(isSecure: Bool) async throws {
         let rig = try StreamRig()
         let (task, peer) = try await rig.connected(secure: isSecure)
         #expect(task.isSecure == isSecure)
@@ -103,7 +103,7 @@ struct StreamTaskTests {
         await rig.finish()
     }
 
-    @Test("nothing is read before a read is requested") func nothingIsReadThatNobodyAskedFor() async throws {
+    @Test("nothing is read before a read is requested") func nothingIsReadBeforeAReadIsRequested() async throws {
         let rig = try StreamRig()
         let (task, peer) = try await rig.connected()
         try await peer.send("abcdef")
@@ -193,7 +193,7 @@ struct StreamTaskTests {
 
     // MARK: Suspension
 
-    @Test("a suspended stream moves no bytes") func aSuspendedStreamMovesNothing() async throws {
+    @Test("a suspended stream moves no bytes") func aSuspendedStreamMovesNoBytes() async throws {
         let rig = try StreamRig { configuration in configuration.idleTimeout = .seconds(10) }
         let task = rig.task()
         let early = Task { try await task.text() }

@@ -18,7 +18,7 @@ import URLLoadingTesting
         }
     }
 
-    /// One task, in one of the ways it can be used, its events checked.
+    /// One task, in one of its uses, with its events checked.
     static func use(_ session: Session, _ request: Request, _ random: inout SeededGenerator) async {
         var request = request
         if request.method == .put, Bool.random(using: &random) {

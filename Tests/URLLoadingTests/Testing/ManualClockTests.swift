@@ -160,14 +160,14 @@ struct ManualClockTests {
     }
 
     @Test("a load that was woken and has not run yet is not idle")
-    func secondLook() async throws {
+    func secondCheckDelay() async throws {
         let clock = ManualClock()
         let registry = LoadRegistry(LoopClock(clock.time)) {}
         let load = LoadHandle(idle: .seconds(1), resource: nil, clock: LoopClock(clock.time))
         #expect(registry.enter(load))
         // The load counts as waiting but is parked on no slot, as a load that was just woken.
         load.beginIdle()
-        registry.look(now: ManualTime.beginning + 2_000_000_000)
+        registry.check(now: ManualTime.beginning + 2_000_000_000)
         #expect(load.stopReason == nil)
         registry.leave(load)
     }
@@ -188,12 +188,12 @@ struct ManualClockTests {
         let waiting = Task { while load.stopReason == nil { await Poller.shared.park(outer, until: load) } }
         try await eventually(outer.hasWaiter, of: .library) { $0 }
         load.beginIdle()
-        registry.look(now: ManualTime.beginning + 2_000_000_000)
+        registry.check(now: ManualTime.beginning + 2_000_000_000)
         #expect(load.stopReason == nil)
         // A load whose peer is silent is idle.
         let idle = Task { while load.stopReason == nil { await Poller.shared.park(inner, .read, load) } }
         try await eventually(inner.hasWaiter, of: .library) { $0 }
-        registry.look(now: ManualTime.beginning + 4_000_000_000)
+        registry.check(now: ManualTime.beginning + 4_000_000_000)
         #expect(load.stopReason == .idle)
         await waiting.value
         await idle.value

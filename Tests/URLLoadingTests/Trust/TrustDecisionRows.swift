@@ -221,7 +221,9 @@ struct TrustDecisionRows {
 
     // MARK: The decision that applies
 
-    @Test("the session's decision goes first, the load's own is asked where there is none (checklist 66, 67, 69)")
+    @Test(
+        "the session's decision precedes the load's own, which is called if the session has none (checklist 66, 67, 69)"
+    )
     func order() async throws {
         try await withTrust { rig in
             let refusing = rig.decision { _ in .rejectProtectionSpace }

@@ -58,7 +58,7 @@ struct ResumableUploadRows {
     }
 
     @Test("a server that accepts no bytes is not retried forever")
-    func nothingTaken() async throws {
+    func aServerThatAcceptsNoBytesIsNotRetriedForever() async throws {
         try await withHTTPTestServer { origin in
             let location = origin.url("/up/1").absoluteString
             origin.route("/files") { _ in
@@ -251,11 +251,11 @@ struct ResumableUploadRows {
         }
         let options = UploadOptions()
         #expect(
-            options.delay(1, wish: nil, share: 1) == 1_000_000_000
-                && options.delay(3, wish: nil, share: 0.5) == 2_000_000_000)
+            options.delay(1, retryAfter: nil, share: 1) == 1_000_000_000
+                && options.delay(3, retryAfter: nil, share: 0.5) == 2_000_000_000)
         #expect(
-            options.delay(1000, wish: nil, share: 1) == 60_000_000_000
-                && options.delay(1, wish: .max, share: 1) == 60_000_000_000)
+            options.delay(1000, retryAfter: nil, share: 1) == 60_000_000_000
+                && options.delay(1, retryAfter: .max, share: 1) == 60_000_000_000)
     }
 
     @Test("cancelling the task or the session ends the delay", arguments: [false, true])

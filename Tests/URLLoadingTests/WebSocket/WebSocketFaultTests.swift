@@ -105,7 +105,8 @@ struct WebSocketFaultTests {
         }
     }
 
-    @Test("a server that never answers a close is left after a timeout") func aServerThatNeverClosesIsLeft()
+    @Test("a server that never answers a close is left after a timeout")
+    func aServerThatNeverAnswersACloseIsLeftAfterATimeout()
         async throws
     {
         try await withHTTPTestServer { origin in

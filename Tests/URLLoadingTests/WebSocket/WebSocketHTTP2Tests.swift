@@ -16,7 +16,7 @@ struct WebSocketHTTP2Tests {
     // MARK: Messages
 
     @Test("messages of a WebSocket are echoed beside other loads of its connection")
-    func whatIsSentComesBackBesideOtherLoads() async throws {
+    func messagesOfAWebSocketAreEchoedBesideOtherLoadsOfItsConnection() async throws {
         try await withTunnels { server, session in
             server.webSocket("/", .echo)
             server.route("/get") { _ in .ok("here") }
@@ -44,7 +44,8 @@ struct WebSocketHTTP2Tests {
         }
     }
 
-    @Test("the request is the extended CONNECT of RFC 8441") func theRequestIsWhatTheStandardAsksFor() async throws {
+    @Test("the request is the extended CONNECT of RFC 8441") func theRequestIsTheExtendedCONNECTOfRFC8441() async throws
+    {
         try await withTunnels { server, session in
             var chat = WebSocketTestServer.compressedEcho
             chat.subprotocols = ["b"]
@@ -97,7 +98,9 @@ struct WebSocketHTTP2Tests {
 
     // MARK: The consumer's pace
 
-    @Test("messages without a receiver stay with the server") func whatNobodyReceivesIsNotSent() async throws {
+    @Test("messages without a receiver stay with the server") func messagesWithoutAReceiverStayWithTheServer()
+        async throws
+    {
         try await withTunnels { server, session in
             let sent = Atomic<Int>(0)
             server.webSocket("/") { socket in
@@ -152,7 +155,7 @@ struct WebSocketHTTP2Tests {
     // MARK: Whether
 
     @Test("a server without SETTINGS_ENABLE_CONNECT_PROTOCOL is not sent an extended CONNECT")
-    func whoDoesNotSayItIsNotAsked() async throws {
+    func aServerWithoutSETTINGSENABLECONNECTPROTOCOLIsNotSentAnExtendedCONNECT() async throws {
         try await withHTTP2 { server, session in
             server.webSocket("/", .echo)
             let socket = session.webSocketTask(server.url("/"))
@@ -203,11 +206,11 @@ struct WebSocketHTTP2Tests {
         }
     }
 
-    enum Way: CaseIterable, Sendable { case direct, proxied }
+    enum ProxyUse: CaseIterable, Sendable { case direct, proxied }
 
-    @Test("the connection may lead through a proxy", arguments: Way.allCases)
-    func theConnectionMayLeadThroughAProxy(_ way: Way) async throws {
-        try await withHosts(way) { server, session in
+    @Test("the connection may lead through a proxy", arguments: ProxyUse.allCases)
+    func theConnectionMayLeadThroughAProxy(_ proxyUse: ProxyUse) async throws {
+        try await withHosts(proxyUse) { server, session in
             server.webSocket("/", .echo)
             _ = try await session.data(from: url("https://a.host.test:\(server.port)/get"))
             let socket = session.webSocketTask(try url("wss://a.host.test:\(server.port)/"))
@@ -229,9 +232,9 @@ struct WebSocketHTTP2Tests {
 
     /// RFC 9110 15.5.20: a misdirected request is sent again on a connection of its own, which the server must then
     /// accept.
-    @Test("a misdirected WebSocket is opened on another connection", arguments: Way.allCases)
-    func whoIsSentAwayAsksElsewhere(_ way: Way) async throws {
-        try await withHosts(way) { server, session in
+    @Test("a misdirected WebSocket is opened on another connection", arguments: ProxyUse.allCases)
+    func aMisdirectedWebSocketIsOpenedOnAnotherConnection(_ proxyUse: ProxyUse) async throws {
+        try await withHosts(proxyUse) { server, session in
             server.route("/") { _ in .status(.misdirectedRequest) }
             _ = try await session.data(from: url("https://a.host.test:\(server.port)/get"))
             let socket = session.webSocketTask(try url("wss://a.host.test:\(server.port)/"))
@@ -243,7 +246,7 @@ struct WebSocketHTTP2Tests {
         }
     }
 
-    private func withHosts(_ way: Way, _ use: (HTTP2TestServer, Session) async throws -> Void) async throws {
+    private func withHosts(_ proxyUse: ProxyUse, _ use: (HTTP2TestServer, Session) async throws -> Void) async throws {
         let authority = try TestCertificateAuthority(commonName: "Test root")
         var server = HTTP2TestServer.Configuration(try authority.issue(.init(names: ["localhost", "*.host.test"])))
         server.settings.append(.enableConnectProtocol(1))
@@ -251,7 +254,7 @@ struct WebSocketHTTP2Tests {
         configuration.tls.trustRoots = .pem(String(decoding: authority.pem, as: UTF8.self))
         configuration.resolver = RecordingResolver()
         try await withTestProxy(.init(.socks)) { proxy in
-            if way == .proxied {
+            if proxyUse == .proxied {
                 configuration.proxyPolicy = .fixed([
                     try Proxy(.socks5, host: "127.0.0.1", port: proxy.port, resolvesHostNames: true)
                 ])
@@ -259,7 +262,7 @@ struct WebSocketHTTP2Tests {
             try await withHTTP2TestServer(server) { server in
                 server.route("/get") { _ in .ok("here") }
                 try await use(server, Session(configuration))
-                #expect((proxy.connections > 0) == (way == .proxied))
+                #expect((proxy.connections > 0) == (proxyUse == .proxied))
             }
         }
     }
@@ -323,7 +326,7 @@ struct WebSocketHTTP2Tests {
 
     /// The load that reads for all loads also writes their frames, and may get no thread for longer than a stream waits
     /// for the peer's end.
-    @Test("the last frame is sent even if the writer is late") func whatIsSaidLastGoesOutThoughItsWriterComesLate()
+    @Test("the last frame is sent even if the writer is late") func theLastFrameIsSentEvenIfTheWriterIsLate()
         async throws
     {
         let clock = ManualClock()
@@ -412,8 +415,8 @@ struct WebSocketHTTP2Tests {
 
     // MARK: Left at every point
 
-    @Test("a WebSocket abandoned during any call leaves no stream", arguments: WebSocketWayTests.Leaving.allCases)
-    func whereverItIsLeftNothingIsLeft(_ leaving: WebSocketWayTests.Leaving) async throws {
+    @Test("a WebSocket abandoned during any call leaves no stream", arguments: WebSocketOpeningTests.Leaving.allCases)
+    func aWebSocketAbandonedDuringAnyCallLeavesNoStream(_ leaving: WebSocketOpeningTests.Leaving) async throws {
         for inside in 0..<4 {
             try await withTunnels { server, session in
                 server.webSocket("/") { socket in try await socket.stall() }

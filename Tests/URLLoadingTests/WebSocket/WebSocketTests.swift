@@ -15,7 +15,7 @@ struct WebSocketTests {
     // MARK: Messages
 
     @Test("messages are echoed", arguments: [false, true])
-    func whatIsSentComesBack(isSecure: Bool) async throws {
+    func messagesAreEchoed(isSecure: Bool) async throws {
         try await withEcho(isSecure) { session, url in
             let socket = session.webSocketTask(url)
             #expect("\(socket)".hasPrefix("websocket suspended 0/?"))
@@ -136,7 +136,7 @@ struct WebSocketTests {
 
     // MARK: Several at a time
 
-    @Test("messages of several tasks are sent whole") func messagesOfSeveralTasksGoOutWhole() async throws {
+    @Test("messages of several tasks are sent whole") func messagesOfSeveralTasksAreSentWhole() async throws {
         try await withSocket { socket in
             let sizes = (0..<20).map { $0 % 2 == 0 ? 10 + $0 : 300_000 + $0 }
             try await withThrowingTaskGroup(of: Void.self) { group in
@@ -200,7 +200,7 @@ struct WebSocketTests {
         }
     }
 
-    @Test("pings of the server are answered without a receiver") func theServerIsAnsweredWhileNobodyReceives()
+    @Test("pings of the server are answered without a receiver") func pingsOfTheServerAreAnsweredWithoutAReceiver()
         async throws
     {
         try await withHTTPTestServer { origin in
@@ -227,7 +227,8 @@ struct WebSocketTests {
         }
     }
 
-    @Test("a silent server is noticed by the ping interval") func aServerThatIsNotThereIsFoundOut() async throws {
+    @Test("a silent server is noticed by the ping interval") func aSilentServerIsNoticedByThePingInterval() async throws
+    {
         let clock = ManualClock()
         try await withHTTPTestServer { origin in
             origin.webSocket("/") { socket in
@@ -275,7 +276,9 @@ struct WebSocketTests {
 
     // MARK: Back-pressure
 
-    @Test("messages without a receiver stay with the server") func whatNobodyReceivesStaysWithTheServer() async throws {
+    @Test("messages without a receiver stay with the server") func messagesWithoutAReceiverStayWithTheServer()
+        async throws
+    {
         try await withHTTPTestServer { origin in
             origin.webSocket("/") { socket in
                 let piece = WebSocketMessage.data(Data(repeating: 1, count: 1 << 20))

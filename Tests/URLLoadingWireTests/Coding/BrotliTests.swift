@@ -54,7 +54,7 @@ import Testing
         }
     }
 
-    @Test("Bytes that are not Brotli are an error") func whatIsNoBrotli() {
+    @Test("Bytes that are not Brotli are an error") func bytesThatAreNotBrotliAreAnError() {
         let cases: [(String, [UInt8])] = [
             ("HTML", bytes("<html><body>not brotli at all</body></html>")),
             ("a large window, which RFC 7932 9.1 does not know", [0x11, 0x06, 0, 0]),

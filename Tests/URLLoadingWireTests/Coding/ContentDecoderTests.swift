@@ -59,7 +59,8 @@ import Testing
         }
     }
 
-    @Test("Unknown codings are left unchanged, and empty content stays empty") func whatIsLeftAsItIs() throws {
+    @Test("Unknown codings are left unchanged, and empty content stays empty")
+    func unknownCodingsAreLeftUnchangedAndEmptyContentStaysEmpty() throws {
         for coding in ["", "identity", "compress", "gzip, compress", "dcb", "g zip", ","] {
             #expect(try decode(coding, [1, 2]) == [1, 2])
         }

@@ -102,7 +102,8 @@ import Testing
         }
     }
 
-    @Test("Bytes that are not Zstandard, or beyond its limits, are an error") func whatIsNoZstd() {
+    @Test("Bytes that are not Zstandard, or beyond its limits, are an error")
+    func bytesThatAreNotZstandardOrBeyondItsLimitsAreAnError() {
         let block: [UInt8] = [0x20, 5]
         let cases: [(String, [UInt8])] = [
             ("HTML", bytes("<html>")), ("almost the magic", [0x28, 0xB5, 0x2F, 0xFE]),

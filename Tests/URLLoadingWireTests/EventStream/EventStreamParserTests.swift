@@ -41,7 +41,7 @@ import Testing
     }
 
     @discardableResult
-    static func runEveryWay(
+    static func runAllSplits(
         _ stream: [UInt8], limits: EventStreamLimits = .init(), sourceLocation: SourceLocation = #_sourceLocation
     ) -> Run {
         let whole = run([stream[...]], limits)
@@ -60,7 +60,7 @@ import Testing
         var results: [[ServerSentEvent]] = []
         for lineBreak in ["\n", "\r\n", "\r"] {
             let stream = text.unicodeScalars.map { $0 == "\n" ? lineBreak : String($0) }.joined()
-            let items = Self.runEveryWay(bytes(stream)).items
+            let items = Self.runAllSplits(bytes(stream)).items
             results.append(items.compactMap { if case .event(let event) = $0 { event } else { nil } })
         }
         #expect(results[0] == results[1] && results[1] == results[2], "lines end in three ways")
@@ -101,8 +101,8 @@ import Testing
             events("id: 1\ndata\n\ndata\n\nid: 2\0\ndata\n\nid: \u{e4}\ndata\n\nid:\ndata\n\n").map(\.lastEventID) == [
                 "1", "1", "1", "\u{e4}", "",
             ])
-        #expect(Self.runEveryWay(bytes("id: 7\n\n")) == Self.Run(lastEventID: "7"), "it counts without data as well")
-        #expect(Self.runEveryWay(bytes("id: 7\n\nid: 8\ndata: x\n")).lastEventID == "7", "of a half event it does not")
+        #expect(Self.runAllSplits(bytes("id: 7\n\n")) == Self.Run(lastEventID: "7"), "it counts without data as well")
+        #expect(Self.runAllSplits(bytes("id: 7\n\nid: 8\ndata: x\n")).lastEventID == "7", "of a half event it does not")
         var parser = EventStreamParser(lastEventID: "5")
         var consumed = 0
         #expect(
@@ -111,7 +111,7 @@ import Testing
     }
 
     @Test("Only digits are a retry time") func retry() {
-        func retries(_ text: String) -> [EventStreamItem] { Self.runEveryWay(bytes(text)).items }
+        func retries(_ text: String) -> [EventStreamItem] { Self.runAllSplits(bytes(text)).items }
         #expect(
             retries("retry: 3000\nretry:0\n") == [.retry(milliseconds: 3000), .retry(milliseconds: 0)],
             "without waiting for an event")
@@ -123,9 +123,9 @@ import Testing
 
     @Test("CR, LF and CR LF end a line") func lineEnds() {
         let mixed = "data: a\rdata: b\r\ndata: c\n\r\n\rdata: d\r\rdata: e\n\rdata: f\r\n\n"
-        #expect(Self.runEveryWay(bytes(mixed)).items == ["a\nb\nc", "d", "e", "f"].map { .event(.init(data: $0)) })
+        #expect(Self.runAllSplits(bytes(mixed)).items == ["a\nb\nc", "d", "e", "f"].map { .event(.init(data: $0)) })
         #expect(Self.run([bytes("data: a\r\r")[...]], .init()).items.count == 1, "dispatched without waiting for an LF")
-        #expect(Self.runEveryWay(bytes("data: a\r\n\r")).items.count == 1)
+        #expect(Self.runAllSplits(bytes("data: a\r\n\r")).items.count == 1)
     }
 
     @Test("A byte order mark at the beginning is skipped") func byteOrderMark() {
@@ -133,12 +133,12 @@ import Testing
         #expect(events("\u{feff}\u{feff}data: a\n\n").isEmpty, "one")
         #expect(
             events("\u{feff}\n\u{feff}data: a\n\ndata: b\n\n") == [ServerSentEvent(data: "b")], "and only at the start")
-        #expect(Self.runEveryWay([0xEF, 0xBB] + bytes("data: a\n\n")).items.isEmpty)
+        #expect(Self.runAllSplits([0xEF, 0xBB] + bytes("data: a\n\n")).items.isEmpty)
     }
 
-    @Test("Invalid UTF-8 is replaced") func whatIsNoUTF8() {
+    @Test("Invalid UTF-8 is replaced") func invalidUTF8IsReplaced() {
         let stream = bytes("data: a") + [0xFF, 0xC3] + bytes("b\n\n")
-        #expect(Self.runEveryWay(stream).items == [.event(.init(data: "a\u{fffd}\u{fffd}b"))])
+        #expect(Self.runAllSplits(stream).items == [.event(.init(data: "a\u{fffd}\u{fffd}b"))])
     }
 
     @Test("An incomplete event is discarded") func anIncompleteEventIsDiscarded() {
@@ -147,7 +147,7 @@ import Testing
             let items = Self.run([stream[..<count]], .init()).items
             #expect(items == (count >= 9 ? [.event(.init(data: "a"))] : []), "\(count)")
         }
-        #expect(Self.runEveryWay(stream).items.count == 2)
+        #expect(Self.runAllSplits(stream).items.count == 2)
     }
 
     @Test("Lines and events have limits") func limits() {
@@ -165,7 +165,7 @@ import Testing
             (String(repeating: "data:\(x(10))\n\n", count: 20), nil),
             (String(repeating: ":\(x(10))\nid:1\n", count: 20), nil),
         ] as [(String, WireViolation.Code?)] {
-            #expect(Self.runEveryWay(bytes(text), limits: limits).violation == code, "\(text)")
+            #expect(Self.runAllSplits(bytes(text), limits: limits).violation == code, "\(text)")
         }
     }
 

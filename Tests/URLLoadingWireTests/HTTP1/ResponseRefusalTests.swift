@@ -112,8 +112,8 @@ import Testing
 
     @Test("Invalid responses are refused", arguments: refusals) func refuses(_ refusal: Refusal) throws {
         let codec = try client()
-        #expect(runEveryWay(codec, refusal.wire).violation == refusal.code)
-        #expect(runEveryWay(codec, refusal.wire + bytes("\r\n\r\ngarbage\0\u{ff}")).violation == refusal.code)
+        #expect(runAllSplits(codec, refusal.wire).violation == refusal.code)
+        #expect(runAllSplits(codec, refusal.wire + bytes("\r\n\r\ngarbage\0\u{ff}")).violation == refusal.code)
     }
 
     static let small: HTTP1Limits = {
@@ -132,7 +132,7 @@ import Testing
         let ok = "HTTP/1.1 204 OK\r\n"
         let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
         let fill = 200 - ok.utf8.count - "A: \r\n\r\n".utf8.count
-        #expect(runEveryWay(codec, bytes("\(ok)A: \(String(repeating: "x", count: fill))\r\n\r\n")).violation == nil)
+        #expect(runAllSplits(codec, bytes("\(ok)A: \(String(repeating: "x", count: fill))\r\n\r\n")).violation == nil)
         for (wire, code) in [
             ("\(ok)A: \(String(repeating: "x", count: fill + 1))\r\n\r\n", WireViolation.Code.headTooLarge),
             ("HTTP/1.1 200 " + String(repeating: "x", count: 5000), .headTooLarge),
@@ -144,14 +144,14 @@ import Testing
             (chunked + "0\r\n" + String(repeating: "A:b\r\n", count: 6) + "\r\n", .tooManyFields),
             (String(repeating: "HTTP/1.1 102 Processing\r\n\r\n", count: 4), .tooManyInformational),
         ] {
-            #expect(runEveryWay(codec, bytes(wire)).violation == code)
+            #expect(runAllSplits(codec, bytes(wire)).violation == code)
         }
         let fits = [
             ok + String(repeating: "A: b\r\n", count: 5) + "\r\n",
             chunked + "1;" + String(repeating: "x", count: 19) + "\r\na\r\n0\r\n\r\n",
             String(repeating: "HTTP/1.1 102 Processing\r\n\r\n", count: 3) + ok + "\r\n",
         ]
-        for wire in fits { #expect(runEveryWay(codec, bytes(wire)).violation == nil) }
+        for wire in fits { #expect(runAllSplits(codec, bytes(wire)).violation == nil) }
     }
 
     /// Byte-by-byte delivery of a large head must not scan every byte repeatedly.
@@ -169,7 +169,7 @@ import Testing
         #expect(events == 0 && consumed == 0)
     }
 
-    @Test("After a violation the codec only fails") func afterAViolationNothingWorks() throws {
+    @Test("After a violation the codec only fails") func afterAViolationTheCodecOnlyFails() throws {
         var codec = try client()
         var consumed = 0
         let wire = bytes("SSH-2.0")

@@ -114,7 +114,7 @@ import Testing
 
     @Test("Valid responses are accepted", arguments: samples) func accepts(_ sample: Sample) throws {
         let codec = try client(sample.method)
-        let result = runEveryWay(codec, bytes(sample.wire), end: sample.untilClose)
+        let result = runAllSplits(codec, bytes(sample.wire), end: sample.untilClose)
         #expect(result.lines == sample.lines)
         #expect(result.body == bytes(sample.body))
         #expect(result.violation == nil)
@@ -126,7 +126,7 @@ import Testing
     func tail(_ sample: Sample) throws {
         let codec = try client(sample.method)
         for tail in ["x", "\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"] {
-            let result = runEveryWay(codec, bytes(sample.wire + tail))
+            let result = runAllSplits(codec, bytes(sample.wire + tail))
             #expect(result.lines == sample.lines)
             #expect(result.body == bytes(sample.body))
             #expect(result.reuse == .never)
@@ -148,7 +148,7 @@ import Testing
 
     @Test("HTTP/1.0 has no upgrade (RFC 9110 §7.8)") func upgradeOfOldVersion() throws {
         let upgrade = try client(headers: [.connection: "Upgrade", .upgrade: "websocket"])
-        let result = runEveryWay(
+        let result = runAllSplits(
             upgrade, bytes("HTTP/1.0 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n"), end: true)
         #expect(result.violation == .unexpectedUpgrade && result.lines.isEmpty)
     }
@@ -163,7 +163,7 @@ import Testing
             ("Set-Cookie: \u{1}", ""),
         ])
     func cookiesWithControls(_ fields: String, _ left: String) throws {
-        let result = runEveryWay(try client(), bytes("HTTP/1.1 204 No Content\r\n\(fields)\r\n\r\n"), end: false)
+        let result = runAllSplits(try client(), bytes("HTTP/1.1 204 No Content\r\n\(fields)\r\n\r\n"), end: false)
         #expect(result.lines.first == "response HTTP/1.1 204 No Content [\(left)]" && result.violation == nil)
     }
 
@@ -171,12 +171,12 @@ import Testing
         let tail = "\u{1}rest"
         let upgrade = try client(headers: [.connection: "Upgrade", .upgrade: "websocket"])
         let wire = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n"
-        let result = runEveryWay(upgrade, bytes(wire + tail), end: true)
+        let result = runAllSplits(upgrade, bytes(wire + tail), end: true)
         #expect(result.lines == ["upgraded HTTP/1.1 101 Switching Protocols [Upgrade: websocket]"])
         #expect(result.reuse == .never)
         #expect(result.body.isEmpty)
         let tunnel = try client(.connect)
-        let connected = runEveryWay(tunnel, bytes("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n" + tail), end: true)
+        let connected = runAllSplits(tunnel, bytes("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n" + tail), end: true)
         #expect(connected.lines == ["upgraded HTTP/1.1 200 OK [Content-Length: 9]"])
         #expect(connected.body.isEmpty && connected.violation == nil)
     }
@@ -192,7 +192,7 @@ import Testing
     }
 
     /// A response without a request (security 46).
-    @Test("A response without a request is refused") func nobodyAsked() {
+    @Test("A response without a request is refused") func aResponseWithoutARequestIsRefused() {
         let result = run(HTTP1Codec(role: .client), [bytes("HTTP/1.1 200 OK\r\n\r\n")], end: false)
         #expect(result.violation == .unexpectedResponse)
     }

@@ -124,7 +124,7 @@ import Testing
 
     @Test("A Connection: close of the caller is honoured") func closeIsHonoured() throws {
         let codec = try client(headers: [.connection: "close"])
-        let result = runEveryWay(codec, bytes("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"))
+        let result = runAllSplits(codec, bytes("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"))
         #expect(result.reuse == .never && result.violation == nil)
     }
 

@@ -29,7 +29,7 @@ import Testing
             ("--b\r\nA:1\r\nA:1\r\nA:1\r\nA:1\r\n\r\n--b--", .tooManyFields),
             ("--b\r\n\r\n--b\r\n\r\n--b--", nil), ("--b\r\n\r\n--b\r\n\r\n--b\r\n\r\n--b--", .tooManyParts),
         ] as [(String, WireViolation.Code?)] {
-            let result = try readEveryWay(bytes(body), limits: Self.small, held: 40)
+            let result = try readAllSplits(bytes(body), limits: Self.small, held: 40)
             #expect(result.violation == code && result.end == (code == nil ? nil : .illegalState), "\(body)")
         }
     }

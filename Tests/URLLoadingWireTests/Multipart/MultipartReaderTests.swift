@@ -29,7 +29,7 @@ import Testing
             """
         for lineBreak in ["\n", "\r\n"] {
             let text = body.split(separator: "\n", omittingEmptySubsequences: false).joined(separator: lineBreak)
-            let result = try readEveryWay(bytes(text), boundary: "simple boundary")
+            let result = try readAllSplits(bytes(text), boundary: "simple boundary")
             #expect(result.fields == ["", "Content-type: text/plain; charset=us-ascii"])
             #expect(
                 result.contents == [
@@ -46,7 +46,7 @@ import Testing
         let body = bytes(
             "--THIS\r\nContent-Type: application/pdf\r\nContent-Range: bytes 0-2/8\r\n\r\nabc\r\n"
                 + "--THIS\r\nContent-Type: application/pdf\r\nContent-Range: bytes 6-7/8\r\n\r\n\r\n\r\n--THIS--\r\n")
-        let result = try readEveryWay(body, boundary: "THIS")
+        let result = try readAllSplits(body, boundary: "THIS")
         #expect(result.contents == ["abc", "\r\n"] && result.isEnded)
         #expect(result.fields[1] == "Content-Type: application/pdf|Content-Range: bytes 6-7/8")
     }
@@ -56,7 +56,7 @@ import Testing
             "", "\r\n", "a\r", "\r", "a\r\n-", "a\r\n--", "--bX", "\r\n--c", "\r\r\n\r", "x--b", "\0\u{ff}\n\n",
             "\r\n\r\n--", "\n\r\n\r",
         ] {
-            let result = try readEveryWay(bytes("--b\r\nA: b\r\n\r\n\(content)\r\n--b--"))
+            let result = try readAllSplits(bytes("--b\r\nA: b\r\n\r\n\(content)\r\n--b--"))
             #expect(
                 result.contents == [content] && result.isEnded && result.fields == ["A: b"],
                 "\(content.debugDescription)")
@@ -65,26 +65,27 @@ import Testing
 
     /// RFC 2046 §5.1.1: a part may lack fields and content.
     @Test("Empty parts are read") func emptyParts() throws {
-        #expect(try readEveryWay(bytes("--b\r\n\r\n--b\r\n\r\n\r\n--b\r\nA: b\r\n\r\n--b--")).contents == ["", "", ""])
-        #expect(try readEveryWay(bytes("--b\n\n--b\n\n\n--b\nA: b\n\n--b--")).contents == ["", "", ""])
-        #expect(try readEveryWay(bytes("--b--\r\n")) == readEveryWay(bytes("preamble\r\n--b--")))
-        #expect(try readEveryWay(bytes("--b--")).isEnded)
+        #expect(
+            try readAllSplits(bytes("--b\r\n\r\n--b\r\n\r\n\r\n--b\r\nA: b\r\n\r\n--b--")).contents == ["", "", ""])
+        #expect(try readAllSplits(bytes("--b\n\n--b\n\n\n--b\nA: b\n\n--b--")).contents == ["", "", ""])
+        #expect(try readAllSplits(bytes("--b--\r\n")) == readAllSplits(bytes("preamble\r\n--b--")))
+        #expect(try readAllSplits(bytes("--b--")).isEnded)
     }
 
-    @Test("Lines that only resemble a delimiter are content") func linesThatAreNoDelimiters() throws {
+    @Test("Lines that only resemble a delimiter are content") func linesThatOnlyResembleADelimiterAreContent() throws {
         for line in [
             "--bc", "--b-", "--b-x", "--bb", "--b x", "--b\tx", "-b", "--", "--B", " --b", "--b\rx", "--b \r\r", "---b",
             "--b \0",
         ] {
-            let result = try readEveryWay(bytes("\(line)\r\n--b\r\n\r\n1\r\n\(line)\r\n2\r\n--b--"))
+            let result = try readAllSplits(bytes("\(line)\r\n--b\r\n\r\n1\r\n\(line)\r\n2\r\n--b--"))
             #expect(result.contents == ["1\r\n\(line)\r\n2"], "\(line)")
         }
         let blanks = String(repeating: " ", count: 128)
         #expect(
-            try readEveryWay(bytes("--b\(blanks)\r\n\r\n1\r\n--b \t \n\n2\r\n--b--  \r\n")).contents == ["1", "2"],
+            try readAllSplits(bytes("--b\(blanks)\r\n\r\n1\r\n--b \t \n\n2\r\n--b--  \r\n")).contents == ["1", "2"],
             "padding")
         #expect(
-            try readEveryWay(bytes("--b\r\n\r\n1\r\n--b\(blanks) \r\n2\r\n--b--")).contents == [
+            try readAllSplits(bytes("--b\r\n\r\n1\r\n--b\(blanks) \r\n2\r\n--b--")).contents == [
                 "1\r\n--b\(blanks) \r\n2"
             ])
     }
@@ -92,9 +93,9 @@ import Testing
     /// A multipart body inside another, whose boundary begins like the outer one.
     @Test("Nested multipart bodies are content of the outer part") func nested() throws {
         let inner = "--b2\r\n\r\nx\r\n--b2--\r\n"
-        let result = try readEveryWay(bytes("--b\r\n\r\n\(inner)\r\n--b--\r\n"))
+        let result = try readAllSplits(bytes("--b\r\n\r\n\(inner)\r\n--b--\r\n"))
         #expect(result.contents == [inner])
-        #expect(try readEveryWay(result.parts[0].content, boundary: "b2").contents == ["x"])
+        #expect(try readAllSplits(result.parts[0].content, boundary: "b2").contents == ["x"])
     }
 
     @Test("The streams of network cameras are read") func cameras() throws {
@@ -113,20 +114,20 @@ import Testing
                     bytes("\(line)\(end)Content-Type: image/jpeg\(end)Content-Length: 10\(end)\(end)") + jpeg
                     + bytes(end)
             }
-            let cut = try readEveryWay(body, boundary: boundary)
+            let cut = try readAllSplits(body, boundary: boundary)
             #expect(
                 cut.parts.map(\.content) == [jpeg, jpeg, jpeg] && cut.end == .truncatedMultipart, "\(boundary) \(line)")
             #expect(cut.parts.map(\.isComplete) == [true, true, false])
             #expect(cut.fields[2] == "Content-Type: image/jpeg|Content-Length: 10")
-            let whole = try readEveryWay(body + bytes("\(line)--"), boundary: boundary)
+            let whole = try readAllSplits(body + bytes("\(line)--"), boundary: boundary)
             #expect(whole.parts.allSatisfy(\.isComplete) && whole.isEnded && whole.end == nil)
         }
         #expect(
-            try readEveryWay(bytes("--b\nA: 1\r\nB: 2\n\r\nx\n--b\r\n\ny\r\n--b--")).contents == ["x", "y"], "mixed")
+            try readAllSplits(bytes("--b\nA: 1\r\nB: 2\n\r\nx\n--b\r\n\ny\r\n--b--")).contents == ["x", "y"], "mixed")
     }
 
     @Test("Fields of a part are checked like those of a message") func fields() throws {
-        let result = try readEveryWay(
+        let result = try readAllSplits(
             bytes("--b\r\nA: \u{e9}\r\nX: 1\r\n folded\r\nX:2\r\n\r\n\r\n--b\nA: 1\n\tfolded\n\n\n--b--"))
         #expect(result.fields == ["A: \u{e9}|X: 1   folded|X: 2", "A: 1   folded"])
         for (head, code) in [
@@ -136,7 +137,7 @@ import Testing
             ("\rA: b", .malformedFieldName),
         ] {
             for end in ["\n", "\r\n"] {
-                let result = try readEveryWay(bytes("--b\(end)\(head)\(end)\(end)x\(end)--b--"))
+                let result = try readAllSplits(bytes("--b\(end)\(head)\(end)\(end)x\(end)--b--"))
                 #expect(result.violation == code && result.parts.isEmpty, "\(head.debugDescription)")
             }
         }
@@ -145,11 +146,11 @@ import Testing
     @Test("A body that ends too early is an error") func endTooEarly() throws {
         let body = bytes("preamble\r\n--b\r\nA: b\r\n\r\nx\r\ny\r\n--b\r\n\r\nz\r\n--b--")
         for count in 0..<body.count {
-            let result = try readEveryWay(Array(body[..<count]))
+            let result = try readAllSplits(Array(body[..<count]))
             #expect(result.end == .truncatedMultipart && !result.isEnded && result.violation == nil)
             #expect(result.parts.last?.isComplete != true || result.parts.count == 1)
         }
-        #expect(try readEveryWay(body).end == nil)
-        #expect(try readEveryWay(bytes("no boundary at all")).end == .truncatedMultipart)
+        #expect(try readAllSplits(body).end == nil)
+        #expect(try readAllSplits(bytes("no boundary at all")).end == .truncatedMultipart)
     }
 }

@@ -85,7 +85,7 @@ private func step(
 
 /// Runs `body` whole, byte by byte, and cut in two and in three at every place; all results must be equal.
 @discardableResult
-func readEveryWay(
+func readAllSplits(
     _ body: [UInt8], boundary: String = "b", limits: MultipartLimits = MultipartLimits(), held: Int = 16 * 1024,
     sourceLocation: SourceLocation = #_sourceLocation
 ) throws -> MultipartTranscript {

@@ -36,7 +36,7 @@ import Testing
                     "", "--AaB03x--", "",
                 ].joined(separator: "\r\n"))
         #expect(try MultipartWriter.length(of: parts, boundary: writer.boundary) == Int64(output.count))
-        #expect(try readEveryWay(output, boundary: "AaB03x").contents == ["Larry", "\r\n"])
+        #expect(try readAllSplits(output, boundary: "AaB03x").contents == ["Larry", "\r\n"])
     }
 
     @Test("The length of a form is known unless that of a part is unknown") func lengths() throws {

@@ -160,7 +160,7 @@ import Testing
         }
     }
 
-    @Test("Credentials that are too long are refused") func credentialsThatDoNotFit() {
+    @Test("Credentials that are too long are refused") func credentialsThatAreTooLongAreRefused() {
         let long = String(repeating: "a", count: 256)
         for (user, password) in [(long, "a"), ("a", long), ("", "a")] {
             #expect(throws: WireViolation.self) {

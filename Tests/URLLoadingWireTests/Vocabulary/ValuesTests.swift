@@ -100,7 +100,7 @@ import Testing
         #expect(violation.description == "remote: bareLineFeed at byte 3 (RFC 9112 2.2)")
     }
 
-    @Test("Byte sets contain their bytes") func byteSetsAreWhatTheySay() {
+    @Test("Byte sets contain their bytes") func byteSetsContainTheirBytes() {
         let letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
         let digits = "0123456789"
         let unreserved = letters + digits + "-._~"

@@ -11,29 +11,29 @@ import Testing
         let agreed = MessageDeflate()
         let once: [UInt8] = [0xF2, 0x48, 0xCD, 0xC9, 0xC9, 0x07, 0x00]
         let hello = WebSocketTranscript.Item.message(.text, Array("Hello".utf8))
-        #expect(WebSocketTranscript.runEveryWay([0xC1, 0x07] + once, deflate: agreed).items == [hello])
+        #expect(WebSocketTranscript.runAllSplits([0xC1, 0x07] + once, deflate: agreed).items == [hello])
         let fragments: [UInt8] = [0x41, 0x03, 0xF2, 0x48, 0xCD, 0x80, 0x04, 0xC9, 0xC9, 0x07, 0x00]
-        #expect(WebSocketTranscript.runEveryWay(fragments, deflate: agreed).items == [hello])
+        #expect(WebSocketTranscript.runAllSplits(fragments, deflate: agreed).items == [hello])
         // §7.2.3.2: the second message refers to the first.
         let again: [UInt8] = [0xC1, 0x07] + once + [0xC1, 0x05, 0xF2, 0x00, 0x11, 0x00, 0x00]
-        #expect(WebSocketTranscript.runEveryWay(again, deflate: agreed).items == [hello, hello])
+        #expect(WebSocketTranscript.runAllSplits(again, deflate: agreed).items == [hello, hello])
         // §7.2.3.3: no compression; §7.2.3.4: a final block; §7.2.3.5: two blocks.
         for block: [UInt8] in [
             [0x00, 0x05, 0x00, 0xFA, 0xFF, 0x48, 0x65, 0x6C, 0x6C, 0x6F, 0x00],
             [0xF3, 0x48, 0xCD, 0xC9, 0xC9, 0x07, 0x00, 0x00],
             [0xF2, 0x48, 0x05, 0x00, 0x00, 0x00, 0xFF, 0xFF, 0xCA, 0xC9, 0xC9, 0x07, 0x00],
         ] {
-            #expect(WebSocketTranscript.runEveryWay(frame(1, block, reserved: 4), deflate: agreed).items == [hello])
+            #expect(WebSocketTranscript.runAllSplits(frame(1, block, reserved: 4), deflate: agreed).items == [hello])
         }
         // §7.2.3.6: an empty message.
-        #expect(WebSocketTranscript.runEveryWay([0xC1, 0x01, 0x00], deflate: agreed).items == [.message(.text, [])])
+        #expect(WebSocketTranscript.runAllSplits([0xC1, 0x01, 0x00], deflate: agreed).items == [.message(.text, [])])
     }
 
     @Test("Compressed and uncompressed messages may alternate")
     func mixed() {
         let stream = frame(1, "plain") + [0xC1, 0x07, 0xF2, 0x48, 0xCD, 0xC9, 0xC9, 0x07, 0x00] + frame(2, [1])
         #expect(
-            WebSocketTranscript.runEveryWay(stream, deflate: MessageDeflate()).items == [
+            WebSocketTranscript.runAllSplits(stream, deflate: MessageDeflate()).items == [
                 .message(.text, Array("plain".utf8)), .message(.text, Array("Hello".utf8)), .message(.binary, [1]),
             ])
     }
@@ -42,16 +42,16 @@ import Testing
     func refused() {
         let agreed = MessageDeflate()
         let continued = frame(1, [0xF2], isFinal: false, reserved: 4) + frame(0, [0x48], reserved: 4)
-        #expect(WebSocketTranscript.runEveryWay(continued, deflate: agreed).violation == .malformedFrame)
+        #expect(WebSocketTranscript.runAllSplits(continued, deflate: agreed).violation == .malformedFrame)
         #expect(
-            WebSocketTranscript.runEveryWay(frame(1, [0xFF, 0xFF, 0xFF], reserved: 4), deflate: agreed).violation
+            WebSocketTranscript.runAllSplits(frame(1, [0xFF, 0xFF, 0xFF], reserved: 4), deflate: agreed).violation
                 == .contentDecodingFailed)
     }
 
     @Test("A message that ends within a block is refused (§7.2.2)", arguments: [false, true])
     func truncated(_ forgets: Bool) throws {
         var agreed = MessageDeflate()
-        agreed.serverForgets = forgets
+        agreed.serverNoContextTakeover = forgets
         let deflater = try #require(MessageDeflater(windowBits: 15, forgets: true))
         let text = (0..<400).map { UInt8(truncatingIfNeeded: $0 * $0) }
         let payload = try text.withUnsafeBytes { try deflater.deflate($0) }
@@ -73,7 +73,7 @@ import Testing
         let hello = WebSocketTranscript.Item.message(.text, Array("Hello".utf8))
         let stream = frame(1, last, reserved: 4) + frame(1, [], reserved: 4) + frame(1, last, reserved: 4)
         #expect(
-            WebSocketTranscript.runEveryWay(stream, deflate: MessageDeflate()).items == [
+            WebSocketTranscript.runAllSplits(stream, deflate: MessageDeflate()).items == [
                 hello, .message(.text, []), hello,
             ])
     }
@@ -92,7 +92,7 @@ import Testing
         "Messages of every size are read back, with and without context takeover", arguments: [false, true], 9...15)
     func roundTrip(forgets: Bool, bits: Int) throws {
         var agreed = MessageDeflate()
-        (agreed.serverWindowBits, agreed.serverForgets) = (bits, forgets)
+        (agreed.serverWindowBits, agreed.serverNoContextTakeover) = (bits, forgets)
         let deflater = try #require(MessageDeflater(windowBits: bits, forgets: forgets))
         var generator = SplitMix(state: UInt64(bits))
         var (stream, expected) = ([UInt8](), [WebSocketTranscript.Item]())
@@ -134,7 +134,7 @@ import Testing
     func forgetting() {
         #expect(MessageDeflate.accepted("permessage-deflate", forgets: true) == nil)
         let agreed = MessageDeflate.accepted("permessage-deflate; server_no_context_takeover", forgets: true)
-        #expect(agreed?.clientForgets == true && agreed?.serverForgets == true)
+        #expect(agreed?.clientNoContextTakeover == true && agreed?.serverNoContextTakeover == true)
         #expect(
             MessageDeflate.offer(forgets: true)
                 == "permessage-deflate; client_max_window_bits; server_no_context_takeover; client_no_context_takeover")

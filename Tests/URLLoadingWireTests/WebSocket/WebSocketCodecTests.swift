@@ -11,14 +11,15 @@ import Testing
     @Test("The examples of the specification are read (§5.7)")
     func examples() {
         #expect(
-            Run.runEveryWay([0x81, 0x05, 0x48, 0x65, 0x6C, 0x6C, 0x6F]).items == [.message(.text, Array("Hello".utf8))])
+            Run.runAllSplits([0x81, 0x05, 0x48, 0x65, 0x6C, 0x6C, 0x6F]).items == [.message(.text, Array("Hello".utf8))]
+        )
         let masked: [UInt8] = [0x81, 0x85, 0x37, 0xFA, 0x21, 0x3D, 0x7F, 0x9F, 0x4D, 0x51, 0x58]
-        #expect(Run.runEveryWay(masked, role: .server).items == [.message(.text, Array("Hello".utf8))])
+        #expect(Run.runAllSplits(masked, role: .server).items == [.message(.text, Array("Hello".utf8))])
         let fragments: [UInt8] = [0x01, 0x03, 0x48, 0x65, 0x6C, 0x80, 0x02, 0x6C, 0x6F]
-        #expect(Run.runEveryWay(fragments).items == [.message(.text, Array("Hello".utf8))])
-        #expect(Run.runEveryWay([0x89, 0x05, 0x48, 0x65, 0x6C, 0x6C, 0x6F]).items == [.ping(Array("Hello".utf8))])
+        #expect(Run.runAllSplits(fragments).items == [.message(.text, Array("Hello".utf8))])
+        #expect(Run.runAllSplits([0x89, 0x05, 0x48, 0x65, 0x6C, 0x6C, 0x6F]).items == [.ping(Array("Hello".utf8))])
         #expect(
-            Run.runEveryWay(frame(2, Array(repeating: 7, count: 256))).items == [
+            Run.runAllSplits(frame(2, Array(repeating: 7, count: 256))).items == [
                 .message(.binary, Array(repeating: 7, count: 256))
             ])
         #expect(
@@ -30,9 +31,10 @@ import Testing
     @Test("Lengths at the limits of the three forms are read (§5.2)", arguments: [0, 1, 125, 126, 127, 65_535, 65_536])
     func lengths(count: Int) {
         let payload = (0..<count).map { UInt8(truncatingIfNeeded: $0) }
-        #expect(Run.runEveryWay(frame(2, payload)).items == [.message(.binary, payload)])
+        #expect(Run.runAllSplits(frame(2, payload)).items == [.message(.binary, payload)])
         #expect(
-            Run.runEveryWay(frame(2, payload, mask: [1, 2, 3, 4]), role: .server).items == [.message(.binary, payload)])
+            Run.runAllSplits(frame(2, payload, mask: [1, 2, 3, 4]), role: .server).items == [.message(.binary, payload)]
+        )
     }
 
     @Test("Control frames between fragments, empty fragments and empty messages are read (§5.4)")
@@ -40,8 +42,8 @@ import Testing
         let stream =
             frame(1, "Hel", isFinal: false) + frame(9, "x") + frame(0, "", isFinal: false) + frame(10, "y")
             + frame(0, "lo")
-        #expect(Run.runEveryWay(stream).items == [.ping([0x78]), .pong([0x79]), .message(.text, Array("Hello".utf8))])
-        #expect(Run.runEveryWay(frame(1) + frame(2)).items == [.message(.text, []), .message(.binary, [])])
+        #expect(Run.runAllSplits(stream).items == [.ping([0x78]), .pong([0x79]), .message(.text, Array("Hello".utf8))])
+        #expect(Run.runAllSplits(frame(1) + frame(2)).items == [.message(.text, []), .message(.binary, [])])
     }
 
     @Test(
@@ -66,14 +68,14 @@ import Testing
             ("a close with code 2000", frame(8, [7, 208])), ("a close with code 5000", frame(8, [19, 136])),
         ] as [(String, [UInt8])])
     func refused(what: String, stream: [UInt8]) {
-        let run = Run.runEveryWay(stream)
+        let run = Run.runAllSplits(stream)
         #expect(run.violation == .malformedFrame, "\(what)")
         #expect(!run.items.contains { if case .close = $0 { true } else { false } })
     }
 
     @Test("A server refuses unmasked frames (§5.1)")
     func unmaskedClient() {
-        #expect(Run.runEveryWay(frame(1, "x"), role: .server).violation == .malformedFrame)
+        #expect(Run.runAllSplits(frame(1, "x"), role: .server).violation == .malformedFrame)
     }
 
     @Test("A huge length allocates nothing: the head is consumed, and the content awaited")
@@ -96,12 +98,12 @@ import Testing
         ] as [[UInt8]])
     func badText(bad: [UInt8]) {
         let text = Array("κόσμε".utf8) + bad
-        #expect(Run.runEveryWay(frame(1, text)).violation == .invalidText)
+        #expect(Run.runAllSplits(frame(1, text)).violation == .invalidText)
         for cut in text.indices {
             let stream = frame(1, Array(text[..<cut]), isFinal: false) + frame(0, Array(text[cut...]))
             #expect(Run.run([stream]).violation == .invalidText, "fragments at \(cut)")
         }
-        #expect(Run.runEveryWay(frame(2, text)).items == [.message(.binary, text)])
+        #expect(Run.runAllSplits(frame(2, text)).items == [.message(.binary, text)])
     }
 
     @Test("Valid text is read, with characters split at every byte (§8.1)")
@@ -109,7 +111,7 @@ import Testing
         let text = Array("aé€😀\u{7FF}\u{800}\u{FFFF}\u{10000}\u{10FFFF}\u{D7FF}\u{E000} and some more of it".utf8)
         for cut in text.indices {
             let stream = frame(1, Array(text[..<cut]), isFinal: false) + frame(0, Array(text[cut...]))
-            #expect(Run.runEveryWay(stream).items == [.message(.text, text)])
+            #expect(Run.runAllSplits(stream).items == [.message(.text, text)])
         }
     }
 
@@ -122,10 +124,10 @@ import Testing
 
     @Test("Close frames with and without a reason are read, and later frames are ignored (§5.5.1)")
     func closes() {
-        #expect(Run.runEveryWay(frame(8)).items == [.close(nil)])
-        #expect(Run.runEveryWay(frame(8, [3, 232])).items == [.close(WebSocketClose(.normal))])
+        #expect(Run.runAllSplits(frame(8)).items == [.close(nil)])
+        #expect(Run.runAllSplits(frame(8, [3, 232])).items == [.close(WebSocketClose(.normal))])
         #expect(
-            Run.runEveryWay(frame(8, [3, 233] + Array("bye".utf8)) + [0xFF, 0xFF]).items == [
+            Run.runAllSplits(frame(8, [3, 233] + Array("bye".utf8)) + [0xFF, 0xFF]).items == [
                 .close(WebSocketClose(.goingAway, reason: "bye"))
             ])
         for code: UInt16 in [
@@ -133,12 +135,12 @@ import Testing
         ] {
             #expect(Run.run([frame(8, [UInt8(code >> 8), UInt8(truncatingIfNeeded: code)])]).violation == nil)
         }
-        #expect(Run.runEveryWay(frame(8, [3, 232, 0xFF])).violation == .invalidText)
+        #expect(Run.runAllSplits(frame(8, [3, 232, 0xFF])).violation == .invalidText)
     }
 
     @Test("A message beyond the limit is refused, in one frame or many; so are endless empty fragments (§10.4)")
     func limits() {
-        #expect(Run.runEveryWay(frame(2, Array(repeating: 1, count: 101)), limit: 100).violation == .messageTooLarge)
+        #expect(Run.runAllSplits(frame(2, Array(repeating: 1, count: 101)), limit: 100).violation == .messageTooLarge)
         let many = frame(2, [1], isFinal: false) + Array(repeating: frame(0, [1], isFinal: false), count: 100).joined()
         #expect(Run.run([many], limit: 100).violation == .messageTooLarge)
         #expect(
@@ -160,9 +162,9 @@ import Testing
             [opcode]
             + (length < 126
                 ? [UInt8(length)] : [127] + (0..<8).reversed().map { UInt8(truncatingIfNeeded: length >> ($0 * 8)) })
-        #expect(Run.runEveryWay(before + short, limit: 100).violation == .messageTooLarge)
-        #expect(Run.runEveryWay(before + short, limit: .max).violation == nil)
-        #expect(Run.runEveryWay(before + [opcode, UInt8(100 - before.count / 3)], limit: 100).violation == nil)
+        #expect(Run.runAllSplits(before + short, limit: 100).violation == .messageTooLarge)
+        #expect(Run.runAllSplits(before + short, limit: .max).violation == nil)
+        #expect(Run.runAllSplits(before + [opcode, UInt8(100 - before.count / 3)], limit: 100).violation == nil)
     }
 
     @Test("Bytes of every kind never trap, and an error is final")

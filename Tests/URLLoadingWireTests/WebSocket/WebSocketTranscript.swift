@@ -52,7 +52,7 @@ struct WebSocketTranscript: Equatable {
                     if event == nil { break }
                 }
                 // Only a head or a control frame is buffered.
-                #expect(input.count <= WebSocketFrame.mostHeadBytes + WebSocketFrame.mostControlBytes)
+                #expect(input.count <= WebSocketFrame.maximumHeadBytes + WebSocketFrame.maximumControlBytes)
             }
         } catch {
             transcript.violation = error.code
@@ -61,7 +61,7 @@ struct WebSocketTranscript: Equatable {
     }
 
     /// Reads the bytes whole, byte by byte, and cut in two at every place.
-    static func runEveryWay(
+    static func runAllSplits(
         _ stream: [UInt8], role: WebSocketCodec.Role = .client, deflate: MessageDeflate? = nil, limit: Int = 1 << 20,
         sourceLocation: SourceLocation = #_sourceLocation
     ) -> WebSocketTranscript {

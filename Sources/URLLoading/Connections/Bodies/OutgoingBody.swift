@@ -64,18 +64,18 @@ enum OutgoingBody: Sendable {
         }
         guard let opened else { throw LoadError(token.stopReason ?? .cancelled, phase: .preparing) }
         let reader: FileReader
-        do { reader = try opened.get() } catch { throw LoadError(file: error, .preparing).naming(path) }
+        do { reader = try opened.get() } catch { throw LoadError(file: error, .preparing).withPath(path) }
         guard reader.kind == .file else {
             throw LoadError(
                 reader.kind == .directory ? .fileIsDirectory : .cannotReadFile, phase: .preparing, party: .local,
                 detail: "only a regular file can be sent"
-            ).naming(path)
+            ).withPath(path)
         }
         let range = wanted ?? 0..<reader.size
         guard range.lowerBound >= 0, range.upperBound <= reader.size else {
             throw LoadError(
                 .rangeNotSatisfiable, phase: .preparing, party: .local, detail: "of \(reader.size) bytes"
-            ).naming(path)
+            ).withPath(path)
         }
         return (reader, range)
     }
@@ -89,7 +89,7 @@ enum OutgoingBody: Sendable {
 
 extension LoadError {
     /// Returns the error with the path of the request's file in its detail.
-    fileprivate func naming(_ path: String) -> LoadError {
+    fileprivate func withPath(_ path: String) -> LoadError {
         LoadError(reason, phase: phase, party: party, url: url, detail: detail.map { "\(path): \($0)" } ?? path)
     }
 }

@@ -9,7 +9,7 @@ import URLLoadingWire
 
 final class OutgoingBodyReader {
     /// The next part of the body.
-    enum Front {
+    enum NextPart {
         /// This many bytes are in memory: `withBytes` or `chunk` reads them, `advance` moves past them.
         case bytes(Int)
         /// Bytes of a file: the transport sends them itself, or `loadNow` or `read` loads them into memory.
@@ -33,7 +33,7 @@ final class OutgoingBodyReader {
     private var streamed: Int64 = 0
     private let token: LoadHandle
 
-    /// - Parameter wake: wakes the sender after `front` has returned `.pending`.
+    /// - Parameter wake: wakes the sender after `nextPart` has returned `.pending`.
     init(_ body: OutgoingBody, for token: LoadHandle, waking wake: @escaping @Sendable () -> Void) {
         self.body = body
         self.token = token
@@ -42,7 +42,7 @@ final class OutgoingBodyReader {
 
     /// Returns the next part of the body. A sequence is asked here, on the calling thread: its code runs until it has
     /// the next piece, or suspends.
-    func front() throws(LoadError) -> Front {
+    func nextPart() throws(LoadError) -> NextPart {
         if let piece { return .bytes(piece.count - pieceTaken) }
         while true {
             switch body {
@@ -94,7 +94,7 @@ final class OutgoingBodyReader {
 
     // MARK: Bytes in memory
 
-    /// Calls `use` with the bytes at the front. Call only after `front` has returned `.bytes`.
+    /// Calls `use` with the bytes at the front. Call only after `nextPart` has returned `.bytes`.
     func withBytes<Result>(_ use: (UnsafeRawBufferPointer) -> Result) -> Result {
         if let piece { return piece.withBytes { use(UnsafeRawBufferPointer(rebasing: $0[pieceTaken...])) } }
         return data.withUnsafeBytes { use(UnsafeRawBufferPointer(rebasing: $0[Int(offset)...])) }

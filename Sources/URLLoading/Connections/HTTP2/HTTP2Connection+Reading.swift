@@ -24,7 +24,7 @@ extension HTTP2Connection {
         let start = countsIdle ? clock.coarseNow() : nil
         while true {
             switch state.withLock({ $0.part(of: stream) }) {
-            case .news: return
+            case .event: return
             case .read:
                 return await read(for: stream, control, until: deadline, idleSince: start, endsOnWake: endsOnWake)
             case .wait(let mustFlush):
@@ -32,9 +32,9 @@ extension HTTP2Connection {
                 await Poller.shared.park(stream.slot, .read, control, idleSince: start)
                 let isOver =
                     control.stopReason != nil || control.isSuspended || (deadline != .max && clock.now() >= deadline)
-                let (goesOn, next) = state.withLock { $0.wokeUp(stream, isOver: isOver) }
+                let (keepsWaiting, next) = state.withLock { $0.wokeUp(stream, isOver: isOver) }
                 next?.wake()
-                if !goesOn || endsOnWake { return }
+                if !keepsWaiting || endsOnWake { return }
             }
         }
     }
@@ -52,15 +52,15 @@ extension HTTP2Connection {
             if control.stopReason != nil || control.isSuspended || (endsOnWake && hasParked) { break }
             if deadline != .max, clock.now() >= deadline { break }
             if incoming.mustRead {
-                if state.withLock({ $0.hasNews(stream) }) { break }
+                if state.withLock({ $0.hasUnseenEvents(stream) }) { break }
                 guard readOnce() else { continue }
-                await giveWay()
+                await yieldIfDue()
                 continue
             }
             let interest: PollSlot.Interest
             let (slot, blockedOn) = (transport.slot, incoming.blockedOn)
             switch state.withLock({ $0.park(stream, on: slot, blockedOn: blockedOn) }) {
-            case .news: break reading
+            case .event: break reading
             case .write: continue
             case .wait(let what): interest = what
             }
@@ -76,7 +76,7 @@ extension HTTP2Connection {
     }
 
     /// Yields after each 4 MiB: with a peer faster than the reader, the task would never suspend.
-    private func giveWay() async {
+    private func yieldIfDue() async {
         guard incoming.input.receivedInTurn > 4 << 20 else { return }
         incoming.input.receivedInTurn = 0
         await Task.yield()
@@ -106,7 +106,7 @@ extension HTTP2Connection {
             return true
         case .success(.blocked(let interest)):
             (incoming.blockedOn, incoming.mustRead) = (interest, false)
-            looks.add(1, ordering: .relaxed)
+            emptyReads.add(1, ordering: .relaxed)
         case .success(.end):
             incoming.mustRead = false
             fail(.closed)

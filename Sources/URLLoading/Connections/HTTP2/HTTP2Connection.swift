@@ -8,8 +8,8 @@ import Synchronization
 import URLLoadingIO
 import URLLoadingWire
 
-/// Unchecked: `incoming` belongs to the reader and `outgoing` to the writer, of which `state` allows one each; `rest`
-/// and `onChange` belong to the pool.
+/// Unchecked: `incoming` belongs to the reader and `outgoing` to the writer, of which `state` allows one each;
+/// `idleOrder` and `onChange` belong to the pool.
 final class HTTP2Connection: @unchecked Sendable {
     let transport: any Transport
     let route: Route
@@ -27,13 +27,13 @@ final class HTTP2Connection: @unchecked Sendable {
     var incoming = HTTP2Incoming()
     private var outgoing = HTTP2Outgoing()
     /// Counts the reads that found no more input.
-    let looks = Atomic<Int>(0)
+    let emptyReads = Atomic<Int>(0)
 
     /// Notifies the session's pool that the connection has been retired, or has additional stream slots. Set before
     /// another task sees the connection.
     var onChange: (@Sendable (HTTP2Connection, Int) -> Void)?
     /// The order in which connections became idle; see `PoolState.Idle`. Guarded by the pool's lock.
-    var rest: UInt64 = 0
+    var idleOrder: UInt64 = 0
 
     init(
         _ transport: any Transport, _ route: Route, _ identifier: Int, _ configuration: Configuration
@@ -57,7 +57,7 @@ final class HTTP2Connection: @unchecked Sendable {
     var isRetired: Bool { places.isRetired }
     var streamCount: Int { places.count }
     /// The time at which the last stream ended, by the coarse clock.
-    var restsSince: Int64 { state.withLock { $0.lastEnd } }
+    var idleSince: Int64 { state.withLock { $0.lastEnd } }
 
     /// Stops accepting streams.
     func retire() {
@@ -96,7 +96,7 @@ final class HTTP2Connection: @unchecked Sendable {
     ///   - readsBody: whether the caller waits for the body if nothing has arrived.
     func take(_ stream: HTTP2Stream, used: Int, readsBody: Bool) -> HTTP2Inbox {
         let (inbox, mustFlush) = state.withLock { $0.take(stream, used: used, readsBody: readsBody) }
-        if mustFlush { nudge() }
+        if mustFlush { flushIfNeeded() }
         return inbox
     }
 
@@ -112,7 +112,7 @@ final class HTTP2Connection: @unchecked Sendable {
     /// Updates the priority of a stream after its load's has changed (RFC 9218).
     func prioritize(_ stream: HTTP2Stream?, urgency: Int) {
         guard let stream else { return }
-        if state.withLock({ $0.prioritize(stream, urgency: urgency) }) { nudge() }
+        if state.withLock({ $0.prioritize(stream, urgency: urgency) }) { flushIfNeeded() }
     }
 
     /// Releases a stream. One that has not ended is reset.
@@ -120,12 +120,12 @@ final class HTTP2Connection: @unchecked Sendable {
         let now = clock.coarseNow()
         let (next, mustFlush) = state.withLock { $0.end(stream, now: now) }
         next?.wake()
-        if mustFlush { nudge() }
+        if mustFlush { flushIfNeeded() }
     }
 
     /// Wakes a stream's task after an event outside of the connection.
-    func poke(_ stream: HTTP2Stream) {
-        state.withLock { [socket = transport.slot] in $0.poke(stream, socket: socket) }.wake()
+    func wake(_ stream: HTTP2Stream) {
+        state.withLock { [socket = transport.slot] in $0.noteExternalEvent(stream, socket: socket) }.wake()
     }
 
     // MARK: The end
@@ -156,7 +156,7 @@ final class HTTP2Connection: @unchecked Sendable {
     // MARK: Writing
 
     /// Writes pending frames, unless the reader does so soon.
-    func nudge() {
+    func flushIfNeeded() {
         if state.withLock({ $0.mustFlush }) { flush() }
     }
 
@@ -176,7 +176,7 @@ final class HTTP2Connection: @unchecked Sendable {
                 // The reader waits for input only, and must also wait for the socket to become writable.
                 state.withLock { $0.blockWriting(on: interest) }?.wake()
                 return
-            case .success(.end), .failure: return muteWriting()
+            case .success(.end), .failure: return disableWriting()
             }
         }
     }
@@ -184,7 +184,7 @@ final class HTTP2Connection: @unchecked Sendable {
     /// Fills the output buffer. Returns false, and ends the writing, if there is nothing to write.
     private func fillOutput() -> Bool {
         var slots: [PollSlot] = []
-        let goesOn = state.withLock { state in
+        let hasMore = state.withLock { state in
             if outgoing.isSent {
                 if outgoing.clear() { state.probing.lastWritten = clock.coarseNow() }
                 slots = state.takeOutput(into: &outgoing.bytes, upTo: HTTP2Outgoing.size)
@@ -195,13 +195,13 @@ final class HTTP2Connection: @unchecked Sendable {
         }
         for slot in slots { slot.wake() }
         report()
-        return goesOn
+        return hasMore
     }
 
     /// Stops writing. The reader finds what the peer has sent before, and the end.
-    private func muteWriting() {
+    private func disableWriting() {
         places.retire()
-        state.withLock { $0.muteWriting() }
+        state.withLock { $0.disableWriting() }
         transport.slot.wake()
         report()
     }

@@ -46,13 +46,13 @@ struct HTTP2Input {
 
     /// Returns room after the unread bytes, at least for the missing part of a frame.
     mutating func makeRoom() -> UnsafeMutableRawBufferPointer {
-        let isOurs = isKnownUniquelyReferenced(&storage)
-        if isOurs, unread.isEmpty { unread = 0..<0 }
-        if isOurs, storage.capacity >= capacity, unread.upperBound < storage.capacity {
+        let isUnique = isKnownUniquelyReferenced(&storage)
+        if isUnique, unread.isEmpty { unread = 0..<0 }
+        if isUnique, storage.capacity >= capacity, unread.upperBound < storage.capacity {
             return storage.room(from: unread.upperBound)
         }
         let new =
-            isOurs && storage.capacity >= capacity ? storage : ChunkStorage(capacity: max(capacity, unread.count * 2))
+            isUnique && storage.capacity >= capacity ? storage : ChunkStorage(capacity: max(capacity, unread.count * 2))
         new.base.copyMemory(from: storage.base + unread.lowerBound, byteCount: unread.count)
         unread = 0..<unread.count
         storage = new
@@ -60,7 +60,7 @@ struct HTTP2Input {
     }
 }
 
-/// The input on its way from the socket to the streams. Used by the reader only.
+/// Input that was read from the socket and not yet delivered to the streams. Used by the reader only.
 struct HTTP2Incoming {
     var input = HTTP2Input()
     /// The socket may hold more than was read.

@@ -3,7 +3,7 @@
 import URLLoadingIO
 import URLLoadingWire
 
-/// The frames on their way to the socket. Used by the writer only.
+/// Frames that are not yet written to the socket. Used by the writer only.
 struct HTTP2Outgoing {
     var bytes: [UInt8] = []
     private var sent = 0

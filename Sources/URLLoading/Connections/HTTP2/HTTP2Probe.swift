@@ -21,15 +21,15 @@ final class HTTP2AnswerTimer: TimerTarget {
 
     private let connection: HTTP2Connection
     let question: Question
-    /// The value of `HTTP2Connection.looks` when the reader was asked to read; -1 before.
-    let looksWhenAsked = Atomic<Int>(-1)
+    /// The value of `HTTP2Connection.emptyReads` when the reader was asked to read; -1 before.
+    let readsWhenAsked = Atomic<Int>(-1)
     static let grace: Int64 = 1_000_000_000
 
     init(_ connection: HTTP2Connection, _ question: Question) {
         (self.connection, self.question) = (connection, question)
     }
 
-    func timerFired(now: Int64) { connection.judge(self, now) }
+    func timerFired(now: Int64) { connection.check(self, now) }
 }
 
 extension HTTP2Connection {
@@ -58,7 +58,7 @@ extension HTTP2Connection {
         guard let received = state.withLock({ $0.keepWatching() }) else { return }
         guard now - received >= interval else { return clock.schedule(timer, at: received + interval) }
         probe(ifSilentSince: now - interval, now)
-        nudge()
+        flushIfNeeded()
         clock.schedule(timer, at: now + interval)
     }
 
@@ -69,16 +69,16 @@ extension HTTP2Connection {
         clock.schedule(HTTP2AnswerTimer(self, .settings), at: clock.coarseNow() + http2PingTimeout * 2)
     }
 
-    func judge(_ timer: HTTP2AnswerTimer, _ now: Int64) {
+    func check(_ timer: HTTP2AnswerTimer, _ now: Int64) {
         readIfIdle()
-        let (looked, isPing, timeout) = (looks.load(ordering: .relaxed), timer.question == .ping, http2PingTimeout)
-        let asked = timer.looksWhenAsked.load(ordering: .relaxed)
-        let hasLooked = asked < 0 ? nil : asked != looked
-        switch state.withLock({ $0.judge(isPing: isPing, hasLooked: hasLooked, now: now, timeout: timeout) }) {
+        let (reads, isPing, timeout) = (emptyReads.load(ordering: .relaxed), timer.question == .ping, http2PingTimeout)
+        let asked = timer.readsWhenAsked.load(ordering: .relaxed)
+        let hasReadSince = asked < 0 ? nil : asked != reads
+        switch state.withLock({ $0.check(isPing: isPing, hasReadSince: hasReadSince, now: now, timeout: timeout) }) {
         case .answered: break
         case .notBefore(let moment): clock.schedule(timer, at: moment)
         case .afterReader:
-            timer.looksWhenAsked.store(looked, ordering: .relaxed)
+            timer.readsWhenAsked.store(reads, ordering: .relaxed)
             transport.slot.wake()
             clock.schedule(timer, at: now + HTTP2AnswerTimer.grace)
         case .late where isPing: fail(.unanswered)

@@ -17,24 +17,24 @@ final class HTTP2ReadTimer: TimerTarget {
 
 extension HTTP2Connection {
     /// Limits the reads of one check, because the poller has other work.
-    private static let mostReads = 4
+    private static let maximumReads = 4
 
     func readTimerFired() {
         // A task that reads sets the timer again when it stops.
-        if state.withLock({ $0.timerFired() }) { look() }
+        if state.withLock({ $0.timerFired() }) { readAvailable() }
     }
 
     /// Reads the available input, unless a task is reading. Also called before the connection is reused.
     func readIfIdle() {
-        if state.withLock({ $0.beginIdleRead() }) { look() }
+        if state.withLock({ $0.beginIdleRead() }) { readAvailable() }
     }
 
-    private func look() {
+    private func readAvailable() {
         var reads = 0
-        while reads < Self.mostReads,
+        while reads < Self.maximumReads,
             incoming.mustRead || transport.hasPendingInput(askingKernel: clock.manual != nil), readOnce()
         { reads += 1 }
-        if reads == Self.mostReads { incoming.mustRead = true }
+        if reads == Self.maximumReads { incoming.mustRead = true }
         flush()
         stopReading()
     }

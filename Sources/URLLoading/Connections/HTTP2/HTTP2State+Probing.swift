@@ -23,9 +23,9 @@ extension HTTP2State {
             return !isWatching
         }
 
-        mutating func keepWatching(_ goesOn: Bool) -> Int64? {
-            isWatching = goesOn
-            return goesOn ? lastReceived : nil
+        mutating func keepWatching(_ isNeeded: Bool) -> Int64? {
+            isWatching = isNeeded
+            return isNeeded ? lastReceived : nil
         }
 
         mutating func ping(now: Int64) { pinged = now }
@@ -44,7 +44,7 @@ extension HTTP2State {
     /// Handles the silence timer. Returns the time of the last input; nil if no further check is needed.
     mutating func keepWatching() -> Int64? { probing.keepWatching(failure == nil && !streams.isEmpty) }
 
-    enum Judgement {
+    enum AnswerState {
         case answered
         /// The answer is not due before this time.
         case notBefore(Int64)
@@ -56,16 +56,16 @@ extension HTTP2State {
     /// Decides whether an answer is late.
     /// - Parameters:
     ///   - isPing: true for the answer to a PING, false for the acknowledgement of SETTINGS.
-    ///   - hasLooked: whether the reader has read since it was asked to; nil if it was not asked.
-    mutating func judge(isPing: Bool, hasLooked: Bool?, now: Int64, timeout: Int64) -> Judgement {
-        guard failure == nil, let due = isPing ? pongDue(timeout) : settingsDue else { return .answered }
+    ///   - hasReadSince: whether the reader has read since it was asked to; nil if it was not asked.
+    mutating func check(isPing: Bool, hasReadSince: Bool?, now: Int64, timeout: Int64) -> AnswerState {
+        guard failure == nil, let due = isPing ? pongDeadline(timeout) : settingsDeadline else { return .answered }
         guard now >= due else { return .notBefore(due) }
-        return reading.isFree || hasLooked == true ? .late : .afterReader
+        return reading.isFree || hasReadSince == true ? .late : .afterReader
     }
 
-    private var settingsDue: Int64? { probing.areSettingsAcknowledged ? nil : .min }
+    private var settingsDeadline: Int64? { probing.areSettingsAcknowledged ? nil : .min }
 
-    private mutating func pongDue(_ timeout: Int64) -> Int64? {
+    private mutating func pongDeadline(_ timeout: Int64) -> Int64? {
         guard let sent = probing.pinged else { return nil }
         guard probing.lastReceived < sent else {
             probing.answered()
@@ -73,7 +73,7 @@ extension HTTP2State {
         }
         // The PING is queued after frames that were written before, which may take long on a slow link.
         let isSending = streams.values.contains { $0.isTunnel ? codec.queued(on: $0.number) > 0 : !$0.hasSentAll }
-        return max(sent, probing.lastWritten) + timeout * (isSending ? Self.patienceWhileSending : 1)
+        return max(sent, probing.lastWritten) + timeout * (isSending ? Self.sendingTimeoutFactor : 1)
     }
-    private static let patienceWhileSending: Int64 = 6
+    private static let sendingTimeoutFactor: Int64 = 6
 }

@@ -11,7 +11,7 @@ extension HTTP2State {
         private enum Reader {
             case none
             /// A check by the timer, or by a load that takes a slot.
-            case look
+            case timer
             /// The task of a stream.
             case stream(HTTP2Stream)
             /// The task of a stream that waits on the socket's slot, and must be woken to write frames.
@@ -28,7 +28,7 @@ extension HTTP2State {
 
         func isReader(_ stream: HTTP2Stream) -> Bool {
             switch reader {
-            case .none, .look: false
+            case .none, .timer: false
             case .stream(let reader), .waiting(let reader, _): reader === stream
             }
         }
@@ -44,7 +44,7 @@ extension HTTP2State {
 
         mutating func beginIdleRead() -> Bool {
             guard isFree else { return false }
-            reader = .look
+            reader = .timer
             return true
         }
 
@@ -74,7 +74,7 @@ extension HTTP2State {
             guard isFree else { return nil }
             while let last = queue.popLast() {
                 last.place = nil
-                if last.isWaiting, !last.hasNews { return last.slot }
+                if last.isWaiting, !last.hasUnseenEvents { return last.slot }
             }
             return nil
         }
@@ -88,7 +88,7 @@ extension HTTP2State {
     }
 
     enum Part {
-        case news
+        case event
         case read
         /// Waits while another task reads.
         case wait(mustFlush: Bool)
@@ -96,7 +96,7 @@ extension HTTP2State {
 
     /// Returns how the task of a stream waits for an event.
     mutating func part(of stream: HTTP2Stream) -> Part {
-        if hasNews(stream) { return .news }
+        if hasUnseenEvents(stream) { return .event }
         if reading.begin(stream) { return .read }
         stream.isWaiting = true
         reading.enqueue(stream)
@@ -105,22 +105,22 @@ extension HTTP2State {
 
     /// Handles the wake-up of a stream's task. Returns whether its wait continues, and otherwise the slot of the next
     /// reader.
-    mutating func wokeUp(_ stream: HTTP2Stream, isOver: Bool) -> (goesOn: Bool, next: PollSlot?) {
+    mutating func wokeUp(_ stream: HTTP2Stream, isOver: Bool) -> (keepsWaiting: Bool, next: PollSlot?) {
         stream.isWaiting = false
         runs(stream)
-        guard stream.hasNews || isOver || failure != nil else { return (true, nil) }
+        guard stream.hasUnseenEvents || isOver || failure != nil else { return (true, nil) }
         return (false, reading.nextSlot())
     }
 
     enum Parking {
-        case news, write
+        case event, write
         case wait(PollSlot.Interest)
     }
 
     /// Returns how the reader waits when the socket is empty.
     /// - Parameter blockedOn: the event that its last read waits for: TLS may have to write before it can read.
     mutating func park(_ stream: HTTP2Stream, on slot: PollSlot, blockedOn: PollSlot.Interest) -> Parking {
-        if hasNews(stream) { return .news }
+        if hasUnseenEvents(stream) { return .event }
         if writing.awaitsWriter { return .write }
         reading.wait(on: slot)
         return .wait(writing.isBlocked(on: .write) || blockedOn == .write ? .write : .read)

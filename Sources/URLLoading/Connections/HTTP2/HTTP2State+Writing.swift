@@ -43,7 +43,7 @@ extension HTTP2State {
     }
 
     mutating func endWriting() { writing.phase = .idle }
-    mutating func muteWriting() { writing.phase = .muted }
+    mutating func disableWriting() { writing.phase = .muted }
 
     /// Returns the slot of a reader that waits for input only, and must now also wait for the socket to become
     /// writable.

@@ -64,7 +64,7 @@ struct HTTP2State: @unchecked Sendable {
     /// - Returns: the inbox, and whether frames must be written.
     mutating func take(_ stream: HTTP2Stream, used: Int, readsBody: Bool) -> (HTTP2Inbox, mustFlush: Bool) {
         runs(stream)
-        stream.hasNews = false
+        stream.hasUnseenEvents = false
         stream.readsBody = readsBody
         var mustFlush = false
         if used > 0, !stream.isOver, !stream.isComplete {
@@ -73,7 +73,7 @@ struct HTTP2State: @unchecked Sendable {
             // A reader that has consumed twice the window keeps up with the connection, so its window grows.
             if stream.window < HTTP2Stream.widestWindow, stream.taken >= Int64(stream.window) * 2 {
                 stream.window = min(stream.window * 4, HTTP2Stream.widestWindow)
-                codec.widen(stream.number, to: stream.window)
+                codec.enlargeWindow(stream.number, to: stream.window)
             }
             (mustFlush, writing.hasUnwritten) = (true, true)
         }
@@ -131,7 +131,7 @@ struct HTTP2State: @unchecked Sendable {
         reading.wokenCount -= 1
     }
 
-    func hasNews(_ stream: HTTP2Stream) -> Bool { stream.hasNews || failure != nil }
+    func hasUnseenEvents(_ stream: HTTP2Stream) -> Bool { stream.hasUnseenEvents || failure != nil }
 
     // MARK: Tunnels (RFC 8441)
 
@@ -238,7 +238,7 @@ struct HTTP2State: @unchecked Sendable {
 
     /// Notes an event of a stream, and wakes its task if it waits.
     private mutating func note(_ stream: HTTP2Stream, _ slots: inout [PollSlot]) {
-        stream.hasNews = true
+        stream.hasUnseenEvents = true
         if reading.isReader(stream) {
             if let socket = reading.waitingSocket { slots.append(socket) }
         } else if stream.isTunnel {
@@ -252,8 +252,8 @@ struct HTTP2State: @unchecked Sendable {
     }
 
     /// Notes an event of a stream from outside of the connection. Returns the slot to wake.
-    mutating func poke(_ stream: HTTP2Stream, socket: PollSlot) -> PollSlot {
-        stream.hasNews = true
+    mutating func noteExternalEvent(_ stream: HTTP2Stream, socket: PollSlot) -> PollSlot {
+        stream.hasUnseenEvents = true
         return reading.isReader(stream) ? socket : stream.slot
     }
 

@@ -15,7 +15,7 @@ final class HTTP2Stream: @unchecked Sendable {
     var number: Int32 = 0
     var inbox = HTTP2Inbox()
     /// An event has not been seen by the stream's task yet.
-    var hasNews = false
+    var hasUnseenEvents = false
     /// The stream's task waits on `slot`.
     var isWaiting = false
     /// The position in the queue of streams that may read next.

@@ -12,7 +12,7 @@ protocol ConnectionClient: AnyObject, Sendable {
     /// The decision about server certificates and client identities; nil without one.
     var handshakeDecision: HandshakeDecision? { get }
     /// Calls the decisions of a classic task; nil for decisions that are called directly.
-    var asker: (any DecisionCaller)? { get }
+    var decisionCaller: (any DecisionCaller)? { get }
     /// Whether a decision answers challenges for credentials.
     var decidesChallenges: Bool { get }
     /// Asks the decision about a challenge for credentials; without one, `performDefaultHandling`.
@@ -45,7 +45,7 @@ extension ConnectionClient {
     func ask<Question: Sendable, Answer: Sendable>(
         _ decision: Decision<Question, Answer>, _ question: Question
     ) async throws(LoadError) -> Answer {
-        try await handle.ask(decision, question, by: asker)
+        try await handle.ask(decision, question, by: decisionCaller)
     }
 }
 

@@ -18,8 +18,8 @@ enum LeasedConnection: Sendable {
 }
 
 extension HTTP2Connection {
-    fileprivate func isAlike(_ other: Route) -> Bool {
-        !isRetired && route.way.isDirect && route.trust == other.trust && route.traffic == other.traffic
+    fileprivate func sharesSettings(_ other: Route) -> Bool {
+        !isRetired && route.proxyChain.isDirect && route.trust == other.trust && route.traffic == other.traffic
             && route.identity == other.identity && route.origin.isSecure == other.origin.isSecure
             && route.origin.port == other.origin.port && route != other
     }
@@ -56,7 +56,7 @@ extension ConnectionPool {
                 let lease = sharing.lease(
                     route, after: waiter, suits: { $0.identifier >= least }, enter: { $0.places.take() },
                     makeWaiter: Self.makeSharingWaiter)
-                if waiter != nil, case .use = lease { return (lease, sharing.passOn(route)) }
+                if waiter != nil, case .use = lease { return (lease, sharing.connectNext(route)) }
                 return (lease, [])
             }
             wake(woken)
@@ -99,7 +99,7 @@ extension ConnectionPool {
             let leased = try await leaseOwn(
                 route, for: request, fresh: fresh, isFirst: true, at: addresses)
             switch leased {
-            case .own: wake(withSharing { $0.connectedAlone(route) })
+            case .own: wake(withSharing { $0.connectedWithHTTP1(route) })
             case .shared: break
             // The route turned out to speak HTTP/2 over another load's connection.
             case nil: wake(withSharing { $0.failedToConnect(route, isOwnFault: false) })
@@ -114,10 +114,10 @@ extension ConnectionPool {
 
     /// Whether connections to other hosts might serve this route.
     private func mayCoalesce(_ route: Route) -> Bool {
-        guard versions == .automatic, route.way.isDirect, connector.hasAddresses(route.origin),
+        guard versions == .automatic, route.proxyChain.isDirect, connector.hasAddresses(route.origin),
             case .name = route.origin.host.kind
         else { return false }
-        return withSharing { $0.mayCoalesce(route) && $0.connections.contains { $0.isAlike(route) } }
+        return withSharing { $0.mayCoalesce(route) && $0.connections.contains { $0.sharesSettings(route) } }
     }
 
     /// Returns a slot on a connection to one of these addresses whose server's certificate is also valid for this host
@@ -125,7 +125,8 @@ extension ConnectionPool {
     private func coalesce(_ route: Route, _ addresses: [SocketAddress]) -> HTTP2Connection? {
         let name = TLSPeerName(route.origin.host)
         let candidates = withSharing { $0.connections }.filter { connection in
-            guard connection.isAlike(route), let remote = connection.transport.remoteAddress, addresses.contains(remote)
+            guard connection.sharesSettings(route), let remote = connection.transport.remoteAddress,
+                addresses.contains(remote)
             else { return false }
             return (connection.transport as? TLSTransport)?.covers(name) == true
         }
@@ -180,9 +181,9 @@ extension ConnectionPool {
     func leave(_ connection: HTTP2Connection) {
         // One step under the lock of the pool: a load that takes a slot cannot find a connection that is about to be
         // closed.
-        let (isLast, closes, woken) = withSharingAndRest { sharing, rest in
+        let (isLast, closes, woken) = withSharingAndIdleOrder { sharing, idleOrder in
             let isLast = connection.places.giveBack()
-            if isLast { connection.rest = rest }
+            if isLast { connection.idleOrder = idleOrder }
             let closes =
                 isLast
                 && (connection.isRetired || !keepsConnections || sharing.isDraining || connection.route.isForOneLoad)

@@ -23,26 +23,26 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
 
         /// The time since when the oldest idle connection has been idle.
         var oldestIdle: Int64? {
-            let resting = shared.connections.filter { $0.streamCount == 0 }.map(\.restsSince).min()
-            return [pool.oldestIdle, resting].compactMap(\.self).min()
+            let idle = shared.connections.filter { $0.streamCount == 0 }.map(\.idleSince).min()
+            return [pool.oldestIdle, idle].compactMap(\.self).min()
         }
 
         /// Removes and returns the connection that has been idle for longest.
         mutating func takeOldestIdle() -> LeasedConnection? {
-            let resting = shared.connections.filter { $0.streamCount == 0 }
-            guard let oldest = resting.min(by: { $0.rest < $1.rest }) else {
+            let idle = shared.connections.filter { $0.streamCount == 0 }
+            guard let oldest = idle.min(by: { $0.idleOrder < $1.idleOrder }) else {
                 return pool.evictOldest().map { .own($0) }
             }
-            if let rest = pool.firstRest, rest < oldest.rest { return pool.evictOldest().map { .own($0) } }
+            if let order = pool.oldestIdleOrder, order < oldest.idleOrder { return pool.evictOldest().map { .own($0) } }
             // A connection without streams has no waiters.
             _ = shared.remove(oldest, oldest.route)
             return .shared(oldest)
         }
     }
     let versions: Configuration.HTTPVersions
-    private static let mostSpare = 16
+    private static let maximumSpare = 16
     let anchor = Anchor<ConnectionPool>.Weak()
-    private let isReaperSet = Atomic<Bool>(false)
+    private let isReaperScheduled = Atomic<Bool>(false)
 
     init(_ configuration: Configuration) {
         let lifetime = configuration.idleConnectionLifetime
@@ -108,10 +108,10 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
 
     func giveBack(_ connection: HTTP1Connection, reusable: Bool) {
         let now = clock.coarseNow()
-        let buffer = reusable ? connection.rest() : nil
+        let buffer = reusable ? connection.releaseBuffers() : nil
         act(
             on: state.withLock { state in
-                if let buffer, state.spare.count < Self.mostSpare { state.spare.append(buffer) }
+                if let buffer, state.spare.count < Self.maximumSpare { state.spare.append(buffer) }
                 let consequence = state.pool.giveBack(connection, connection.route, reusable: reusable, now: now)
                 if case .use(let connection)? = consequence.wake?.turn { connection.wake(with: &state.spare) }
                 return consequence
@@ -126,9 +126,9 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
         while true {
             let oldest: LeasedConnection? = state.withLock { state in
                 // The usual case, which needs no search.
-                guard state.shared.mostConnections + state.pool.idleCount > state.pool.maximumIdle else { return nil }
-                let resting = state.shared.connections.count { $0.streamCount == 0 }
-                guard resting > 0, resting + state.pool.idleCount > state.pool.maximumIdle else { return nil }
+                guard state.shared.connectionCount + state.pool.idleCount > state.pool.maximumIdle else { return nil }
+                let idle = state.shared.connections.count { $0.streamCount == 0 }
+                guard idle > 0, idle + state.pool.idleCount > state.pool.maximumIdle else { return nil }
                 return state.takeOldestIdle()
             }
             guard let oldest else { return }
@@ -151,7 +151,8 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
 
     /// Starts the timer for all idle connections; it restarts itself while there are any.
     func scheduleReaping(_ now: Int64? = nil) {
-        guard !isReaperSet.load(ordering: .relaxed), !isReaperSet.exchange(true, ordering: .acquiringAndReleasing)
+        guard !isReaperScheduled.load(ordering: .relaxed),
+            !isReaperScheduled.exchange(true, ordering: .acquiringAndReleasing)
         else { return }
         scheduleReaping(at: (now ?? clock.coarseNow()) + idleLifetime)
     }
@@ -167,8 +168,8 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
     }
 
     /// Changes the shared connections, given the order number of a connection that becomes idle now.
-    func withSharingAndRest<R: Sendable>(_ body: (inout Sharing, UInt64) -> R) -> R {
-        state.withLock { body(&$0.shared, $0.pool.nextRest()) }
+    func withSharingAndIdleOrder<R: Sendable>(_ body: (inout Sharing, UInt64) -> R) -> R {
+        state.withLock { body(&$0.shared, $0.pool.nextIdleOrder()) }
     }
 
     /// Changes the shared connections of a route that turned out to speak HTTP/2, and sends away the loads that wait
@@ -187,7 +188,7 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
     /// Gives the slot of a leased connection away while its load is suspended, or takes one again.
     func setUnread(_ isUnread: Bool, _ route: Route) {
         if isUnread {
-            act(on: state.withLock { $0.pool.rest(route) })
+            act(on: state.withLock { $0.pool.beginRest(route) })
         } else {
             state.withLock { $0.pool.endRest(route) }
         }
@@ -284,16 +285,16 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
     }
 
     func reap(now: Int64) {
-        isReaperSet.store(false, ordering: .releasing)
+        isReaperScheduled.store(false, ordering: .releasing)
         let (old, next) = state.withLock { state in
             (state.pool.reap(idleSince: now - idleLifetime), state.pool.oldestIdle)
         }
         for connection in old { connection.close() }
-        closeIdleShared { $0.isRetired || $0.restsSince <= now - idleLifetime }
+        closeIdleShared { $0.isRetired || $0.idleSince <= now - idleLifetime }
         ftp.reap(idleSince: now - idleLifetime)
-        let nextShared = withSharing { $0.connections }.filter { $0.streamCount == 0 }.map(\.restsSince).min()
+        let nextShared = withSharing { $0.connections }.filter { $0.streamCount == 0 }.map(\.idleSince).min()
         let oldest = [next, nextShared, ftp.oldestIdle].compactMap { $0 }.min()
-        guard let next = oldest, !isReaperSet.exchange(true, ordering: .acquiringAndReleasing) else { return }
-        scheduleReaping(at: max(next + idleLifetime, now + clock.rest(10_000_000)))
+        guard let next = oldest, !isReaperScheduled.exchange(true, ordering: .acquiringAndReleasing) else { return }
+        scheduleReaping(at: max(next + idleLifetime, now + clock.spacing(10_000_000)))
     }
 }

@@ -16,7 +16,7 @@ struct FoundAddresses: Sendable {
 /// The destination of a connection, and its security.
 struct ConnectionTarget: Sendable {
     let origin: Origin
-    var way = ProxyChain.direct
+    var proxyChain = ProxyChain.direct
     /// The last proxy forwards requests instead of opening a tunnel.
     var isForwarded = false
     let isSecure: Bool
@@ -27,7 +27,8 @@ struct ConnectionTarget: Sendable {
 extension ConnectionTarget {
     fileprivate init(_ route: Route, offering versions: Configuration.HTTPVersions) {
         self.init(
-            origin: route.origin, way: route.way, isForwarded: route.forwarder != nil, isSecure: route.origin.isSecure,
+            origin: route.origin, proxyChain: route.proxyChain, isForwarded: route.forwarder != nil,
+            isSecure: route.origin.isSecure,
             protocols: versions.offered)
     }
 }
@@ -57,7 +58,7 @@ final class Connector: Sendable {
         let identifier = Self.makeIdentifier()
         let transport = try await transport(
             to: ConnectionTarget(route, offering: offersHTTP2 ? configuration.httpVersions : .http1Only), for: request,
-            tap: configuration.wireTap.map { ProxyTap(tell: $0, connection: identifier) }, at: found)
+            tap: configuration.wireTap.map { ProxyTap(report: $0, connection: identifier) }, at: found)
         request.record?.mark(.connectEnd)
         return try connection(over: transport, route, identifier)
     }
@@ -96,7 +97,7 @@ final class Connector: Sendable {
     /// Returns a connection for a byte stream, which offers no application protocol (RFC 7301). `TunnelAuthentication`
     /// answers challenges of proxies.
     func stream(
-        to origin: Origin, through way: ProxyChain, isSecure: Bool, for request: ConnectionRequest
+        to origin: Origin, through proxyChain: ProxyChain, isSecure: Bool, for request: ConnectionRequest
     ) async throws(LoadError) -> any Transport {
         var request = request
         request.access = NetworkAccess(
@@ -104,7 +105,8 @@ final class Connector: Sendable {
             allowsExpensive: configuration.allowsExpensiveNetworkAccess,
             allowsConstrained: configuration.allowsConstrainedNetworkAccess, traffic: configuration.trafficClass)
         return try await transport(
-            to: ConnectionTarget(origin: origin, way: way, isSecure: isSecure, protocols: []), for: request)
+            to: ConnectionTarget(origin: origin, proxyChain: proxyChain, isSecure: isSecure, protocols: []),
+            for: request)
     }
 
     /// Starts TLS on a connection in use. A connection of a test's dialer stays in the clear.
@@ -132,7 +134,7 @@ final class Connector: Sendable {
         _ target: ConnectionTarget, for request: ConnectionRequest, tap: ProxyTap?, at known: [SocketAddress]?
     ) async throws(LoadError) -> any Transport {
         let open =
-            target.way.isDirect
+            target.proxyChain.isDirect
             ? try await socket(to: target.origin, request, at: known)
             : try await tunnel(to: target, for: request, tap: tap)
         guard target.isSecure, configuration.dial == nil else { return open }
@@ -150,7 +152,8 @@ final class Connector: Sendable {
         let (host, port) = configuration.addressOverrides.target(of: target.origin)
         return try await tunnel(
             TunnelPlan(
-                way: target.way, host: host, port: port, isForwarded: target.isForwarded, request: request, tap: tap))
+                proxyChain: target.proxyChain, host: host, port: port, isForwarded: target.isForwarded,
+                request: request, tap: tap))
     }
 
     @inline(never)

@@ -31,13 +31,13 @@ final class FTPConnection: @unchecked Sendable {
     private(set) var received: Int64 = 0
 
     /// The rest of the connect timeout, for the login.
-    let timeForLogin: ConnectTime
+    let loginConnectTime: ConnectTime
 
     init(
         _ transport: any Transport, _ route: Route, _ identifier: Int, _ security: FTPConversation.Security,
-        _ configuration: Configuration, _ timeForLogin: ConnectTime
+        _ configuration: Configuration, _ loginConnectTime: ConnectTime
     ) {
-        self.timeForLogin = timeForLogin
+        self.loginConnectTime = loginConnectTime
         self.transport = transport
         self.route = route
         self.identifier = identifier
@@ -75,10 +75,10 @@ final class FTPConnection: @unchecked Sendable {
 
     // MARK: Commands and replies
 
-    func say(_ line: [UInt8], _ handle: LoadHandle) async throws(LoadError) {
+    func send(_ line: [UInt8], _ handle: LoadHandle) async throws(LoadError) {
         var rest = line[...]
         while !rest.isEmpty {
-            try await handle.goesOn(.sending)
+            try await handle.ensureRunning(.sending)
             let progress = rest.withUnsafeBytes { bytes in Result { () throws(IOFailure) in try transport.write(bytes) }
             }
             switch try progress.translated(.sending) {
@@ -99,7 +99,7 @@ final class FTPConnection: @unchecked Sendable {
         }
         while true {
             if let reply = try nextReply() { return reply }
-            try await handle.goesOn(.waiting)
+            try await handle.ensureRunning(.waiting)
             if !sawEnd, try !readNow() { await Poller.shared.park(transport.slot, blockedOn, handle) }
             if sawEnd {
                 throw LoadError(
@@ -180,7 +180,7 @@ final class FTPConnection: @unchecked Sendable {
 
 extension LoadHandle {
     /// Waits while the load is suspended, and throws if it is stopped. Called before every wait.
-    func goesOn(_ phase: LoadError.Phase) async throws(LoadError) {
+    func ensureRunning(_ phase: LoadError.Phase) async throws(LoadError) {
         if isSuspended { await untilResumed() }
         do throws(IOFailure) { try check(.connect) } catch { throw LoadError(error, phase) }
     }

@@ -54,7 +54,7 @@ struct FTPPlan: Sendable {
         LoadError(.badRequest, phase: .preparing, party: .local, detail: detail)
     }
 
-    /// The job to begin with; the part is determined when the server has told the size of the file.
+    /// The job to begin with; the part is determined when the server has reported the size of the file.
     var job: FTPConversation.Job {
         // Without a validator, a failed restart must not fall back to the whole file.
         .init(operation, target.path, offset: operation == .store ? storeOffset : 0, mayBeginAnew: validator != nil)

@@ -54,7 +54,7 @@ final class FTPPool: Sendable, CustomStringConvertible {
     }
 
     func setUnread(_ isUnread: Bool, _ route: Route) {
-        if isUnread { act(on: state.withLock { $0.rest(route) }) } else { state.withLock { $0.endRest(route) } }
+        if isUnread { act(on: state.withLock { $0.beginRest(route) }) } else { state.withLock { $0.endRest(route) } }
     }
 
     func snapshots() -> [ConnectionPool.HostSnapshot] { state.withLock { $0.snapshots() } }

@@ -29,10 +29,10 @@ struct HTTP1Sending {
 
     /// The body has chunk framing (RFC 9112 §7.1).
     var isChunked: Bool { length == nil }
-    var isGoingOn: Bool { body != nil || outputSent < output.count }
+    var isUnfinished: Bool { body != nil || outputSent < output.count }
 
     /// Releases large buffers before the connection becomes idle.
-    mutating func rest(keeping capacity: Int) {
+    mutating func releaseBuffer(keeping capacity: Int) {
         if output.capacity > capacity { output = [] }
     }
 
@@ -113,7 +113,7 @@ extension HTTP1Connection {
     /// Sends until the request is complete, or the peer has begun to respond.
     func send(_ client: any ConnectionClient) async throws(LoadError) {
         if sending.expectsContinue, try await !mayContinue(client) { return cut() }
-        while sending.isGoingOn, answer == nil { try await continueSending(client) }
+        while sending.isUnfinished, answer == nil { try await continueSending(client) }
         // A server that rejects the request does not need the rest of the body (RFC 9110 §15); one that accepts may
         // respond while it reads.
         if let answer, answer.status.kind != .successful { cut() }
@@ -131,7 +131,7 @@ extension HTTP1Connection {
         let step = try step(client)
         sending.writtenSinceWait = 0
         switch step {
-        case .goesOn: break
+        case .proceed: break
         case .yields: await Task.yield()
         case .blocked(let interest):
             if try await answerQuestion(client) { return }
@@ -152,7 +152,7 @@ extension HTTP1Connection {
 
     /// Stops sending; the rest of the request is discarded.
     func stopSending() {
-        if sending.isGoingOn { cut() }
+        if sending.isUnfinished { cut() }
     }
 
     private func cut() {
@@ -182,7 +182,7 @@ extension HTTP1Connection {
                 await Poller.shared.park(transport.slot, interest, client.handle)
                 continue
             }
-            if let goesOn = try hasContinue(client) { return goesOn }
+            if let sendsBody = try hasContinue(client) { return sendsBody }
             if try await answerQuestion(client) { continue }
             guard client.clock.now() < deadline else { return true }
             await Poller.shared.park(transport.slot, .read, client.handle)
@@ -192,7 +192,7 @@ extension HTTP1Connection {
     // MARK: Steps
 
     private enum Step {
-        case goesOn
+        case proceed
         case yields
         case blocked(PollSlot.Interest)
         case waitsForPiece
@@ -211,10 +211,10 @@ extension HTTP1Connection {
                 try write { codec, output throws(WireViolation) in codec.sendDataEnd(into: &output) }
                 continue
             }
-            switch try sending.body?.front() {
+            switch try sending.body?.nextPart() {
             case nil:
                 if let record, !isCut, !record.has(.requestEnd) { record.mark(.requestEnd) }
-                return .goesOn
+                return .proceed
             // Not at the end of the body, which a complete response would turn into a request that was cut short.
             case .bytes where isTurnOver, .file where isTurnOver: return .yields
             case .bytes(let count) where count <= Self.smallBody && sending.isChunked: try append(count)
@@ -227,7 +227,7 @@ extension HTTP1Connection {
             case .end(let trailers): try end(trailers)
             }
         }
-        return .goesOn
+        return .proceed
     }
 
     private var blocked: Step { .blocked(blockedOnWrite) }

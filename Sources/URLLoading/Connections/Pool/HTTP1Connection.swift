@@ -79,9 +79,9 @@ final class HTTP1Connection: @unchecked Sendable {
 
     /// Prepares the connection for being idle, and releases memory. Returns the buffer if another connection can use
     /// it.
-    func rest() -> ChunkStorage? {
+    func releaseBuffers() -> ChunkStorage? {
         endGathering()
-        sending.rest(keeping: Self.smallestBuffer)
+        sending.releaseBuffer(keeping: Self.smallestBuffer)
         let isPlain = capacity == Self.smallestBuffer && isKnownUniquelyReferenced(&storage)
         capacity = Self.smallestBuffer
         defer { storage = nil }
@@ -220,8 +220,8 @@ final class HTTP1Connection: @unchecked Sendable {
         if !hasReceived || (gathering.mark > 1 && !transport.mayHoldMore) { await parkReading(.read, client) }
         while true {
             if client.isSuspended { await pause(client) }
-            if try readOrStop(client, atMost: most) { return try await giveWay() }
-            if sending.isGoingOn || secure != nil {
+            if try readOrStop(client, atMost: most) { return try await yieldIfDue() }
+            if sending.isUnfinished || secure != nil {
                 try await goOn(client)
             } else {
                 await parkReading(blockedOn, client)
@@ -240,7 +240,7 @@ final class HTTP1Connection: @unchecked Sendable {
     @inline(never)
     private func goOn(_ client: any ConnectionClient) async throws(LoadError) {
         if try await answerQuestion(client) { return }
-        if sending.isGoingOn { try await continueSending(client) } else { await parkReading(blockedOn, client) }
+        if sending.isUnfinished { try await continueSending(client) } else { await parkReading(blockedOn, client) }
     }
 
     private func parkReading(_ interest: PollSlot.Interest, _ client: any ConnectionClient) async {
@@ -253,7 +253,7 @@ final class HTTP1Connection: @unchecked Sendable {
 
     /// Reads the available bytes; `false` if there are none, or if the request must be sent first.
     func fillNow(_ client: any ConnectionClient) throws(LoadError) -> Bool {
-        guard !sawEnd, !client.isSuspended, client.stopReason == nil, !sending.isGoingOn else { return false }
+        guard !sawEnd, !client.isSuspended, client.stopReason == nil, !sending.isUnfinished else { return false }
         return try read()
     }
 
@@ -266,7 +266,7 @@ final class HTTP1Connection: @unchecked Sendable {
     }
 
     /// Yields now and then: with a peer faster than the reader, the task would never suspend.
-    private func giveWay() async throws(LoadError) {
+    private func yieldIfDue() async throws(LoadError) {
         guard receivedSinceWait > Self.turn else { return }
         receivedSinceWait = 0
         await Task.yield()
@@ -277,7 +277,7 @@ final class HTTP1Connection: @unchecked Sendable {
     /// Answers a handshake question that the server asks after the request, such as for a client certificate. Returns
     /// whether there was one.
     func answerQuestion(_ client: any ConnectionClient) async throws(LoadError) -> Bool {
-        guard let secure, let (peer, question) = secure.laterQuestion else { return false }
+        guard let secure, let (peer, question) = secure.lateQuestion else { return false }
         try await HandshakeChallenges(transport: secure, peer: peer, client: client).answer(
             question, client.handshakeDecision)
         return true

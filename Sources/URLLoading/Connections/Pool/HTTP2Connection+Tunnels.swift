@@ -54,7 +54,7 @@ extension HTTP2Connection {
         /// The bytes that wait for the peer.
         var queued: Int
         var failure: HTTP2Failure?
-        var hasNews: Bool
+        var hasUnseenEvents: Bool
     }
 
     func view(_ stream: HTTP2Stream) -> TunnelView {
@@ -62,7 +62,7 @@ extension HTTP2Connection {
             TunnelView(
                 queued: state.codec.queued(on: stream.number),
                 failure: stream.inbox.failure ?? (stream.isOver ? .closed : state.failure),
-                hasNews: state.hasNews(stream))
+                hasUnseenEvents: state.hasUnseenEvents(stream))
         }
     }
 }

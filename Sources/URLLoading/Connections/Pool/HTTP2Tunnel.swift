@@ -82,15 +82,15 @@ final class HTTP2Tunnel: Transport, @unchecked Sendable {
         guard view.failure == nil else { throw IOFailure(.closedByPeer, .write) }
         let count = min(bytes.count, Self.queueSize - view.queued)
         guard count > 0 else {
-            connection.nudge()
+            connection.flushIfNeeded()
             return .blocked(.write)
         }
         _ = connection.send(UnsafeRawBufferPointer(rebasing: bytes[..<count]), on: stream)
-        connection.nudge()
+        connection.flushIfNeeded()
         return .moved(count)
     }
 
-    func hasPendingInput(askingKernel: Bool) -> Bool { next < chunks.count || connection.view(stream).hasNews }
+    func hasPendingInput(askingKernel: Bool) -> Bool { next < chunks.count || connection.view(stream).hasUnseenEvents }
 
     // MARK: The end
 

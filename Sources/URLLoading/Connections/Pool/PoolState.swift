@@ -81,7 +81,7 @@ struct PoolState<Connection: AnyObject & Sendable>: Sendable {
 
     private(set) var hosts: [Route: Host] = [:]
     private(set) var idleCount = 0
-    private var rests: UInt64 = 0
+    private var lastIdleOrder: UInt64 = 0
     let perHost: Int
     let maximumIdle: Int
     /// Idle connections are no longer kept.
@@ -169,7 +169,7 @@ struct PoolState<Connection: AnyObject & Sendable>: Sendable {
     }
 
     /// A leased connection's load is suspended: its slot goes to the next waiter.
-    mutating func rest(_ route: Route) -> Consequence {
+    mutating func beginRest(_ route: Route) -> Consequence {
         let perHost = perHost
         return Consequence(
             wake: update(route) { host in
@@ -193,7 +193,7 @@ struct PoolState<Connection: AnyObject & Sendable>: Sendable {
         let keeps = reusable && !isDraining && maximumIdle > 0
         let perHost = perHost
         var isKept = false
-        let order = nextRest()
+        let order = nextIdleOrder()
         let next: Waiter? = update(route) { host in
             if reusable, let next = host.waiting.popFirst() {
                 next.turn = .use(connection)
@@ -245,13 +245,13 @@ struct PoolState<Connection: AnyObject & Sendable>: Sendable {
 
     /// The time since when the oldest idle connection has been idle.
     var oldestIdle: Int64? { hosts.values.compactMap { $0.idle.first?.since }.min() }
-    /// The order number of the oldest idle connection (`nextRest`).
-    var firstRest: UInt64? { hosts.values.compactMap { $0.idle.first?.order }.min() }
+    /// The order number of the oldest idle connection (`nextIdleOrder`).
+    var oldestIdleOrder: UInt64? { hosts.values.compactMap { $0.idle.first?.order }.min() }
 
     /// Returns the order number for a connection that becomes idle now.
-    mutating func nextRest() -> UInt64 {
-        rests &+= 1
-        return rests
+    mutating func nextIdleOrder() -> UInt64 {
+        lastIdleOrder &+= 1
+        return lastIdleOrder
     }
 
     /// Stops keeping idle connections. Returns those that were idle.

@@ -9,7 +9,7 @@ import URLLoadingWire
 /// Passes the HTTP messages that open a tunnel to the wire tap, with the identifier of the future connection. SOCKS
 /// messages are not shown: they are binary, and the password in them could not be redacted.
 struct ProxyTap: Sendable {
-    let tell: @Sendable (WireTapEvent) -> Void
+    let report: @Sendable (WireTapEvent) -> Void
     let connection: Int
 }
 
@@ -67,7 +67,7 @@ struct ProxyOpening {
 
     private func connect(to host: Origin.Host, _ port: UInt16, isAgain: Bool) async throws(LoadError) -> Refusal? {
         let authority = Array("\(host.authority):\(port)".utf8)
-        if !isAgain, let tap { tap.tell(.connected(transport.description, connection: tap.connection)) }
+        if !isAgain, let tap { tap.report(.connected(transport.description, connection: tap.connection)) }
         if proxy.authorization == nil, let login = proxy.login,
             let authenticationHandshake = AuthenticationHandshake(
                 login, timeout: configuration.authentication.kerberosTimeout)
@@ -75,10 +75,10 @@ struct ProxyOpening {
             return try await prove(authenticationHandshake, authority)
         }
         let digest = proxy.authorization == nil ? proxy.login?.digestAuthorization() : nil
-        let said =
+        let authorization =
             digest.map { $0.value(method: "CONNECT", target: authority, body: []) }
             ?? proxy.authorizationField("CONNECT", authority)
-        let (head, refusal) = try await ask(authority, said)
+        let (head, refusal) = try await ask(authority, authorization)
         // A successful answer to CONNECT has no body that a proof could cover.
         if refusal == nil, let digest {
             let proof = DigestProof(digest, authority, isProxy: true)
@@ -93,24 +93,24 @@ struct ProxyOpening {
         -> Refusal?
     {
         let binding = proxy.kind == .https ? (transport as? TLSTransport)?.endPointBinding : nil
-        var said = try await authenticationHandshake.first(binding, control)
+        var message = try await authenticationHandshake.first(binding, control)
         while true {
-            let (head, refused) = try await ask(authority, said?.value)
+            let (head, refused) = try await ask(authority, message?.value)
             guard var refusal = refused else {
                 _ = try await authenticationHandshake.process(head, control)
                 return nil
             }
-            guard let message = said, !message.isLast, head.status == authenticationHandshake.refusal,
-                let words = authenticationHandshake.words(in: head.headers)
+            guard let sent = message, !sent.isLast, head.status == authenticationHandshake.refusal,
+                let token = authenticationHandshake.token(in: head.headers)
             else {
-                refusal.isOfProof = said != nil
+                refusal.isOfProof = message != nil
                 return refusal
             }
             guard await finish(&refusal) else {
                 try check()
-                throw .proofBroken("the proxy closed the connection during the authentication handshake")
+                throw .handshakeFailed("the proxy closed the connection during the authentication handshake")
             }
-            said = try await authenticationHandshake.next(words, binding, control)
+            message = try await authenticationHandshake.next(token, binding, control)
         }
     }
 
@@ -126,7 +126,7 @@ struct ProxyOpening {
                 method: .connect, target: authority, host: authority, headers: headers, framing: .none, into: &request)
         } catch { throw LoadError(error, .connecting) }
         try await send(request)
-        if let tap { tap.tell(.sent(request, connection: tap.connection)) }
+        if let tap { tap.report(.sent(request, connection: tap.connection)) }
         var input: [UInt8] = []
         let head = HTTPHead(try await answer(&codec, &input))
         guard head.status.kind != .successful else { return (head, nil) }
@@ -138,16 +138,16 @@ struct ProxyOpening {
     }
 
     /// Reading a longer body of a refusal costs more than a new connection.
-    private static let mostDrained = 64 * 1024
+    private static let maximumDrained = 64 * 1024
 
     /// Reads the rest of a refusal. Returns whether the connection can carry another CONNECT.
     func finish(_ refusal: inout Refusal) async -> Bool {
         control.attach(transport.slot)
         defer { control.detach(transport.slot) }
-        guard refusal.codec.remainingLength ?? 0 <= Int64(Self.mostDrained) else { return false }
+        guard refusal.codec.remainingLength ?? 0 <= Int64(Self.maximumDrained) else { return false }
         var count = 0
         do throws(LoadError) {
-            while count <= Self.mostDrained, refusal.codec.reuse != .never {
+            while count <= Self.maximumDrained, refusal.codec.reuse != .never {
                 switch try next(&refusal.codec, &refusal.input) {
                 case .end?: return refusal.codec.reuse == .yes && refusal.input.isEmpty
                 case nil:
@@ -155,7 +155,7 @@ struct ProxyOpening {
                     guard !more.isEmpty else { return false }
                     count += more.count
                     refusal.input += more
-                    if let tap { tap.tell(.received(more, connection: tap.connection)) }
+                    if let tap { tap.report(.received(more, connection: tap.connection)) }
                 default: continue
                 }
             }
@@ -195,7 +195,7 @@ struct ProxyOpening {
                     .connectionLost, phase: .connecting, party: .remote, detail: "closed without an answer to CONNECT")
             }
             input += more
-            if let tap { tap.tell(.received(more, connection: tap.connection)) }
+            if let tap { tap.report(.received(more, connection: tap.connection)) }
         }
     }
 

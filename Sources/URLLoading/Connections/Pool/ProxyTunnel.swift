@@ -13,7 +13,7 @@ import URLLoadingWire
 extension Connector {
     /// The destination of a tunnel, and the request it is opened for.
     struct TunnelPlan {
-        let way: ProxyChain
+        let proxyChain: ProxyChain
         let host: Origin.Host
         let port: UInt16
         /// The last proxy forwards requests, so no tunnel leads out of it.
@@ -23,13 +23,14 @@ extension Connector {
 
         /// The host and port that the proxy at this index is asked to connect to.
         func next(after index: Int) -> (host: Origin.Host, port: UInt16) {
-            index == way.proxies.count - 1 ? (host, port) : (way.proxies[index + 1].host, way.proxies[index + 1].port)
+            index == proxyChain.proxies.count - 1
+                ? (host, port) : (proxyChain.proxies[index + 1].host, proxyChain.proxies[index + 1].port)
         }
     }
 
     func tunnel(_ plan: TunnelPlan) async throws(LoadError) -> any Transport {
-        guard let first = plan.way.proxies.first else { throw .badProxy("no proxy") }
-        guard plan.way.proxies.dropFirst().allSatisfy({ $0.socketPath == nil }) else {
+        guard let first = plan.proxyChain.proxies.first else { throw .badProxy("no proxy") }
+        guard plan.proxyChain.proxies.dropFirst().allSatisfy({ $0.socketPath == nil }) else {
             throw .badProxy("only the first proxy can be on a Unix socket")
         }
         if let transport = try await again(plan) { return transport }
@@ -43,7 +44,7 @@ extension Connector {
         let request = plan.request
         guard var kept = request.refused?.take() else { return nil }
         let opening = ProxyOpening(kept.transport, kept.proxy, request.handle, configuration, kept.tap)
-        guard !plan.isForwarded, kept.begins(plan.way), await opening.finish(&kept.refusal) else {
+        guard !plan.isForwarded, kept.begins(plan.proxyChain), await opening.finish(&kept.refusal) else {
             kept.close()
             return nil
         }
@@ -62,19 +63,19 @@ extension Connector {
     ) async throws(LoadError) -> any Transport {
         let request = plan.request
         var transport = first
-        for (index, proxy) in plan.way.proxies.enumerated().dropFirst(start) {
+        for (index, proxy) in plan.proxyChain.proxies.enumerated().dropFirst(start) {
             var isKept = false
             let next = plan.next(after: index)
             let address: SOCKSAddress.Host?
             do throws(LoadError) { address = try await self.address(of: next, for: proxy, request) } catch {
                 transport.close()
-                throw index == plan.way.proxies.count - 1 ? error : error.at(plan.way.proxies[index + 1])
+                throw index == plan.proxyChain.proxies.count - 1 ? error : error.at(plan.proxyChain.proxies[index + 1])
             }
             do throws(LoadError) {
                 if proxy.kind == .https, !isSecured || index > start {
                     transport = try await secured(transport, with: proxy, request.client)
                 }
-                if index == plan.way.proxies.count - 1, plan.isForwarded { break }
+                if index == plan.proxyChain.proxies.count - 1, plan.isForwarded { break }
                 let opening = ProxyOpening(transport, proxy, request.handle, configuration, tap)
                 guard
                     let refusal = try await opening.open(
@@ -84,7 +85,8 @@ extension Connector {
                     isKept = true
                     refused.keep(
                         RefusedTunnel(
-                            transport: transport, passed: plan.way.proxies[..<index], proxy: proxy, refusal: refusal,
+                            transport: transport, passed: plan.proxyChain.proxies[..<index], proxy: proxy,
+                            refusal: refusal,
                             tap: tap))
                 }
                 throw refusal.error

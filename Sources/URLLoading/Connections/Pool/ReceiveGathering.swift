@@ -5,7 +5,7 @@
 // Waking a task for each arrival of some ten KB costs more than reading them. The kernel gathers without a clock, by
 // the low-water mark of the socket, if the length of the body is known: it wakes the reader for the last bytes too. A
 // mark holds back less data than it for as long as the peer pauses, so a reader that waits with a mark reads again
-// after `patience`, and a short read removes the mark. For other bodies the poller gathers by napping (`PollSlot`).
+// after `maximumWait`, and a short read removes the mark. For other bodies the poller gathers by napping (`PollSlot`).
 
 /// A value: it counts reads and waits, and returns how the socket and the poller are to be set.
 struct ReceiveGathering {
@@ -14,7 +14,7 @@ struct ReceiveGathering {
     /// The highest mark: as much as one read takes. Half of it costs a fifth more CPU.
     static let highestMark = 256 * 1024
     /// The longest wait with a mark, in nanoseconds.
-    static let patience: Int64 = 20_000_000
+    static let maximumWait: Int64 = 20_000_000
 
     /// The low-water mark of the socket, in bytes; 1 for none.
     private(set) var mark = 1
@@ -25,7 +25,7 @@ struct ReceiveGathering {
     private var isFlood = false
     private var canMark = true
     /// The next time at which the reader reads although it was not woken; a timer for it has been set.
-    private var nextLook = Int64.min
+    private var nextRead = Int64.min
 
     /// - Parameters:
     ///   - count: the bytes read; 0 if there were none.
@@ -35,7 +35,7 @@ struct ReceiveGathering {
     mutating func read(_ count: Int, left: Int64?, now: @autoclosure () -> Int64) {
         if count >= Self.flood {
             isFlood = true
-        } else if hasWaited, mark == 1 || now() >= nextLook {
+        } else if hasWaited, mark == 1 || now() >= nextRead {
             // Before that time, a wake-up with little data is one that came late: its data was read before.
             isFlood = false
         }
@@ -50,9 +50,9 @@ struct ReceiveGathering {
         hasWaited = true
         guard mark > 1 else { return nil }
         let now = now()
-        guard now >= nextLook else { return nil }
-        nextLook = now + Self.patience
-        return nextLook
+        guard now >= nextRead else { return nil }
+        nextRead = now + Self.maximumWait
+        return nextRead
     }
 
     /// The transport cannot set a mark.

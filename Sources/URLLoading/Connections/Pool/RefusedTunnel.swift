@@ -22,7 +22,7 @@ struct RefusedTunnel: Sendable {
     let tap: ProxyTap?
 
     /// Whether a chain begins with the same proxies; the credentials may differ.
-    func begins(_ way: ProxyChain) -> Bool { way.reaches(proxy, behind: passed) }
+    func begins(_ proxyChain: ProxyChain) -> Bool { proxyChain.reaches(proxy, behind: passed) }
 
     /// The channel binding of the connection to the refusing proxy (RFC 5929).
     var binding: [UInt8]? { proxy.kind == .https ? (transport as? TLSTransport)?.endPointBinding : nil }

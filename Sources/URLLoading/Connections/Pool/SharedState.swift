@@ -91,8 +91,8 @@ struct SharedState<Connection: AnyObject & Sendable>: Sendable {
     }
 
     /// The attempt has made an HTTP/1 connection: all waiters are released.
-    mutating func connectedAlone(_ route: Route) -> [Waiter] {
-        if speakHTTP1.count >= Self.mostRemembered { speakHTTP1.removeAll() }
+    mutating func connectedWithHTTP1(_ route: Route) -> [Waiter] {
+        if speakHTTP1.count >= Self.maximumRemembered { speakHTTP1.removeAll() }
         speakHTTP1.insert(route)
         return ended(route) { _ in }
     }
@@ -108,13 +108,13 @@ struct SharedState<Connection: AnyObject & Sendable>: Sendable {
 
     /// The server demands HTTP/1.1: the waiters of the route are released.
     mutating func requiresHTTP1(_ route: Route) -> [Waiter] {
-        if requireHTTP1.count >= Self.mostRemembered { requireHTTP1.removeAll() }
+        if requireHTTP1.count >= Self.maximumRemembered { requireHTTP1.removeAll() }
         requireHTTP1.insert(route)
         speakHTTP1.insert(route)
         return next(route, .max)
     }
 
-    private static var mostRemembered: Int { 4096 }
+    private static var maximumRemembered: Int { 4096 }
 
     private mutating func ended(_ route: Route, _ change: (Waiter) -> Void) -> [Waiter] {
         guard var host = hosts[route] else { return [] }
@@ -150,7 +150,7 @@ struct SharedState<Connection: AnyObject & Sendable>: Sendable {
     }
 
     /// A called waiter has found a slot: if another connection is allowed, the next waiter makes it.
-    mutating func passOn(_ route: Route) -> [Waiter] {
+    mutating func connectNext(_ route: Route) -> [Waiter] {
         guard let host = hosts[route], host.connecting == 0, host.connections.count < perHost else { return [] }
         return next(route)
     }
@@ -172,7 +172,7 @@ struct SharedState<Connection: AnyObject & Sendable>: Sendable {
         guard let place = hosts[route]?.connections.firstIndex(where: { $0 === connection }) else { return [] }
         hosts[route]?.connections.remove(at: place)
         if hosts[route]?.isEmpty == true { hosts[route] = nil }
-        return passOn(route)
+        return connectNext(route)
     }
 
     // MARK: Coalescing (RFC 9113 9.1.1)
@@ -192,7 +192,7 @@ struct SharedState<Connection: AnyObject & Sendable>: Sendable {
 
     /// Stops sharing a connection with this route, because the server has rejected the route's requests on it (421).
     mutating func separate(_ connection: Connection, from route: Route) -> [Waiter] {
-        if unsharedRoutes.count >= Self.mostRemembered { unsharedRoutes.removeAll() }
+        if unsharedRoutes.count >= Self.maximumRemembered { unsharedRoutes.removeAll() }
         unsharedRoutes.insert(route)
         aliases[ObjectIdentifier(connection)]?.removeAll { $0 == route }
         return drop(connection, route)
@@ -224,7 +224,7 @@ struct SharedState<Connection: AnyObject & Sendable>: Sendable {
     func connections(to route: Route) -> [Connection] { hosts[route]?.connections ?? [] }
     var isEmpty: Bool { hosts.isEmpty }
     /// An upper bound of the number of connections: one that serves several routes counts for each.
-    var mostConnections: Int { hosts.values.reduce(0) { $0 + $1.connections.count } }
+    var connectionCount: Int { hosts.values.reduce(0) { $0 + $1.connections.count } }
     func waiting(_ route: Route) -> Int { hosts[route]?.waiting.count ?? 0 }
     /// The number of waiting loads of each route that has any.
     var waitingCounts: [(route: Route, count: Int)] {

@@ -91,7 +91,7 @@ final class TransactionRecord: @unchecked Sendable {
 
     func lease(_ facts: ConnectionFacts, _ route: Route, isReused: Bool, isHTTP2: Bool = false) {
         (self.facts, self.isReused, self.isHTTP2) = (facts, isReused, isHTTP2)
-        usesProxy = !route.way.isDirect
+        usesProxy = !route.proxyChain.isDirect
     }
     private var isHTTP2 = false
 

@@ -9,17 +9,17 @@ enum DesktopProxies {
     static var isAvailable: Bool { ProxyLibrary.shared != nil }
 
     static func chains(
-        to origin: Origin, fallback ways: [ProxyChain] = [], _ load: LoadHandle, _ library: ProxyLibrary? = .shared
+        to origin: Origin, fallback: [ProxyChain] = [], _ load: LoadHandle, _ library: ProxyLibrary? = .shared
     ) async throws(LoadError) -> [ProxyChain] {
         guard !origin.host.isThisMachine, let library else { return [.direct] }
         // A PAC script is foreign code: it learns neither path nor query.
         let answers = await library.proxies(for: "\(origin)/", load)
         switch answers {
         case nil: throw LoadError(load.stopReason ?? .cancelled, phase: .preparing)
-        case .ways(let answers)? where !answers.isEmpty: return try chains(from: answers)
+        case .proxies(let answers)? where !answers.isEmpty: return try chains(from: answers)
         // An empty answer does not allow a direct connection.
-        case .ways?, .failed?:
-            guard ways.isEmpty else { return ways }
+        case .proxies?, .failed?:
+            guard fallback.isEmpty else { return fallback }
             throw LoadError(.proxyResolutionFailed, phase: .preparing, party: .system, detail: "libproxy failed")
         }
     }

@@ -44,8 +44,8 @@ final class ProxyPlan: Sendable {
             case .decided(let decide): .decided(decide)
             case .environment(let bypass): Self.source(environment().except(bypass), else: .direct)
             case .given(let environment): Self.source(environment, else: .direct)
-            case .automatic(let ways):
-                Self.source(environment(), else: DesktopProxies.isAvailable ? .desktop(fallback: ways) : .direct)
+            case .automatic(let proxyChains):
+                Self.source(environment(), else: DesktopProxies.isAvailable ? .desktop(fallback: proxyChains) : .direct)
             }
         if case .direct = source { isDirect = true } else { isDirect = false }
         isConfigured =
@@ -70,7 +70,7 @@ final class ProxyPlan: Sendable {
         case .fixed(let chain, let bypass): return [bypass.contains(origin.host, origin.port) ? .direct : chain]
         case .schemes(let schemes, let bypass):
             return [bypass.contains(origin.host, origin.port) ? .direct : try schemes.chain(origin.scheme) ?? .direct]
-        case .desktop(let ways): return try await DesktopProxies.chains(to: origin, fallback: ways, load)
+        case .desktop(let proxyChains): return try await DesktopProxies.chains(to: origin, fallback: proxyChains, load)
         case .decided(let decide):
             guard let url else { return [.direct] }
             return try await ask(decide, url, load)

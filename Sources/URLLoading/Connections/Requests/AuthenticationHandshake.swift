@@ -15,8 +15,8 @@ final class AuthenticationHandshake {
     let login: Login
     let isProxy: Bool
     /// A message was sent, or the connection was authenticated already.
-    private(set) var hasSpoken = false
-    func noteSent() { hasSpoken = true }
+    private(set) var hasSentMessage = false
+    func noteSent() { hasSentMessage = true }
 
     /// The value of Authorization or Proxy-Authorization, and whether it is sent with the request itself.
     typealias Message = (value: String, isLast: Bool)
@@ -27,7 +27,7 @@ final class AuthenticationHandshake {
         guard login.opensConnections else { return nil }
         self.login = login
         isProxy = login.space.isProxy
-        scheme = login.isTicket ? .negotiate(TicketProof(login, timeout: limit)) : .ntlm(login.credential)
+        scheme = login.usesTickets ? .negotiate(TicketProof(login, timeout: limit)) : .ntlm(login.credential)
     }
 
     /// Returns the first message; `nil` if there is none, because the ticket has expired.
@@ -35,25 +35,25 @@ final class AuthenticationHandshake {
     func first(_ binding: [UInt8]?, _ load: LoadHandle) async throws(LoadError) -> Message? {
         switch scheme {
         case .ntlm:
-            hasSpoken = true
+            hasSentMessage = true
             return ("NTLM " + Base64.encode(NTLMNegotiate.bytes), false)
         case .negotiate(let proof):
-            guard let said = await proof.begin(binding, load) else { return nil }
-            hasSpoken = true
-            return ("Negotiate " + Base64.encode(said.words), said.isComplete)
+            guard let begun = await proof.begin(binding, load) else { return nil }
+            hasSentMessage = true
+            return ("Negotiate " + Base64.encode(begun.token), begun.isComplete)
         }
     }
 
     /// Returns the answer to the server's token.
-    func next(_ words: [UInt8], _ binding: [UInt8]?, _ load: LoadHandle) async throws(LoadError) -> Message {
+    func next(_ token: [UInt8], _ binding: [UInt8]?, _ load: LoadHandle) async throws(LoadError) -> Message {
         switch scheme {
-        case .ntlm(let credential): return ("NTLM " + Base64.encode(try prove(credential, words, binding)), true)
+        case .ntlm(let credential): return ("NTLM " + Base64.encode(try prove(credential, token, binding)), true)
         case .negotiate(let proof):
-            guard case .continues(let said, let isComplete) = await proof.step(words, load), !said.isEmpty else {
+            guard case .continues(let reply, let isComplete) = await proof.step(token, load), !reply.isEmpty else {
                 if let reason = load.stopReason { throw LoadError(reason, phase: .waiting) }
-                throw .proofBroken("the server's answer to the Kerberos ticket is invalid")
+                throw .handshakeFailed("the server's answer to the Kerberos ticket is invalid")
             }
-            return ("Negotiate " + Base64.encode(said), isComplete)
+            return ("Negotiate " + Base64.encode(reply), isComplete)
         }
     }
 
@@ -62,39 +62,39 @@ final class AuthenticationHandshake {
     func process(_ head: HTTPHead, _ load: LoadHandle) async throws(LoadError) -> Bool {
         guard case .negotiate(let proof) = scheme, proof.isOpen else { return false }
         if head.status == refusal {
-            guard !login.takesLegs, let words = words(in: head.headers),
-                case .continues(_, isComplete: false) = await proof.step(words, load)
+            guard !login.isMultiRound, let token = token(in: head.headers),
+                case .continues(_, isComplete: false) = await proof.step(token, load)
             else { return false }
             login.noteFurtherMessage()
             return true
         }
-        guard let words = words(in: head.headers) ?? finalWords(in: head.headers) else { return false }
-        guard case .continues(_, isComplete: true) = await proof.step(words, load) else {
+        guard let token = token(in: head.headers) ?? finalToken(in: head.headers) else { return false }
+        guard case .continues(_, isComplete: true) = await proof.step(token, load) else {
             if let reason = load.stopReason { throw LoadError(reason, phase: .waiting) }
-            throw .proofBroken("the server did not prove by its Kerberos answer that it is \(login.space.host)")
+            throw .handshakeFailed("the server did not prove by its Kerberos answer that it is \(login.space.host)")
         }
         return false
     }
 
     var refusal: Status { isProxy ? .proxyAuthenticationRequired : .unauthorized }
 
-    private func prove(_ credential: Credential, _ words: [UInt8], _ binding: [UInt8]?) throws(LoadError) -> [UInt8] {
+    private func prove(_ credential: Credential, _ token: [UInt8], _ binding: [UInt8]?) throws(LoadError) -> [UInt8] {
         guard let digest = LegacyDigest.shared else {
             throw LoadError(
                 .authenticationFailed, phase: .waiting, party: .local,
                 detail: "NTLM needs MD4 from OpenSSL's legacy provider, which is not installed")
         }
         let hashes = NTLMHashes(md4: { digest.md4($0) }, md5: { digest.md5($0) })
-        guard let challenge = NTLMChallenge(words) else {
-            throw .proofBroken("the server's NTLM challenge is invalid, or does not allow Unicode")
+        guard let challenge = NTLMChallenge(token) else {
+            throw .handshakeFailed("the server's NTLM challenge is invalid, or does not allow Unicode")
         }
         let sinceFirstYear = Date.now.timeIntervalSince1970 + 11_644_473_600
-        let circumstances = NTLMAuthenticate.Circumstances(
+        let parameters = NTLMAuthenticate.Parameters(
             nonce: UInt64.random(in: .min ... .max).littleEndianBytes, time: UInt64(max(0, sinceFirstYear) * 1e7),
             service: "HTTP/" + login.space.host,
             channel: binding ?? [])
         let message = NTLMAuthenticate(user: credential.user, password: credential.password, hashes: hashes).bytes(
-            challenge, circumstances)
+            challenge, parameters)
         guard let message else {
             throw LoadError(
                 .authenticationFailed, phase: .waiting, party: .local, detail: "user or target is too long for NTLM")
@@ -103,16 +103,16 @@ final class AuthenticationHandshake {
     }
 
     /// Returns the server's token in the response to a message.
-    func words(in headers: Headers) -> [UInt8]? {
-        words(of: headers.values(of: isProxy ? .proxyAuthenticate : .wwwAuthenticate))
+    func token(in headers: Headers) -> [UInt8]? {
+        token(of: headers.values(of: isProxy ? .proxyAuthenticate : .wwwAuthenticate))
     }
 
     /// Returns the final token, which Squid sends in another field.
-    private func finalWords(in headers: Headers) -> [UInt8]? {
-        words(of: headers.values(of: isProxy ? .proxyAuthenticationInfo : .authenticationInfo))
+    private func finalToken(in headers: Headers) -> [UInt8]? {
+        token(of: headers.values(of: isProxy ? .proxyAuthenticationInfo : .authenticationInfo))
     }
 
-    private func words(of values: [String]) -> [UInt8]? {
+    private func token(of values: [String]) -> [UInt8]? {
         let name = if case .ntlm = scheme { "NTLM" } else { "Negotiate" }
         return AuthenticationChallenge.parse(values)
             .first { $0.isOf(name) && $0.token68 != nil }.flatMap { $0.token68 }.flatMap { Base64.decode($0) }

@@ -44,7 +44,7 @@ final class DigestProof {
 
     private func check(_ information: AuthenticationChallenge, bodyHash: String?) throws(LoadError) {
         guard !authorization.isProved(by: information, target: target, bodyHash: bodyHash) else { return }
-        throw .proofBroken("rspauth of \(field) is wrong: the server does not know the password")
+        throw .handshakeFailed("rspauth of \(field) is wrong: the server does not know the password")
     }
 }
 

@@ -26,7 +26,7 @@ struct PreparedRequest {
     /// The login that authenticates the request, by its fields or by its connection.
     var login: Login?
     /// The proxy credentials that authenticate the connection, in place of the field sent with every request.
-    var proxyWords: String?
+    var proxyCredentials: String?
     /// The Digest proof sent to the proxy, against which the response is checked.
     private(set) var proxyProof: DigestProof?
 
@@ -67,13 +67,13 @@ struct PreparedRequest {
         let (method, target) = (self.request.method.rawValue, destination.target.absoluteForm)
         let digest = proxy.authorization == nil ? proxy.login?.digestAuthorization() : nil
         request.proxyProof = digest.map { DigestProof($0, target, isProxy: true) }
-        let said =
+        let authorization =
             if let digest {
                 digest.value(method: method, target: target, bodyHash: digest.challenge.needsBody ? provedBody : nil)
             } else {
-                proxyWords ?? proxy.authorizationField(method, target)
+                proxyCredentials ?? proxy.authorizationField(method, target)
             }
-        guard let authorization = said else { return request }
+        guard let authorization else { return request }
         var headers = headers
         headers.append(.proxyAuthorization, authorization)
         request.fields = .own(headers)
@@ -172,16 +172,16 @@ struct PreparedRequest {
 
     /// Returns the request of one message that authenticates the connection, without a body, because a refused one is
     /// wasted.
-    func leg(saying value: String, toProxy: Bool) -> PreparedRequest {
-        var leg = self
-        if body != nil { leg.body = .data(Data()) }
-        leg.dropExpectation()
-        leg.say(value, toProxy: toProxy)
-        return leg
+    func handshakeRequest(authorization value: String, toProxy: Bool) -> PreparedRequest {
+        var request = self
+        if body != nil { request.body = .data(Data()) }
+        request.dropExpectation()
+        request.setAuthorization(value, toProxy: toProxy)
+        return request
     }
 
-    mutating func say(_ value: String?, toProxy: Bool) {
-        if toProxy { proxyWords = value } else { setAuthorization(value) }
+    mutating func setAuthorization(_ value: String?, toProxy: Bool) {
+        if toProxy { proxyCredentials = value } else { setAuthorization(value) }
     }
 
     var framing: HTTP1BodyFraming {

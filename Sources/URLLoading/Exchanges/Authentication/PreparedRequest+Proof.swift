@@ -23,7 +23,7 @@ extension PreparedRequest {
         case .stream?:
             guard let content = request.body?.content else { return nil }
             if case .stream(_, _, let make) = content { return await OutgoingBody.hash(of: make, kind, load.handle) }
-            return try await hashOfAnother(kind, load)
+            return try await hashOfFreshBody(kind, load)
         case .parts(let parts)?:
             return await BlockingThreads.files.call(load.handle) { OutgoingBody.hash(of: parts, kind, load.handle) }
                 ?? nil
@@ -31,7 +31,7 @@ extension PreparedRequest {
     }
 
     /// Digests another body of the decision, because the first may only be readable once.
-    private func hashOfAnother(_ kind: DigestHash, _ load: LoadContext) async throws(LoadError) -> String? {
+    private func hashOfFreshBody(_ kind: DigestHash, _ load: LoadContext) async throws(LoadError) -> String? {
         var other = self
         other.body = try await OutgoingBody.open(
             try await load.demandBody(Hop(request: request), .challenge), load.handle)

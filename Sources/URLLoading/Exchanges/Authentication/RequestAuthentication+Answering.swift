@@ -21,72 +21,74 @@ extension RequestAuthentication {
 
     /// Returns the login to send next; `nil` if the response is the result.
     func answer(
-        _ before: Side, _ place: Authenticator.Place, _ head: HTTPHead, _ response: Response, _ own: Credential? = nil
+        _ before: Side, _ server: Authenticator.Server, _ head: HTTPHead, _ response: Response, _ own: Credential? = nil
     ) async throws(LoadError) -> Login? {
-        guard rounds < Self.mostRounds else { return nil }
+        guard rounds < Self.maximumRounds else { return nil }
         rounds += 1
         let all = AuthenticationOffer.make(
-            head, isProxy: place.isProxy, allowed: authenticator.settings.methods(isProxy: place.isProxy))
-        let offers = all.filter { mayTake($0, at: place) }
+            head, isProxy: server.isProxy, allowed: authenticator.settings.methods(isProxy: server.isProxy))
+        let offers = all.filter { mayUse($0, at: server) }
         guard !offers.isEmpty else { return nil }
         var side = before
-        defer { if place.isProxy { proxies[place] = side } else { origin = side } }
+        defer { if server.isProxy { proxies[server] = side } else { origin = side } }
         if let used = side.login {
             if used.renew(from: offers) { return used }
             side.login = nil
-            let wasSaid = place.isProxy || authenticationHandshake?.hasSpoken ?? true
-            if wasSaid { side.refuse(used.credential, in: used.space, strength: used.strength) }
-            if used.isTicket { side.hasTriedTicket = true }
+            let wasSent = server.isProxy || authenticationHandshake?.hasSentMessage ?? true
+            if wasSent { side.refuse(used.credential, in: used.space, strength: used.strength) }
+            if used.usesTickets { side.hasTriedTicket = true }
             // A login that was not sent, because the connection is shared, may still be valid elsewhere; an expired
             // ticket may not. A challenge of another protection space on the same path says nothing about this login.
-            let isItsSpace = all.contains { $0.opens(used.space) }
-            if wasSaid && isItsSpace || used.isTicket { authenticator.forget(used) }
+            let isSameSpace = all.contains { $0.opens(used.space) }
+            if wasSent && isSameSpace || used.usesTickets { authenticator.forget(used) }
         } else if let own = basicRefused {
             basicRefused = nil
             if case .basic? = offers.first {
                 for offer in offers where offer.method == .basic {
-                    side.refuse(own, in: place.space(offer), strength: offer.strength)
+                    side.refuse(own, in: server.space(offer), strength: offer.strength)
                 }
             } else {
                 for realm in Set(offers.map(\.realm)) { side.failures[realm, default: 0] += 1 }
             }
         }
         // Another load may have logged in since.
-        let newer = authenticator.login(at: place, path: place.isProxy ? "/" : path, url: place.isProxy ? own : given) {
+        let newer = authenticator.login(
+            at: server, path: server.isProxy ? "/" : path, url: server.isProxy ? own : given
+        ) {
             login in
             offers.contains { $0.opens(login.space) }
                 && !side.forbids(login.credential, in: login.space, strength: login.strength)
         }
         if let newer { return newer }
-        return try await choose(offers, &side, place, response, own ?? (place.isProxy ? nil : given))
+        return try await choose(offers, &side, server, response, own ?? (server.isProxy ? nil : given))
     }
 
     /// Whether a scheme may be used here. NTLM and Negotiate authenticate a connection, which must be HTTP/1.1 and must
     /// not be shared with other clients by a proxy.
-    private func mayTake(_ offer: AuthenticationOffer, at place: Authenticator.Place) -> Bool {
+    private func mayUse(_ offer: AuthenticationOffer, at server: Authenticator.Server) -> Bool {
         switch offer {
         case .basic, .digest, .bearer: true
-        case .negotiate: channel.mayBeOpened && TicketLibrary.shared != nil && place.isNamed
-        case .ntlm: channel.mayBeOpened && (place.isProxy || core.configuration.httpVersions != .http2PriorKnowledge)
+        case .negotiate: channel.mayBeOpened && TicketLibrary.shared != nil && server.hasName
+        case .ntlm: channel.mayBeOpened && (server.isProxy || core.configuration.httpVersions != .http2PriorKnowledge)
         }
     }
 
     private func choose(
-        _ offers: [AuthenticationOffer], _ side: inout Side, _ place: Authenticator.Place, _ response: Response,
+        _ offers: [AuthenticationOffer], _ side: inout Side, _ server: Authenticator.Server, _ response: Response,
         _ given: Credential?
     ) async throws(LoadError) -> Login? {
         var asks = true
-        let own = place.isProxy ? given : nil
+        let own = server.isProxy ? given : nil
         for offer in offers {
-            let space = place.space(offer)
+            let space = server.space(offer)
             if case .negotiate = offer {
                 if let login = try await negotiate(space, &side, response, asks: asks, instead: own) {
                     return noted(login)
                 }
-                if side.goesOnWithout { return nil }
+                if side.continuesWithoutCredential { return nil }
                 continue
             }
-            let question = Question(offer: offer, space: space, place: place, response: response, given: given)
+            let question = Question(offer: offer, space: space, server: server, response: response, given: given)
             switch try await credential(for: question, &side, &asks) {
             case .login(let login): return noted(login)
             case .withoutCredential: return nil
@@ -100,7 +102,7 @@ extension RequestAuthentication {
     private struct Question {
         let offer: AuthenticationOffer
         let space: ProtectionSpace
-        let place: Authenticator.Place
+        let server: Authenticator.Server
         let response: Response
         /// The credential of the URL, or of the proxy's address.
         let given: Credential?
@@ -108,7 +110,7 @@ extension RequestAuthentication {
         func login(_ credential: Credential, path: String, isAnswer: Bool) -> Login? {
             Login(
                 offer, space, credential, from: isAnswer ? .decision : credential == given ? .url : .store, path: path,
-                instead: place.isProxy ? given : nil)
+                instead: server.isProxy ? given : nil)
         }
     }
 
@@ -145,13 +147,13 @@ extension RequestAuthentication {
                 asks = false
                 guard let proposed else { return .nextOffer }
                 guard !side.forbids(proposed, in: space, strength: offer.strength),
-                    !authenticator.isWeaker(offer, at: question.place)
+                    !authenticator.isWeaker(offer, at: question.server)
                 else { return .withoutCredential }
                 return question.login(proposed, path: path, isAnswer: false).map(Choice.login) ?? .nextOffer
             case .use(let credential):
                 if let login = question.login(credential, path: path, isAnswer: true) { return .login(login) }
                 rounds += 1
-                guard rounds < Self.mostRounds else { return .withoutCredential }
+                guard rounds < Self.maximumRounds else { return .withoutCredential }
                 side.failures[space.realm, default: 0] += 1
                 failure = LoadError(
                     .badDecision, phase: .deciding, party: .local,

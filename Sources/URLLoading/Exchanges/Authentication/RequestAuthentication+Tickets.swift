@@ -35,7 +35,7 @@ extension RequestAuthentication {
             throw LoadError(.badDecision, phase: .deciding, party: .local, detail: "no credential was supplied")
         case .rejectProtectionSpace: return nil
         case .continueWithoutCredential:
-            side.goesOnWithout = true
+            side.continuesWithoutCredential = true
             return nil
         // Default handling uses the stored credential; the next scheme asks its own question.
         case .performDefaultHandling: return try await ticket(stored, space, &side, from: .store, instead: own)

@@ -25,7 +25,7 @@ final class RequestAuthentication {
         var hasTriedTicket = false
         var unknownUsers: [Credential] = []
         /// A decision accepted the challenge as the response of the load.
-        var goesOnWithout = false
+        var continuesWithoutCredential = false
 
         mutating func refuse(_ credential: Credential, in space: ProtectionSpace, strength: Int) {
             refusals.append(CredentialRefusal(credential: credential, space: space, strength: strength))
@@ -41,17 +41,17 @@ final class RequestAuthentication {
     }
     var origin = Side()
     /// The state of each proxy of the chain.
-    var proxies: [Authenticator.Place: Side] = [:]
+    var proxies: [Authenticator.Server: Side] = [:]
     let load: any ConnectionClient
     let core: Core
     /// The URL of the load.
     private let url: URL
     let authenticator: Authenticator
     /// The caller set the request's Authorization field.
-    private let isCallers: Bool
+    private let isCallerSet: Bool
     /// Notified of each bearer token that is renewed by this request.
     private(set) var renewals: (@Sendable (TokenRenewal) -> Void)?
-    private let place: Authenticator.Place
+    private let server: Authenticator.Server
     private let removals: Int
     private let destination: Destination
     let path: String
@@ -72,23 +72,23 @@ final class RequestAuthentication {
     }
     /// The limit of answered challenges for one request: more than any server needs, and a bound on a decision that
     /// never gives up.
-    static let mostRounds = 12
+    static let maximumRounds = 12
 
     convenience init(_ hop: Hop, _ load: LoadContext, _ destination: Destination) {
-        let isCallers =
+        let isCallerSet =
             hop.request.headers.contains(.authorization)
             || (!hop.isForeign && load.core.configuration.headers.contains(.authorization))
         self.init(
-            load, load.core, load.original.url, destination, isCallers: isCallers,
+            load, load.core, load.original.url, destination, isCallerSet: isCallerSet,
             given: Self.credential(of: hop, load, destination))
         renewals = hop.renewals
     }
 
     /// - Parameters:
-    ///   - isCallers: the caller set the request's Authorization field.
+    ///   - isCallerSet: the caller set the request's Authorization field.
     ///   - given: the credential in the URL.
     init(
-        _ load: any ConnectionClient, _ core: Core, _ url: URL, _ destination: Destination, isCallers: Bool = false,
+        _ load: any ConnectionClient, _ core: Core, _ url: URL, _ destination: Destination, isCallerSet: Bool = false,
         given: Credential? = nil
     ) {
         self.load = load
@@ -97,9 +97,9 @@ final class RequestAuthentication {
         self.destination = destination
         authenticator = core.authenticator
         removals = authenticator.removals
-        place = Authenticator.Place(destination.route.origin)
+        server = Authenticator.Server(destination.route.origin)
         path = String(decoding: destination.target.originForm.prefix { $0 != UInt8(ascii: "?") }, as: UTF8.self)
-        self.isCallers = isCallers
+        self.isCallerSet = isCallerSet
         self.given = given
     }
 
@@ -121,18 +121,18 @@ final class RequestAuthentication {
 
     /// Selects the credential that is sent without being challenged.
     func begin() async throws(LoadError) {
-        guard !isCallers else { return }
+        guard !isCallerSet else { return }
         if let bearer = authenticator.bearer, bearer.serves(destination.route.origin) {
             try take(try await bearer.token(for: load.handle))
         } else {
-            origin.login = authenticator.login(at: place, path: path, url: given)
+            origin.login = authenticator.login(at: server, path: path, url: given)
         }
     }
 
     func take(_ issue: SharedBearerToken.Issue?) throws(LoadError) {
         guard let issue else { return }
         origin.login = Login(
-            .bearer(realm: nil), place.space(.bearer(realm: nil)), .bearer(issue.token, persistence: .none),
+            .bearer(realm: nil), server.space(.bearer(realm: nil)), .bearer(issue.token, persistence: .none),
             path: path)
         // Sending the request without a token would not be what the caller configured.
         guard origin.login != nil else {
@@ -143,7 +143,7 @@ final class RequestAuthentication {
 
     /// Sets the Authorization field, or the identity of the connection, for this sending.
     func authorize(_ request: inout PreparedRequest, _ load: LoadContext) async throws(LoadError) {
-        guard !isCallers else { return }
+        guard !isCallerSet else { return }
         (request.identity, request.authenticationHandshake, authenticationHandshake, digest) = (nil, nil, nil, nil)
         request.login = origin.login
         guard let login = origin.login, login.opensConnections else {
@@ -158,7 +158,7 @@ final class RequestAuthentication {
                 digest.value(
                     method: request.request.method.rawValue, target: destination.target.originForm, bodyHash: bodyHash))
         }
-        request.identity = Route.Identity(login: login, speaksHTTP1: login.takesLegs)
+        request.identity = Route.Identity(login: login, speaksHTTP1: login.isMultiRound)
         // The messages depend on the connection: see `HTTPExchange+AuthenticationHandshake`.
         authenticationHandshake = AuthenticationHandshake(login, timeout: authenticator.settings.kerberosTimeout)
         request.authenticationHandshake = authenticationHandshake
@@ -179,9 +179,9 @@ final class RequestAuthentication {
     private(set) var authenticationHandshake: AuthenticationHandshake?
 
     /// Returns the proxy chain with logins for its proxies; the logins of this load precede remembered ones.
-    func opened(_ way: ProxyChain) -> ProxyChain {
-        taken = way
-        return authenticator.opened(way) { proxies[$0]?.login }
+    func opened(_ proxyChain: ProxyChain) -> ProxyChain {
+        taken = proxyChain
+        return authenticator.opened(proxyChain) { proxies[$0]?.login }
     }
     /// The proxy chain of the last attempt.
     private var taken = ProxyChain.direct
@@ -189,7 +189,7 @@ final class RequestAuthentication {
     /// Remembers the logins of the chain's proxies after they have let a request through.
     private func rememberProxies() async {
         for proxy in taken.proxies where proxy.isHTTP {
-            if let login = proxies[Authenticator.Place(proxy)]?.login { await remember(login) }
+            if let login = proxies[Authenticator.Server(proxy)]?.login { await remember(login) }
         }
     }
 
@@ -209,7 +209,7 @@ final class RequestAuthentication {
         }
         // The proxies have accepted their logins, which stay in `proxies`: the request may have to be sent again.
         await rememberProxies()
-        guard !isCallers else { return false }
+        guard !isCallerSet else { return false }
         if let authenticationHandshake, try await authenticationHandshake.process(head, load.handle) { return true }
         guard head.status == .unauthorized else {
             try checkServerDigest(head, exchange)
@@ -226,14 +226,14 @@ final class RequestAuthentication {
         exchange.setUnread(true)
         defer { exchange.setUnread(false) }
         if let again = try await renewToken(exchange.response) { return again }
-        guard let login = try await answer(origin, place, head, exchange.response) else { return false }
+        guard let login = try await answer(origin, server, head, exchange.response) else { return false }
         origin.login = login
         return true
     }
 
     /// Whether to retry with the same login, because its connection was not the authenticated one.
     private func mayRetrySameLogin(_ exchange: any NetworkExchange) -> Bool {
-        guard exchange.hasLostProof, rounds < Self.mostRounds else { return false }
+        guard exchange.hasLostAuthentication, rounds < Self.maximumRounds else { return false }
         rounds += 1
         return true
     }
@@ -242,7 +242,7 @@ final class RequestAuthentication {
     func process(_ refusal: ProxyRefusal) async throws(LoadError) -> Bool {
         let error = refusal.error
         guard error.reason == .proxyAuthenticationRequired, let failure = error.proxyFailure, let head = failure.head,
-            let proxy = refusal.way.proxies.first(where: { $0.isHTTP && $0 == failure.proxy })
+            let proxy = refusal.proxyChain.proxies.first(where: { $0.isHTTP && $0 == failure.proxy })
         else { return false }
         let response = Response(url: url, http: head)
         channel = Channel(binding: refusal.binding)
@@ -250,21 +250,21 @@ final class RequestAuthentication {
     }
 
     private func challenged(
-        by proxy: Proxy, _ head: HTTPHead, _ response: Response, _ rest: (Bool) -> Void
+        by proxy: Proxy, _ head: HTTPHead, _ response: Response, _ setResting: (Bool) -> Void
     ) async throws(LoadError) -> Bool {
         // The caller set Proxy-Authorization, so the 407 is the caller's.
         guard proxy.authorization == nil else { return false }
-        let place = Authenticator.Place(proxy)
-        var side = proxies[place] ?? Side()
+        let server = Authenticator.Server(proxy)
+        var side = proxies[server] ?? Side()
         side.login = proxy.login
-        proxies[place] = side
+        proxies[server] = side
         let given = proxy.credential
         // The credential has been sent as Basic already.
         if proxy.login == nil, !proxy.waitsForQuestion, side.refusals.isEmpty { basicRefused = given }
-        rest(true)
-        defer { rest(false) }
-        guard let login = try await answer(side, place, head, response, given) else { return false }
-        proxies[place]?.login = login
+        setResting(true)
+        defer { setResting(false) }
+        guard let login = try await answer(side, server, head, response, given) else { return false }
+        proxies[server]?.login = login
         return true
     }
     /// The proxy's configured credential, refused as Basic and perhaps valid for Digest.

@@ -10,7 +10,7 @@ import URLLoadingWire
 /// A proxy chain that a proxy refused to open.
 struct ProxyRefusal {
     let error: LoadError
-    let way: ProxyChain
+    let proxyChain: ProxyChain
     /// The channel binding of the connection to the proxy, if the connection is kept open (RFC 5929).
     let binding: [UInt8]?
 }
@@ -31,19 +31,19 @@ final class TunnelAuthentication {
 
     /// Opens a proxy chain, and retries with a login after a challenge.
     func open<Value>(
-        _ way: ProxyChain, _ attempt: (ProxyChain, RefusedTunnels?) async throws(LoadError) -> Value
+        _ proxyChain: ProxyChain, _ attempt: (ProxyChain, RefusedTunnels?) async throws(LoadError) -> Value
     ) async throws(LoadError) -> Value {
-        guard !way.isDirect else { return try await attempt(way, nil) }
+        guard !proxyChain.isDirect else { return try await attempt(proxyChain, nil) }
         let refused = RefusedTunnels()
         defer { refused.forget() }
         while true {
-            let way = authentication?.opened(way) ?? core.authenticator.opened(way)
+            let proxyChain = authentication?.opened(proxyChain) ?? core.authenticator.opened(proxyChain)
             do throws(LoadError) {
-                let value = try await attempt(way, refused)
+                let value = try await attempt(proxyChain, refused)
                 await authentication?.passedProxy()
                 return value
             } catch {
-                let refusal = ProxyRefusal(error: error, way: way, binding: refused.binding)
+                let refusal = ProxyRefusal(error: error, proxyChain: proxyChain, binding: refused.binding)
                 guard try await answers(refusal) else { throw error }
             }
         }

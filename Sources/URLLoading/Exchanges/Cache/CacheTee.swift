@@ -137,7 +137,7 @@ final class CacheTee: Exchange, @unchecked Sendable {
             storing.shared?.settle(.unstorable)
         } else {
             writer.finish()
-            tell()
+            reportStored()
             storing.shared?.settle(.stored)
         }
     }
@@ -145,8 +145,8 @@ final class CacheTee: Exchange, @unchecked Sendable {
     private var mayStore: Bool { storing.isStillMarked?() ?? true }
 
     /// Reports the store to observers, unless the response can only be used by a policy that ignores freshness.
-    private func tell() {
-        if storing.stored.knownRules.isOfUse { owner.events?.note(.stored) }
+    private func reportStored() {
+        if storing.stored.knownRules.isReusable { owner.events?.note(.stored) }
     }
 
     private func decide() async throws(LoadError) {
@@ -162,7 +162,7 @@ final class CacheTee: Exchange, @unchecked Sendable {
         case .skip: break
         }
         let isStored = entry.map { store($0) } ?? false
-        if isStored { tell() }
+        if isStored { reportStored() }
         storing.shared?.settle(isStored ? .stored : .unstorable)
     }
 
@@ -177,7 +177,7 @@ final class CacheTee: Exchange, @unchecked Sendable {
     func release() {
         guard !isReleased else { return }
         isReleased = true
-        if !hasEnded { finishWithWhatIsHere() }
+        if !hasEnded { finishWithArrivedBytes() }
         inner.release()
         if let writer = storing.writer {
             storing.writer = nil
@@ -188,7 +188,7 @@ final class CacheTee: Exchange, @unchecked Sendable {
     }
 
     /// Stores the rest of a body that has already arrived when the caller stops reading.
-    private func finishWithWhatIsHere() {
+    private func finishWithArrivedBytes() {
         guard owner.stopReason == nil, storing.writer != nil else { return }
         while !hasEnded, let piece = try? inner.buffered(atMost: .max) {
             if case .chunk(let chunk) = piece { keep(chunk) } else { end() }

@@ -11,7 +11,7 @@ final class Authenticator: CredentialUser, Sendable {
     /// False if no request can carry a credential without being challenged.
     var isInUse: Bool { flag.load(ordering: .relaxed) }
     private let flag: Atomic<Bool>
-    private let known = Lock(Known())
+    private let state = Lock(State())
     let settings: Configuration.Authentication
     /// The credentials of this session only.
     private let memory: CredentialStore
@@ -20,7 +20,7 @@ final class Authenticator: CredentialUser, Sendable {
     let bearer: SharedBearerToken?
 
     /// The server or proxy that authenticates the client.
-    struct Place: Hashable, Sendable {
+    struct Server: Hashable, Sendable {
         let host: String
         let port: Int
         let scheme: String
@@ -41,7 +41,7 @@ final class Authenticator: CredentialUser, Sendable {
         }
 
         /// The host is a name, under which a Kerberos service can be registered.
-        var isNamed: Bool {
+        var hasName: Bool {
             guard case .name? = (try? Origin.Host(host))?.kind else { return false }
             return !host.hasPrefix("/")
         }
@@ -52,20 +52,20 @@ final class Authenticator: CredentialUser, Sendable {
         }
     }
 
-    private struct Known: Sendable {
-        var logins: [Place: [Login]] = [:]
+    private struct State: Sendable {
+        var logins: [Server: [Login]] = [:]
         /// The strongest scheme that each protection space accepted: no weaker one is used there without a decision, so
         /// that a server or attacker cannot downgrade the client.
-        var strengths: [Place: SpaceStrengths] = [:]
+        var strengths: [Server: SpaceStrengths] = [:]
         var removals = CredentialRemovals()
     }
     /// Limits the memory against many servers, or a server with a realm for every path. A login that is dropped costs
     /// one more challenge.
-    private static let mostPerPlace = 32
-    private static let mostPlaces = 1024
+    private static let maximumPerServer = 32
+    private static let maximumServers = 1024
     /// Higher, because a dropped strength would allow a weaker scheme than before: some 100 bytes each.
-    private static let mostStrengths = 65536
-    var rememberedPlaces: Int { known.withLock { $0.logins.count } }
+    private static let maximumStrengths = 65536
+    var rememberedServers: Int { state.withLock { $0.logins.count } }
 
     init(_ configuration: Configuration) {
         settings = configuration.authentication
@@ -87,7 +87,7 @@ final class Authenticator: CredentialUser, Sendable {
     /// Forgets the logins when the session ends. Only credentials in the configured store and permanent ones remain.
     func end() {
         forgetAll()
-        known.withLock { $0.logins = [:] }
+        state.withLock { $0.logins = [:] }
         if settings.credentialStore == nil { memory.removeAll() }
     }
 
@@ -99,13 +99,13 @@ final class Authenticator: CredentialUser, Sendable {
     ///   - url: the credential in the request's URL, or in a proxy's address; with one, only a login made of it, or
     ///     found in its place, is returned.
     ///   - isWanted: called under the lock.
-    func login(at place: Place, path: String, url: Credential?, where isWanted: (Login) -> Bool = { _ in true })
+    func login(at server: Server, path: String, url: Credential?, where isWanted: (Login) -> Bool = { _ in true })
         -> Login?
     {
         guard isInUse else { return nil }
-        return known.withLock { known in
+        return state.withLock { state in
             var best: (login: Login, coverage: Int)?
-            for login in known.logins[place] ?? [] where login.serves(url) && isWanted(login) {
+            for login in state.logins[server] ?? [] where login.serves(url) && isWanted(login) {
                 guard let coverage = login.coverage(of: path), coverage >= best?.coverage ?? 0 else { continue }
                 best = (login, coverage)
             }
@@ -114,22 +114,24 @@ final class Authenticator: CredentialUser, Sendable {
     }
 
     /// The credential that a request without one of its own gets without being challenged.
-    func unasked(_ destination: Destination) -> Credential? {
+    func preemptiveCredential(for destination: Destination) -> Credential? {
         if let bearer, bearer.serves(destination.route.origin) {
             return bearer.present.map { .bearer($0, persistence: .none) }
         }
         let path = String(decoding: destination.target.originForm.prefix { $0 != UInt8(ascii: "?") }, as: UTF8.self)
-        return login(at: Place(destination.route.origin), path: path, url: nil)?.credential
+        return login(at: Server(destination.route.origin), path: path, url: nil)?.credential
     }
 
     /// Returns a proxy chain with logins for its proxies.
-    func opened(_ way: ProxyChain, _ own: (Place) -> Login? = { _ in nil }) -> ProxyChain {
-        guard way.proxies.contains(where: \.isHTTP) else { return way }
+    func opened(_ proxyChain: ProxyChain, _ own: (Server) -> Login? = { _ in nil }) -> ProxyChain {
+        guard proxyChain.proxies.contains(where: \.isHTTP) else { return proxyChain }
         return ProxyChain(
-            way.proxies.map { proxy in
+            proxyChain.proxies.map { proxy in
                 guard proxy.isHTTP, proxy.authorization == nil else { return proxy }
-                let place = Place(proxy)
-                guard let login = own(place) ?? login(at: place, path: "/", url: proxy.credential) else { return proxy }
+                let server = Server(proxy)
+                guard let login = own(server) ?? login(at: server, path: "/", url: proxy.credential) else {
+                    return proxy
+                }
                 var opened = proxy
                 opened.login = login
                 return opened
@@ -137,27 +139,27 @@ final class Authenticator: CredentialUser, Sendable {
     }
 
     /// The number of removals of credentials so far. A load notes it before it logs in, for ``remember(_:since:)``.
-    var removals: Int { known.withLock { $0.removals.count } }
+    var removals: Int { state.withLock { $0.removals.count } }
 
     /// Remembers an accepted login for later requests of the session.
     /// - Parameter removals: how many removals there were before the load logged in.
     /// - Returns: false if the login was known already, or a store has removed its credential since.
     func remember(_ login: Login, since removals: Int) -> Bool {
-        let isNew = known.withLock { known in
-            guard login.isOfURL || !known.removals.contains(login, since: removals) else { return false }
-            let place = Place(login.space)
-            var logins = known.logins[place] ?? []
+        let isNew = state.withLock { state in
+            guard login.isOfURL || !state.removals.contains(login, since: removals) else { return false }
+            let server = Server(login.space)
+            var logins = state.logins[server] ?? []
             if logins.contains(login) { return false }
             logins.removeAll { old in
                 // Several users may occur in URLs, each with URLs of their own.
                 old.space == login.space && old.paths == login.paths && old.isOfURL == login.isOfURL
                     && old.instead == login.instead && (!login.isOfURL || old.credential.user == login.credential.user)
             }
-            if logins.count == Self.mostPerPlace { logins.removeFirst() }
-            if logins.isEmpty, known.logins.count >= Self.mostPlaces { known.logins.removeAll() }
-            if known.strengths.count >= Self.mostStrengths { known.strengths.removeAll() }
-            known.logins[place] = logins + [login]
-            known.strengths[place, default: SpaceStrengths()].note(login.strength, realm: login.space.realm)
+            if logins.count == Self.maximumPerServer { logins.removeFirst() }
+            if logins.isEmpty, state.logins.count >= Self.maximumServers { state.logins.removeAll() }
+            if state.strengths.count >= Self.maximumStrengths { state.strengths.removeAll() }
+            state.logins[server] = logins + [login]
+            state.strengths[server, default: SpaceStrengths()].note(login.strength, realm: login.space.realm)
             return true
         }
         flag.store(true, ordering: .relaxed)
@@ -165,14 +167,14 @@ final class Authenticator: CredentialUser, Sendable {
     }
 
     func forget(_ login: Login) {
-        known.withLock { $0.logins[Place(login.space)]?.removeAll { $0 === login } }
+        state.withLock { $0.logins[Server(login.space)]?.removeAll { $0 === login } }
     }
 
     /// A store has removed a credential: forgets the logins made of it, with any scheme of the space.
     func forget(_ credential: Credential, for space: ProtectionSpace) {
-        known.withLock { known in
-            known.removals.note(credential, for: space)
-            known.logins[Place(space)]?.removeAll { login in
+        state.withLock { state in
+            state.removals.note(credential, for: space)
+            state.logins[Server(space)]?.removeAll { login in
                 !login.isOfURL && login.credential.user == credential.user
                     && (space.realm == nil || login.space.realm == space.realm)
             }
@@ -181,15 +183,17 @@ final class Authenticator: CredentialUser, Sendable {
 
     /// A store was emptied. Logins from URLs stay, because no store holds them.
     func forgetAll() {
-        known.withLock { known in
-            known.removals.noteAll()
-            for place in Array(known.logins.keys) { known.logins[place]?.removeAll { !$0.isOfURL } }
+        state.withLock { state in
+            state.removals.noteAll()
+            for server in Array(state.logins.keys) { state.logins[server]?.removeAll { !$0.isOfURL } }
         }
     }
 
     /// Whether a stronger scheme opened the protection space of this offer before.
-    func isWeaker(_ offer: AuthenticationOffer, at place: Place) -> Bool {
-        known.withLock { offer.strength > 0 && offer.strength < $0.strengths[place]?.strength(realm: offer.realm) ?? 0 }
+    func isWeaker(_ offer: AuthenticationOffer, at server: Server) -> Bool {
+        state.withLock {
+            offer.strength > 0 && offer.strength < $0.strengths[server]?.strength(realm: offer.realm) ?? 0
+        }
     }
 
     // MARK: Credentials
@@ -210,8 +214,8 @@ final class Authenticator: CredentialUser, Sendable {
     /// Stores an accepted credential according to its persistence. May write a file.
     func keep(_ credential: Credential, for space: ProtectionSpace) {
         let store = credential.persistence == .permanent ? permanent ?? memory : memory
-        let count = store.all.keys.count { $0 != space && Place($0) == Place(space) }
-        guard count < Self.mostPerPlace else { return }
+        let count = store.all.keys.count { $0 != space && Server($0) == Server(space) }
+        guard count < Self.maximumPerServer else { return }
         store.set(credential, for: space)
     }
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The way of a response body from its source to its reader: digest proofs, content coding, pieces no larger than the
-// reader asks for, the byte count of the metrics. Exchanges of both versions of HTTP pull from their connection through
-// it; an ftp exchange and a stored response add what they have read.
+// The steps of a response body between its source and its reader: digest proofs, content coding, pieces no larger than
+// the reader asks for, the byte count of the metrics. Exchanges of both versions of HTTP pull from their connection
+// through it; an ftp exchange and a stored response add what they have read.
 
 import URLLoadingIO
 import URLLoadingWire

@@ -84,7 +84,7 @@ final class Core: Sendable {
     /// Returns whether a configured resolver or proxy leads to the origin. Proxies of the environment do not count,
     /// because all programs use them.
     func routesPrivately(_ route: Route) -> Bool {
-        guard route.way.isDirect else { return proxies.isConfigured || hasOwnResolver }
+        guard route.proxyChain.isDirect else { return proxies.isConfigured || hasOwnResolver }
         guard hasOwnResolver, case .name = route.origin.host.kind else { return false }
         return !route.origin.host.isThisMachine
     }

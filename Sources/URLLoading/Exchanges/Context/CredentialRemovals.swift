@@ -12,8 +12,8 @@ struct CredentialRemovals: Sendable {
     private var numbers: [Removed: Int] = [:]
 
     private struct Removed: Hashable {
-        let place: Authenticator.Place
-        /// `nil` for every realm of the place.
+        let server: Authenticator.Server
+        /// `nil` for every realm of the server.
         let realm: String?
         let user: String
     }
@@ -23,7 +23,7 @@ struct CredentialRemovals: Sendable {
     mutating func note(_ credential: Credential, for space: ProtectionSpace) {
         guard numbers.count < Self.most else { return noteAll() }
         count += 1
-        numbers[Removed(place: .init(space), realm: space.realm, user: credential.user)] = count
+        numbers[Removed(server: .init(space), realm: space.realm, user: credential.user)] = count
     }
 
     mutating func noteAll() {
@@ -36,10 +36,10 @@ struct CredentialRemovals: Sendable {
     func contains(_ login: Login, since earlier: Int) -> Bool {
         guard count > earlier else { return false }
         guard ofAll <= earlier else { return true }
-        let place = Authenticator.Place(login.space)
+        let server = Authenticator.Server(login.space)
         let realms = [login.space.realm, nil]
         return realms.contains { realm in
-            numbers[Removed(place: place, realm: realm, user: login.credential.user)] ?? 0 > earlier
+            numbers[Removed(server: server, realm: realm, user: login.credential.user)] ?? 0 > earlier
         }
     }
 }

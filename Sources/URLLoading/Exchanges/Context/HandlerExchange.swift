@@ -21,7 +21,7 @@ final class HandlerExchange: Exchange, @unchecked Sendable {
     /// True if the load itself reads the body, not another handler.
     var isOutermost = false
     /// The load, set when it takes the response.
-    private let taker = Lock<LoadContext?>(nil)
+    private let receiver = Lock<LoadContext?>(nil)
 
     init(
         _ response: Response, _ pieces: AnyChunkIterator?, redirect: Request? = nil,
@@ -36,12 +36,12 @@ final class HandlerExchange: Exchange, @unchecked Sendable {
     var head: HTTPHead? { response.http }
     var expectedLength: Int64? { response.expectedLength }
     var trailers: Headers { makeTrailers?() ?? Headers() }
-    var load: LoadContext? { taker.withLock { $0 } }
+    var load: LoadContext? { receiver.withLock { $0 } }
 
     /// Empty, because the marks of the responses that the handler used are collected by `CollectedMarks`.
     func marks(for query: CacheQuery) -> AnswerMarks { AnswerMarks() }
 
-    func taken(by load: LoadContext) { taker.withLock { $0 = load } }
+    func taken(by load: LoadContext) { receiver.withLock { $0 = load } }
 
     func buffered(atMost most: Int) -> BodyPiece? {
         pending.chunk == nil && pieces == nil ? .end : pending.take(atMost: most)

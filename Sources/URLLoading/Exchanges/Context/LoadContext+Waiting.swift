@@ -62,7 +62,7 @@ extension LoadContext {
     /// waits for the response, because the handler was already cancelled.
     func mayRetry() -> Bool {
         guard stopReason != nil else { return true }
-        guard handlerScope == nil, handle.forgiveIdle() else { return false }
+        guard handlerScope == nil, handle.clearIdleStop() else { return false }
         // The registry stops observing a load that it has stopped, so register the load again.
         core.registry.watch(handle)
         return stopReason == nil

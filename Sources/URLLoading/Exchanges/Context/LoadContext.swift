@@ -36,7 +36,7 @@ struct LoadOwner {
     /// True if a driver is notified of the events, in addition to the observers.
     var isObserved = false
     /// The classic task that calls decisions; nil outside the classic layer.
-    var asker: (any DecisionCaller)?
+    var decisionCaller: (any DecisionCaller)?
     /// Whether a session that finishes its tasks waits for the load, even if it was never resumed.
     var holdsSession = true
 }
@@ -50,7 +50,7 @@ final class LoadContext: LoadHandle, ConnectionClient, @unchecked Sendable {
     let events: (any EventSink)?
     let consumer: BodyConsumer
     /// The classic task that calls decisions; nil outside the classic layer.
-    let asker: (any DecisionCaller)?
+    let decisionCaller: (any DecisionCaller)?
     /// An object, because most loads have none and the value is large.
     private let given: GivenDecisions?
     /// Overrides `given`: the decisions of a classic task are known only when it is resumed.
@@ -71,7 +71,7 @@ final class LoadContext: LoadHandle, ConnectionClient, @unchecked Sendable {
         self.core = core
         original = request
         self.consumer = consumer
-        asker = owner.asker
+        decisionCaller = owner.decisionCaller
         given = decisions.map { GivenDecisions($0) }
         events = core.makeEvents(request, owner.isObserved)
         let defaults = core.requestDefaults
@@ -141,13 +141,13 @@ final class LoadContext: LoadHandle, ConnectionClient, @unchecked Sendable {
     /// The decision about storing the response; nil for downloads, for which it is not called.
     var cacheDecision: Decision<CachedResponse, CacheDecision>? {
         if case .file = consumer { return nil }
-        return asker?.decidesWhatIsKept ?? true ? own?.decisions.cache ?? core.decisions?.cache : nil
+        return decisionCaller?.decidesStoring ?? true ? own?.decisions.cache ?? core.decisions?.cache : nil
     }
 
     /// True if a decision may delay the load between its response and its body.
     var mayWaitForOthers: Bool { responseDecision != nil || cacheDecision != nil }
     /// True if the challenge decision may decide about server certificates.
-    var judgesServers: Bool { asker?.judgesServers ?? true }
+    var decidesServerTrust: Bool { decisionCaller?.decidesServerTrust ?? true }
 
     /// True if the response decision of a task may take over the connection after a 101.
     var acceptsUpgrade: Bool {
@@ -198,7 +198,7 @@ final class LoadContext: LoadHandle, ConnectionClient, @unchecked Sendable {
 
     /// Notes that a storage refused a response that is storable otherwise.
     func noteRefusal(of response: StoredResponse, by storage: any CacheStorage) {
-        guard let events, response.knownRules.isOfUse, storage.refusal(of: response) != nil else { return }
+        guard let events, response.knownRules.isReusable, storage.refusal(of: response) != nil else { return }
         events.note(.refused)
     }
 }

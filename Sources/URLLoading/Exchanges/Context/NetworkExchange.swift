@@ -30,7 +30,7 @@ protocol NetworkExchange: Exchange {
     /// Records the failure for the metrics.
     func note(_ error: LoadError)
     /// True if the connection was authenticated, and its peer no longer accepts that authentication.
-    var hasLostProof: Bool { get }
+    var hasLostAuthentication: Bool { get }
     /// Returns the TLS channel binding to the origin, or to the proxy that receives the requests themselves (RFC 5929);
     /// `nil` without a direct TLS connection to it.
     func binding(toProxy: Bool) -> [UInt8]?
@@ -56,7 +56,7 @@ struct SurrenderedConnection {
 
 extension NetworkExchange {
     var forwarder: Proxy? { nil }
-    var hasLostProof: Bool { false }
+    var hasLostAuthentication: Bool { false }
     var network: (any NetworkExchange)? { self }
     var hasOwnRecord: Bool { true }
     func marks(for query: CacheQuery) -> AnswerMarks { AnswerMarks(provenance, to: query) }

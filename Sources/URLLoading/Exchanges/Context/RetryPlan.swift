@@ -10,7 +10,7 @@ struct RetryPlan {
     private var attempts = 0
     private var refusals = 0
     private var wasMisdirected = false
-    private static let mostRefusals = 3
+    private static let maximumRefusals = 3
     /// True if the next attempt must not use an idle connection.
     private(set) var wantsFresh = false
     /// True if the server does not support the request's `Expect` field.
@@ -33,7 +33,7 @@ struct RetryPlan {
     /// - Parameter isUnprocessed: true if the server states that it has not processed the request, which may then be
     ///   repeated whatever its method (RFC 9113 §8.7), a limited number of times.
     mutating func retry(after error: LoadError, isStale: Bool, isUnprocessed: Bool = false) -> Bool {
-        if isUnprocessed, refusals < Self.mostRefusals {
+        if isUnprocessed, refusals < Self.maximumRefusals {
             refusals += 1
             return true
         }

@@ -20,8 +20,8 @@ final class SessionCache: Sendable {
     private let fetches = Lock([SharedFetch.Question: SharedFetch]())
 
     /// The certificates that the session's decisions have accepted, by server.
-    private let passed = Lock([Judged: Set<String>]())
-    private struct Judged: Hashable, Sendable {
+    private let passed = Lock([TrustScope: Set<String>]())
+    private struct TrustScope: Hashable, Sendable {
         let group: Int
         let name: TLSPeerName
         let port: UInt16
@@ -81,13 +81,13 @@ final class SessionCache: Sendable {
 
     func recordAccepted(_ certificate: String, of peer: TLSPeer, by group: Int) {
         passed.withLock {
-            _ = $0[Judged(group: group, name: peer.name, port: peer.port), default: []].insert(certificate)
+            _ = $0[TrustScope(group: group, name: peer.name, port: peer.port), default: []].insert(certificate)
         }
     }
 
     func acceptedCertificates(by group: Int, _ origin: Origin) -> Set<String> {
-        let judged = Judged(group: group, name: TLSPeerName(origin.host), port: origin.port)
-        return passed.withLock { $0[judged] ?? [] }
+        let scope = TrustScope(group: group, name: TLSPeerName(origin.host), port: origin.port)
+        return passed.withLock { $0[scope] ?? [] }
     }
 
     /// Empties the session's own cache when the session is invalidated.

@@ -11,7 +11,7 @@ struct SpaceStrengths: Sendable, Equatable {
     private var server = 0
     private var realms: [Int: Int] = [:]
     /// Beyond this number of realms, one strength counts for all, the greatest.
-    private static let mostRealms = 32
+    private static let maximumRealms = 32
 
     mutating func note(_ strength: Int, realm: String?) {
         guard let realm else {
@@ -21,7 +21,7 @@ struct SpaceStrengths: Sendable, Equatable {
         // A hash instead of the realm, which the server may make as long as a field. Two realms with one hash share a
         // strength.
         let key = realm.hashValue
-        guard realms[key] != nil || realms.count < Self.mostRealms else {
+        guard realms[key] != nil || realms.count < Self.maximumRealms else {
             server = max(self.strength(realm: nil), strength)
             realms = [:]
             return

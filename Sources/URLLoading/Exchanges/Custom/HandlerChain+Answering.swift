@@ -20,7 +20,7 @@ extension HandlerChain {
             (exchange as? HandlerExchange)?.isOutermost = true
             load.events?.answeredLocally(exchange)
             guard exchange is HandlerExchange, load.core.cache != nil else { return exchange }
-            return CacheFetch.keepHandled(exchange, hop, for: load, gathered)
+            return CacheFetch.storeHandlerResponse(exchange, hop, for: load, gathered)
         } catch {
             load.events?.failedLocally(error)
             throw error

@@ -75,7 +75,7 @@ final class FTPExchange: Exchange, @unchecked Sendable {
                 await owner.handle.untilResumed()
                 setUnread(false)
             }
-            try await owner.handle.goesOn(.receiving)
+            try await owner.handle.ensureRunning(.receiving)
             if sawEnd { return try await finish() }
             guard let data else { return }
             switch try read(data.transport, most) {
@@ -185,9 +185,9 @@ final class FTPExchange: Exchange, @unchecked Sendable {
             )
             owner.events?.add(record)
         }
-        let isGood = isComplete && connection.isReusable
-        owner.core.pool.ftp.giveBack(connection, reusable: isGood)
-        if isGood { owner.core.pool.scheduleReaping() }
+        let keepsConnection = isComplete && connection.isReusable
+        owner.core.pool.ftp.giveBack(connection, reusable: keepsConnection)
+        if keepsConnection { owner.core.pool.scheduleReaping() }
     }
 }
 

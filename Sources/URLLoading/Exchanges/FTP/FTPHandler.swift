@@ -97,9 +97,10 @@ struct FTPConnector {
         let time = ConnectTime(load.handle)
         let transport = try await load.handle.connecting(time) { () throws(LoadError) in
             try await connector.transport(
-                to: ConnectionTarget(origin: route.origin, way: route.way, isSecure: isImplicit, protocols: []),
+                to: ConnectionTarget(
+                    origin: route.origin, proxyChain: route.proxyChain, isSecure: isImplicit, protocols: []),
                 for: ConnectionRequest(client: load, access: access, record: record, refused: refused),
-                tap: configuration.wireTap.map { ProxyTap(tell: $0, connection: identifier) })
+                tap: configuration.wireTap.map { ProxyTap(report: $0, connection: identifier) })
         }
         record?.mark(.connectEnd)
         configuration.wireTap?(.connected(transport.description, connection: identifier))
@@ -111,13 +112,13 @@ struct FTPConnector {
     /// Makes a data connection, to the address of the control connection's peer or through the same proxies. An address
     /// in the server's reply is ignored, because a server could direct the client to another host with it.
     func data(beside control: any Transport, _ port: UInt16) async throws(LoadError) -> any Transport {
-        if !route.way.isDirect {
+        if !route.proxyChain.isDirect {
             let (host, _) = connector.configuration.addressOverrides.target(of: route.origin)
-            return try await TunnelAuthentication(route.origin, load, load.core).open(route.way) {
-                (way, refused) throws(LoadError) in
+            return try await TunnelAuthentication(route.origin, load, load.core).open(route.proxyChain) {
+                (proxyChain, refused) throws(LoadError) in
                 try await connector.tunnel(
                     Connector.TunnelPlan(
-                        way: way, host: host, port: port,
+                        proxyChain: proxyChain, host: host, port: port,
                         request: ConnectionRequest(client: load, access: access, refused: refused)))
             }
         }

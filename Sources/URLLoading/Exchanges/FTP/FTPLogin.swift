@@ -16,7 +16,7 @@ struct FTPLogin {
     private var refused: [Credential] = []
     private var rounds = 0
     /// The limit of attempts, whatever a decision answers.
-    private static let mostRounds = 20
+    private static let maximumRounds = 20
 
     /// RFC 1635 §3: the password is a kind of mail address.
     private static let anonymous = Credential(user: "anonymous", password: "urlload@", persistence: .none)
@@ -54,7 +54,7 @@ struct FTPLogin {
     /// Asks for another credential after a refusal; throws the refusal if there is none.
     mutating func change(after refusal: LoadError) async throws(LoadError) {
         rounds += 1
-        guard rounds < Self.mostRounds else { throw refusal }
+        guard rounds < Self.maximumRounds else { throw refusal }
         let wasAnonymous = credential == Self.anonymous
         if !wasAnonymous { refused.append(credential) }
         let decision = try await load.decide(

@@ -45,8 +45,8 @@ final class FTPSending {
         let source = OutgoingBodyReader(body, for: load.handle) { slot.wake() }
         defer { source.abandon() }
         sending: while true {
-            try await load.handle.goesOn(.sending)
-            switch try source.front() {
+            try await load.handle.ensureRunning(.sending)
+            switch try source.nextPart() {
             case .bytes:
                 let piece = source.chunk(atMost: Self.pieceSize)
                 source.advance(piece.count)
@@ -67,7 +67,7 @@ final class FTPSending {
 
     private func send(_ piece: Chunk) async throws(LoadError) {
         guard isText else { return try await send(piece, counting: true) }
-        let lines = asLines(piece)
+        let lines = withCRLF(piece)
         try await send(lines.withUnsafeBytes { Chunk(copying: $0) }, counting: false)
         count(piece.count)
     }
@@ -75,7 +75,7 @@ final class FTPSending {
     private func send(_ piece: Chunk, counting counts: Bool) async throws(LoadError) {
         var range = piece.range
         while !range.isEmpty {
-            try await load.handle.goesOn(.sending)
+            try await load.handle.ensureRunning(.sending)
             let outcome = Result { () throws(IOFailure) in try data.write(piece.storage.bytes(range)) }
             switch outcome {
             case .success(.moved(let moved)):
@@ -105,7 +105,7 @@ final class FTPSending {
     /// tickets that it sends meanwhile would otherwise cause a reset, which might cost the last bytes.
     private func end() async throws(LoadError) {
         while true {
-            try await load.handle.goesOn(.sending)
+            try await load.handle.ensureRunning(.sending)
             let progress = Result { () throws(IOFailure) in try data.endWriting() }
             guard case .blocked(let interest) = try progress.translated(.sending) else { break }
             await Poller.shared.park(data.slot, interest, load.handle)
@@ -114,7 +114,7 @@ final class FTPSending {
     }
 
     /// Converts LF to CR LF; an existing CR LF stays.
-    private func asLines(_ piece: Chunk) -> [UInt8] {
+    private func withCRLF(_ piece: Chunk) -> [UInt8] {
         var lines: [UInt8] = []
         lines.reserveCapacity(piece.count + piece.count / 16)
         for byte in piece.storage.bytes(piece.range) {

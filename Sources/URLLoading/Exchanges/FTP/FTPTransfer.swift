@@ -20,25 +20,25 @@ final class FTPTransfer {
     private let plan: FTPPlan
     private let request: Request
     private let load: LoadContext
-    private let dialling: FTPConnector
+    private let connector: FTPConnector
     private let record: TransactionRecord?
     private var data: FTPData?
     /// The connect timeout of the data connection and its TLS handshake, interrupted by the server's reply between
     /// them.
-    private let timeForData: ConnectTime
+    private let dataConnectTime: ConnectTime
     private var part = FTPPlan.Part(offset: 0)
     private let isReused: Bool
-    private var hasMoved = false
+    private var hasTransferred = false
     private var isOver = false
 
     init(
-        _ attempt: FTPAttempt, on connection: FTPConnection, _ dialling: FTPConnector, for load: LoadContext
+        _ attempt: FTPAttempt, on connection: FTPConnection, _ connector: FTPConnector, for load: LoadContext
     ) {
         self.connection = connection
         (plan, request, record) = (attempt.plan, attempt.request, attempt.record)
         self.load = load
-        self.dialling = dialling
-        timeForData = ConnectTime(load.handle)
+        self.connector = connector
+        dataConnectTime = ConnectTime(load.handle)
         isReused = connection.transfers > 0
         connection.begin()
         load.handle.attach(connection.transport.slot)
@@ -48,20 +48,20 @@ final class FTPTransfer {
 
     /// Whether a reused connection failed before anything was transferred: it had been idle for too long.
     func failedStale(_ error: LoadError) -> Bool {
-        isReused && !hasMoved && load.stopReason == nil
+        isReused && !hasTransferred && load.stopReason == nil
             && [.connectionLost, .truncated, .ftpServiceUnavailable].contains(error.reason)
     }
 
     func fail(_ error: LoadError) {
         guard !isOver else { return }
         // A refused file does not affect the connection.
-        let isGood =
+        let isReusable =
             connection.isReusable && load.stopReason == nil
             && [.fileNotFound, .ftpStoreRefused, .ftpCommandRefused, .ftpStorageFull, .rangeNotSatisfiable].contains(
                 error.reason)
         record?.error = error
         endRecord()
-        end(reusable: isGood)
+        end(reusable: isReusable)
     }
 
     private func endRecord() {
@@ -97,24 +97,26 @@ final class FTPTransfer {
         record?.mark(.requestStart)
         do { try connection.conversation.begin(plan.job) } catch { throw LoadError(ftp: error, .preparing) }
         if !connection.conversation.isLoggedIn {
-            _ = try await load.handle.connecting(connection.timeForLogin) { () throws(LoadError) in
-                try await converse(login) { $0.isLoggedIn }
+            _ = try await load.handle.connecting(connection.loginConnectTime) { () throws(LoadError) in
+                try await runConversation(login) { $0.isLoggedIn }
             }
         }
-        let isMoving = try await converse(login) { _ in false }
-        hasMoved = true
+        let isTransferring = try await runConversation(login) { _ in false }
+        hasTransferred = true
         if plan.operation == .store {
             try await store()
-            return hand(over: nil)
+            return makeExchange(over: nil)
         }
         record?.mark(.requestEnd)
         record?.mark(.responseStart)
-        return hand(over: isMoving ? data : nil)
+        return makeExchange(over: isTransferring ? data : nil)
     }
 
     /// Carries out the steps of the conversation. Returns whether there is data to transfer.
     /// - Parameter isDone: ends the conversation early.
-    private func converse(_ login: FTPLogin, until isDone: (FTPConversation) -> Bool) async throws(LoadError) -> Bool {
+    private func runConversation(_ login: FTPLogin, until isDone: (FTPConversation) -> Bool) async throws(LoadError)
+        -> Bool
+    {
         // Limits preliminary replies, so that a server cannot stall the load with them.
         var preliminaries = 0
         while !isDone(connection.conversation) {
@@ -125,11 +127,11 @@ final class FTPTransfer {
                 guard preliminaries < 32 else { throw LoadError(.unexpectedFTPReply, phase: .waiting, party: .remote) }
                 try connection.take(reply)
             case .send(let line):
-                try await connection.say(line, load.handle)
+                try await connection.send(line, load.handle)
                 connection.conversation.sent()
             case .secure:
                 record?.mark(.secureStart)
-                try await connection.secure { (transport) throws(LoadError) in try await dialling.secure(transport) }
+                try await connection.secure { (transport) throws(LoadError) in try await connector.secure(transport) }
                 record?.mark(.secureEnd)
                 do { try connection.conversation.secured() } catch { throw LoadError(ftp: error, .securing) }
             case .login:
@@ -151,8 +153,8 @@ final class FTPTransfer {
     private func connect(_ port: UInt16) async throws(LoadError) {
         let conversation = connection.conversation
         part = try plan.part(size: conversation.size, modification: conversation.modification)
-        let opened = try await load.handle.connecting(timeForData) { () throws(LoadError) in
-            try await dialling.data(beside: connection.transport, port)
+        let opened = try await load.handle.connecting(dataConnectTime) { () throws(LoadError) in
+            try await connector.data(beside: connection.transport, port)
         }
         data = FTPData(socket: opened, transport: opened)
         load.handle.attach(opened.slot)
@@ -166,8 +168,8 @@ final class FTPTransfer {
         let began = connection.conversation.offset
         if began != part.offset { part = FTPPlan.Part(offset: began, end: connection.conversation.size) }
         guard connection.conversation.protectsData, let socket = data?.socket else { return }
-        let secured = try await load.handle.connecting(timeForData) { () throws(LoadError) in
-            try await dialling.secure(socket, beside: connection.transport)
+        let secured = try await load.handle.connecting(dataConnectTime) { () throws(LoadError) in
+            try await connector.secure(socket, beside: connection.transport)
         }
         data?.transport = secured
     }
@@ -191,7 +193,7 @@ final class FTPTransfer {
         record?.mark(.responseStart)
     }
 
-    private func hand(over data: FTPData?) -> FTPExchange {
+    private func makeExchange(over data: FTPData?) -> FTPExchange {
         isOver = true
         let response = response(isListing: plan.operation == .list)
         record?.response = response

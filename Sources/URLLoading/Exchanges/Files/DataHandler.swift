@@ -12,7 +12,7 @@ struct DataHandler: DirectHandler {
 
     func exchange(_ hop: Hop, for load: LoadContext) async throws(LoadError) -> any Exchange {
         let request = hop.request
-        try request.allowOnlyReading()
+        try request.requireReadMethod()
         guard let url = DataURL(request.url.absoluteString) else {
             throw LoadError(
                 .badURL, phase: .preparing, party: .local, url: request.url, detail: "a data URL requires a comma")
@@ -35,7 +35,7 @@ extension DataURL {
 
 extension Request {
     /// Throws for methods other than GET and HEAD and for requests with a body, on behalf of schemes without a server.
-    func allowOnlyReading() throws(LoadError) {
+    func requireReadMethod() throws(LoadError) {
         guard method != .get && method != .head || body != nil else { return }
         throw LoadError(
             .badRequest, phase: .preparing, party: .local, url: url, detail: "GET and HEAD only, without a body")

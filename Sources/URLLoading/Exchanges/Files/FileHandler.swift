@@ -35,7 +35,7 @@ extension FileHandler: DirectHandler {
     func exchange(_ hop: Hop, for load: LoadContext) async throws(LoadError) -> any Exchange {
         let request = hop.request
         do throws(LoadError) {
-            try request.allowOnlyReading()
+            try request.requireReadMethod()
             let path = try Self.path(of: request.url)
             let reader = try await open(path, load)
             switch reader.kind {

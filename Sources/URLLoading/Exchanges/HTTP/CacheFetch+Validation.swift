@@ -27,7 +27,7 @@ extension CacheFetch {
             let provenance = exchange.provenance
             let isSame = isServer(of: stored, exchange)
             exchange.release()
-            guard stored.isMeant(by: head) else {
+            guard stored.canBeUpdated(by: head) else {
                 // The 304 refers to a representation that is not stored.
                 cache.storage.remove(stored)
                 return try await load(hop, shared)
@@ -134,7 +134,7 @@ extension CacheFetch {
 
     @inline(never)
     func other() async throws(LoadError) -> any Exchange {
-        guard query.isHead, query.request.body == nil else { return try await passing() }
+        guard query.isHead, query.request.body == nil else { return try await forward() }
         let plan = plan(try await variants())
         switch plan {
         case .network(_, let stale):
@@ -160,7 +160,7 @@ extension CacheFetch {
         }
         let length = head.headers[.contentLength]
         let isSame =
-            isServer(of: stored, exchange) && stored.isMeant(by: head)
+            isServer(of: stored, exchange) && stored.canBeUpdated(by: head)
             && (length == nil || length == stored.headers[.contentLength])
             && (!stored.headers.contains(.etag) || head.headers.contains(.etag))
             && (!stored.headers.contains(.lastModified) || head.headers.contains(.lastModified))
@@ -176,7 +176,7 @@ extension CacheFetch {
     }
 
     /// Sends a request that no cache answers, and removes the stored responses that it invalidates (RFC 9111 §4.4).
-    private func passing() async throws(LoadError) -> any Exchange {
+    private func forward() async throws(LoadError) -> any Exchange {
         if case .refused(let reason) = plan([]) { throw .notInCache(hop.request, "\(reason)") }
         let exchange = try await HTTPHandler.exchange(hop, for: load)
         if let head = exchange.head {

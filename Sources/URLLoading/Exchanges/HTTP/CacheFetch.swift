@@ -31,7 +31,7 @@ struct CacheFetch: Sendable {
         let cacheFetch = try CacheFetch(hop, load, cache)
         // Requests that a cache cannot answer skip the lookup.
         if hop.request.method != .get || hop.request.body != nil { return try await cacheFetch.other() }
-        guard let variants = cache.storage.variantsNow(cacheFetch.key) else { return try await cacheFetch.look() }
+        guard let variants = cache.storage.variantsNow(cacheFetch.key) else { return try await cacheFetch.lookUp() }
         let plan = cacheFetch.plan(variants)
         if case .stored(let stored, _) = plan, cache.storage.isInMemory(stored), let body = cache.storage.body(stored) {
             return cacheFetch.serve(stored, body)
@@ -64,7 +64,7 @@ struct CacheFetch: Sendable {
     // MARK: Steps that may block
 
     @inline(never)
-    private func look() async throws(LoadError) -> any Exchange {
+    private func lookUp() async throws(LoadError) -> any Exchange {
         try await act(plan(try await variants()))
     }
 
@@ -80,7 +80,7 @@ struct CacheFetch: Sendable {
     func open(_ stored: StoredResponse) async throws(LoadError) -> (any StoredBody)? {
         if cache.storage.isInMemory(stored) { return cache.storage.body(stored) }
         let start = query.isHead ? nil : stored.part(hop.request.headers)?.lowerBound ?? 0
-        let most = load.consumer == .collector ? Self.mostOfCollected : 0
+        let most = load.consumer == .collector ? Self.maximumCollectedSize : 0
         let opened = await BlockingThreads.files.call(load.handle) { [storage = cache.storage] in
             let body = storage.body(stored)
             guard let start else { return Opened(body: body) }
@@ -92,7 +92,7 @@ struct CacheFetch: Sendable {
 
     /// A collected body up to this length is read completely before the response is delivered, so that any damage leads
     /// to a new load.
-    private static let mostOfCollected: Int64 = 16 << 20
+    private static let maximumCollectedSize: Int64 = 16 << 20
 
     private struct Opened: Sendable { let body: (any StoredBody)? }
 
@@ -166,11 +166,13 @@ struct CacheFetch: Sendable {
     /// Reads the short body of a redirect at once, because the load follows the redirect without reading it.
     @inline(never)
     private func readAhead(_ tee: CacheTee) async throws(LoadError) -> CacheTee {
-        do throws(LoadError) { try await tee.readAhead(upTo: Self.mostOfRedirect) } catch { throw tee.failed(error) }
+        do throws(LoadError) { try await tee.readAhead(upTo: Self.maximumRedirectBody) } catch {
+            throw tee.failed(error)
+        }
         return tee
     }
 
-    private static let mostOfRedirect = 16 * 1024
+    private static let maximumRedirectBody = 16 * 1024
 
     /// Whether a body might be truncated without a sign of it: it ends with a connection that has no TLS. A stored part
     /// would be served as the whole while it is fresh (RFC 9112 §8).
@@ -228,7 +230,7 @@ struct CacheFetch: Sendable {
     /// does not bypass the handler: the handler is asked first and may serve it.
     /// - Parameter gathered: the marks of every answer that the handlers of this request received; a response made of
     ///   those answers has the same owners.
-    static func keepHandled(
+    static func storeHandlerResponse(
         _ exchange: any Exchange, _ hop: Hop, for load: LoadContext, _ gathered: CollectedMarks
     ) -> any Exchange {
         let response = exchange.response
@@ -242,7 +244,7 @@ struct CacheFetch: Sendable {
         marks.unite(AnswerMarks(response))
         let facts = StoringPlan.Facts(requestTime: now, responseTime: now)
         guard var stored = StoringPlan.make(cacheFetch.query, cacheFetch.key, head, facts), stored.isWhole,
-            stored.bear(marks)
+            stored.addOwner(marks)
         else { return exchange }
         if policy == .allowedInMemoryOnly { stored.isMemoryOnly = true }
         let decision = load.cacheDecision
@@ -273,7 +275,7 @@ struct CacheFetch: Sendable {
     func serve(_ stored: StoredResponse, _ body: any StoredBody, besides newer: AnswerMarks? = nil) -> CachedExchange {
         var headers = stored.headers
         // RFC 9111 §5.1: replaces the Age values of other caches.
-        let age = min(stored.knownRules.age(cache.now()), Double(CacheControl.mostSeconds))
+        let age = min(stored.knownRules.age(cache.now()), Double(CacheControl.maximumSeconds))
         headers[.age] = "\(Int64(max(0, age)))"
         func exchange(_ head: HTTPHead, _ body: any StoredBody, _ part: Range<Int64>) -> CachedExchange {
             CachedExchange(

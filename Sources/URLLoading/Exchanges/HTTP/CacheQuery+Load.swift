@@ -23,7 +23,7 @@ extension CacheQuery {
 
     private static func acceptedCertificates(_ hop: Hop, _ load: LoadContext) -> Set<String>? {
         guard let decision = load.handshakeDecision, case .success(let destination) = hop.request.destination,
-            destination.target.origin.isSecure, load.judgesServers
+            destination.target.origin.isSecure, load.decidesServerTrust
         else { return nil }
         return load.core.cache?.acceptedCertificates(by: decision.group, destination.target.origin)
     }
@@ -34,7 +34,7 @@ extension LoadContext: CacheUser {
     var addressPolicy: AddressPolicy { core.configuration.addressPolicy }
     func connectedHost(of origin: Origin) -> Origin.Host { core.configuration.addressOverrides.target(of: origin).host }
     var trustMark: String { "\(core.pool.connector.secure.generation)/\(handshakeDecision?.group ?? 0)" }
-    func credentialSentUnasked(to destination: Destination) -> Credential? {
-        core.authenticator.isInUse ? core.authenticator.unasked(destination) : nil
+    func preemptiveCredential(for destination: Destination) -> Credential? {
+        core.authenticator.isInUse ? core.authenticator.preemptiveCredential(for: destination) : nil
     }
 }

@@ -34,7 +34,7 @@ extension HTTP2Exchange {
     func continueSending() async throws(LoadError) {
         if owner.isSuspended { await owner.handle.untilResumed() }
         if let reason = owner.stopReason { throw LoadError(reason, phase: phase) }
-        _ = takeNews()
+        _ = takeEvents()
         guard isSending, !hasFailed else { return cut() }
         switch try pump() {
         case .wantsFile(let reader, let offset, let count): try await fetch(reader, offset, count)
@@ -51,10 +51,10 @@ extension HTTP2Exchange {
 
     /// Hands the connection as many bytes as its buffer has space for.
     func pump() throws(LoadError) -> SendingStep {
-        var hasGiven = false
-        defer { if hasGiven { connection.nudge() } }
+        var hasQueued = false
+        defer { if hasQueued { connection.flushIfNeeded() } }
         while let body = sending.body, sending.queued < Self.queueSize || body.isAtEnd {
-            switch try body.front() {
+            switch try body.nextPart() {
             case .bytes(let available):
                 let count = min(Self.queueSize - sending.queued, available)
                 body.withBytes {
@@ -62,7 +62,7 @@ extension HTTP2Exchange {
                 }
                 body.advance(count)
                 sending.queued += count
-                hasGiven = true
+                hasQueued = true
             case .file(let reader, let offset, let left):
                 let wanted = Int(min(left, Int64(Self.filePiece)))
                 guard try body.loadNow(reader, offset, count: wanted)
@@ -70,7 +70,7 @@ extension HTTP2Exchange {
             case .pending: return .waitsForPiece
             case .end(let trailers):
                 sending.body = nil
-                hasGiven = true
+                hasQueued = true
                 do throws(WireViolation) { try connection.endSending(on: stream, trailers) } catch {
                     throw LoadError(error, .sending)
                 }

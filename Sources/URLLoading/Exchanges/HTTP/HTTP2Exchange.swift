@@ -38,7 +38,6 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
     var traffic = HTTP1Traffic()
 
     var phase = LoadError.Phase.sending
-    var headIsHere: Bool { answer != nil || head != nil }
     var answerStatus: Status? { answer?.status }
     var hasFailed: Bool { failure != nil }
 
@@ -85,7 +84,7 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
         var request = request
         if let authenticationHandshake = request.authenticationHandshake {
             // HTTP/2 supports only schemes with a single message; others fall back to HTTP/1.1.
-            request.say(
+            request.setAuthorization(
                 try await authenticationHandshake.first(binding(toProxy: false), owner.handle)?.value, toProxy: false)
         }
         record?.mark(.requestStart)
@@ -105,14 +104,14 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
             throw error
         }
         owner.events?.hasStream(stream, on: connection)
-        tell(
+        tapHead(
             "\(opensTunnel ? Method.connect.rawValue : message.method.rawValue) "
                 + "\(String(decoding: message.path, as: UTF8.self)) HTTP/2",
             message.headers, isSent: true)
         if let body = request.body {
             sending.length = body.length
             sending.body = OutgoingBodyReader(body, for: owner.handle) { [connection, stream] in
-                connection.poke(stream)
+                connection.wake(stream)
             }
         } else {
             record?.mark(.requestEnd)
@@ -125,7 +124,7 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
         }
     }
 
-    private func tell(_ line: String, _ headers: Headers, isSent: Bool) {
+    private func tapHead(_ line: String, _ headers: Headers, isSent: Bool) {
         connection.tap?(
             .head("stream \(stream.number): \(line)", headers, isSent: isSent, connection: connection.identifier))
     }
@@ -157,7 +156,7 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
     private func step(readsBody: Bool = false) async throws(LoadError) {
         if owner.isSuspended { await owner.handle.untilResumed() }
         if let reason = owner.stopReason { throw LoadError(reason, phase: phase) }
-        if takeNews(readsBody: readsBody) { return }
+        if takeEvents(readsBody: readsBody) { return }
         if let failure { throw failure.loadError(phase, hasBegun: hasReceivedHead) }
         switch try pump() {
         case .wantsFile(let reader, let offset, let count): try await fetch(reader, offset, count)
@@ -167,7 +166,7 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
     }
 
     /// Takes the received frames of the stream. Returns whether any of them belongs to the response.
-    func takeNews(readsBody: Bool = false) -> Bool {
+    func takeEvents(readsBody: Bool = false) -> Bool {
         let inbox = connection.take(stream, used: used, readsBody: readsBody)
         used = 0
         if inbox.sent > 0 {
@@ -184,10 +183,10 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
             hasReceivedHead = true
             sending.hasContinue = sending.hasContinue || head.status == .continue
             owner.receivedInterim(head)
-            tell("HTTP/2 \(head.status.code)", head.headers, isSent: false)
+            tapHead("HTTP/2 \(head.status.code)", head.headers, isSent: false)
         }
         if let head = inbox.head {
-            tell("HTTP/2 \(head.status.code)", head.headers, isSent: false)
+            tapHead("HTTP/2 \(head.status.code)", head.headers, isSent: false)
             hasReceivedHead = true
             answer = head
             record?.mark(.responseStart)
@@ -211,7 +210,7 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
         while true {
             if owner.isSuspended { await owner.handle.untilResumed() }
             if let reason = owner.stopReason { throw LoadError(reason, phase: .waiting) }
-            _ = takeNews()
+            _ = takeEvents()
             if let failure { throw failure.loadError(.waiting, hasBegun: hasReceivedHead) }
             if answer != nil { return false }
             if sending.hasContinue || owner.clock.now() >= deadline { return true }
@@ -230,7 +229,7 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
     func binding(toProxy: Bool) -> [UInt8]? { toProxy ? nil : tls?.endPointBinding }
 
     private func piece() throws(LoadError) -> BodyPiece? {
-        if nextChunk == chunks.count, end == nil, failure == nil { _ = takeNews() }
+        if nextChunk == chunks.count, end == nil, failure == nil { _ = takeEvents() }
         if nextChunk < chunks.count {
             let chunk = chunks[nextChunk]
             nextChunk += 1
@@ -256,7 +255,7 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
         while true {
             if owner.isSuspended { await owner.handle.untilResumed() }
             if let reason = owner.stopReason { throw LoadError(reason, phase: .waiting) }
-            _ = takeNews()
+            _ = takeEvents()
             if let failure { throw failure.loadError(.waiting, hasBegun: false) }
             if connection.knowsSettings(stream) { break }
             await connection.wait(for: stream, owner.handle)

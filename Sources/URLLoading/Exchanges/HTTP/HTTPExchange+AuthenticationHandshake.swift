@@ -10,7 +10,7 @@ import URLLoadingWire
 extension HTTPExchange {
     /// The maximum size in bytes of a refusal's body that is read. The scheme requires this connection, so a new one is
     /// no alternative.
-    private static var mostDrained: Int { 4 << 20 }
+    private static var maximumDrained: Int { 4 << 20 }
 
     /// Authenticates the connection and sends the request.
     func open(_ request: PreparedRequest) async throws(LoadError) {
@@ -25,7 +25,7 @@ extension HTTPExchange {
             return try await send(request)
         }
         let binding = binding(toProxy: authenticationHandshake.isProxy)
-        if authenticationHandshake.login.takesLegs {
+        if authenticationHandshake.login.isMultiRound {
             try await open(with: authenticationHandshake, binding, request)
         } else {
             try await sendOne(authenticationHandshake, binding, request)
@@ -39,7 +39,7 @@ extension HTTPExchange {
     ) async throws(LoadError) {
         var request = request
         if !authenticationHandshake.isProxy || !connection.isOpened {
-            request.say(
+            request.setAuthorization(
                 try await authenticationHandshake.first(binding, owner.handle)?.value,
                 toProxy: authenticationHandshake.isProxy)
         }
@@ -53,7 +53,7 @@ extension HTTPExchange {
         }
         if wasOpened { return forgetProof() }
         connection.isCut = true
-        hasLostProof = try await authenticationHandshake.process(head, owner.handle)
+        hasLostAuthentication = try await authenticationHandshake.process(head, owner.handle)
     }
 
     private func open(
@@ -65,24 +65,25 @@ extension HTTPExchange {
             if head?.status == authenticationHandshake.refusal { forgetProof() }
             return
         }
-        guard var said = try await authenticationHandshake.first(binding, owner.handle) else {
+        guard var message = try await authenticationHandshake.first(binding, owner.handle) else {
             return try await send(request)
         }
-        while !said.isLast {
+        while !message.isLast {
             guard
-                let answer = try await leg(
-                    request.leg(saying: said.value, toProxy: authenticationHandshake.isProxy), authenticationHandshake,
+                let answer = try await send(
+                    request.handshakeRequest(authorization: message.value, toProxy: authenticationHandshake.isProxy),
+                    authenticationHandshake,
                     request)
             else { return }
-            guard let words = answer.words else {
+            guard let token = answer.token else {
                 // The server requires no authentication. Its response is the result, unless the request has a body that
                 // is still to be sent.
                 return try await send(request)
             }
-            said = try await authenticationHandshake.next(words, binding, owner.handle)
+            message = try await authenticationHandshake.next(token, binding, owner.handle)
         }
         var request = request
-        request.say(said.value, toProxy: authenticationHandshake.isProxy)
+        request.setAuthorization(message.value, toProxy: authenticationHandshake.isProxy)
         try await send(request)
         guard let head else { return }
         // A refused login is not followed by another one on this connection.
@@ -95,56 +96,56 @@ extension HTTPExchange {
     }
 
     private func forgetProof() {
-        hasLostProof = true
+        hasLostAuthentication = true
         connection.isOpened = false
         connection.isCut = true
     }
 
     private struct Answer {
         /// The server's reply to the last message; `nil` if it does not ask for another.
-        var words: [UInt8]?
+        var token: [UInt8]?
     }
 
     /// Sends one message without a body and returns the server's reply; `nil` if its response is the result.
-    private func leg(
-        _ leg: PreparedRequest, _ authenticationHandshake: AuthenticationHandshake, _ request: PreparedRequest
+    private func send(
+        _ message: PreparedRequest, _ authenticationHandshake: AuthenticationHandshake, _ request: PreparedRequest
     ) async throws(LoadError)
         -> Answer?
     {
         let record = record
         (self.record, connection.record) = (nil, nil)
         defer { (self.record, connection.record) = (record, record) }
-        if try !connection.begin(leg, owner) { try await connection.send(owner) }
+        if try !connection.begin(message, owner) { try await connection.send(owner) }
         var found: HTTP1ResponseHead?
         while found == nil {
             found = try connection.bufferedResponse(owner, acceptsUpgrade: false)
             if found == nil { try await connection.fill(owner) }
         }
         guard let head = found else { return nil }
-        let words =
-            head.status == authenticationHandshake.refusal ? authenticationHandshake.words(in: head.headers) : nil
+        let token =
+            head.status == authenticationHandshake.refusal ? authenticationHandshake.token(in: head.headers) : nil
         let isOver = HTTPHead(head).isRefusal || request.body == nil
-        guard words != nil || !isOver else {
+        guard token != nil || !isOver else {
             try receive(head, request)
             return nil
         }
         try await drain()
         guard connection.isReusable else {
-            throw .proofBroken("the server closed the connection during the authentication handshake")
+            throw .handshakeFailed("the server closed the connection during the authentication handshake")
         }
-        return Answer(words: words)
+        return Answer(token: token)
     }
 
     private func drain() async throws(LoadError) {
         var count = 0
-        while count <= Self.mostDrained {
+        while count <= Self.maximumDrained {
             switch try connection.bufferedData() {
             case .chunk(let chunk)?: count += chunk.count
             case .end?: return
             case nil: try await connection.fill(owner)
             }
         }
-        throw .proofBroken("the body of the 401 or 407 is too large to be read")
+        throw .handshakeFailed("the body of the 401 or 407 is too large to be read")
     }
 }
 
@@ -153,7 +154,7 @@ extension HTTPHead {
 }
 
 extension LoadError {
-    static func proofBroken(_ words: String) -> LoadError {
+    static func handshakeFailed(_ words: String) -> LoadError {
         LoadError(.authenticationFailed, phase: .waiting, party: .remote, detail: words)
     }
 }

@@ -63,7 +63,7 @@ final class HTTPExchange: NetworkExchange, @unchecked Sendable {
 
     /// True if the peer no longer accepts the connection's earlier authentication; see
     /// `HTTPExchange+AuthenticationHandshake`.
-    var hasLostProof = false
+    var hasLostAuthentication = false
 
     func send(_ request: PreparedRequest) async throws(LoadError) {
         record?.mark(.requestStart)
@@ -147,7 +147,7 @@ final class HTTPExchange: NetworkExchange, @unchecked Sendable {
 
     func fillNow() throws(LoadError) -> Bool { try connection.fillNow(owner) }
 
-    var isSending: Bool { !isReleased && connection.sending.isGoingOn }
+    var isSending: Bool { !isReleased && connection.sending.isUnfinished }
     func continueSending() async throws(LoadError) {
         try await connection.continueSending(owner, wakingForReads: false)
     }

@@ -52,18 +52,18 @@ extension NetworkExchange {
     var isChallenge: Bool { head?.status == .unauthorized || head?.status == .proxyAuthenticationRequired }
 
     /// The maximum size in bytes of a refusal's body that is read; beyond it, a new connection is cheaper.
-    private static var mostDrained: Int { 64 * 1024 }
+    private static var maximumDrained: Int { 64 * 1024 }
 
     /// Reads and drops a short body, so that its connection can be reused.
     func drain() async {
-        guard !isSending, expectedLength ?? 0 <= Int64(Self.mostDrained) else { return }
+        guard !isSending, expectedLength ?? 0 <= Int64(Self.maximumDrained) else { return }
         var count = 0
-        while count <= Self.mostDrained {
+        while count <= Self.maximumDrained {
             do throws(LoadError) {
                 switch try buffered(atMost: .max) {
                 case .chunk(let chunk)?: count += chunk.count
                 case .end?: return
-                case nil: try await fill(atMost: Self.mostDrained)
+                case nil: try await fill(atMost: Self.maximumDrained)
                 }
             } catch { return }
         }

@@ -30,7 +30,7 @@ struct HTTPHandler: DirectHandler {
             var authentication =
                 load.core.authenticator.isInUse ? try await authentication(hop, for: load, prepared) : nil
             // Lowest connection id that counts as fresh after a stale-connection retry.
-            var firstFresh = Int.min
+            var firstFreshID = Int.min
             while true {
                 if let authentication { try await authentication.authorize(&prepared, load) }
                 if let cookies = load.core.cookies {
@@ -38,9 +38,9 @@ struct HTTPHandler: DirectHandler {
                     attach(cookies, to: &prepared)
                 }
                 record = load.events?.begin(prepared)
-                let least = retries.wantsFresh ? firstFresh : nil
+                let least = retries.wantsFresh ? firstFreshID : nil
                 let exchange = try await lease(prepared, for: load, since: least, record, hop, &authentication)
-                if !retries.wantsFresh { firstFresh = Connector.next }
+                if !retries.wantsFresh { firstFreshID = Connector.next }
                 record = nil
                 if let error = await failure(of: exchange, prepared) {
                     try release(exchange, after: error, &retries)
@@ -70,7 +70,7 @@ struct HTTPHandler: DirectHandler {
         cookies.attach(to: &prepared)
     }
 
-    /// Notes what a response tells of its server. Returns whether its status demands that the request is repeated.
+    /// Notes what a response reveals of its server. Returns whether its status demands that the request is repeated.
     @inline(never)
     private static func answered(
         _ exchange: any NetworkExchange, _ request: PreparedRequest, _ load: LoadContext, _ retries: inout RetryPlan
@@ -243,7 +243,7 @@ struct HTTPHandler: DirectHandler {
         _ route: Route, for request: PreparedRequest, _ load: LoadContext, _ access: NetworkAccess
     ) -> Route {
         var route = route
-        if request.webSocket != nil { route.isTunneled = route.way.forwards && !route.origin.isSecure }
+        if request.webSocket != nil { route.isTunneled = route.proxyChain.forwards && !route.origin.isSecure }
         if route.isProven {
             route.trust = Route.Trust(
                 generation: load.core.pool.connector.secure.generation, group: load.handshakeDecision?.group ?? 0)
@@ -265,9 +265,9 @@ struct HTTPHandler: DirectHandler {
         wanted.refused = RefusedTunnels()
         let origin = request.destination.route.origin
         return try await load.core.proxies.first(to: origin, request.request.url, for: load.handle) {
-            (way) throws(LoadError) in
-            let way = way.authorized(by: request.proxyAuthorization)
-            return try await lease(request, through: way, wanted, for: load, hop, &authentication)
+            (proxyChain) throws(LoadError) in
+            let proxyChain = proxyChain.authorized(by: request.proxyAuthorization)
+            return try await lease(request, through: proxyChain, wanted, for: load, hop, &authentication)
         }
     }
 
@@ -275,19 +275,19 @@ struct HTTPHandler: DirectHandler {
     /// decision; see `HTTPHandler+Authentication`.
     @inline(never)
     private static func lease(
-        _ request: PreparedRequest, through way: ProxyChain, _ wanted: ConnectionRequest, for load: LoadContext,
+        _ request: PreparedRequest, through proxyChain: ProxyChain, _ wanted: ConnectionRequest, for load: LoadContext,
         _ hop: Hop, _ authentication: inout RequestAuthentication?
     ) async throws(LoadError) -> any NetworkExchange {
         defer { wanted.refused?.forget() }
         let origin = request.destination.route.origin
         let isMoved = load.core.configuration.addressOverrides.moves(origin)
         while true {
-            let way = authentication?.opened(way) ?? way
+            let proxyChain = authentication?.opened(proxyChain) ?? proxyChain
             do throws(LoadError) {
-                let route = Route(origin: origin, way: way, isMoved: isMoved)
+                let route = Route(origin: origin, proxyChain: proxyChain, isMoved: isMoved)
                 return try await lease(request, over: route, wanted, for: load)
             } catch {
-                let refusal = ProxyRefusal(error: error, way: way, binding: wanted.refused?.binding)
+                let refusal = ProxyRefusal(error: error, proxyChain: proxyChain, binding: wanted.refused?.binding)
                 guard try await answers(refusal, request, hop, for: load, &authentication) else { throw error }
             }
         }

@@ -32,7 +32,7 @@ package final class AgentChannel: Sendable {
     private let queue: AsyncStream<Outgoing>.Continuation
 
     /// The maximum number of queued bytes for a peer that does not read; beyond it the connection is closed.
-    private static let mostQueued = 16 << 20
+    private static let maximumQueued = 16 << 20
     private static let readSize = 64 * 1024
 
     package init(_ socket: LocalSocket) {
@@ -78,7 +78,7 @@ package final class AgentChannel: Sendable {
         let takes = state.withLock { state in
             guard !state.isOver else { return false }
             state.queued += bytes.count
-            return state.queued <= Self.mostQueued
+            return state.queued <= Self.maximumQueued
         }
         guard takes else {
             close()
@@ -113,7 +113,7 @@ package final class AgentChannel: Sendable {
         try state.withLock { (state) throws(WireViolation) in
             guard let frame = try state.decoder.next() else {
                 // Descriptors arrive with the first byte of their frame: more than the maximum belong to no frame.
-                guard state.files.count <= AgentFrame.mostDescriptors else {
+                guard state.files.count <= AgentFrame.maximumDescriptors else {
                     throw WireViolation(.remote, .wrongDescriptorCount)
                 }
                 return nil

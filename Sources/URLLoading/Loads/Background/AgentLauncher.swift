@@ -63,7 +63,7 @@ package enum AgentLauncher {
         do throws(IOFailure) {
             try PrivateFolder.make(facts.stateFolder)
             // The lock prevents that programs started at the same moment bind the socket twice.
-            let lock = try FileLock(facts.stateFolder + "/launch.lock", patience: 10_000)
+            let lock = try FileLock(facts.stateFolder + "/launch.lock", timeout: 10_000)
             defer { withExtendedLifetime(lock) {} }
             // An agent that is too busy to accept connections listens, too: its socket stays.
             if FileKind.isSocket(socket), !LocalListener.isAbandoned(socket) { return .success(()) }

@@ -54,7 +54,7 @@ package final class AgentLink: Sendable {
     ) async throws(AgentFailure) -> AgentLink {
         let channel: AgentChannel
         do throws(IOFailure) {
-            channel = AgentChannel(try await LocalSocket.connect(to: path, patience: .seconds(30)))
+            channel = AgentChannel(try await LocalSocket.connect(to: path, timeout: .seconds(30)))
         } catch {
             throw AgentFailure(.unreachable, "\(path): \(error.words)")
         }

@@ -53,7 +53,7 @@ package actor BackgroundConnection {
     /// Whether each transfer has, or will have, a task of this program (a session of the classic API).
     let adopts: Bool
     /// Answer the challenges of the transfers of running tasks.
-    private var deciders: [String: ChallengeHandler] = [:]
+    private var challengeHandlers: [String: ChallengeHandler] = [:]
     /// Challenges of transfers whose tasks have not begun to wait.
     private var unanswered: [String: [AgentMessage.Challenge]] = [:]
     private var handlerWaits: CheckedContinuation<Void, Never>?
@@ -211,11 +211,11 @@ package actor BackgroundConnection {
         of id: String, progress handler: ProgressHandler? = nil, decide: ChallengeHandler? = nil
     ) async throws(AgentFailure) -> PendingEvent {
         progress[id] = handler
-        deciders[id] = decide
+        challengeHandlers[id] = decide
         for challenge in unanswered.removeValue(forKey: id) ?? [] { put(challenge) }
         defer {
             progress[id] = nil
-            deciders[id] = nil
+            challengeHandlers[id] = nil
             ownTransfers.remove(id)
         }
         try await listen()
@@ -327,10 +327,10 @@ package actor BackgroundConnection {
     private func put(_ challenge: AgentMessage.Challenge) {
         let id = challenge.transfer
         // The task of the transfer has not begun to wait for its end.
-        guard deciders[id] != nil || !(ownTransfers.contains(id) || adopts) else {
+        guard challengeHandlers[id] != nil || !(ownTransfers.contains(id) || adopts) else {
             return unanswered[id, default: []].append(challenge)
         }
-        let (decide, link) = (deciders[id] ?? decide, link)
+        let (decide, link) = (challengeHandlers[id] ?? decide, link)
         Task {
             var answer = TransferAnswer.undecided
             if let decide, let asked = TransferCoding.decode(TransferChallenge.self, challenge.record)?.challenge {

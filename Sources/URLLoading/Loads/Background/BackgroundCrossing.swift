@@ -11,33 +11,33 @@ package enum BackgroundCrossing: Sendable, Equatable {
     /// Sent to the agent, which applies it.
     case sent
     /// Applied in this process, or without meaning for a transfer of the agent.
-    case keptHere
+    case local
     /// Refused unless it has its default value, because the agent could not apply it.
     case refused
 
     package static let configuration: [String: BackgroundCrossing] = [
-        "isEphemeral": .keptHere, "background": .sent,
+        "isEphemeral": .local, "background": .sent,
         "idleTimeout": .sent, "resourceTimeout": .sent, "connectTimeout": .sent,
-        "maximumConnectionsPerHost": .sent, "idleConnectionLifetime": .sent, "maximumIdleConnections": .keptHere,
+        "maximumConnectionsPerHost": .sent, "idleConnectionLifetime": .sent, "maximumIdleConnections": .local,
         "http2PingInterval": .sent, "http2PingTimeout": .sent, "httpVersions": .sent, "trafficClass": .sent,
         // http and https only.
-        "ftp": .keptHere,
+        "ftp": .local,
         "headers": .sent, "userAgent": .sent, "acceptEncoding": .sent, "expectContinueTimeout": .sent,
         // Settings of bodies that this process reads.
-        "readAhead": .keptHere, "temporaryDirectory": .keptHere,
+        "readAhead": .local, "temporaryDirectory": .local,
         // Downloads to files are not cached. Cookies and HSTS are applied when the transfer is submitted.
-        "storageDirectory": .keptHere, "cache": .keptHere, "cachesInMemory": .keptHere, "cachePolicy": .keptHere,
-        "coalescesIdenticalRequests": .keptHere, "cookies": .keptHere, "hsts": .keptHere,
+        "storageDirectory": .local, "cache": .local, "cachesInMemory": .local, "cachePolicy": .local,
+        "coalescesIdenticalRequests": .local, "cookies": .local, "hsts": .local,
         // The agent retries by rules of its own, and always waits for a network.
-        "retryPolicy": .keptHere, "waitsForConnectivity": .keptHere,
+        "retryPolicy": .local, "waitsForConnectivity": .local,
         "maximumRedirects": .sent, "limits": .sent, "addressPolicy": .refused,
         "allowsCellularAccess": .sent, "allowsExpensiveNetworkAccess": .sent, "allowsConstrainedNetworkAccess": .sent,
         "addressOverrides": .refused, "networkInterface": .refused, "resolver": .refused, "proxyPolicy": .refused,
         "authentication": .refused, "tls": .sent,
-        "wireTap": .refused, "dial": .refused, "networkMonitor": .keptHere, "foreignCache": .keptHere,
-        "cacheTap": .keptHere, "wallClock": .keptHere, "clock": .keptHere,
+        "wireTap": .refused, "dial": .refused, "networkMonitor": .local, "foreignCache": .local,
+        "cacheTap": .local, "wallClock": .local, "clock": .local,
         // Protocol handlers are not used (checklist 118); observers observe the tasks of this process.
-        "attachments": .keptHere,
+        "attachments": .local,
     ]
 
     package static let tls: [String: BackgroundCrossing] = [
@@ -49,10 +49,10 @@ package enum BackgroundCrossing: Sendable, Equatable {
         "url": .sent, "method": .sent, "headers": .sent, "body": .refused,
         "idleTimeout": .sent, "resourceTimeout": .sent, "connectTimeout": .sent,
         "allowsCellular": .sent, "allowsExpensive": .sent, "allowsConstrained": .sent, "trafficClass": .sent,
-        "retryPolicy": .keptHere, "waitsForConnectivity": .keptHere, "cachePolicy": .keptHere,
-        "handlesCookies": .sent, "mainDocumentURL": .sent, "contentDecoding": .keptHere, "properties": .keptHere,
+        "retryPolicy": .local, "waitsForConnectivity": .local, "cachePolicy": .local,
+        "handlesCookies": .sent, "mainDocumentURL": .sent, "contentDecoding": .local, "properties": .local,
         // Derived from the URL.
-        "destination": .keptHere,
+        "destination": .local,
     ]
 
     /// Returns the name of the first setting that cannot cross, with the reason; `nil` if all can.

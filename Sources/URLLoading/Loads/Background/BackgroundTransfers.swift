@@ -174,7 +174,7 @@ extension TransferOrder {
     /// Checks what the agent would refuse.
     func check(_ request: Request) throws(LoadError) {
         if let problem = BackgroundCrossing.problem(request) { throw .notInBackground(problem, request.url) }
-        guard userData.count <= Self.mostUserData, label.utf8.count <= Self.mostUserData else {
+        guard userData.count <= Self.maximumUserData, label.utf8.count <= Self.maximumUserData else {
             throw .notInBackground("label and user data have at most 64 KiB", request.url)
         }
     }

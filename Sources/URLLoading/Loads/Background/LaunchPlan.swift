@@ -2,7 +2,7 @@
 
 // Decides where the background agent is found, or how it is started. Pure: all facts are passed in.
 
-/// The way to reach a background agent: the first case that applies.
+/// How a background agent is reached: the first case that applies.
 package enum LaunchPlan: Sendable, Equatable, CustomStringConvertible {
     /// `URLLOADING_AGENT_SOCKET` names the socket; the program starts no agent.
     case named(socket: String)

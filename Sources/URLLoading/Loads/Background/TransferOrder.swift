@@ -21,7 +21,7 @@ package struct TransferOrder: Codable, Sendable, Equatable {
     package var overrides = RequestSettings()
     /// The caller's name for the transfer.
     package var label = ""
-    /// The caller's data, at most ``mostUserData`` bytes.
+    /// The caller's data, at most ``maximumUserData`` bytes.
     package var userData = Data()
 
     /// The destination path of a download; `nil` keeps the file with the agent until its delivery.
@@ -51,7 +51,7 @@ package struct TransferOrder: Codable, Sendable, Equatable {
     /// What of the program decides about challenges; `nil` if default handling does.
     package var challenges: ChallengeAuthority?
 
-    package static let mostUserData = 64 * 1024
+    package static let maximumUserData = 64 * 1024
 
     package init(kind: Kind, shownURL: String, method: String, fields: [[String]], created: Int64) {
         (self.kind, self.shownURL, self.method, self.fields) = (kind, shownURL, method, fields)

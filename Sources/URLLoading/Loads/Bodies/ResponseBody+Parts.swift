@@ -112,7 +112,7 @@ public struct ResponsePart: Sendable {
         return Response(url: whole.url, mediaType: type, expectedLength: length, http: http)
     }
 
-    private static let ofTheWholeBody: [FieldName] = [
+    private static let wholeBodyFields: [FieldName] = [
         .contentType, .contentLength, .contentEncoding, .contentRange, .contentDisposition, .transferEncoding,
         "Trailer",
         "Content-MD5", "Content-Digest",
@@ -120,7 +120,7 @@ public struct ResponsePart: Sendable {
 
     private static func merged(_ fields: Headers, _ headers: Headers) -> Headers {
         var merged = fields
-        for name in ofTheWholeBody { merged.remove(name) }
+        for name in wholeBodyFields { merged.remove(name) }
         for field in headers { merged.remove(field.name) }
         for field in headers { merged.append(field.name, field.value) }
         return merged

@@ -61,7 +61,7 @@ extension SessionSnapshot {
             snapshot.hosts.append(host)
         }
         snapshot.hosts.sort { ($1.weight, $0.name) < ($0.weight, $1.name) }
-        snapshot.hiddenHosts = max(0, snapshot.hosts.count - Self.mostHosts)
+        snapshot.hiddenHosts = max(0, snapshot.hosts.count - Self.maximumHosts)
         snapshot.hosts.removeLast(snapshot.hiddenHosts)
         return snapshot
     }

@@ -6,7 +6,7 @@
 package struct SessionSnapshot: Codable, Sendable, Equatable {
     /// The connections of one origin, and what its loads have moved.
     package struct Host: Codable, Sendable, Equatable {
-        /// The origin, with the way to it if there is one: `https://a.example`.
+        /// The origin, with the proxies if there are any: `https://a.example`.
         package var name: String
         package var connecting = 0
         package var active = 0
@@ -48,5 +48,5 @@ package struct SessionSnapshot: Codable, Sendable, Equatable {
     }
 
     /// The most hosts of a snapshot, which bounds its size.
-    static let mostHosts = 200
+    static let maximumHosts = 200
 }

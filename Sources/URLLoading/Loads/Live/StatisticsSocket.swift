@@ -24,7 +24,7 @@ public final class StatisticsSocket: Sendable, CustomStringConvertible {
     private let hasClosed = Atomic<Bool>(false)
 
     /// Clients beyond that are sent away.
-    private static let mostClients = 8
+    private static let maximumClients = 8
     /// Nanoseconds between two snapshots.
     private static let interval: Int64 = 1_000_000_000
 
@@ -81,7 +81,7 @@ public final class StatisticsSocket: Sendable, CustomStringConvertible {
             while !isClosed {
                 do throws(IOFailure) {
                     let socket = try await listener.accept(token)
-                    if welcomes(socket) { group.addTask { await self.tell(socket) } } else { socket.close() }
+                    if isPermitted(socket) { group.addTask { await self.serve(socket) } } else { socket.close() }
                 } catch {
                     // Without descriptors, for example: a later client may be luckier.
                     try? await clock.sleep(until: clock.now() + Self.interval, token)
@@ -92,8 +92,9 @@ public final class StatisticsSocket: Sendable, CustomStringConvertible {
 
     /// Whether a client is served: of this user, and not too many. The mode of the file does not stop users who may
     /// override it; the credentials that the kernel reports do (SO_PEERCRED, unix(7)).
-    private func welcomes(_ socket: LocalSocket) -> Bool {
-        guard (try? socket.peer())?.user == LocalPeer.ownUser, clientCount.load(ordering: .relaxed) < Self.mostClients
+    private func isPermitted(_ socket: LocalSocket) -> Bool {
+        guard (try? socket.peer())?.user == LocalPeer.ownUser,
+            clientCount.load(ordering: .relaxed) < Self.maximumClients
         else { return false }
         clientCount.wrappingAdd(1, ordering: .relaxed)
         return true
@@ -101,7 +102,7 @@ public final class StatisticsSocket: Sendable, CustomStringConvertible {
 
     /// Sends a snapshot a second until the client leaves. A snapshot is made when the one before was taken, so that a
     /// slow client holds one in memory.
-    private func tell(_ socket: LocalSocket) async {
+    private func serve(_ socket: LocalSocket) async {
         defer {
             socket.close()
             clientCount.wrappingSubtract(1, ordering: .relaxed)

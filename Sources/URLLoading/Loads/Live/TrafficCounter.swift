@@ -14,7 +14,7 @@ final class TrafficCounter: LoadObserver {
     }
     private let state = Lock(State())
     /// Origins beyond that are counted in the total only.
-    private static let mostOrigins = 1000
+    private static let maximumOrigins = 1000
 
     var total: SessionSnapshot.Traffic { state.withLock { $0.total } }
     var origins: [String: SessionSnapshot.Traffic] { state.withLock { $0.origins } }
@@ -32,7 +32,7 @@ final class TrafficCounter: LoadObserver {
         let origin = Self.origin(load.request)
         state.withLock { state in
             change(&state.total)
-            guard let origin, state.origins[origin] != nil || state.origins.count < Self.mostOrigins else { return }
+            guard let origin, state.origins[origin] != nil || state.origins.count < Self.maximumOrigins else { return }
             change(&state.origins[origin, default: SessionSnapshot.Traffic()])
         }
     }

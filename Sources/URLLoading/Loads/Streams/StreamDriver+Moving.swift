@@ -15,7 +15,7 @@ extension StreamDriver {
         let least = max(0, atLeast)
         let most = max(1, least, atMost)
         try await run(.input, timeout: limit) { () throws(LoadError) in try receive(least, most) }
-        try await giveWay()
+        try await yieldIfDue()
         let data = buffer.take(atMost: most)
         return (data, buffer.isEmpty && hasEnded)
     }
@@ -24,7 +24,7 @@ extension StreamDriver {
         try enter(.input)
         defer { leave(.input) }
         try await run(.input, timeout: nil) { () throws(LoadError) in try receive(1, .max) }
-        try await giveWay()
+        try await yieldIfDue()
         return buffer.takeChunk()
     }
 
@@ -78,7 +78,7 @@ extension StreamDriver {
     }
 
     /// Yields after each 4 MiB, because a peer faster than its reader never makes the reader wait.
-    private func giveWay() async throws(LoadError) {
+    private func yieldIfDue() async throws(LoadError) {
         guard receivedInTurn > 4 << 20 else { return }
         receivedInTurn = 0
         await Task.yield()

@@ -30,7 +30,7 @@ final class StreamDriver: ConnectionClient, StopListener, @unchecked Sendable {
     let receivedCount = Atomic<Int64>(0)
     /// The decisions of a classic task; nil for a stream that uses its session's decisions only.
     private let own = Lock<Decisions?>(nil)
-    let asker: (any DecisionCaller)? = nil
+    let decisionCaller: (any DecisionCaller)? = nil
     private let started = LoadMetrics.Moment.Origin(nanoseconds: Poller.now(), date: Date())
     /// The transaction record of the connection.
     private let record: TransactionRecord?
@@ -57,7 +57,7 @@ final class StreamDriver: ConnectionClient, StopListener, @unchecked Sendable {
             idle: configuration.idleTimeout, resource: configuration.resourceTimeout,
             connect: configuration.connectTimeout, clock: configuration.clock, holdsSession: holdsSession,
             leaked: core.leaked)
-        handle.tell(self)
+        handle.setListener(self)
         if let connection { handle.attach(connection.transport.slot) }
         if let error = refusal(predecessor) {
             state.withLock { $0.fail(error) }
@@ -138,10 +138,11 @@ final class StreamDriver: ConnectionClient, StopListener, @unchecked Sendable {
         let result: Result<any Transport, LoadError>
         do throws(LoadError) {
             let authentication = TunnelAuthentication(origin, self, core)
-            let transport = try await core.proxies.first(to: origin, url, for: handle) { (way) throws(LoadError) in
-                try await authentication.open(way) { (way, refused) throws(LoadError) in
+            let transport = try await core.proxies.first(to: origin, url, for: handle) {
+                (proxyChain) throws(LoadError) in
+                try await authentication.open(proxyChain) { (proxyChain, refused) throws(LoadError) in
                     try await core.pool.connector.stream(
-                        to: origin, through: way, isSecure: wantsSecurity,
+                        to: origin, through: proxyChain, isSecure: wantsSecurity,
                         for: ConnectionRequest(client: self, record: record, refused: refused))
                 }
             }

@@ -211,7 +211,7 @@ struct StreamState: Sendable {
             if let stop {
                 let side: Side = if case .writing = occupancy { .output } else { .input }
                 end = .known(.failed(LoadError(stop, phase: phase(side)).at(url)), byStop: true)
-            } else if let outcome = outcomeOfFlows {
+            } else if let outcome = outcomeOfDirections {
                 end = .known(outcome, byStop: false)
             }
         }
@@ -236,7 +236,7 @@ struct StreamState: Sendable {
     }
 
     /// The outcome when both directions are done.
-    private var outcomeOfFlows: Outcome? {
+    private var outcomeOfDirections: Outcome? {
         switch (input, output) {
         case (.failed(let error), _): .failed(error)
         case (.open, _), (_, .open): nil

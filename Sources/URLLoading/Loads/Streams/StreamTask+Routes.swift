@@ -24,12 +24,12 @@ extension StreamDriver {
         guard core.configuration.networkInterface == nil, let system = try? PathMonitor(source) else { return }
         defer { system.close() }
         await withTaskCancellationHandler {
-            var told: SocketAddress?
+            var last: SocketAddress?
             guard (try? system.begin()) != nil else { return }
             repeat {
                 guard let (own, now) = addresses(source) else { continue }
-                if now != own, now != told { found() }
-                told = now
+                if now != own, now != last { found() }
+                last = now
             } while (try? await system.change(token)) != nil
         } onCancel: {
             token.stop(.cancelled)

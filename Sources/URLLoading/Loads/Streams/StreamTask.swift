@@ -59,8 +59,8 @@ public final class StreamTask: Sendable, CustomStringConvertible {
     @concurrent
     package func connected() async throws(LoadError) {
         do throws(LoadError) { try await load.write(Data(), timeout: nil) } catch {
-            let goesOn = load.state.withLock { $0.link != nil && $0.outcome == nil }
-            guard goesOn else { throw error }
+            let isOpen = load.state.withLock { $0.link != nil && $0.outcome == nil }
+            guard isOpen else { throw error }
         }
     }
 

@@ -9,10 +9,10 @@ import URLLoadingWire
 
 /// The transfer of the background agent that carries out one task of this process.
 ///
-/// The wishes of the program (suspended, cancelled, priority) are told to the agent by one task at a time, so that the
-/// last one prevails.
+/// The control of the program (suspended, cancelled, priority) is sent to the agent by one task at a time, so that the
+/// last change prevails.
 final class BackgroundWork: Sendable {
-    private struct Wish: Sendable, Equatable {
+    private struct Control: Sendable, Equatable {
         var isPaused = false
         var isCancelled = false
         var priority: UInt8
@@ -23,9 +23,9 @@ final class BackgroundWork: Sendable {
         /// `nil` until the agent has stored the transfer, or the task has failed.
         var acceptance: Result<Void, LoadError>?
         var waiting: [PollSlot] = []
-        var wanted: Wish
-        var told: Wish
-        var isTelling = false
+        var desiredControl: Control
+        var sentControl: Control
+        var isSendingControl = false
         /// Bytes of the response's body that were reported.
         var received: Int64 = 0
         var sent: Int64 = 0
@@ -49,16 +49,16 @@ final class BackgroundWork: Sendable {
     init(_ connection: BackgroundConnection, _ order: TransferOrder) {
         id = TransferOrder.newIdentifier()
         self.connection = connection
-        let wish = Wish(priority: order.priority)
-        state = Lock(State(wanted: wish, told: wish, order: order))
+        let control = Control(priority: order.priority)
+        state = Lock(State(desiredControl: control, sentControl: control, order: order))
     }
 
     /// Creates the work of a transfer that the agent has already.
     init(_ connection: BackgroundConnection, adopting record: TransferRecord) {
         id = record.id
         self.connection = connection
-        let wish = Wish(isPaused: record.state == .paused, priority: TransferOrder.usualPriority)
-        state = Lock(State(acceptance: .success(()), wanted: wish, told: wish, closure: .running))
+        let control = Control(isPaused: record.state == .paused, priority: TransferOrder.usualPriority)
+        state = Lock(State(acceptance: .success(()), desiredControl: control, sentControl: control, closure: .running))
         settled.raise()
     }
 
@@ -84,7 +84,7 @@ final class BackgroundWork: Sendable {
             let decide: BackgroundConnection.ChallengeHandler = { [weak driver] challenge in
                 await driver?.answer(challenge) ?? .undecided
             }
-            tell()
+            sendChanges()
             do throws(AgentFailure) {
                 let process: BackgroundConnection.ProgressHandler = { [weak driver, weak self] counts in
                     if let driver { self?.process(counts, driver) }
@@ -142,52 +142,53 @@ final class BackgroundWork: Sendable {
         try result.get()
     }
 
-    // MARK: Wishes
+    // MARK: Control
 
-    func setPaused(_ isPaused: Bool) { wish { $0.isPaused = isPaused } }
-    func cancel() { wish { $0.isCancelled = true } }
-    func prioritize(_ priority: TaskPriority) { wish { $0.priority = priority.rawValue } }
+    func setPaused(_ isPaused: Bool) { setControl { $0.isPaused = isPaused } }
+    func cancel() { setControl { $0.isCancelled = true } }
+    func prioritize(_ priority: TaskPriority) { setControl { $0.priority = priority.rawValue } }
 
-    private func wish(_ change: (inout Wish) -> Void) {
-        state.withLock { change(&$0.wanted) }
-        tell()
+    private func setControl(_ change: (inout Control) -> Void) {
+        state.withLock { change(&$0.desiredControl) }
+        sendChanges()
     }
 
-    /// Tells the agent what it has not been told yet, once it has the transfer.
-    private func tell() {
+    /// Sends the agent the changes of the control that it has not received yet, once it has the transfer.
+    private func sendChanges() {
         let begins = state.withLock { state in
-            guard case .success? = state.acceptance, !state.isTelling, state.wanted != state.told else { return false }
-            state.isTelling = true
+            guard case .success? = state.acceptance, !state.isSendingControl, state.desiredControl != state.sentControl
+            else { return false }
+            state.isSendingControl = true
             return true
         }
-        if begins { Task { await tellAll() } }
+        if begins { Task { await sendAllChanges() } }
     }
 
-    private func tellAll() async {
-        while let (wanted, told) = nextWish() {
+    private func sendAllChanges() async {
+        while let (desired, sent) = nextChange() {
             do throws(AgentFailure) {
-                if wanted.isCancelled, !told.isCancelled {
+                if desired.isCancelled, !sent.isCancelled {
                     try await connection.command(id, "cancel")
                 } else {
-                    if wanted.priority != told.priority {
-                        try await connection.command(id, "prioritize", [wanted.priority])
+                    if desired.priority != sent.priority {
+                        try await connection.command(id, "prioritize", [desired.priority])
                     }
-                    if wanted.isPaused != told.isPaused {
-                        try await connection.command(id, wanted.isPaused ? "pause" : "resume")
+                    if desired.isPaused != sent.isPaused {
+                        try await connection.command(id, desired.isPaused ? "pause" : "resume")
                     }
                 }
             } catch { /* The transfer is over, or the wait for its end fails as well. */  }
         }
     }
 
-    private func nextWish() -> (wanted: Wish, told: Wish)? {
+    private func nextChange() -> (desired: Control, sent: Control)? {
         state.withLock { state in
-            guard state.wanted != state.told else {
-                state.isTelling = false
+            guard state.desiredControl != state.sentControl else {
+                state.isSendingControl = false
                 return nil
             }
-            defer { state.told = state.wanted }
-            return (state.wanted, state.told)
+            defer { state.sentControl = state.desiredControl }
+            return (state.desiredControl, state.sentControl)
         }
     }
 

@@ -155,7 +155,7 @@ final class DownloadWork: Sendable {
         // An error page is written to another file, so another download may use the partial file.
         if let held, held !== file { held.unclaim() }
         // While the load holds the file, it is again removed with its last reference.
-        file.undoKeep()
+        file.unkeep()
         let kept: Int64 = if case .resume(let offset) = opening { offset } else { 0 }
         let isPage = if case .page = opening { true } else { false }
         let facts = response.properties[FTPFacts.self]
@@ -193,7 +193,7 @@ final class DownloadWork: Sendable {
     }
 
     /// Returns whether a response is exactly the rest.
-    func isRest(_ response: Response) -> Bool {
+    func isRemainder(_ response: Response) -> Bool {
         let (offset, record) = state.withLock { ($0.offset, $0.record) }
         guard let head = response.http else {
             return offset > 0 && response.properties[FTPFacts.self]?.offset == offset
@@ -235,7 +235,7 @@ final class DownloadWork: Sendable {
             var saved = Saved()
             defer { if saved.count > 0 { file.wrote(upTo: offset + Int64(saved.count), now: clock.coarseNow()) } }
             do {
-                while saved.count < Self.mostInTurn, control.stopReason == nil {
+                while saved.count < Self.maximumPerTurn, control.stopReason == nil {
                     switch try exchange.buffered(atMost: .max) {
                     case .chunk(let piece)?:
                         guard Int64(piece.count) <= (end ?? .max) - offset - Int64(saved.count) else {
@@ -307,14 +307,14 @@ final class DownloadWork: Sendable {
         var error: LoadError?
     }
     /// The maximum number of bytes written in one visit, because all downloads share the thread.
-    private static let mostInTurn = 4 << 20
+    private static let maximumPerTurn = 4 << 20
 
     /// Completes the file at the end of the body.
     func finish() async throws(LoadError) {
         let (held, size, response) = state.withLock { ($0.file, $0.offset, $0.response) }
         guard let held, let response else { return }
         // A stored token is useless from now on.
-        held.undoKeep()
+        held.unkeep()
         let complete = DownloadedFile(response, held, size)
         if let destination = options.destination {
             let options = options

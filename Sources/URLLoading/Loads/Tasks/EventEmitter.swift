@@ -58,7 +58,7 @@ final class EventEmitter: EventSink, @unchecked Sendable {
     }
 
     /// Sets the driver that is notified of each event after the observers.
-    func tell(_ listener: any LoadListener) { self.listener.withLock { $0 = listener } }
+    func setListener(_ listener: any LoadListener) { self.listener.withLock { $0 = listener } }
 
     /// Lets the observers add fields to a request that is about to begin: the first, and one for each redirect.
     func prepare(_ request: inout Request) {

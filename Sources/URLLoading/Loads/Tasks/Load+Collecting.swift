@@ -15,7 +15,7 @@ extension Load {
     ) throws(LoadError) -> Load {
         let context = LoadContext(
             core, request, decisions, consumer: consumer, owner: LoadOwner(isObserved: listener != nil))
-        if let listener { context.emitter?.tell(listener) }
+        if let listener { context.emitter?.setListener(listener) }
         context.handle.startClock()
         guard core.registry.enter(context.handle) else { throw .sessionInvalidated(request.url) }
         return Load(context: context)
@@ -91,7 +91,7 @@ extension Data {
 }
 
 extension Load.Result {
-    /// The exchange, for a consumer that takes the body and nothing else; its observers are told of the response.
+    /// The exchange, for a consumer that takes the body and nothing else; its observers are notified of the response.
     @inline(never)
     func body(for context: LoadContext) throws(LoadError) -> any Exchange {
         switch disposition {

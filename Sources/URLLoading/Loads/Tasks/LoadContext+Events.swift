@@ -7,9 +7,9 @@ extension LoadContext {
     var emitter: EventEmitter? { events as? EventEmitter }
 
     /// Sets the driver that is notified of a stop and of the events. It is kept alive until the load has ended.
-    func tell(_ driver: any StopListener & LoadListener) {
-        handle.tell(driver)
-        emitter?.tell(driver)
+    func setListener(_ driver: any StopListener & LoadListener) {
+        handle.setListener(driver)
+        emitter?.setListener(driver)
     }
 
     /// Emits an event. For a load without observers and without a task the event is not even created.

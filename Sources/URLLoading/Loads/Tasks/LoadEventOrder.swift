@@ -71,9 +71,9 @@ public struct LoadEventOrder: Sendable, CustomStringConvertible {
         case .becameStream:
             return move(event, if: stage == .responded, to: .receiving)
         case .resumed(let offset, _):
-            let goesOn = stage == .receiving && offset == received
+            let isInOrder = stage == .receiving && offset == received
             received = offset
-            return move(event, if: goesOn || stage == .responded && offset >= 0, to: .receiving)
+            return move(event, if: isInOrder || stage == .responded && offset >= 0, to: .receiving)
         case .received(let bytes):
             let grows = bytes.total == received + Int64(bytes.count)
             received = bytes.total

@@ -148,9 +148,9 @@ private final class TaskBody: BodySource {
     init(_ task: LoadTask<Data>) { self.task = task }
 
     func claim() -> Bool {
-        let (isOurs, isSending) = task.load.state.withLock { ($0.claim(), $0.isSending) }
+        let (isClaimed, isSending) = task.load.state.withLock { ($0.claim(), $0.isSending) }
         if isSending { task.load.context.handle.wake() }
-        return isOurs
+        return isClaimed
     }
     func next() async throws(LoadError) -> Chunk? { try await task.load.next() }
     var trailers: Headers { task.load.state.withLock { $0.trailers } }

@@ -270,19 +270,19 @@ struct LoadTaskState: Sendable {
     // MARK: The end
 
     /// Takes a load without an owner in order to end it; `nil` if its owner will end it, or it has ended.
-    mutating func seize() -> Seized? {
+    mutating func takeUnowned() -> Unowned? {
         switch phase {
         case .created:
             phase = .ending
-            return Seized(exchange: nil)
+            return Unowned(exchange: nil)
         case .idle(let exchange):
             phase = .ending
-            return Seized(exchange: exchange)
+            return Unowned(exchange: exchange)
         case .driven, .read, .ending, .ended: return nil
         }
     }
 
-    struct Seized: Sendable {
+    struct Unowned: Sendable {
         let exchange: (any Exchange)?
     }
 

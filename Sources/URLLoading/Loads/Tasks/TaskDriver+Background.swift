@@ -30,12 +30,12 @@ extension TaskDriver {
             background.note(response, self)
             background.noteEnd(Int64(data.count), self)
             let chunk = data.withUnsafeBytes { Chunk(copying: $0) }
-            if let sink { await sink.receive(chunk) } else { try keepWhole(chunk) }
+            if let sink { await sink.receive(chunk) } else { try appendCollected(chunk) }
         }
         complete(.finished)
     }
 
-    private func keepWhole(_ chunk: Chunk) throws(LoadError) {
+    private func appendCollected(_ chunk: Chunk) throws(LoadError) {
         let limit = core.configuration.limits.collectedBodySize
         try state.withLock { state throws(LoadError) in
             try state.keep(chunk, readAhead: chunk.count, limit: limit)

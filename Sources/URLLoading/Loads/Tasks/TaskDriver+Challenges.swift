@@ -9,7 +9,7 @@ extension TaskDriver {
     var challengeAuthority: ChallengeAuthority? {
         guard context.decidesChallenges else { return nil }
         guard let sink else { return .decision }
-        return sink.judgesServers ? .delegate : nil
+        return sink.decidesServerTrust ? .delegate : nil
     }
 
     /// Answers a challenge of the task's transfer by the decision of the task, or of the session.
@@ -19,7 +19,7 @@ extension TaskDriver {
             TransferAnswer(try await context.decide(challenge), to: challenge)
         }
         // The call has shown whether the delegate has a method for challenges.
-        return sink?.judgesServers == false ? .noMethod : answer
+        return sink?.decidesServerTrust == false ? .noMethod : answer
     }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The body of a task on its way to the consumer: read ahead by the driver, pulled by a reader, or pushed into a sink.
+// Delivers the body of a task to its consumer: read ahead by the driver, pulled by a reader, or pushed into a sink.
 
 import FoundationEssentials
 import Synchronization
@@ -189,10 +189,10 @@ extension TaskDriver {
 
     // MARK: Waiting
 
-    /// Repeats `look` until it returns a value; `nil` if the calling task was cancelled before.
+    /// Repeats `attempt` until it returns a value; `nil` if the calling task was cancelled before.
     func wait<R: Sendable>(
         stoppingOnCancel: Bool = false,
-        _ look: @Sendable (inout LoadTaskState, PollSlot) -> R?
+        _ attempt: @Sendable (inout LoadTaskState, PollSlot) -> R?
     ) async -> R? {
         let slot = Poller.shared.borrowSlot()
         defer { Poller.shared.returnSlot(slot) }
@@ -200,7 +200,7 @@ extension TaskDriver {
             while true {
                 let seen = state.withLock { state in
                     state.forget(slot)
-                    let seen = look(&state, slot)
+                    let seen = attempt(&state, slot)
                     if seen != nil { state.forget(slot) }
                     return seen
                 }

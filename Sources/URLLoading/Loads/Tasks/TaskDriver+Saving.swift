@@ -30,8 +30,8 @@ extension TaskDriver {
                 return complete(.finished, exchange.trailers)
             } catch {
                 let error = exchange.failed(error)
-                guard let rest = await rest(after: error, hop, download) else { throw error }
-                exchange = rest
+                guard let next = await continuation(after: error, hop, download) else { throw error }
+                exchange = next
             }
         }
     }
@@ -54,14 +54,14 @@ extension TaskDriver {
     /// range over another connection, with the validators of a resume token. Returns `nil` if the download cannot be
     /// continued.
     @inline(never)
-    func rest(after error: LoadError, _ hop: Hop, _ download: DownloadWork) async -> (any Exchange)? {
+    func continuation(after error: LoadError, _ hop: Hop, _ download: DownloadWork) async -> (any Exchange)? {
         var hop = hop
-        guard hasRested.exchange(false, ordering: .relaxed),
+        guard wasSuspended.exchange(false, ordering: .relaxed),
             [.connectionLost, .truncated, .streamReset].contains(error.reason),
             let offset = download.prepareResumption(with: &hop.request)
         else { return nil }
         guard let exchange = try? await Load(context: context).answer(again: hop) else { return nil }
-        guard download.isRest(exchange.response) else {
+        guard download.isRemainder(exchange.response) else {
             exchange.release()
             return nil
         }

@@ -32,10 +32,10 @@ final class TaskDriver: LoadListener, StopListener {
     let background: BackgroundWork?
     private let urgency = Lock(Urgency())
     /// The shared fetch that this task leads for other loads. Suspending the task fails it for them.
-    private let led = Lock<SharedFetch?>(nil)
+    private let ledFetch = Lock<SharedFetch?>(nil)
     /// True after the task was suspended, until a lost connection has been replaced. Bytes received before are read
     /// first.
-    let hasRested = Atomic<Bool>(false)
+    let wasSuspended = Atomic<Bool>(false)
 
     private struct Urgency: Sendable {
         /// The HTTP/2 stream that PRIORITY_UPDATE names.
@@ -54,8 +54,8 @@ final class TaskDriver: LoadListener, StopListener {
         work = Lock(parts.download)
         context = LoadContext(
             core, request, decisions, consumer: parts.download != nil ? .file : sink != nil ? .sink : .reader,
-            owner: LoadOwner(isObserved: true, asker: sink, holdsSession: holdsSession))
-        context.tell(self)
+            owner: LoadOwner(isObserved: true, decisionCaller: sink, holdsSession: holdsSession))
+        context.setListener(self)
         state.withLock { $0.counts.expectedToSend = request.body.map(\.length) ?? 0 }
         if !core.registry.enter(context.handle) { refuse(.sessionInvalidated(request.url)) }
         if background == nil, core.requestDefaults.isBackground {
@@ -65,7 +65,7 @@ final class TaskDriver: LoadListener, StopListener {
 
     /// Fails a task that cannot be loaded, before it begins.
     func refuse(_ error: LoadError) {
-        if state.withLock({ $0.seize() }) != nil { complete(.failed(error)) }
+        if state.withLock({ $0.takeUnowned() }) != nil { complete(.failed(error)) }
     }
 
     var original: Request { context.original }
@@ -102,8 +102,8 @@ final class TaskDriver: LoadListener, StopListener {
             context.handle.setSuspended(true)
         }
         background?.setPaused(true)
-        led.withLock { $0.take() }?.settle(.failed)
-        hasRested.store(true, ordering: .relaxed)
+        ledFetch.withLock { $0.take() }?.settle(.failed)
+        wasSuspended.store(true, ordering: .relaxed)
     }
 
     func prioritize(_ priority: TaskPriority) {
@@ -113,11 +113,11 @@ final class TaskDriver: LoadListener, StopListener {
         }
         guard isBegun else { return }
         background?.prioritize(priority)
-        let told = urgency.withLock { urgency in
+        let sending = urgency.withLock { urgency in
             urgency.priority = priority
             return urgency.stream
         }
-        told?.connection.prioritize(told?.stream, urgency: priority.urgency)
+        sending?.connection.prioritize(sending?.stream, urgency: priority.urgency)
     }
 
     func stopped() {
@@ -125,10 +125,10 @@ final class TaskDriver: LoadListener, StopListener {
         background?.cancel()
         // An idle timeout before the response may lead to a retry, and the sink is not called before the response.
         if why != .idle || state.withLock({ $0.response != nil }) { sink?.stopped() }
-        guard let seized = state.withLock({ $0.seize() }) else { return }
-        seized.exchange?.release()
-        let phase: LoadError.Phase = seized.exchange == nil ? .preparing : .receiving
-        complete(.failed(LoadError(why, phase: phase).at(seized.exchange?.response.url ?? original.url)))
+        guard let unowned = state.withLock({ $0.takeUnowned() }) else { return }
+        unowned.exchange?.release()
+        let phase: LoadError.Phase = unowned.exchange == nil ? .preparing : .receiving
+        complete(.failed(LoadError(why, phase: phase).at(unowned.exchange?.response.url ?? original.url)))
     }
 
     func addHandle() { state.withLock { $0.addHandle() } }
@@ -285,8 +285,8 @@ final class TaskDriver: LoadListener, StopListener {
     }
 
     func leads(_ fetch: SharedFetch) {
-        led.withLock { $0 = fetch }
-        if context.isSuspended { led.withLock { $0.take() }?.settle(.failed) }
+        ledFetch.withLock { $0 = fetch }
+        if context.isSuspended { ledFetch.withLock { $0.take() }?.settle(.failed) }
     }
 
     /// Returns a queue of the events from now on; after the end, of the last two events.

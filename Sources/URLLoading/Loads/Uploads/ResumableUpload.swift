@@ -14,15 +14,15 @@ final class ResumableUpload {
     let source: UploadSource
     let identity: UploadIdentity
     /// What the caller chose.
-    struct Wishes {
+    struct Settings {
         let options: UploadOptions
         let decisions: Decisions?
         /// Receives the events.
-        let tell: @Sendable (UploadEvent) async throws -> Void
+        let report: @Sendable (UploadEvent) async throws -> Void
     }
-    private let wishes: Wishes
-    private var options: UploadOptions { wishes.options }
-    var decisions: Decisions? { wishes.decisions }
+    private let settings: Settings
+    private var options: UploadOptions { settings.options }
+    var decisions: Decisions? { settings.decisions }
 
     private(set) var token: UploadToken?
     var limits = UploadLimits()
@@ -36,10 +36,10 @@ final class ResumableUpload {
 
     init(
         _ core: Core, _ request: Request, source: UploadSource, identity: UploadIdentity, token: UploadToken?,
-        _ wishes: Wishes
+        _ settings: Settings
     ) {
         (self.core, self.request, self.source, self.identity, self.token) = (core, request, source, identity, token)
-        self.wishes = wishes
+        self.settings = settings
     }
 
     var length: Int64 { identity.length }
@@ -56,7 +56,7 @@ final class ResumableUpload {
 
     func run() async throws(LoadError) -> (Data, Response) {
         // The offset of the last request: a server that accepts it without taking bytes makes no progress.
-        var sentFrom: Int64?
+        var sentOffset: Int64?
         var step = token == nil ? Step.create(inParts: (options.partSize ?? .max) < length) : .ask
         while true {
             let (plan, answer) = try await take(step)
@@ -64,19 +64,19 @@ final class ResumableUpload {
             case .finish:
                 guard let answer else { throw LoadError(.uploadInconsistent, phase: .receiving, party: .remote) }
                 return answer
-            case .recall: return try await recall(answer)
+            case .repeatForResponse: return try await repeatForResponse(answer)
             case .ask: step = .ask
             case .append(let offset, let refusal):
                 if let refusal {
                     try await setBack(refusal)
-                } else if let sentFrom, offset <= sentFrom {
+                } else if let sentOffset, offset <= sentOffset {
                     try await setBack(
                         LoadError(
                             .uploadInconsistent, phase: .receiving, party: .remote,
                             detail: "the server accepted none of the bytes sent"))
                     try await pause(nil)
                 }
-                sentFrom = offset
+                sentOffset = offset
                 try await advance(to: offset)
                 if step.isQuestion { try await report(.resumed(from: offset)) }
                 step = token == nil ? .create(inParts: true) : .append(from: offset)
@@ -87,7 +87,7 @@ final class ResumableUpload {
                 try await setBack(error)
                 try await pause(seconds)
                 // The failure counts as an attempt, so it must not also count as no progress.
-                sentFrom = nil
+                sentOffset = nil
                 step = .ask
             case .fail(let error): throw error
             }
@@ -122,7 +122,7 @@ final class ResumableUpload {
 
     /// Requests the final response again with a request that adds no bytes (draft §4.4.2); if the server does not
     /// repeat it, the known response is returned.
-    private func recall(_ known: (Data, Response)?) async throws(LoadError) -> (Data, Response) {
+    private func repeatForResponse(_ known: (Data, Response)?) async throws(LoadError) -> (Data, Response) {
         let end = length..<length
         do throws(LoadError) {
             let (plan, answer) = try await exchanged(UploadExchange(appending: try addition(end), end)) {
@@ -140,16 +140,16 @@ final class ResumableUpload {
 
     /// Sends a request and returns the next step.
     private func exchanged(
-        _ exchange: UploadExchange, _ decide: (UploadAnswer, UploadPlan.Situation) -> UploadPlan
+        _ exchange: UploadExchange, _ decide: (UploadAnswer, UploadPlan.Facts) -> UploadPlan
     ) async throws(LoadError) -> (UploadPlan, (Data, Response)?) {
         do throws(LoadError) {
             let load = try UploadLoad(core, exchange.request, decisions(for: exchange))
             let answer = try await load.run { event throws(LoadError) in try await self.process(event, exchange, load) }
             guard let head = answer.1.http else { return (.finish, answer) }
-            let said = UploadAnswer(head)
-            if exchange.kind == .creation { try await learn(said, exchange) }
-            if let limits = said.limits { self.limits = limits }
-            return (exchange.isAnswered ? .finish : decide(said, situation(exchange)), answer)
+            let answered = UploadAnswer(head)
+            if exchange.kind == .creation { try await learn(answered, exchange) }
+            if let limits = answered.limits { self.limits = limits }
+            return (exchange.isAnswered ? .finish : decide(answered, facts(exchange)), answer)
         } catch {
             if let refusal = exchange.refusal { try await refuse(refusal) }
             // The client aborted the request itself, because it exceeds the server's limit.
@@ -159,8 +159,8 @@ final class ResumableUpload {
         }
     }
 
-    private func situation(_ exchange: UploadExchange) -> UploadPlan.Situation {
-        UploadPlan.Situation(
+    private func facts(_ exchange: UploadExchange) -> UploadPlan.Facts {
+        UploadPlan.Facts(
             range: exchange.range, length: length, acknowledged: acknowledged, knowsResource: token != nil,
             limits: limits, now: HTTPDate(secondsSince1970: Int64(Date().timeIntervalSince1970)))
     }
@@ -250,13 +250,13 @@ final class ResumableUpload {
         try await report(.interrupted(error))
     }
 
-    private func pause(_ wish: Int64?) async throws(LoadError) {
-        let nanoseconds = options.delay(attempts, wish: wish, share: .random(in: 0.5...1))
+    private func pause(_ retryAfter: Int64?) async throws(LoadError) {
+        let nanoseconds = options.delay(attempts, retryAfter: retryAfter, share: .random(in: 0.5...1))
         if nanoseconds > 0 { try await UploadPause(core: core).wait(nanoseconds, at: request.url) }
     }
 
     private func report(_ event: UploadEvent) async throws(LoadError) {
-        do { try await wishes.tell(event) } catch {
+        do { try await settings.report(event) } catch {
             throw LoadError(.decisionFailed, phase: .sending, party: .local, url: request.url, underlying: error)
         }
     }

@@ -33,9 +33,9 @@ package final class UploadWork: UploadSteps, Sendable {
         var place: URL?
         var limits = UploadLimits()
         var acknowledged: Int64 = 0
-        var sentFrom: Int64?
+        var sentOffset: Int64?
         /// True once the final response was requested again, after the server had everything.
-        var hasRecalled = false
+        var hasRepeated = false
         var questions = 0
         var length: Int64?
         /// The modification time of the file when it was opened.
@@ -144,45 +144,45 @@ package final class UploadWork: UploadSteps, Sendable {
     func next(after head: HTTPHead?, to sent: Request) throws(LoadError) -> Request? {
         guard let head else { return nil }
         let answer = UploadAnswer(head)
-        let (step, situation) = state.withLock { state in
+        let (step, facts) = state.withLock { state in
             if let limits = answer.limits { state.limits = limits }
             if case .create = state.step, answer.isComplete == false { learn(answer, &state) }
-            return (state.step, Self.situation(state, answer))
+            return (state.step, Self.facts(state, answer))
         }
         switch step {
         case .create:
             // 303 (See Other) has led to the result.
             guard sent.method == request.method else { return deliver() }
-            return try follow(.make(creation: answer, situation), answer, situation)
+            return try follow(.make(creation: answer, facts), answer, facts)
         case .ask:
-            return try follow(question: .make(offset: answer, situation))
+            return try follow(question: .make(offset: answer, facts))
         case .append:
             guard sent.method == .patch else { return deliver() }
-            return try follow(.make(append: answer, situation), answer, situation)
+            return try follow(.make(append: answer, facts), answer, facts)
         }
     }
 
-    private static func situation(_ state: State, _ answer: UploadAnswer) -> UploadPlan.Situation {
+    private static func facts(_ state: State, _ answer: UploadAnswer) -> UploadPlan.Facts {
         let length = state.length ?? answer.length ?? unknown
         var range = state.step.range
         // A range of unknown length ends at the length that was found.
         if range.upperBound > length { range = min(range.lowerBound, length)..<length }
-        return UploadPlan.Situation(
+        return UploadPlan.Facts(
             range: range, length: length, acknowledged: state.acknowledged, knowsResource: state.place != nil,
             limits: state.limits, now: HTTPDate(secondsSince1970: Int64(Date().timeIntervalSince1970)))
     }
 
     private func follow(
-        _ plan: UploadPlan, _ answer: UploadAnswer, _ situation: UploadPlan.Situation
+        _ plan: UploadPlan, _ answer: UploadAnswer, _ facts: UploadPlan.Facts
     ) throws(LoadError) -> Request? {
         // The server does not repeat its response; that the upload is complete is itself a final response.
-        if state.withLock({ $0.hasRecalled }), answer.isComplete != true { return try question() }
+        if state.withLock({ $0.hasRepeated }), answer.isComplete != true { return try question() }
         switch plan {
-        case .finish, .recall: return deliver()
+        case .finish, .repeatForResponse: return deliver()
         case .ask: return try question()
         // A refusal with a limit: the rest is sent in parts.
-        case .append(let offset, _): return try mayPart ? part(from: offset) : nil
-        case .retry where answer.status == .contentTooLarge && mayPart && situation.knowsResource: return try question()
+        case .append(let offset, _): return try maySplit ? part(from: offset) : nil
+        case .retry where answer.status == .contentTooLarge && maySplit && facts.knowsResource: return try question()
         // The server's response is delivered unchanged; the caller may resume the upload.
         case .retry: return nil
         case .fail(let error):
@@ -194,11 +194,11 @@ package final class UploadWork: UploadSteps, Sendable {
     private func follow(question plan: UploadPlan) throws(LoadError) -> Request? {
         switch plan {
         case .append(let offset, _): return try part(from: offset)
-        case .recall:
+        case .repeatForResponse:
             // The final response was lost. The server may repeat it for a request that adds no bytes (draft §4.4.2);
             // otherwise the current response is the final one.
-            guard let length = state.withLock({ $0.hasRecalled ? nil : $0.length }) else { return deliver() }
-            state.withLock { $0.hasRecalled = true }
+            guard let length = state.withLock({ $0.hasRepeated ? nil : $0.length }) else { return deliver() }
+            state.withLock { $0.hasRepeated = true }
             return try addition(length..<length)
         case .retry(let error, _): throw error
         case .fail(let error): throw over(error)
@@ -217,7 +217,7 @@ package final class UploadWork: UploadSteps, Sendable {
     }
 
     /// True if the content can be sent in parts. A provided stream cannot, because its parts have no known ends.
-    private var mayPart: Bool { if case .provided = source { false } else { true } }
+    private var maySplit: Bool { if case .provided = source { false } else { true } }
 
     // MARK: Requests
 
@@ -227,7 +227,7 @@ package final class UploadWork: UploadSteps, Sendable {
             state.questions += 1
             return (state.place, state.questions)
         }
-        guard let place, questions <= Self.mostQuestions else {
+        guard let place, questions <= Self.maximumQuestions else {
             throw UploadPlan.inconsistent("the offset was queried too often")
         }
         var question = request.toUpload(at: place, .head)
@@ -237,19 +237,19 @@ package final class UploadWork: UploadSteps, Sendable {
     }
 
     /// The maximum number of offset queries, each after a response from which the upload could not continue.
-    private static let mostQuestions = 16
+    private static let maximumQuestions = 16
 
     private func part(from offset: Int64) throws(LoadError) -> Request {
         let (end, isAgain, place) = state.withLock { state in
-            let isAgain = state.sentFrom.map { offset <= $0 } ?? false
-            state.sentFrom = offset
+            let isAgain = state.sentOffset.map { offset <= $0 } ?? false
+            state.sentOffset = offset
             state.acknowledged = max(state.acknowledged, offset)
             return (
                 state.limits.end(of: offset, length: state.length ?? Self.unknown, wanted: nil), isAgain, state.place
             )
         }
         if isAgain { throw UploadPlan.inconsistent("the server accepted none of the bytes sent") }
-        guard let end, mayPart || end == state.withLock({ $0.length ?? Self.unknown }) else {
+        guard let end, maySplit || end == state.withLock({ $0.length ?? Self.unknown }) else {
             throw UploadPlan.tooLarge("the server accepts no possible part size")
         }
         return place == nil ? creation(offset..<end) : try addition(offset..<end)

@@ -23,7 +23,7 @@ public struct Waterfall: Sendable {
         case queued
         /// The addresses of the host are looked up.
         case lookup
-        /// TCP, and the way through proxies.
+        /// TCP, and the tunnels through proxies.
         case connect
         /// The TLS handshake.
         case tls

@@ -29,7 +29,7 @@ struct WebSocketControl: Sendable {
     var hasSentClose: Bool { isCloseQueued }
     private var isCloseTaken = false
 
-    static let mostPings = 64
+    static let maximumPings = 64
 
     /// - Parameter firstID: the first number of this side's pings; random, so that a peer cannot answer a ping in
     ///   advance.
@@ -44,7 +44,7 @@ struct WebSocketControl: Sendable {
 
     /// - Returns: the number of the ping; `nil` if too many are unanswered.
     mutating func queuePing() -> UInt64? {
-        guard pings.count < Self.mostPings else { return nil }
+        guard pings.count < Self.maximumPings else { return nil }
         lastID &+= 1
         pings.append(Ping(id: lastID))
         return lastID

@@ -108,7 +108,7 @@ extension WebSocketDriver {
         call.token.detach(transport.slot)
         state.withLock { $0.endReading() }
         settle()
-        keep(within: Self.rest)
+        keep(within: Self.idleInterval)
     }
 
     // MARK: Reading
@@ -120,8 +120,8 @@ extension WebSocketDriver {
     }
 
     /// Reads what is available without a wait, at most up to the next message. Called by the reader alone.
-    func read(from transport: any Transport, atMost most: Int = .max, looks: Int = 64) -> ReadStep {
-        var looks = looks
+    func read(from transport: any Transport, atMost most: Int = .max, reads: Int = 64) -> ReadStep {
+        var reads = reads
         input?.setLimit(maximumMessageSize.load(ordering: .relaxed))
         while true {
             if let until = state.withLock({ $0.lingersUntil }) {
@@ -129,8 +129,8 @@ extension WebSocketDriver {
                     lost(nil)
                     return .moved
                 }
-                guard discard(from: transport, &looks) else { return .blocked(.read) }
-                if looks <= 0 || state.withLock({ $0.lingersUntil }) == nil { return .moved }
+                guard discard(from: transport, &reads) else { return .blocked(.read) }
+                if reads <= 0 || state.withLock({ $0.lingersUntil }) == nil { return .moved }
                 continue
             }
             do throws(WireViolation) {
@@ -142,15 +142,15 @@ extension WebSocketDriver {
                 return .moved
             }
             answer()
-            guard looks > 0 else { return .moved }
-            looks -= 1
+            guard reads > 0 else { return .moved }
+            reads -= 1
             switch receive(from: transport, atMost: most) {
             case .moved(let count):
                 input?.received(count)
                 receivedInTurn += count
                 receivedCount.add(Int64(count), ordering: .relaxed)
             case .blocked(let interest):
-                input?.rest(.shared)
+                input?.releaseBuffer(.shared)
                 return .blocked(interest)
             case .end: return .moved
             }
@@ -211,11 +211,11 @@ extension WebSocketDriver {
 
     /// Drops bytes before the end of the connection, after both sides have sent their close frames.
     /// - Returns: false if no bytes have arrived.
-    private func discard(from transport: any Transport, _ looks: inout Int) -> Bool {
+    private func discard(from transport: any Transport, _ reads: inout Int) -> Bool {
         let buffer = WebSocketBuffers.shared.take()
         defer { WebSocketBuffers.shared.giveBack(buffer) }
-        while looks > 0 {
-            looks -= 1
+        while reads > 0 {
+            reads -= 1
             let progress = try? transport.read(into: buffer.room(from: 0))
             switch progress {
             case .moved?: continue

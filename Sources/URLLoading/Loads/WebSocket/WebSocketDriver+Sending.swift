@@ -82,7 +82,7 @@ extension WebSocketDriver {
             }
         guard let deflate, bytes.count >= options.compression.threshold,
             let deflater = deflater
-                ?? MessageDeflater(windowBits: deflate.clientWindowBits, forgets: deflate.clientForgets)
+                ?? MessageDeflater(windowBits: deflate.clientWindowBits, forgets: deflate.clientNoContextTakeover)
         else { return WebSocketSending(kind, bytes, isCompressed: false) }
         self.deflater = deflater
         do throws(WireViolation) {
@@ -159,7 +159,7 @@ extension WebSocketDriver {
 
     /// Returns what to write next; after `.nothing` another call may write.
     private func next(_ transport: any Transport, hasPiece: Bool) -> Next {
-        if !hasPiece { output?.rest() }
+        if !hasPiece { output?.releaseBuffer() }
         let now = clock.now()
         let (next, isWanted, isEnding) = state.withLock { state -> (Next, Bool, Bool) in
             if let frame = state.control.next(now) { return (.frame(frame), false, false) }

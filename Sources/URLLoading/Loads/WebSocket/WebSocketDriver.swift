@@ -59,7 +59,7 @@ final class WebSocketDriver: LoadListener, StopListener, @unchecked Sendable {
         // A session that finishes its tasks waits for a classic task even before it is resumed.
         context = LoadContext(
             core, request, decisions, consumer: .reader, owner: LoadOwner(isObserved: true, holdsSession: sink != nil))
-        context.tell(self)
+        context.setListener(self)
         if !core.registry.enter(context.handle) { refusal = .sessionInvalidated(url) }
         if let refusal {
             state.withLock { $0.fail(refusal.at(url)) }
@@ -92,7 +92,7 @@ final class WebSocketDriver: LoadListener, StopListener, @unchecked Sendable {
         } catch {
             state.withLock { $0.failedToOpen(LoadError(stopReason, or: error).at(url)) }
         }
-        keep(within: Self.rest)
+        keep(within: Self.idleInterval)
         beginPinging()
         settle()
     }
@@ -177,10 +177,10 @@ final class WebSocketDriver: LoadListener, StopListener, @unchecked Sendable {
     /// a stream of a shared connection the wait is short, because some servers never end their streams.
     var closeDeadline: Int64 {
         let isTunnel = state.withLock { $0.transport is HTTP2Tunnel }
-        return clock.now() &+ LoadHandle.nanoseconds(isTunnel ? tunnelPatience : closePatience)
+        return clock.now() &+ LoadHandle.nanoseconds(isTunnel ? tunnelCloseDelay : closeDelay)
     }
-    private var closePatience: Duration { min(options.closeTimeout, .seconds(2)) }
-    private var tunnelPatience: Duration { min(options.closeTimeout, .milliseconds(100)) }
+    private var closeDelay: Duration { min(options.closeTimeout, .seconds(2)) }
+    private var tunnelCloseDelay: Duration { min(options.closeTimeout, .milliseconds(100)) }
 
     /// Returns whether the wait for the peer's end is over. On a shared connection the connection's writer may not yet
     /// have sent the last frame, and a reset would discard it, so an unsent frame extends the wait to that of a
@@ -189,7 +189,7 @@ final class WebSocketDriver: LoadListener, StopListener, @unchecked Sendable {
     func isPastCloseDeadline(_ transport: any Transport, _ until: Int64) -> Bool {
         let now = clock.now()
         guard now >= until, let tunnel = transport as? HTTP2Tunnel, tunnel.holdsUnsent else { return now >= until }
-        return now >= until &+ LoadHandle.nanoseconds(closePatience) - LoadHandle.nanoseconds(tunnelPatience)
+        return now >= until &+ LoadHandle.nanoseconds(closeDelay) - LoadHandle.nanoseconds(tunnelCloseDelay)
     }
 
     func violated(_ violation: WireViolation) {

@@ -14,12 +14,12 @@ final class WebSocketIdleTimer: TimerTarget {
 }
 
 extension WebSocketDriver {
-    static let rest: Int64 = 1_000_000_000
+    static let idleInterval: Int64 = 1_000_000_000
     /// The interval in nanoseconds while bytes are to be sent, or the peer is about to close.
     static let soon: Int64 = 20_000_000
     /// The maximum number of reads per check, and of bytes per read, because the poller has other work.
-    private static let looks = 4
-    private static let lookSize = 16 * 1024
+    private static let maximumReads = 4
+    private static let readSize = 16 * 1024
 
     /// Sets the idle timer, unless it is set or a call reads.
     /// - Parameter hasLeftover: bytes wait to be written, so the timer is set even while a call reads.
@@ -35,21 +35,21 @@ extension WebSocketDriver {
     /// Called on the poller's thread.
     fileprivate func keep() {
         state.withLock { $0.idleTimerFired() }
-        look()
+        readAvailable()
         // If bytes are left over, `pump` sets the timer again.
         _ = pump()
-        keep(within: Self.rest)
+        keep(within: Self.idleInterval)
     }
 
     /// Reads what has arrived, unless a call reads.
-    func look() {
+    func readAvailable() {
         guard let transport = state.withLock({ $0.beginReading() }) else { return }
-        look(transport)
+        readAvailable(transport)
         state.withLock { $0.endReading() }
         settle()
     }
 
-    private func look(_ transport: any Transport) {
+    private func readAvailable(_ transport: any Transport) {
         let lingersUntil = state.withLock { $0.lingersUntil }
         if let lingersUntil, isPastCloseDeadline(transport, lingersUntil) { return lost(nil) }
         let isLingering = lingersUntil != nil
@@ -57,11 +57,11 @@ extension WebSocketDriver {
         guard isLingering || (input?.held ?? 0) <= options.readAhead else { return }
         guard isLingering || input?.mayHoldMore == true || transport.hasPendingInput(askingKernel: clock.manual != nil)
         else { return }
-        for _ in 0..<Self.looks {
+        for _ in 0..<Self.maximumReads {
             guard isLingering || ((input?.held ?? 0) <= options.readAhead && state.withLock { $0.mayRead }) else {
                 break
             }
-            if case .blocked = read(from: transport, atMost: Self.lookSize, looks: Self.looks) { return }
+            if case .blocked = read(from: transport, atMost: Self.readSize, reads: Self.maximumReads) { return }
         }
         input?.leave()
     }

@@ -125,7 +125,7 @@ struct WebSocketInput {
     mutating func leave() { mayHoldMore = true }
 
     /// Releases the buffer of an idle socket.
-    mutating func rest(_ buffers: WebSocketBuffers) {
+    mutating func releaseBuffer(_ buffers: WebSocketBuffers) {
         guard unread.isEmpty else {
             // An incomplete frame header does not keep a large buffer.
             guard unread.count <= 256, let old = storage, old.capacity > 256 else { return }

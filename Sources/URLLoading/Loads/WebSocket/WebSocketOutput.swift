@@ -55,7 +55,7 @@ struct WebSocketOutput {
     }
 
     /// Releases a large buffer while there is nothing to send.
-    mutating func rest() { if isEmpty, bytes.capacity > Self.kept { bytes = [] } }
+    mutating func releaseBuffer() { if isEmpty, bytes.capacity > Self.kept { bytes = [] } }
 
     mutating func append(_ frame: WebSocketControl.Frame) throws(WireViolation) {
         let mask = try masks.next()

@@ -24,7 +24,7 @@ extension WebSocketDriver {
     fileprivate func pingAgain(_ last: UInt64?) {
         guard state.withLock({ $0.outcome == nil && $0.transport != nil }) else { return }
         // The answer may have arrived unread.
-        look()
+        readAvailable()
         let isAnswered = state.withLock { state in
             guard let last else { return true }
             // Unreceived messages hold up the pong that follows them, which is not the server's fault.

@@ -23,12 +23,12 @@ enum ResumePlan: Equatable {
     static func make(_ head: HTTPHead, offset: Int64, length: Int64?, validator: ResumeValidator) -> ResumePlan {
         switch head.status {
         case .ok: return .restart
-        case .partialContent: return isRest(head, offset, length, validator) ? .append : .mismatch
+        case .partialContent: return isRemainder(head, offset, length, validator) ? .append : .mismatch
         default: return .refused
         }
     }
 
-    private static func isRest(_ head: HTTPHead, _ offset: Int64, _ length: Int64?, _ validator: ResumeValidator)
+    private static func isRemainder(_ head: HTTPHead, _ offset: Int64, _ length: Int64?, _ validator: ResumeValidator)
         -> Bool
     {
         guard offset > 0, case .part(let range, let total)? = head.headers[.contentRange].flatMap({ ContentRange($0) })

@@ -82,7 +82,7 @@ public struct ResumeToken: Sendable, CustomStringConvertible {
         }
         guard lines[1].elementsEqual(Digest.hex(lines[2]).utf8),
             let record = try? JSONDecoder().decode(Record.self, from: Data(lines[2])),
-            record.isSound
+            record.isValid
         else { throw Self.refused("damaged") }
         storage = Storage(record.withoutSecrets, nil)
     }
@@ -134,10 +134,10 @@ public struct ResumeToken: Sendable, CustomStringConvertible {
     /// Removes the partial file: the download can no longer be resumed.
     public func discard() {
         if let file = storage.file {
-            file.undoKeep()
+            file.unkeep()
             file.discard()
         } else if let (file, _) = try? reopened(after: SystemBoot.identity) {
-            file.undoKeep()
+            file.unkeep()
             file.discard()
         }
     }
@@ -158,7 +158,7 @@ public struct ResumeToken: Sendable, CustomStringConvertible {
     static let prefix = ".urlloading-"
 
     /// Returns whether a path has the form of a partial file. A token must not make the program open any other file.
-    private static func isOurs(_ path: String) -> Bool {
+    private static func isPartialFilePath(_ path: String) -> Bool {
         guard path.hasPrefix("/"), !path.contains("/../"), let name = path.split(separator: "/").last,
             name.hasPrefix(prefix)
         else { return false }
@@ -195,7 +195,7 @@ public struct ResumeToken: Sendable, CustomStringConvertible {
     /// - Returns: the file, and how many of its bytes are valid. After a reboot these are the synchronised ones,
     ///   because the file may have zeros after them.
     private func reopened(after boot: String) throws(IOFailure) -> (FileWriter, good: Int64) {
-        guard let path = record.path, Self.isOurs(path) else { throw Refusal.foreign.failure }
+        guard let path = record.path, Self.isPartialFilePath(path) else { throw Refusal.foreign.failure }
         let (file, size) = try FileWriter.reopen(path)
         let isSameBoot = record.boot.map { $0 == boot && !boot.isEmpty } ?? true
         let known = isSameBoot ? DiskMark(offset: record.offset, tail: record.tail) : record.mark
@@ -246,7 +246,7 @@ public struct ResumeToken: Sendable, CustomStringConvertible {
 }
 
 extension ResumeToken.Record {
-    fileprivate var isSound: Bool {
+    fileprivate var isValid: Bool {
         guard offset >= 0, length.map({ $0 >= offset }) ?? true, !validator.isEmpty, let url = URL(string: url) else {
             return false
         }

@@ -5,7 +5,7 @@ import URLLoadingIO
 /// The purpose of a load as far as networks may know it: a DSCP mark on its packets (RFC 2474).
 ///
 /// ```swift
-/// configuration.trafficClass = .background    // backups give way to everything else
+/// configuration.trafficClass = .background    // backups yield to everything else
 /// request.trafficClass = .responsive          // the user waits for this one
 /// ```
 /// Home and company networks, and Wi-Fi above all (RFC 8325), order their queues by the mark; at the border of a
@@ -48,7 +48,7 @@ public struct TrafficClass: Sendable, Hashable, CustomStringConvertible {
         self == .default ? nil : SocketMark(codePoint: dscp, priority: priority)
     }
 
-    /// Linux's socket priority: 1 gives way to all others, 4 is for streaming, 6 for interactive traffic.
+    /// Linux's socket priority: 1 yields to all others, 4 is for streaming, 6 for interactive traffic.
     private var priority: Int32 {
         switch self {
         case .background: 1

@@ -27,13 +27,13 @@ package enum SuggestedName {
     private static func safe(_ name: String) -> String? {
         // Only the last component of a Unix or Windows path is kept.
         let last = name.unicodeScalars.split { $0 == "/" || $0 == "\\" }.last.map { Array($0) } ?? []
-        let scalars = last.filter { isHarmless($0) }.drop { $0 == "." || $0 == " " || $0 == "-" }
+        let scalars = last.filter { isSafeInFileName($0) }.drop { $0 == "." || $0 == " " || $0 == "-" }
         var name = String(String.UnicodeScalarView(scalars))
         while name.utf8.count > 255 { name.removeLast() }
         return name.isEmpty ? nil : name
     }
 
-    private static func isHarmless(_ scalar: Unicode.Scalar) -> Bool {
+    private static func isSafeInFileName(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar.properties.generalCategory {
         case .control, .format, .lineSeparator, .paragraphSeparator, .surrogate, .unassigned: false
         default: true

@@ -32,16 +32,16 @@ public struct UploadOptions: Sendable {
     /// Returns the delay before a retry, in nanoseconds.
     /// - Parameters:
     ///   - attempt: the number of the retry, from 1.
-    ///   - wish: the delay that the server asks for, in seconds.
+    ///   - retryAfter: the delay that the server asks for, in seconds.
     ///   - share: a random factor, from 0.5 to 1.
-    func delay(_ attempt: Int, wish: Int64?, share: Double) -> Int64 {
+    func delay(_ attempt: Int, retryAfter: Int64?, share: Double) -> Int64 {
         let longest = max(0, maximumDelay.nanoseconds)
         guard initialDelay > .zero else { return 0 }
         let doublings = min(max(0, attempt - 1), 30)
         let (grown, overflows) = initialDelay.nanoseconds.multipliedReportingOverflow(by: 1 << doublings)
         let wait = Int64(Double(min(overflows ? .max : grown, longest)) * share)
-        let wished = wish.map { min($0, longest / 1_000_000_000) * 1_000_000_000 } ?? 0
-        return max(wait, wished)
+        let requested = retryAfter.map { min($0, longest / 1_000_000_000) * 1_000_000_000 } ?? 0
+        return max(wait, requested)
     }
 }
 

@@ -34,7 +34,7 @@ public struct WebSocketOpening: Sendable {
     public let isCompressed: Bool
 }
 
-/// The way a WebSocket ended.
+/// How a WebSocket ended.
 public struct WebSocketEnding: Sendable, CustomStringConvertible {
     /// The server's close frame; ``WebSocketClose/Code/noStatus`` if it had no code, `nil` if none was received.
     public let close: WebSocketClose?

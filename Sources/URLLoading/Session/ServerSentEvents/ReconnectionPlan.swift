@@ -57,9 +57,9 @@ enum ReconnectionPlan: Sendable {
 extension LoadError {
     /// True for failures of networks and servers, which may be temporary. Certificates and local refusals are
     /// permanent.
-    fileprivate var maySucceedLater: Bool { Self.passing.contains(reason) }
+    fileprivate var maySucceedLater: Bool { Self.temporary.contains(reason) }
 
-    private static let passing: Set<Reason> = [
+    private static let temporary: Set<Reason> = [
         .idleTimeout, .connectTimeout, .hostNotFound, .lookupFailed, .connectionRefused, .unreachable, .cannotConnect,
         .connectionLost, .truncated, .secureConnectionFailed,
     ]

@@ -95,14 +95,14 @@ final class CollectedMarks: Sendable {
 extension StoredResponse {
     /// Adds the owner marks of the answers that a handler made this response of.
     /// - Returns: false if the owners contradict each other or the marks are not storable.
-    mutating func bear(_ marks: AnswerMarks) -> Bool {
+    mutating func addOwner(_ marks: AnswerMarks) -> Bool {
         guard marks.isStorable else { return false }
         for (name, mark) in marks.owner {
             if let own = varying[name] ?? nil, own != mark { return false }
             varying[name] = .some(mark)
         }
         source = marks.source ?? .unknown
-        if CacheOwner.isPassing(varying) { isMemoryOnly = true }
+        if CacheOwner.isTemporary(varying) { isMemoryOnly = true }
         return true
     }
 }

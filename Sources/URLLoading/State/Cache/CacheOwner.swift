@@ -30,7 +30,7 @@ enum CacheOwner {
     static let names: Set<String> = [Varying.identity, cookies, ownCookie, host, trust, server, route]
 
     /// Whether the marks can match no request after this session and its stores are gone.
-    static func isPassing(_ varying: [String: String?]) -> Bool {
+    static func isTemporary(_ varying: [String: String?]) -> Bool {
         if let owner = varying[Varying.identity] ?? nil, owner.hasPrefix(prefix) { return true }
         if let store = varying[cookies] ?? nil, store.hasPrefix("memory ") { return true }
         return (varying[route] ?? nil) != nil
@@ -69,17 +69,17 @@ extension CacheQuery {
         let isCertified = provenance.hasCertificate
         guard login != nil || isCertified else { return true }
         if let login, login.isAnswer, login.credential.persistence == .none { return false }
-        if let login, isOther(login.credential) { return false }
+        if let login, differsFromURL(login.credential) { return false }
         guard identity == nil || isCertified else { return true }
-        let who = identity ?? (login?.credential).map(Self.words)
-        guard let mark = mark(who, isCertified: isCertified) else { return false }
+        let holder = identity ?? (login?.credential).map(Self.words)
+        guard let mark = mark(holder, isCertified: isCertified) else { return false }
         varying[Varying.identity] = .some(mark)
         return true
     }
 
     /// Whether a credential differs from the one in the URL: netrc or a decision may supply another for the URL's user,
     /// and another caller of the same URL may have none.
-    private func isOther(_ credential: Credential) -> Bool {
+    private func differsFromURL(_ credential: Credential) -> Bool {
         guard identity != nil, case .success(let destination) = request.destination, let user = destination.target.user
         else { return false }
         return credential.user != user || credential.password != destination.target.password ?? ""
@@ -128,16 +128,16 @@ extension CacheQuery {
     /// Whether the response was obtained with the login or certificate that this request will present.
     private func isMark(_ owner: String?) -> Bool {
         guard let owner, owner.hasPrefix(CacheOwner.prefix) else { return false }
-        let who = identity ?? login.map(Self.words)
-        if identity == nil, who != nil, owner == mark(who, isCertified: false) { return true }
-        return owner == mark(who, isCertified: true)
+        let holder = identity ?? login.map(Self.words)
+        if identity == nil, holder != nil, owner == mark(holder, isCertified: false) { return true }
+        return owner == mark(holder, isCertified: true)
     }
 
     /// The mark of a login and of a client certificate. A certificate counts as that of all requests of the same
     /// session, decision and TLS settings, as it does for shared connections (`Route.Trust`).
-    private func mark(_ who: String?, isCertified: Bool) -> String? {
+    private func mark(_ holder: String?, isCertified: Bool) -> String? {
         guard let user else { return nil }
-        var words = "\(user.cacheMark)\u{0}\(who ?? "")"
+        var words = "\(user.cacheMark)\u{0}\(holder ?? "")"
         if isCertified {
             words += "\u{0}\(user.trustMark)"
         }
@@ -155,7 +155,7 @@ extension CacheQuery {
         guard let user, case .success(let destination) = request.destination else {
             return nil
         }
-        return user.credentialSentUnasked(to: destination)
+        return user.preemptiveCredential(for: destination)
     }
 }
 
@@ -169,5 +169,5 @@ protocol CacheUser: Sendable {
     /// Names the settings by which servers are trusted.
     var trustMark: String { get }
     /// The credential that a request carries without being challenged; nil without one.
-    func credentialSentUnasked(to destination: Destination) -> Credential?
+    func preemptiveCredential(for destination: Destination) -> Credential?
 }

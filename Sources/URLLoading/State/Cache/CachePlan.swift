@@ -37,12 +37,12 @@ enum CachePlan: Sendable {
         case .failure(let reason): return without(reason.why)
         case .success(let stored): found = stored
         }
-        if let reason = unfit(found, query) { return without(reason) }
+        if let reason = unusableReason(found, query) { return without(reason) }
         if query.policy == .cacheElseLoad || query.policy == .onlyIfCached {
             return found.isWhole
-                ? .stored(found, .policy(query.policy)) : isOffline ? .refused(.beginning) : rest(of: found)
+                ? .stored(found, .policy(query.policy)) : isOffline ? .refused(.beginning) : completion(of: found)
         }
-        return judge(found, query, control, now: now, isOffline: isOffline)
+        return evaluate(found, query, control, now: now, isOffline: isOffline)
     }
 
     struct NoVariant: Error {
@@ -69,7 +69,7 @@ enum CachePlan: Sendable {
 
     /// Returns why a stored response cannot answer a range request: only undecoded bytes have the server's offsets (RFC
     /// 9110 §14.2).
-    private static func unfit(_ stored: StoredResponse, _ query: CacheQuery) -> CacheReason? {
+    private static func unusableReason(_ stored: StoredResponse, _ query: CacheQuery) -> CacheReason? {
         guard query.request.headers.contains(.range), !query.isHead else { return nil }
         guard stored.isWhole, !stored.isDecoded, stored.status == .ok, stored.part(query.request.headers) != nil else {
             return .range
@@ -77,21 +77,21 @@ enum CachePlan: Sendable {
         return nil
     }
 
-    private static func judge(
+    private static func evaluate(
         _ stored: StoredResponse, _ query: CacheQuery, _ control: CacheControl, now: Double, isOffline: Bool
     ) -> CachePlan {
         let rules = stored.knownRules
         let age = rules.age(now)
         func ask(_ reason: CacheReason) -> CachePlan {
             if isOffline { return .refused(reason) }
-            guard stored.isWhole else { return rest(of: stored) }
+            guard stored.isWhole else { return completion(of: stored) }
             // Validating would request the same part twice if the response has changed.
             guard rules.hasValidator, !query.request.headers.contains(.range) else {
                 return .network(reason, stale: stored)
             }
             return .validate(stored, reason)
         }
-        guard stored.isWhole || query.isHead else { return isOffline ? .refused(.beginning) : rest(of: stored) }
+        guard stored.isWhole || query.isHead else { return isOffline ? .refused(.beginning) : completion(of: stored) }
 
         let isFresh = age < rules.lifetime
         // RFC 8246 §2: an immutable response is not revalidated by a reload.
@@ -124,7 +124,7 @@ enum CachePlan: Sendable {
 
     /// Plans the request for the missing bytes; only a strong tag proves that the stored bytes are unchanged (RFC 9110
     /// §13.1.5).
-    private static func rest(of stored: StoredResponse) -> CachePlan {
+    private static func completion(of stored: StoredResponse) -> CachePlan {
         stored.canBeCompleted ? .complete(stored, .beginning) : .network(.beginning)
     }
 

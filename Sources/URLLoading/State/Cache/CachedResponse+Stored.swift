@@ -22,7 +22,7 @@ extension CachedResponse {
         stored.extent = .whole(Int64(data.count))
         stored.isDecoded = true
         stored.source = response.properties[StoredSource.self] ?? .unknown
-        stored.isMemoryOnly = storagePolicy == .allowedInMemoryOnly || CacheOwner.isPassing(varying)
+        stored.isMemoryOnly = storagePolicy == .allowedInMemoryOnly || CacheOwner.isTemporary(varying)
         stored.userInfo = userInfo.map { Array($0) }
         return stored
     }

@@ -35,7 +35,7 @@ enum StoringPlan {
             stored.status, stored.headers, isKept ? control : CacheControl(), requestTime: facts.requestTime,
             responseTime: facts.responseTime)
         // A response that no later process or session can use does not go to disk.
-        stored.isMemoryOnly = !rules.isOfUse || CacheOwner.isPassing(varying)
+        stored.isMemoryOnly = !rules.isReusable || CacheOwner.isTemporary(varying)
         stored.rules = rules
         return stored
     }
@@ -102,7 +102,7 @@ extension StoredResponse {
     }
 
     /// Whether a 304 can refer to this response (§4.3.4): it names the same validator, or none.
-    func isMeant(by head: HTTPHead) -> Bool {
+    func canBeUpdated(by head: HTTPHead) -> Bool {
         guard head.headers.contains(.etag) else {
             guard let modified = head.headers[.lastModified], let own = headers[.lastModified] else { return true }
             return modified == own || headers.contains(.etag)

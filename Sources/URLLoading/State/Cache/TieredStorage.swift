@@ -17,7 +17,7 @@ final class TieredStorage: CacheStorage {
     var problem: CacheProblem? { hasRefused.load(ordering: .relaxed) ? .memoryOnly : nil }
 
     func refusal(of response: StoredResponse) -> CacheProblem? {
-        guard CacheOwner.isPassing(response.varying), memory.takesNothing else { return nil }
+        guard CacheOwner.isTemporary(response.varying), memory.isDisabled else { return nil }
         hasRefused.store(true, ordering: .relaxed)
         return .memoryOnly
     }
@@ -144,14 +144,14 @@ final class TieredStorage: CacheStorage {
 
     func update(_ response: StoredResponse) {
         memory.update(response)
-        if isOnlyInMemory(response) { disk.bump(response.key.hash64) } else { disk.update(response) }
+        if isOnlyInMemory(response) { disk.advanceRevision(response.key.hash64) } else { disk.update(response) }
     }
 
     // MARK: Removing
 
     func remove(_ response: StoredResponse) {
         memory.remove(response)
-        if response.isMemoryOnly { disk.bump(response.key.hash64) } else { disk.remove(response) }
+        if response.isMemoryOnly { disk.advanceRevision(response.key.hash64) } else { disk.remove(response) }
     }
 
     func remove(_ key: CacheKey) {
@@ -174,7 +174,7 @@ private struct KnownHeads: Sendable {
     private var found: [CacheKey: (heads: [StoredResponse], revision: Int)] = [:]
     private var bytes = 0
     /// The limit in bytes; beyond it the cache of heads is emptied, and refills with use.
-    private static let mostBytes = 1 << 20
+    private static let maximumBytes = 1 << 20
 
     func heads(_ key: CacheKey, _ revision: Int) -> [StoredResponse]? {
         guard let entry = found[key], entry.revision == revision else { return nil }
@@ -183,8 +183,8 @@ private struct KnownHeads: Sendable {
 
     mutating func put(_ key: CacheKey, _ heads: [StoredResponse], _ revision: Int) {
         let size = heads.reduce(64 + key.text.utf8.count) { $0 + $1.headSize }
-        guard size <= Self.mostBytes / 16 else { return }
-        if bytes + size > Self.mostBytes {
+        guard size <= Self.maximumBytes / 16 else { return }
+        if bytes + size > Self.maximumBytes {
             found.removeAll(keepingCapacity: true)
             bytes = 0
         }

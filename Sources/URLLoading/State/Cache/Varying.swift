@@ -120,8 +120,8 @@ struct CacheQuery: Sendable {
 
     private static func host(_ request: Request, _ configured: String?) -> String? {
         let own = request.headers.isEmpty ? nil : request.headers[.host]
-        guard let said = own ?? configured, case .success(let destination) = request.destination else { return nil }
-        let host = said.lowercased()
+        guard let field = own ?? configured, case .success(let destination) = request.destination else { return nil }
+        let host = field.lowercased()
         return destination.target.hostField.elementsEqual(host.utf8) ? nil : host
     }
 

@@ -40,7 +40,7 @@ extension Configuration {
         /// Creates settings; the properties without a parameter are set afterwards.
         public init(identifier: String) { self.identifier = identifier }
 
-        /// The way in which the agent starts a program. `URLLOADING_BACKGROUND_EVENTS` in its environment has the
+        /// How the agent starts a program. `URLLOADING_BACKGROUND_EVENTS` in its environment has the
         /// identifier.
         public struct Waking: Sendable, Hashable {
             /// The executable's path and its arguments.

@@ -19,8 +19,8 @@ final class SharedStores: Sendable {
         credentials = CredentialStore(file: directory.appending(path: "credentials.json", directoryHint: .notDirectory))
     }
 
-    private struct Held: Sendable { weak var stores: SharedStores? }
-    private static let known = Lock([String: Held]())
+    private struct WeakStores: Sendable { weak var stores: SharedStores? }
+    private static let known = Lock([String: WeakStores]())
 
     /// Returns the stores that a configuration names; `nil` for the default directories or an ephemeral session.
     static func of(_ configuration: Configuration) -> SharedStores? {
@@ -30,7 +30,7 @@ final class SharedStores: Sendable {
             if let stores = known[path]?.stores { return stores }
             known = known.filter { $0.value.stores != nil }
             let stores = SharedStores(directory)
-            known[path] = Held(stores: stores)
+            known[path] = WeakStores(stores: stores)
             return stores
         }
     }

@@ -62,7 +62,7 @@ public struct Cookie: Sendable, Hashable, CustomStringConvertible, CustomDebugSt
         let domain = domain.utf8.contains(UInt8(ascii: ":")) && !domain.hasPrefix("[") ? "[\(domain)]" : domain
         guard let host = try? Origin.Host(domain.hasPrefix(".") ? String(domain.dropFirst()) : domain),
             path.hasPrefix("/"),
-            !(name.isEmpty && value.isEmpty), name.utf8.count + value.utf8.count <= SetCookie.mostBytes,
+            !(name.isEmpty && value.isEmpty), name.utf8.count + value.utf8.count <= SetCookie.maximumBytes,
             isHostOnly || host.isAddress || !PublicSuffixes.contains(host.cookieDomain),
             name.isCookieText, value.isCookieText, path.isCookieText, !name.utf8.contains(UInt8(ascii: "="))
         else { return nil }

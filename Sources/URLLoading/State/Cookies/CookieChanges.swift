@@ -36,9 +36,9 @@ public struct CookieChanges: AsyncSequence, Sendable {
         let listener: ChangeListener
         private let listeners: ChangeListeners
 
-        init(_ listeners: ChangeListeners, _ tell: (@Sendable (Change) -> Void)? = nil) {
+        init(_ listeners: ChangeListeners, _ notify: (@Sendable (Change) -> Void)? = nil) {
             self.listeners = listeners
-            listener = ChangeListener(tell)
+            listener = ChangeListener(notify)
             listeners.add(listener)
         }
         deinit { listeners.remove(listener) }
@@ -59,27 +59,27 @@ final class ChangeListeners: Sendable {
 
 /// One observer, used by one task at a time. Its undelivered changes are two flags.
 final class ChangeListener: Sendable {
-    private let news = Lock((cookies: false, policy: false))
+    private let pending = Lock((cookies: false, policy: false))
     private let token = StopToken()
     /// Called instead of an iteration.
-    private let tell: (@Sendable (CookieChanges.Change) -> Void)?
+    private let notify: (@Sendable (CookieChanges.Change) -> Void)?
 
-    init(_ tell: (@Sendable (CookieChanges.Change) -> Void)?) { self.tell = tell }
+    init(_ notify: (@Sendable (CookieChanges.Change) -> Void)?) { self.notify = notify }
 
     func process(_ change: CookieChanges.Change) {
-        if let tell { return tell(change) }
-        news.withLock { if change == .cookies { $0.cookies = true } else { $0.policy = true } }
+        if let notify { return notify(change) }
+        pending.withLock { if change == .cookies { $0.cookies = true } else { $0.policy = true } }
         token.wake()
     }
 
     private func take() -> CookieChanges.Change? {
-        news.withLock { news in
-            if news.cookies {
-                news.cookies = false
+        pending.withLock { pending in
+            if pending.cookies {
+                pending.cookies = false
                 return .cookies
             }
-            defer { news.policy = false }
-            return news.policy ? .acceptPolicy : nil
+            defer { pending.policy = false }
+            return pending.policy ? .acceptPolicy : nil
         }
     }
 

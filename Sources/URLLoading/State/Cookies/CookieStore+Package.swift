@@ -19,10 +19,10 @@ extension CookieStore {
         _ = set(cookies.filter { $0.mayBeSet(in: context) }, isSecure: context.isSecure)
     }
 
-    /// Calls `tell` at every change, on the thread that makes it and possibly under locks of the store, until the
+    /// Calls `notify` at every change, on the thread that makes it and possibly under locks of the store, until the
     /// returned object is released.
-    package func observe(_ tell: @escaping @Sendable (CookieChanges.Change) -> Void) -> AnyObject {
-        CookieChanges.Listening(listeners, tell)
+    package func observe(_ notify: @escaping @Sendable (CookieChanges.Change) -> Void) -> AnyObject {
+        CookieChanges.Listening(listeners, notify)
     }
 }
 

@@ -15,7 +15,7 @@ extension Cookie: PersistedRow {}
 
 extension TableState<CookieTable> {
     /// The precision of the last access in the file, in seconds.
-    private static var accessGrain: TimeInterval { 86400 }
+    private static var accessPrecision: TimeInterval { 86400 }
 
     /// Calls `use` with the matching cookies, and notes their use.
     mutating func forEach(for context: CookieContext, now: Date, _ use: (Cookie) -> Bool) {
@@ -23,7 +23,7 @@ extension TableState<CookieTable> {
         let hasFile = pending != nil
         table.forEach(for: context, now: now) { cookie in
             guard use(cookie) else { return false }
-            if hasFile, cookie.expires != nil, now.timeIntervalSince(cookie.lastAccessDate) > Self.accessGrain {
+            if hasFile, cookie.expires != nil, now.timeIntervalSince(cookie.lastAccessDate) > Self.accessPrecision {
                 stale.append(cookie)
             }
             return true
@@ -37,7 +37,7 @@ extension TableState<CookieTable> {
     /// Returns the cookie as it was stored; `nil` if it was not.
     mutating func set(_ cookie: Cookie, isSecure: Bool, now: Date) -> Cookie? {
         let change = table.set(cookie, isSecure: isSecure, now: now)
-        isNews = isNews || change.stored != nil || !change.removed.isEmpty
+        hasObservableChange = hasObservableChange || change.stored != nil || !change.removed.isEmpty
         for removed in change.removed where removed.expires != nil { pending?.set(nil, for: removed.key) }
         // A persistent cookie that becomes a session cookie leaves the file.
         if let new = change.stored { pending?.set(new.expires == nil ? nil : new, for: new.key) }
@@ -48,7 +48,7 @@ extension TableState<CookieTable> {
     mutating func remove(_ cookie: Cookie) -> Bool {
         guard let removed = table.remove(cookie) else { return false }
         pending?.set(nil, for: removed.key)
-        isNews = true
+        hasObservableChange = true
         return true
     }
 
@@ -56,6 +56,6 @@ extension TableState<CookieTable> {
         let removed = table.remove { $0.creationDate >= moment }
         for cookie in removed { pending?.set(nil, for: cookie.key) }
         pending?.clear(since: moment.timeIntervalSinceReferenceDate)
-        isNews = !removed.isEmpty
+        hasObservableChange = !removed.isEmpty
     }
 }

@@ -32,10 +32,10 @@ struct CookieTable: Sendable {
         let isSecure: Bool
     }
 
-    var all: [Cookie] { buckets.values.flatMap(\.self).sorted(by: Self.goesBefore) }
+    var all: [Cookie] { buckets.values.flatMap(\.self).sorted(by: Self.precedes) }
 
     /// Longer paths first, then older cookies (RFC 6265bis §5.8.3).
-    private static func goesBefore(_ a: Cookie, _ b: Cookie) -> Bool {
+    private static func precedes(_ a: Cookie, _ b: Cookie) -> Bool {
         let (left, right) = (a.path.utf8.count, b.path.utf8.count)
         return left != right ? left > right : a.creationDate < b.creationDate
     }
@@ -55,7 +55,7 @@ struct CookieTable: Sendable {
         // One owner's domain does not contain another's, except for public suffixes with cookies of their own.
         guard others.isEmpty else {
             let cookies = ([found] + others).flatMap { buckets[$0] ?? [] }
-                .filter { Self.matches($0, context, path, now) }.sorted(by: Self.goesBefore)
+                .filter { Self.matches($0, context, path, now) }.sorted(by: Self.precedes)
             for cookie in cookies where use(cookie) { touch(cookie, now) }
             return
         }
@@ -98,8 +98,8 @@ struct CookieTable: Sendable {
             return false
         }
         // Most cookies have the path "/".
-        let isForAll = cookie.path.utf8.count == 1 && path.first == UInt8(ascii: "/")
-        return (isForAll || CookieScope.matches(path: cookie.path, requestPath: path)) && !cookie.isExpired(now)
+        let matchesEveryPath = cookie.path.utf8.count == 1 && path.first == UInt8(ascii: "/")
+        return (matchesEveryPath || CookieScope.matches(path: cookie.path, requestPath: path)) && !cookie.isExpired(now)
     }
 
     // MARK: Setting and removing
@@ -133,7 +133,7 @@ struct CookieTable: Sendable {
             }
         } else if !cookie.isExpired(now) {
             cookie.creationDate = Self.unique(cookie.creationDate, in: bucket)
-            bucket.insert(cookie, at: bucket.firstIndex { Self.goesBefore(cookie, $0) } ?? bucket.count)
+            bucket.insert(cookie, at: bucket.firstIndex { Self.precedes(cookie, $0) } ?? bucket.count)
             count += 1
             change.stored = cookie
         }
@@ -188,7 +188,7 @@ struct CookieTable: Sendable {
                 buckets[owner]?.remove(at: place)
                 count -= 1
             }
-            let place = buckets[owner]?.firstIndex { Self.goesBefore(cookie, $0) }
+            let place = buckets[owner]?.firstIndex { Self.precedes(cookie, $0) }
             buckets[owner, default: []].insert(cookie, at: place ?? buckets[owner]?.count ?? 0)
             count += 1
         }

@@ -35,7 +35,7 @@ extension CookieStore {
 }
 
 enum FoundationNetworkingCookieFile {
-    private static let mostBytes = 4 << 20
+    private static let maximumBytes = 4 << 20
 
     static func read(_ file: URL) throws(LoadError) -> [UInt8] {
         guard file.isFileURL else { throw refusal("it is not the URL of a file") }
@@ -43,7 +43,7 @@ enum FoundationNetworkingCookieFile {
         do throws(IOFailure) {
             reader = try FileReader(path: file.path(percentEncoded: false))
         } catch { throw LoadError(file: error) }
-        guard reader.kind == .file, reader.size <= mostBytes else {
+        guard reader.kind == .file, reader.size <= maximumBytes else {
             throw refusal("it is no regular file, or larger than 4 MiB")
         }
         do throws(IOFailure) {

@@ -11,13 +11,13 @@ import URLLoadingIO
 final class CredentialFile: Sendable {
     private let path: String
     private var folder: String { path.lastIndex(of: "/").map { String(path[..<$0]) } ?? "." }
-    private let trouble = Lock<String?>(nil)
+    private let firstProblem = Lock<String?>(nil)
 
     init(_ path: String) { self.path = path }
 
     /// The first failure; `nil` if there was none.
-    var problem: String? { trouble.withLock { $0 } }
-    private func report(_ words: String) { trouble.withLock { $0 = $0 ?? "\(path): \(words)" } }
+    var problem: String? { firstProblem.withLock { $0 } }
+    private func report(_ words: String) { firstProblem.withLock { $0 = $0 ?? "\(path): \(words)" } }
 
     static var standardURL: URL {
         URL(filePath: StorageFolders.state + "/credentials.json")
@@ -35,7 +35,7 @@ final class CredentialFile: Sendable {
         var token: String?
     }
     /// The largest file that is read, far more than a user needs.
-    private static let mostBytes: Int64 = 4 << 20
+    private static let maximumBytes: Int64 = 4 << 20
 
     private enum Content {
         case table(CredentialTable)
@@ -62,7 +62,7 @@ final class CredentialFile: Sendable {
             report(error.isForeign ? "the file or its folder is not private to this user" : "the file cannot be read")
             return .foreign
         }
-        guard size <= Self.mostBytes else {
+        guard size <= Self.maximumBytes else {
             report("the file is too large")
             return .foreign
         }
@@ -127,7 +127,7 @@ final class CredentialFile: Sendable {
         encoder.outputFormatting = [.sortedKeys, .prettyPrinted]
         let data = try encoder.encode(records)
         // A larger file would not be read again.
-        guard data.count <= Self.mostBytes else { throw IOFailure(.system(EFBIG), .write) }
+        guard data.count <= Self.maximumBytes else { throw IOFailure(.system(EFBIG), .write) }
         let file = try FileWriter.create(in: folder, prefix: ".credentials-")
         try Array(data).withUnsafeBytes { bytes in try file.write(bytes, at: 0) }
         try file.synchronize()

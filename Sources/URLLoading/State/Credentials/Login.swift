@@ -111,7 +111,7 @@ final class Login: Sendable {
     }
 
     /// Negotiate: a token is generated for each request, on a thread that may block.
-    var isTicket: Bool { if case .negotiate = scheme { true } else { false } }
+    var usesTickets: Bool { if case .negotiate = scheme { true } else { false } }
 
     /// The login authenticates a connection instead of a request: requests of other identities must not use that
     /// connection.
@@ -123,7 +123,7 @@ final class Login: Sendable {
     }
 
     /// The authentication takes more than one message.
-    var takesLegs: Bool { if case .ntlm = scheme { true } else { needsMore.load(ordering: .relaxed) } }
+    var isMultiRound: Bool { if case .ntlm = scheme { true } else { needsMore.load(ordering: .relaxed) } }
     private let needsMore = Atomic(false)
 
     /// Notes that the server asked for a further token after the first.
@@ -189,7 +189,7 @@ final class Login: Sendable {
     func renew(from offers: [AuthenticationOffer]) -> Bool {
         for case .digest(let challenge) in offers where challenge.isStale && challenge.realm == space.realm {
             let isSame = digest.withLock { use in
-                guard let old = use?.challenge, old.hash == challenge.hash, !challenge.provesLess(than: old) else {
+                guard let old = use?.challenge, old.hash == challenge.hash, !challenge.isWeaker(than: old) else {
                     return false
                 }
                 // A repeated nonce is not a new one.

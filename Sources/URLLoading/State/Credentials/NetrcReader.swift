@@ -23,7 +23,7 @@ final class NetrcReader: Sendable {
             entries = read
             return read
         }
-        guard let entry = entries.first(where: { $0.fits(host, user) }), let password = entry.password else {
+        guard let entry = entries.first(where: { $0.matches(host, user) }), let password = entry.password else {
             return nil
         }
         return Credential(user: user ?? entry.login ?? "", password: password)
@@ -47,7 +47,7 @@ struct NetrcEntry: Sendable, Hashable {
     var login: String?
     var password: String?
 
-    func fits(_ host: String, _ user: String?) -> Bool {
+    func matches(_ host: String, _ user: String?) -> Bool {
         guard machine.map({ $0.lowercased() == host.lowercased() }) ?? true, password != nil else { return false }
         return user == nil || login == nil || login == user
     }

@@ -15,7 +15,7 @@ final class TicketProof {
     /// A first token that has not been sent.
     struct Begun: Sendable {
         let context: TicketContext
-        let words: [UInt8]
+        let token: [UInt8]
         let isComplete: Bool
     }
 
@@ -43,14 +43,14 @@ final class TicketProof {
         _ load: LoadHandle
     ) async -> Begun? {
         guard let context = TicketLibrary.shared?.context(for: "HTTP", on: host, as: credential, bound: binding),
-            case .continues(let words, let isComplete) = await context.step([], load, until: deadline(limit, load)),
-            !words.isEmpty
+            case .continues(let token, let isComplete) = await context.step([], load, until: deadline(limit, load)),
+            !token.isEmpty
         else { return nil }
-        return Begun(context: context, words: words, isComplete: isComplete)
+        return Begun(context: context, token: token, isComplete: isComplete)
     }
 
-    func step(_ words: [UInt8], _ load: LoadHandle) async -> TicketContext.Step {
-        await context?.step(words, load, until: Self.deadline(limit, load)) ?? .failed
+    func step(_ token: [UInt8], _ load: LoadHandle) async -> TicketContext.Step {
+        await context?.step(token, load, until: Self.deadline(limit, load)) ?? .failed
     }
 
     private static func deadline(_ limit: Duration, _ load: LoadHandle) -> Int64 {

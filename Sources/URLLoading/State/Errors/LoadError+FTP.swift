@@ -45,10 +45,10 @@ extension LoadError {
             case (.refused, _), (.unavailable, _): (.ftpCommandRefused, .waiting)
             }
         // The text of the reply may repeat credentials, so only its code is used.
-        let said =
+        let detail =
             refusal.command.isEmpty
             ? "the greeting was \(refusal.code)" : "\(refusal.command) was answered \(refusal.code)"
-        self.init(reason, phase: phase, party: .remote, detail: said)
+        self.init(reason, phase: phase, party: .remote, detail: detail)
     }
 
     /// Converts an error of the wire layer: a refusal or a violation.

@@ -56,18 +56,18 @@ extension CallbackOutcome {
 extension LoadHandle {
     /// Calls a decision, and waits for its answer, its deadline, or the end of the load. The connect timeout is
     /// suspended meanwhile.
-    /// - Parameter asker: calls the decision; nil to call it directly.
+    /// - Parameter decisionCaller: calls the decision; nil to call it directly.
     @inline(never)
     func ask<Question: Sendable, Answer: Sendable>(
-        _ decision: Decision<Question, Answer>, _ question: Question, by asker: (any DecisionCaller)?
+        _ decision: Decision<Question, Answer>, _ question: Question, by decisionCaller: (any DecisionCaller)?
     ) async throws(LoadError) -> Answer {
         let attempt = attempt
         attempt?.hold()
         defer { attempt?.release() }
         let ending = await CallbackOutcome.run(self, timeout: decision.deadline) { () -> Result<Answer, any Error> in
             do {
-                guard let asker else { return .success(try await decision.decide(question)) }
-                return .success(try await asker.asking { try await decision.decide(question) })
+                guard let decisionCaller else { return .success(try await decision.decide(question)) }
+                return .success(try await decisionCaller.asking { try await decision.decide(question) })
             } catch { return .failure(error) }
         }
         switch ending {

@@ -5,16 +5,16 @@
 /// Calls the decisions of a load.
 package protocol DecisionCaller: AnyObject, Sendable {
     /// True if the challenge decision may decide about server certificates.
-    var judgesServers: Bool { get }
+    var decidesServerTrust: Bool { get }
     /// True if the decision about stored responses is called.
-    var decidesWhatIsKept: Bool { get }
+    var decidesStoring: Bool { get }
     /// Calls a decision with the classic task as its context.
     func asking<Answer: Sendable>(_ decision: @Sendable () async throws -> Answer) async throws -> Answer
 }
 
 extension DecisionCaller {
-    package var judgesServers: Bool { true }
-    package var decidesWhatIsKept: Bool { true }
+    package var decidesServerTrust: Bool { true }
+    package var decidesStoring: Bool { true }
     package func asking<Answer: Sendable>(_ decision: @Sendable () async throws -> Answer) async throws -> Answer {
         try await decision()
     }

@@ -70,7 +70,7 @@ class LoadHandle: StopToken, @unchecked Sendable {
     // MARK: The driver
 
     /// Sets the driver that is notified of a stop, and keeps it alive until `forgetListener`.
-    final func tell(_ listener: any StopListener) { self.listener.withLock { $0 = listener } }
+    final func setListener(_ listener: any StopListener) { self.listener.withLock { $0 = listener } }
 
     /// Called at the end of the load: the handle may outlive its driver.
     final func forgetListener() {

@@ -21,7 +21,7 @@ final class LoadRegistry: Sendable {
     }
     private let state = Lock(State())
     /// The time of the next check.
-    private let nextLook = Atomic<Int64>(.max)
+    private let nextCheck = Atomic<Int64>(.max)
     let anchor = Anchor<LoadRegistry>.Weak()
     private let clock: LoopClock
     private let whenEmptied: @Sendable () -> Void
@@ -39,8 +39,8 @@ final class LoadRegistry: Sendable {
     /// - Parameter predecessor: a running load that this one continues; such a load may enter a closed registry, too.
     func enter(_ load: LoadHandle, inPlaceOf predecessor: LoadHandle? = nil) -> Bool {
         let entered = state.withLock { state in
-            let goesOn = predecessor.map { $0.registryIndex >= 0 && $0.stopReason == nil } ?? false
-            guard !state.isClosed || goesOn else { return false }
+            let canContinue = predecessor.map { $0.registryIndex >= 0 && $0.stopReason == nil } ?? false
+            guard !state.isClosed || canContinue else { return false }
             if let index = state.free.popLast() {
                 state.loads[index] = load
                 load.registryIndex = index
@@ -56,7 +56,7 @@ final class LoadRegistry: Sendable {
     }
 
     /// Starts to check the deadlines of a registered load, which have been set.
-    func watch(_ load: LoadHandle) { look(noLaterThan: due(load, clock.coarseNow())) }
+    func watch(_ load: LoadHandle) { scheduleCheck(noLaterThan: due(load, clock.coarseNow())) }
 
     func leave(_ load: LoadHandle) {
         let emptied = state.withLock { state in
@@ -110,7 +110,7 @@ final class LoadRegistry: Sendable {
     // MARK: Deadlines
 
     /// The interval, in nanoseconds, to the second check of a load that was woken and does not run yet.
-    private static let secondLook: Int64 = 100_000_000
+    private static let secondCheckDelay: Int64 = 100_000_000
 
     private func due(_ load: LoadHandle, _ now: Int64) -> Int64 {
         let waiting = load.isSuspended ? .max : load.idleDeadline.load(ordering: .relaxed)
@@ -118,23 +118,23 @@ final class LoadRegistry: Sendable {
         return min(load.deadline.load(ordering: .relaxed), idle)
     }
 
-    private func look(noLaterThan moment: Int64) {
-        var seen = nextLook.load(ordering: .relaxed)
+    private func scheduleCheck(noLaterThan moment: Int64) {
+        var seen = nextCheck.load(ordering: .relaxed)
         while moment < seen {
-            let (exchanged, original) = nextLook.compareExchange(
+            let (exchanged, original) = nextCheck.compareExchange(
                 expected: seen, desired: moment, ordering: .acquiringAndReleasing)
             if exchanged {
-                clock.schedule(Anchor.Timer(anchor) { $0.look(now: $1) }, at: moment)
+                clock.schedule(Anchor.Timer(anchor) { $0.check(now: $1) }, at: moment)
                 return
             }
             seen = original
         }
     }
 
-    func look(now: Int64) {
+    func check(now: Int64) {
         // A superseded timer: a shorter deadline has set another one.
-        guard nextLook.load(ordering: .acquiring) <= now else { return }
-        nextLook.store(.max, ordering: .releasing)
+        guard nextCheck.load(ordering: .acquiring) <= now else { return }
+        nextCheck.store(.max, ordering: .releasing)
         let going = state.withLock { $0.loads.compactMap { $0 } }
         var next = Int64.max
         for load in going {
@@ -142,15 +142,15 @@ final class LoadRegistry: Sendable {
                 load.stop(.deadline)
             } else if !load.isSuspended, load.idleDeadline.load(ordering: .relaxed) <= now {
                 // A load that is not parked has received bytes and waits for a thread, which is not the peer's silence.
-                if load.isParked { load.stop(.idle) } else { next = min(next, now + Self.secondLook) }
+                if load.isParked { load.stop(.idle) } else { next = min(next, now + Self.secondCheckDelay) }
             } else {
                 next = min(next, due(load, now))
             }
         }
-        if next != .max { look(noLaterThan: max(next, now + clock.rest(Self.shortestRest))) }
+        if next != .max { scheduleCheck(noLaterThan: max(next, now + clock.spacing(Self.minimumInterval))) }
     }
 
     /// The shortest interval between two checks in nanoseconds, because the poller has other work, however short the
     /// limits.
-    private static let shortestRest: Int64 = 5_000_000
+    private static let minimumInterval: Int64 = 5_000_000
 }

@@ -66,10 +66,12 @@ public struct AddressOverride: Sendable, Hashable {
     {
         var all: [[UInt8]] = []
         for text in addresses {
-            guard let bytes = Origin.Host.addressBytes(text) else { throw .badPlace("not an IP address: \(text)") }
+            guard let bytes = Origin.Host.addressBytes(text) else {
+                throw .invalidOverride("not an IP address: \(text)")
+            }
             all.append(bytes)
         }
-        guard !all.isEmpty else { throw .badPlace("no address of \(host ?? "any host")") }
+        guard !all.isEmpty else { throw .invalidOverride("no address of \(host ?? "any host")") }
         return try AddressOverride(host, port, .addresses(all))
     }
 
@@ -90,7 +92,7 @@ public struct AddressOverride: Sendable, Hashable {
         do throws(WireViolation) { return try Origin.Host(host) } catch { throw LoadError(error, .preparing) }
     }
 
-    func fits(_ host: Origin.Host, _ port: UInt16) -> Bool {
+    func matches(_ host: Origin.Host, _ port: UInt16) -> Bool {
         (self.host == nil || self.host == host) && (self.port == nil || self.port == port)
     }
 }
@@ -105,7 +107,7 @@ public struct AddressOverrides: Sendable, Hashable, ExpressibleByArrayLiteral {
 
     /// Returns the host and port that connections, or tunnels of a proxy, are made to.
     func target(of origin: Origin) -> (host: Origin.Host, port: UInt16) {
-        for case .target(let host, let port) in all.lazy.filter({ $0.fits(origin.host, origin.port) }).map(\.place) {
+        for case .target(let host, let port) in all.lazy.filter({ $0.matches(origin.host, origin.port) }).map(\.place) {
             return (host ?? origin.host, port ?? origin.port)
         }
         return (origin.host, origin.port)
@@ -114,14 +116,14 @@ public struct AddressOverrides: Sendable, Hashable, ExpressibleByArrayLiteral {
     func moves(_ origin: Origin) -> Bool { target(of: origin) != (origin.host, origin.port) }
 
     func unixSocket(for origin: Origin) -> SocketAddress? {
-        for case .unix(let address) in all.lazy.filter({ $0.fits(origin.host, origin.port) }).map(\.place) {
+        for case .unix(let address) in all.lazy.filter({ $0.matches(origin.host, origin.port) }).map(\.place) {
             return address
         }
         return nil
     }
 
     func addresses(of host: Origin.Host, _ port: UInt16) -> [SocketAddress]? {
-        for override in all where override.fits(host, port) {
+        for override in all where override.matches(host, port) {
             guard case .addresses(let addresses) = override.place, override.host != nil || !host.isAddress else {
                 continue
             }
@@ -132,7 +134,7 @@ public struct AddressOverrides: Sendable, Hashable, ExpressibleByArrayLiteral {
 }
 
 extension LoadError {
-    fileprivate static func badPlace(_ detail: String) -> LoadError {
+    fileprivate static func invalidOverride(_ detail: String) -> LoadError {
         LoadError(.badURL, phase: .preparing, party: .local, detail: detail)
     }
 }

@@ -20,25 +20,25 @@
 /// their schemes separately.
 public struct AddressPolicy: Sendable {
     /// Allows every address. The default.
-    public static let any = AddressPolicy(judge: nil)
+    public static let any = AddressPolicy(isAllowed: nil)
     /// Allows only globally reachable addresses: see ``ResolvedAddress/isGlobal``.
-    public static let publicOnly = AddressPolicy(judge: { $0.isGlobal }, isPublicOnly: true)
+    public static let publicOnly = AddressPolicy(isAllowed: { $0.isGlobal }, isPublicOnly: true)
 
-    private let judge: (@Sendable (ResolvedAddress) -> Bool)?
+    private let isAllowed: (@Sendable (ResolvedAddress) -> Bool)?
     /// True for ``publicOnly``, which other processes know by its name; closures do not cross.
     let isPublicOnly: Bool
 
     /// Creates a policy from a closure.
     /// - Parameter allows: called for one address after the other, in the load's task; must not block.
-    public init(_ allows: @escaping @Sendable (ResolvedAddress) -> Bool) { self.init(judge: allows) }
+    public init(_ allows: @escaping @Sendable (ResolvedAddress) -> Bool) { self.init(isAllowed: allows) }
 
-    private init(judge: (@Sendable (ResolvedAddress) -> Bool)?, isPublicOnly: Bool = false) {
-        (self.judge, self.isPublicOnly) = (judge, isPublicOnly)
+    private init(isAllowed: (@Sendable (ResolvedAddress) -> Bool)?, isPublicOnly: Bool = false) {
+        (self.isAllowed, self.isPublicOnly) = (isAllowed, isPublicOnly)
     }
 
     /// Returns whether the address may be connected to.
-    public func allows(_ address: ResolvedAddress) -> Bool { judge?(address) ?? true }
+    public func allows(_ address: ResolvedAddress) -> Bool { isAllowed?(address) ?? true }
 
     /// Whether every address is allowed.
-    var isOpen: Bool { judge == nil }
+    var isOpen: Bool { isAllowed == nil }
 }

@@ -34,7 +34,7 @@ public final class NetworkMonitor: Sendable {
 
     /// The current path, queried from the kernel in a fraction of a millisecond. Never waits for the network.
     public var current: NetworkPath {
-        do throws(IOFailure) { return path(try PathMonitor.look(source), hints) } catch { return unknown }
+        do throws(IOFailure) { return path(try PathMonitor.read(source), hints) } catch { return unknown }
     }
 
     /// The current path first, then each path that differs from the previous one. Each call returns an independent
@@ -83,6 +83,6 @@ public final class NetworkMonitor: Sendable {
         return NetworkPath(.unknown, isExpensive: hints.isExpensive, isConstrained: hints.isConstrained)
     }
 
-    func listens(_ token: StopToken) { state.withLock { $0.listeners[ObjectIdentifier(token)] = token } }
-    func leaves(_ token: StopToken) { state.withLock { $0.listeners[ObjectIdentifier(token)] = nil } }
+    func addListener(_ token: StopToken) { state.withLock { $0.listeners[ObjectIdentifier(token)] = token } }
+    func removeListener(_ token: StopToken) { state.withLock { $0.listeners[ObjectIdentifier(token)] = nil } }
 }

@@ -36,7 +36,7 @@ final class PathListener {
 
     init(_ monitor: NetworkMonitor) { self.monitor = monitor }
 
-    deinit { monitor.leaves(token) }
+    deinit { monitor.removeListener(token) }
 
     func next() async -> NetworkPath? {
         guard !hasEnded else { return nil }
@@ -53,7 +53,7 @@ final class PathListener {
         try token.check(.read)
         guard let system, let known = last?.path else { return try begin() }
         while true {
-            let path = told(try await system.change(token) { monitor.hints != last?.hints })
+            let path = networkPath(try await system.change(token) { monitor.hints != last?.hints })
             if path != known { return path }
         }
     }
@@ -61,11 +61,11 @@ final class PathListener {
     private func begin() throws(IOFailure) -> NetworkPath {
         let system = try PathMonitor(monitor.source)
         self.system = system
-        monitor.listens(token)
-        return told(try system.begin())
+        monitor.addListener(token)
+        return networkPath(try system.begin())
     }
 
-    private func told(_ state: PathState) -> NetworkPath {
+    private func networkPath(_ state: PathState) -> NetworkPath {
         let hints = monitor.hints
         let path = monitor.path(state, hints)
         last = (path, hints)
@@ -79,7 +79,7 @@ final class PathListener {
 
     private func end() {
         hasEnded = true
-        monitor.leaves(token)
+        monitor.removeListener(token)
         system?.close()
         system = nil
     }

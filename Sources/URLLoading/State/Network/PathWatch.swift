@@ -21,12 +21,12 @@ final class PathWatch {
         system = try PathMonitor(monitor.source)
         hints = monitor.hints
         path = monitor.path(try system.begin(), hints)
-        monitor.listens(load)
+        monitor.addListener(load)
     }
 
     /// Stops observing.
     func end() {
-        monitor.leaves(load)
+        monitor.removeListener(load)
         system.close()
     }
 

@@ -10,7 +10,7 @@ import URLLoadingWire
 /// credentials must not serve another user.
 struct Route: Hashable, Sendable, CustomStringConvertible {
     let origin: Origin
-    let way: ProxyChain
+    let proxyChain: ProxyChain
     /// The trust decision for its peers: the generation of the session's TLS settings, and the decision of the load.
     var trust = Trust()
     /// For ftp: the login and the security of its connections, which no other login may use.
@@ -36,11 +36,11 @@ struct Route: Hashable, Sendable, CustomStringConvertible {
     /// A connection authenticated with a one-load credential is not reused.
     var isForOneLoad: Bool {
         identity?.login.isForOneLoad == true
-            || way.proxies.contains { $0.login?.opensConnections == true && $0.login?.isForOneLoad == true }
+            || proxyChain.proxies.contains { $0.login?.opensConnections == true && $0.login?.isForOneLoad == true }
     }
 
     /// Whether the origin or a proxy is authenticated by TLS.
-    var isProven: Bool { origin.isSecure || way.proxies.contains { $0.kind == .https } }
+    var isProven: Bool { origin.isSecure || proxyChain.proxies.contains { $0.kind == .https } }
 
     /// The traffic class that marks its packets.
     var traffic = TrafficClass.default
@@ -49,22 +49,25 @@ struct Route: Hashable, Sendable, CustomStringConvertible {
     /// the URL otherwise.
     var isMoved = false
 
-    init(origin: Origin, way: ProxyChain = .direct, isMoved: Bool = false) {
+    init(origin: Origin, proxyChain: ProxyChain = .direct, isMoved: Bool = false) {
         self.origin = origin
-        self.way = way
+        self.proxyChain = proxyChain
         self.isMoved = isMoved
     }
 
     /// The proxy that forwards the requests; `nil` if the origin receives them, directly or through a tunnel.
-    var forwarder: Proxy? { !origin.isSecure && !isMoved && !isTunneled && way.forwards ? way.proxies.last : nil }
+    var forwarder: Proxy? {
+        !origin.isSecure && !isMoved && !isTunneled && proxyChain.forwards ? proxyChain.proxies.last : nil
+    }
 
     /// Whether both use the same forwarding proxy, with the same credentials and trust.
     func isForwarded(as other: Route) -> Bool {
-        identity == nil && other.identity == nil && way == other.way && trust == other.trust && traffic == other.traffic
+        identity == nil && other.identity == nil && proxyChain == other.proxyChain && trust == other.trust
+            && traffic == other.traffic
             && forwarder != nil && other.forwarder != nil
     }
 
-    var description: String { way.isDirect ? "\(origin)" : "\(origin) through \(way)" }
+    var description: String { proxyChain.isDirect ? "\(origin)" : "\(origin) through \(proxyChain)" }
 }
 
 extension Destination {

@@ -22,7 +22,7 @@ public struct ProxyBypass: Sendable, Hashable, ExpressibleByArrayLiteral, Custom
 
     enum Entry: Sendable, Hashable {
         case everything
-        case name(String, withItself: Bool)
+        case name(String, includesDomain: Bool)
         case block([UInt8], length: Int)
     }
     private struct Rule: Sendable, Hashable {
@@ -62,9 +62,9 @@ public struct ProxyBypass: Sendable, Hashable, ExpressibleByArrayLiteral, Custom
     private static func matches(_ entry: Entry, _ host: Origin.Host) -> Bool {
         switch (entry, host.kind) {
         case (.everything, _): return true
-        case (.name(let name, let withItself), .name):
+        case (.name(let name, let includesDomain), .name):
             guard let asked = host.dnsName else { return false }
-            return (withItself && asked == name) || asked.hasSuffix("." + name)
+            return (includesDomain && asked == name) || asked.hasSuffix("." + name)
         case (.block(let bytes, let length), .ipv4(let address)),
             (.block(let bytes, let length), .ipv6(let address, _)):
             return bytes.count == address.count && isSame(bytes, address, bits: length)
@@ -105,7 +105,7 @@ public struct ProxyBypass: Sendable, Hashable, ExpressibleByArrayLiteral, Custom
         guard !name.contains(":"), let host = try? Origin.Host(String(name)), let plain = host.dnsName else {
             return nil
         }
-        return .name(plain, withItself: !isBelow)
+        return .name(plain, includesDomain: !isBelow)
     }
 
     private static func length(_ text: Substring) -> Int? {

@@ -3,7 +3,7 @@
 /// A route to origins: direct, through a proxy, or through several proxies in sequence.
 ///
 /// ```swift
-/// let way: ProxyChain = [outer, inner]   // this machine → outer → inner → origin
+/// let chain: ProxyChain = [outer, inner]   // this machine → outer → inner → origin
 /// ```
 /// Each proxy is connected to through a tunnel of the previous one.
 public struct ProxyChain: Sendable, Hashable, ExpressibleByArrayLiteral, CustomStringConvertible {

@@ -61,8 +61,8 @@ struct ProxyEnvironment: Sendable {
 
     /// Returns the environment with changed proxy chains. An invalid variable stays an error.
     func mapped(_ change: (ProxyChain?) throws(LoadError) -> ProxyChain?) -> ProxyEnvironment {
-        func changed(_ way: Result<ProxyChain, LoadError>?) -> Result<ProxyChain, LoadError>? {
-            do throws(LoadError) { return try change(try way?.get()).map { .success($0) } } catch {
+        func changed(_ proxyChain: Result<ProxyChain, LoadError>?) -> Result<ProxyChain, LoadError>? {
+            do throws(LoadError) { return try change(try proxyChain?.get()).map { .success($0) } } catch {
                 return .failure(error)
             }
         }

@@ -7,7 +7,7 @@ public import FoundationEssentials
 /// ```swift
 /// configuration.proxyPolicy = .none
 /// configuration.proxyPolicy = .fixed([try Proxy("socks5://gate.example:1080")], except: ["intern.example"])
-/// configuration.proxyPolicy = .custom { url in url.host() == "intern.example" ? [.direct] : [way, otherWay] }
+/// configuration.proxyPolicy = .custom { url in url.host() == "intern.example" ? [.direct] : [chain, otherChain] }
 /// ```
 /// A redirect is a new request and decided anew. Requests that a custom handler answers, and `file` and `data` URLs,
 /// use no proxy. Connections through different proxies, or with different credentials for one proxy, are not shared.
@@ -61,9 +61,9 @@ public struct ProxyPolicy: Sendable {
     /// ```swift
     /// configuration.proxyPolicy = .automatic(fallback: [.direct])
     /// ```
-    /// - Parameter ways: the chains to try in order; an empty list fails the load.
-    public static func automatic(fallback ways: [ProxyChain]) -> ProxyPolicy {
-        ProxyPolicy(choice: .automatic(fallback: ways))
+    /// - Parameter proxyChains: the chains to try in order; an empty list fails the load.
+    public static func automatic(fallback proxyChains: [ProxyChain]) -> ProxyPolicy {
+        ProxyPolicy(choice: .automatic(fallback: proxyChains))
     }
 
     /// Uses one chain for all hosts, except for some.

@@ -68,7 +68,7 @@ extension TableState<HSTSTable> {
         let known = table.hosts[host.name]
         let removed = table.set(host)
         if let removed { pending?.set(nil, for: removed.name) }
-        if known.map({ $0.isAsGood(as: host, now) }) != true { pending?.set(host, for: host.name) }
+        if known.map({ $0.isCloseEnough(as: host, now) }) != true { pending?.set(host, for: host.name) }
     }
 
     mutating func remove(_ name: String) {
@@ -83,7 +83,7 @@ extension TableState<HSTSTable> {
 
 extension HSTSHost {
     /// Whether the file's entry is good enough: equal, and expiring within a hundredth of the remaining time.
-    fileprivate func isAsGood(as other: HSTSHost, _ now: Date) -> Bool {
+    fileprivate func isCloseEnough(as other: HSTSHost, _ now: Date) -> Bool {
         guard includesSubdomains == other.includesSubdomains, other.expires >= expires else { return false }
         return other.expires.timeIntervalSince(expires) < other.expires.timeIntervalSince(now) / 100
     }

@@ -41,7 +41,7 @@ public final class HSTSStore: Sendable, CustomStringConvertible {
     }
 
     func requiresTLS(_ host: Origin.Host) -> Bool {
-        guard mayKnow, let name = host.dnsName else { return false }
+        guard mayContainHosts, let name = host.dnsName else { return false }
         let now = Date.now
         return table.count > 0 && table.read { $0.requiresTLS(name, now: now) }
     }
@@ -108,7 +108,7 @@ public final class HSTSStore: Sendable, CustomStringConvertible {
     /// Reads the changes of other processes now.
     @concurrent public func reload() async { await table.reload() }
 
-    var mayKnow: Bool { table.hasFile || table.count > 0 }
+    var mayContainHosts: Bool { table.hasFile || table.count > 0 }
     /// Whether the store can be asked without reading the file, and whether it has been read before.
     var isReady: Bool { table.isFresh }
     var isLoaded: Bool { table.isLoaded }

@@ -16,7 +16,7 @@ struct StrictTransportRules: Sendable {
 
     /// Whether the request may need an upgrade: it uses http, and the store may know hosts.
     func mayConcern(_ request: Request) -> Bool {
-        guard store.mayKnow, case .success(let destination) = request.destination else { return false }
+        guard store.mayContainHosts, case .success(let destination) = request.destination else { return false }
         return !destination.target.origin.isSecure
     }
 

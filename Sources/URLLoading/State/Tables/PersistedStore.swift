@@ -11,9 +11,9 @@ final class PersistedStore<Table: PersistedTable>: Sendable {
 
     /// - Parameters:
     ///   - folder: the folder of the file; `nil` for a table in memory only.
-    ///   - tell: called after changes that are news, on the thread that makes them.
-    init(_ table: Table, folder: String?, tell: @escaping @Sendable () -> Void = {}) {
-        let memory = TableMemory(table, hasFile: folder != nil, tell)
+    ///   - notify: called after changes that observers are notified of, on the thread that makes them.
+    init(_ table: Table, folder: String?, notify: @escaping @Sendable () -> Void = {}) {
+        let memory = TableMemory(table, hasFile: folder != nil, notify)
         self.memory = memory
         disk = folder.map { StateDisk(folder: $0, memory: memory) }
     }
@@ -77,7 +77,7 @@ final class PersistedStore<Table: PersistedTable>: Sendable {
         guard let disk else { return }
         _ = await BlockingThreads.files.call(.never) {
             disk.load()
-            disk.look()
+            disk.readChanges()
         }
     }
 }

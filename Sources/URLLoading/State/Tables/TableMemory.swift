@@ -12,7 +12,7 @@ struct TableState<Table: PersistedTable>: Sendable {
     /// The changes that the file must still receive; `nil` without a file.
     var pending: PendingRows<Table.Schema.Key, Table.Schema.Row>?
     /// Set by a change of which observers are notified.
-    var isNews = false
+    var hasObservableChange = false
 }
 
 final class TableMemory<Table: PersistedTable>: StateMemory {
@@ -21,12 +21,12 @@ final class TableMemory<Table: PersistedTable>: StateMemory {
     private let state: Lock<TableState<Table>>
     /// The number of rows, read without a lock: a request costs no more than this while the table is empty.
     private let held = Atomic<Int>(0)
-    private let tell: @Sendable () -> Void
+    private let notify: @Sendable () -> Void
 
-    /// - Parameter tell: called after changes that are news, without the lock.
-    init(_ table: Table, hasFile: Bool, _ tell: @escaping @Sendable () -> Void) {
+    /// - Parameter notify: called after changes that observers are notified of, without the lock.
+    init(_ table: Table, hasFile: Bool, _ notify: @escaping @Sendable () -> Void) {
         state = Lock(TableState(table: table, pending: hasFile ? Pending() : nil))
-        self.tell = tell
+        self.notify = notify
     }
 
     var count: Int { held.load(ordering: .relaxed) }
@@ -36,13 +36,13 @@ final class TableMemory<Table: PersistedTable>: StateMemory {
 
     /// Changes the table. Returns the result, and whether the file must be written.
     func change<R: Sendable>(_ body: (inout TableState<Table>) -> R) -> (result: R, isPending: Bool) {
-        let (result, isPending, isNews) = state.withLock { state in
+        let (result, isPending, hasObservableChange) = state.withLock { state in
             let result = body(&state)
             held.store(state.table.count, ordering: .relaxed)
-            defer { state.isNews = false }
-            return (result, state.pending?.isEmpty == false, state.isNews)
+            defer { state.hasObservableChange = false }
+            return (result, state.pending?.isEmpty == false, state.hasObservableChange)
         }
-        if isNews { tell() }
+        if hasObservableChange { notify() }
         return (result, isPending)
     }
 
@@ -69,7 +69,7 @@ final class TableMemory<Table: PersistedTable>: StateMemory {
             rows += pending.rows.values.compactMap(\.self)
             let replacement = state.table.replacePersistent(with: rows, now: now)
             for row in replacement.removed { state.pending?.set(nil, for: row.key) }
-            state.isNews = replacement.hasChanged
+            state.hasObservableChange = replacement.hasChanged
         }
     }
 }

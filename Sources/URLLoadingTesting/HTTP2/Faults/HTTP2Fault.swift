@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Defines faults and the common ways to play them. The faults themselves are in the neighbouring files, by topic.
+// Defines faults and the functions that play them. The faults themselves are in the neighbouring files, by topic.
 
 /// A named fault of an HTTP/2 server, with the outcome that a correct client produces.
 ///

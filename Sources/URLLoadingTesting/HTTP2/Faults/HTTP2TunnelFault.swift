@@ -132,11 +132,11 @@ public struct HTTP2TunnelFault: Sendable, CustomStringConvertible {
         HTTP2TunnelFault("a window that opens by single bytes", .says("drop")) { peer, stream in
             try await peer.settings(.initialWindowSize(0))
             try await peer.data(stream, text("drop"), endStream: false)
-            var said: [UInt8] = []
+            var sent: [UInt8] = []
             // A masked close frame with a code.
-            while said.count < 8 {
+            while sent.count < 8 {
                 try await peer.windowUpdate(stream: stream, 1)
-                said += try await peer.expect(.data, stream: stream).payload
+                sent += try await peer.expect(.data, stream: stream).payload
             }
             try await leave(peer, stream, awaitsClose: false)
         },

@@ -38,7 +38,7 @@ package struct NTLMAuthenticate {
     }
 
     /// The values that are new for each authentication.
-    package struct Circumstances: Sendable {
+    package struct Parameters: Sendable {
         /// Eight random bytes.
         package var nonce: [UInt8]
         /// Tenths of microseconds since 1601; used unless the server states its time.
@@ -58,10 +58,10 @@ package struct NTLMAuthenticate {
     }
 
     /// Returns the message; `nil` if user, domain or the server's target information are too long.
-    package func bytes(_ challenge: NTLMChallenge, _ circumstances: Circumstances) -> [UInt8]? {
+    package func bytes(_ challenge: NTLMChallenge, _ parameters: Parameters) -> [UInt8]? {
         // Windows allows names of a few hundred characters; a far longer one is a mistake.
         guard user.utf16.count <= 4096, domain.utf16.count <= 4096 else { return nil }
-        let proof = proof(challenge, circumstances)
+        let proof = proof(challenge, parameters)
         let message = { (code: [UInt8]) -> [UInt8]? in
             var writer = NTLMWriter(type: 3, fixedCount: 88)
             for part in [proof.short, proof.long, domain.ntlmBytes, user.ntlmBytes, [], []] {
@@ -95,25 +95,25 @@ package struct NTLMAuthenticate {
 
     /// Computes the responses (ComputeResponse, §3.3.2), with the additions of §3.1.5.1.2 to the server's target
     /// information.
-    func proof(_ challenge: NTLMChallenge, _ circumstances: Circumstances) -> Proof {
+    func proof(_ challenge: NTLMChallenge, _ parameters: Parameters) -> Proof {
         var target = challenge.target
         let theirs = target[NTLMTargetInformation.timestamp]
         if theirs != nil { target.set(NTLMTargetInformation.flags, UInt32(2).littleEndianBytes) }
-        if let channel = circumstances.channel {
+        if let channel = parameters.channel {
             target.set(
                 NTLMTargetInformation.channelBindings,
                 channel.isEmpty ? [UInt8](repeating: 0, count: 16) : hashes.md5(Self.bindings(channel)))
         }
-        if let service = circumstances.service { target.set(NTLMTargetInformation.targetName, service.ntlmBytes) }
-        let time = theirs ?? circumstances.time.littleEndianBytes
+        if let service = parameters.service { target.set(NTLMTargetInformation.targetName, service.ntlmBytes) }
+        let time = theirs ?? parameters.time.littleEndianBytes
         let none = [UInt8](repeating: 0, count: 4)
         let key = passwordKey
-        let temporary = [1, 1, 0, 0] + none + time + circumstances.nonce + none + target.bytes + none
+        let temporary = [1, 1, 0, 0] + none + time + parameters.nonce + none + target.bytes + none
         let code = hashes.hmac(key, challenge.nonce + temporary)
         // §3.1.5.1.2: zeros replace the LM response if the server states its time.
         let short =
             theirs == nil
-            ? hashes.hmac(key, challenge.nonce + circumstances.nonce) + circumstances.nonce
+            ? hashes.hmac(key, challenge.nonce + parameters.nonce) + parameters.nonce
             : [UInt8](repeating: 0, count: 24)
         return Proof(short: short, long: code + temporary, key: hashes.hmac(key, code), isCovered: theirs != nil)
     }

@@ -47,7 +47,7 @@ package struct NTLMTargetInformation: Sendable, Hashable {
     static let channelBindings: UInt16 = 10
 
     /// About ten kinds are defined.
-    private static let mostPairs = 64
+    private static let maximumPairs = 64
 
     /// Parses the pairs; `nil` if lengths are wrong, a kind occurs twice, or there are too many pairs. Empty input is
     /// valid.
@@ -62,7 +62,7 @@ package struct NTLMTargetInformation: Sendable, Hashable {
                 guard count == 0 else { return nil }
                 return
             }
-            guard let kind = UInt16(exactly: kind), pairs.count < Self.mostPairs,
+            guard let kind = UInt16(exactly: kind), pairs.count < Self.maximumPairs,
                 !pairs.contains(where: { $0.kind == kind })
             else { return nil }
             pairs.append(Pair(kind: kind, value: value))

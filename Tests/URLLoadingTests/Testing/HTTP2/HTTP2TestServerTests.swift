@@ -32,7 +32,7 @@ struct HTTP2TestServerTests {
         }
     }
 
-    @Test("a body both ways, beyond every window, in answers that hold to the client's frame size")
+    @Test("a body in both directions, beyond every window, in answers that hold to the client's frame size")
     func bodies() async throws {
         try await withHTTP2TestServer { server in
             server.route("/echo") { request in .ok(.bytes(request.body)) }

@@ -54,7 +54,7 @@ final class DamagedTables {
         guard let statement = try? database.statement("SELECT data FROM body WHERE seq = ?") else { return nil }
         var body: Chunk?
         try? statement.each([.integer(seq)]) { () throws(DatabaseFailure) in
-            body = statement.withBlob(0) { DiskTables.judged($0, head) }
+            body = statement.withBlob(0) { DiskTables.verifiedBody($0, head) }
             return false
         }
         return body

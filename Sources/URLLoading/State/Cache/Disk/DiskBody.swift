@@ -12,7 +12,7 @@ final class DiskBody: StoredBody {
     private let sums: [UInt32]
     private let onDamage: @Sendable () -> Void
 
-    /// Throws if the file cannot be opened (`isPassing` for a temporary reason), is missing, or has another length.
+    /// Throws if the file cannot be opened (`isTemporary` for a temporary reason), is missing, or has another length.
     /// Blocks.
     init(_ head: DiskHead, _ path: String, onDamage: @escaping @Sendable () -> Void) throws(IOFailure) {
         length = head.response.storedLength

@@ -10,10 +10,10 @@ struct DiskChange {
     private(set) var files: [String] = []
     private(set) var hashes: Set<Int64> = []
     /// Hashes that no row has any more.
-    private(set) var goneHashes: Set<Int64> = []
+    private(set) var removedHashes: Set<Int64> = []
     private(set) var known: DiskTables.State
     private(set) var seen: Int64
-    /// Another process has changed the database since the last look.
+    /// Another process has changed the database since the last check.
     private(set) var isForeign = false
     let epoch: Int
 
@@ -83,12 +83,12 @@ struct DiskChange {
         // The rows of a key are read together, so their number is limited: a response that varies with every request
         // must not slow each lookup.
         let siblings = try tables.rows(.key(entry.hash))
-        if siblings.count > MemoryTable.mostVariants {
-            try delete(siblings.sorted { $0.seq < $1.seq }.dropLast(MemoryTable.mostVariants), tables)
+        if siblings.count > MemoryTable.maximumVariants {
+            try delete(siblings.sorted { $0.seq < $1.seq }.dropLast(MemoryTable.maximumVariants), tables)
         }
         seen = max(seen, row.seq)
         hashes.insert(entry.hash)
-        goneHashes.remove(entry.hash)
+        removedHashes.remove(entry.hash)
         stored.append(entry)
     }
 
@@ -110,7 +110,7 @@ struct DiskChange {
         for row in rows {
             try tables.delete(row)
             difference -= row.size
-            goneHashes.insert(row.hash)
+            removedHashes.insert(row.hash)
             if let file = row.file { files.append(file) }
         }
     }
@@ -136,7 +136,7 @@ struct DiskChange {
         }
     }
 
-    /// Reads the changes of other processes since the last look.
+    /// Reads the changes of other processes since the last check.
     private mutating func begin(_ tables: DiskTables) throws(DatabaseFailure) {
         let now = try tables.state()
         guard now.changes != known.changes else { return }
@@ -149,7 +149,7 @@ struct DiskChange {
 
     private mutating func close(_ tables: DiskTables) throws(DatabaseFailure) {
         known = try tables.note(difference)
-        for hash in goneHashes where try tables.hasRow(forHash: hash) { goneHashes.remove(hash) }
-        hashes.subtract(goneHashes)
+        for hash in removedHashes where try tables.hasRow(forHash: hash) { removedHashes.remove(hash) }
+        hashes.subtract(removedHashes)
     }
 }

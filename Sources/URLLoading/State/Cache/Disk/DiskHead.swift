@@ -159,8 +159,8 @@ struct DiskHead: Sendable {
         guard let count = reader.number(UInt32.self) else { return nil }
         var varying: [String: String?] = [:]
         for _ in 0..<count {
-            guard let name = reader.text(), let isThere = reader.flag(), let value = reader.text() else { return nil }
-            varying.updateValue(isThere ? value : nil, forKey: name)
+            guard let name = reader.text(), let isPresent = reader.flag(), let value = reader.text() else { return nil }
+            varying.updateValue(isPresent ? value : nil, forKey: name)
         }
         return varying
     }

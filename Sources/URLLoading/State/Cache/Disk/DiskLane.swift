@@ -19,8 +19,8 @@ struct DiskLane: Sendable {
     var failures = 0
 
     /// The limit of a transaction, because other processes wait for its end.
-    private static let mostOperations = 256
-    private static let mostBytes = 2 << 20
+    private static let maximumOperations = 256
+    private static let maximumBytes = 2 << 20
 
     var isEmpty: Bool { queue.isEmpty }
 
@@ -30,9 +30,9 @@ struct DiskLane: Sendable {
 
     mutating func takeBatch() -> [DiskOperation] {
         var bytes = 0
-        let count = queue.prefix(Self.mostOperations).prefix { operation in
+        let count = queue.prefix(Self.maximumOperations).prefix { operation in
             defer { bytes += operation.size }
-            return bytes < Self.mostBytes
+            return bytes < Self.maximumBytes
         }.count
         let batch = Array(queue[..<count])
         queue.removeFirst(count)

@@ -45,7 +45,7 @@ struct DiskState: Sendable {
     var seen: Int64 = 0
     var known = DiskTables.State(total: 0, changes: 0)
     /// The time of the last check for changes of other processes (`csys_now_coarse`).
-    var looked: Int64 = .min / 2
+    var lastCheck: Int64 = .min / 2
     /// Incremented with each change of another process that was seen.
     var epoch = 0
     /// Incremented with each change of a key; several keys share a counter. A cached lookup is valid while the counter
@@ -132,10 +132,10 @@ struct DiskState: Sendable {
     // MARK: Coming and going
 
     func revision(_ hash: Int64) -> Int { epoch &+ revisions[Int(hash & 63)] }
-    mutating func bump(_ hash: Int64) { revisions[Int(hash & 63)] &+= 1 }
+    mutating func advanceRevision(_ hash: Int64) { revisions[Int(hash & 63)] &+= 1 }
 
     mutating func add(_ entry: DiskEntry) {
-        bump(entry.hash)
+        advanceRevision(entry.hash)
         pending[entry.response.id] = entry
         pendingByKey[entry.response.key, default: []].removeAll {
             entry.response.replaces($0.response) && (entry.response.isWhole || !$0.response.isWhole)
@@ -151,7 +151,7 @@ struct DiskState: Sendable {
     }
 
     mutating func update(_ response: StoredResponse) {
-        bump(response.key.hash64)
+        advanceRevision(response.key.hash64)
         updates[response.id] = (response, (updates[response.id]?.count ?? 0) + 1)
     }
     mutating func settle(update id: Int64) {
@@ -165,12 +165,12 @@ struct DiskState: Sendable {
     mutating func hide(_ removal: DiskOperation.Removal) -> [DiskOperation.Removal] {
         switch removal {
         case .one(let hash, let id):
-            bump(hash)
+            advanceRevision(hash)
             hiddenIDs[id, default: 0] += 1
             open.void(completing: id)
             return pending[id].map { takeAway([$0]) } ?? []
         case .key(let hash, let key):
-            bump(hash)
+            advanceRevision(hash)
             hiddenKeys[hash, default: 0] += 1
             for entry in pendingByKey[key] ?? [] { settle(entry) }
             open.void(key)
@@ -178,7 +178,7 @@ struct DiskState: Sendable {
         case .since(let moment):
             epoch += 1
             hiddenSince.append(moment)
-            open.voidAll(since: moment == -.infinity ? nil : moment)
+            open.invalidateAll(since: moment == -.infinity ? nil : moment)
             return takeAway(pending.values.filter { $0.response.responseTime >= moment })
         }
         return []
@@ -225,13 +225,13 @@ enum DiskOperation: Sendable {
     /// Opens the database, and creates it if it is missing.
     case open
     /// Checks for changes of other processes.
-    case look
+    case readChanges
     /// Moves the content of the write-ahead log to the database.
     case checkpoint
     /// Evicts down to the capacity.
     case shrink
     /// Replaces the damaged database with this identity.
-    case setAside(PathIdentity)
+    case replaceDamaged(PathIdentity)
     /// Removes the files of these folders that no row refers to.
     case sweep([String])
     /// Signals that all earlier operations are done.

@@ -99,20 +99,20 @@ extension DiskStorage {
     private func perform(_ batch: [DiskOperation]) {
         guard let tables = prepare(for: batch) else {
             // The database is being opened by another process, or there is no descriptor: removals must not be lost.
-            let isThere = PathIdentity(paths.database) != nil && state.withLock { $0.phase != .failed }
-            return giveUp(batch, triesRemovalsAgain: isThere)
+            let exists = PathIdentity(paths.database) != nil && state.withLock { $0.phase != .failed }
+            return giveUp(batch, triesRemovalsAgain: exists)
         }
         for operation in batch { writeFile(operation, tables) }
-        guard batch.contains(where: \.changesRows) else { return aside(batch, tables) }
+        guard batch.contains(where: \.changesRows) else { return maintain(batch, tables) }
         if isNothing(batch, tables) {
             state.withLock { state in for operation in batch { state.settle(operation) } }
-            return aside(batch, tables)
+            return maintain(batch, tables)
         }
         var change = DiskChange(state.withLock { $0 })
         do throws(DatabaseFailure) {
             try write(to: tables) { () throws(DatabaseFailure) in try change.apply(batch, tables) }
             settle(batch, change)
-            aside(batch, tables)
+            maintain(batch, tables)
         } catch {
             failed(batch, error, tables)
         }
@@ -128,7 +128,7 @@ extension DiskStorage {
 
     private func locked(_ work: () throws(DatabaseFailure) -> Void) throws(DatabaseFailure) {
         let lock: FileLock
-        do throws(IOFailure) { lock = try FileLock(paths.lock, patience: Self.writePatience) } catch {
+        do throws(IOFailure) { lock = try FileLock(paths.lock, timeout: Self.writeTimeout) } catch {
             throw DatabaseFailure(lock: error)
         }
         defer { withExtendedLifetime(lock) {} }
@@ -150,12 +150,12 @@ extension DiskStorage {
     }
 
     /// Carries out the operations that do not change rows.
-    private func aside(_ batch: [DiskOperation], _ tables: DiskTables) {
+    private func maintain(_ batch: [DiskOperation], _ tables: DiskTables) {
         for operation in batch {
             switch operation {
-            case .look: try? look(tables, Poller.coarseNow())
+            case .readChanges: try? readChanges(tables, Poller.coarseNow())
             case .checkpoint: checkpoint(tables)
-            case .setAside(let identity): setAside(identity)
+            case .replaceDamaged(let identity): replaceDamaged(identity)
             case .sweep(let folders): sweep(folders, tables)
             case .shrink, .remove(.since): giveBack(tables)
             default: break
@@ -220,7 +220,7 @@ extension DiskStorage {
             }
             state.index.formUnion(change.hashes)
             // A lookup may have seen the key again since.
-            for hash in change.goneHashes where state.epoch == change.epoch { state.index.remove(hash) }
+            for hash in change.removedHashes where state.epoch == change.epoch { state.index.remove(hash) }
             if change.isForeign { state.epoch += 1 }
             state.seen = max(state.seen, change.seen)
             if change.known.changes > state.known.changes { state.known = change.known }
@@ -236,7 +236,7 @@ extension DiskStorage {
             report(.init(failure))
             isFull(tables)
         case .damaged:
-            setAside(tables.identity)
+            replaceDamaged(tables.identity)
             // Retry once with the new database.
             if let tables = writer.withLock({ $0 }) {
                 var change = DiskChange(state.withLock { $0 })

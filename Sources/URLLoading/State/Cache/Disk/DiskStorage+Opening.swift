@@ -8,17 +8,17 @@ import URLLoadingIO
 extension DiskStorage {
     /// Returns the connection for writing; `nil` if the database cannot be opened, or need not exist.
     func prepare(for batch: [DiskOperation]) -> DiskTables? {
-        if state.withLock({ $0.phase == .failed }) { return forgive(batch) }
+        if state.withLock({ $0.phase == .failed }) { return completeRemovals(batch) }
         let current = PathIdentity(paths.database)
         let tables = writer.withLock { $0 }
         if let tables, tables.identity == current { return tables }
         if tables != nil { forget() }
         guard current == nil, !batch.contains(where: \.makesDatabase) else { return open() }
-        return forgive(batch)
+        return completeRemovals(batch)
     }
 
     /// Completes removals for which there is no database.
-    private func forgive(_ batch: [DiskOperation]) -> DiskTables? {
+    private func completeRemovals(_ batch: [DiskOperation]) -> DiskTables? {
         state.withLock { state in
             for case .remove(let removal) in batch { state.settle(removal) }
         }
@@ -41,11 +41,11 @@ extension DiskStorage {
     private func open() -> DiskTables? {
         do throws(IOFailure) {
             try paths.makeFolders()
-            let lock = try FileLock(paths.lock, patience: Self.patience)
+            let lock = try FileLock(paths.lock, timeout: Self.lockTimeout)
             defer { withExtendedLifetime(lock) {} }
             return openLocked(mayBeginAnew: true)
         } catch {
-            return error.isPassing ? nil : fail(CacheProblem(error))
+            return error.isTemporary ? nil : fail(CacheProblem(error))
         }
     }
 
@@ -57,13 +57,13 @@ extension DiskStorage {
             return tables
         } catch {
             switch error {
-            case .folder(let failure): return failure.isPassing ? nil : fail(CacheProblem(failure))
+            case .folder(let failure): return failure.isTemporary ? nil : fail(CacheProblem(failure))
             case .database(let failure) where failure.kind == .busy: return nil
             case .database(let failure) where failure.kind != .damaged:
                 report(CacheProblem(failure))
                 return failure.kind == .unwritable ? fail(CacheProblem(failure)) : nil
             case .database, .foreign:
-                return mayBeginAnew ? beginAnew() : fail(CacheProblem(.damaged, "\(error)"))
+                return mayBeginAnew ? createDatabase() : fail(CacheProblem(.damaged, "\(error)"))
             }
         }
     }
@@ -91,7 +91,7 @@ extension DiskStorage {
             state.index = index
             state.seen = seen
             state.known = known
-            state.looked = now
+            state.lastCheck = now
             return known.total > state.capacity
         }
         if isTooMuch { submit(.shrink) }
@@ -101,16 +101,16 @@ extension DiskStorage {
     // MARK: Damage
 
     /// Replaces a damaged database, unless another process has done so.
-    func setAside(_ identity: PathIdentity) {
-        guard PathIdentity(paths.database) == identity, let lock = try? FileLock(paths.lock, patience: Self.patience)
+    func replaceDamaged(_ identity: PathIdentity) {
+        guard PathIdentity(paths.database) == identity, let lock = try? FileLock(paths.lock, timeout: Self.lockTimeout)
         else { return }
         defer { withExtendedLifetime(lock) {} }
         guard PathIdentity(paths.database) == identity else { return }
         forget()
-        _ = beginAnew()
+        _ = createDatabase()
     }
 
-    private func beginAnew() -> DiskTables? {
+    private func createDatabase() -> DiskTables? {
         report(CacheProblem(.damaged, "the database was damaged, and was replaced by a new one"))
         for part in DiskPaths.parts { PrivateFolder.rename(paths.database + part, paths.damaged + part) }
         guard let tables = openLocked(mayBeginAnew: false) else { return nil }
@@ -122,7 +122,7 @@ extension DiskStorage {
     /// Copies the readable rows of the damaged database; heads and bodies are verified by their checksums.
     private func salvage(into tables: DiskTables) throws(DatabaseFailure) {
         DamagedTables.lengthen(paths.damaged)
-        let damaged = DamagedTables(try Database(path: paths.damaged, patience: 0))
+        let damaged = DamagedTables(try Database(path: paths.damaged, timeout: 0))
         let end = Poller.coarseNow() + 5_000_000_000
         try tables.transaction { () throws(DatabaseFailure) in
             var change: Int64 = 0

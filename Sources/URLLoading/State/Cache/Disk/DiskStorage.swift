@@ -40,11 +40,11 @@ final class DiskStorage: CacheStorage {
     static let behind = 4 << 20
     static let overfull = 32 << 20
     /// The milliseconds to wait for another process that opens or replaces the database.
-    static let patience = 1000
+    static let lockTimeout = 1000
     /// The milliseconds to wait for another process that writes.
-    static let writePatience = 250
+    static let writeTimeout = 250
     /// The longest time for which changes of other processes may go unnoticed, in nanoseconds.
-    static let lookInterval: Int64 = 100_000_000
+    static let checkInterval: Int64 = 100_000_000
 
     init(_ folder: String, capacity: Int64, maximumEntry: Int64) {
         paths = DiskPaths(folder: folder)
@@ -69,7 +69,7 @@ final class DiskStorage: CacheStorage {
 
     /// A value that differs after any change of a key.
     func revision(_ hash: Int64) -> Int { state.withLock { $0.revision(hash) } }
-    func bump(_ hash: Int64) { state.withLock { $0.bump(hash) } }
+    func advanceRevision(_ hash: Int64) { state.withLock { $0.advanceRevision(hash) } }
 
     func set(capacity: Int64, maximumEntry: Int64) {
         let isSmaller = state.withLock { state in
@@ -89,7 +89,7 @@ final class DiskStorage: CacheStorage {
             case .unopened: return nil
             case .failed: return []
             case .absent, .open:
-                guard now &- state.looked < Self.lookInterval, !state.index.contains(hash) else { return nil }
+                guard now &- state.lastCheck < Self.checkInterval, !state.index.contains(hash) else { return nil }
                 return state.overlay(key, hash).pending
             }
         }
@@ -98,7 +98,7 @@ final class DiskStorage: CacheStorage {
     /// Whether changes of other processes were checked for recently.
     var isUpToDate: Bool {
         let now = Poller.coarseNow()
-        return state.withLock { $0.phase == .failed || now &- $0.looked < Self.lookInterval }
+        return state.withLock { $0.phase == .failed || now &- $0.lastCheck < Self.checkInterval }
     }
 
     func variants(_ key: CacheKey) -> [StoredResponse] { find(key).found }
@@ -109,11 +109,11 @@ final class DiskStorage: CacheStorage {
         let hash = key.hash64
         let now = Poller.coarseNow()
         let (overlay, phase, isDue) = state.withLock {
-            ($0.overlay(key, hash), $0.phase, now &- $0.looked >= Self.lookInterval)
+            ($0.overlay(key, hash), $0.phase, now &- $0.lastCheck >= Self.checkInterval)
         }
         guard phase == .open else { return (overlay.pending, phase != .unopened) }
         let rows = reading { reader throws(DatabaseFailure) in
-            if isDue { try look(reader, now) }
+            if isDue { try readChanges(reader, now) }
             return try reader.heads(hash)
         }
         return (overlay.over((rows ?? []).map(\.response).filter { $0.key == key }), rows != nil)
@@ -138,7 +138,7 @@ final class DiskStorage: CacheStorage {
         else { return nil }
         let body: any StoredBody
         do throws(IOFailure) { body = try open(found.head, found.body) } catch {
-            if !error.isPassing { remove(response) }
+            if !error.isTemporary { remove(response) }
             return nil
         }
         touch(response.id, hash)
@@ -158,14 +158,14 @@ final class DiskStorage: CacheStorage {
     /// - Parameter isCopy: the copy in memory was used, which alone causes no transaction.
     func touch(_ id: Int64, _ hash: Int64, isCopy: Bool = false) {
         let moment = Self.now()
-        let isMuch = state.withLock { state in
+        let isOverLimit = state.withLock { state in
             guard state.touches.count < 8192 || state.touches[id] != nil else { return false }
             state.touches[id] = (hash, moment)
             guard !isCopy, state.touches.count >= 512, !state.isTouching else { return false }
             state.isTouching = true
             return true
         }
-        if isMuch { submit(.touch) }
+        if isOverLimit { submit(.touch) }
     }
 
     // MARK: Connections
@@ -186,30 +186,31 @@ final class DiskStorage: CacheStorage {
             readers.withLock { if $0.generation == generation, $0.idle.count < 4 { $0.idle.append(reader) } }
             return result
         } catch {
-            if error.kind == .damaged { submit(.setAside(reader.identity)) }
+            if error.kind == .damaged { submit(.replaceDamaged(reader.identity)) }
             return nil
         }
     }
 
     private func openReader() -> DiskTables? {
-        guard let identity = PathIdentity(paths.database), let lock = try? FileLock(paths.lock, patience: Self.patience)
+        guard let identity = PathIdentity(paths.database),
+            let lock = try? FileLock(paths.lock, timeout: Self.lockTimeout)
         else { return nil }
         defer { withExtendedLifetime(lock) {} }
         do throws(DiskTables.Failure) { return try DiskTables.open(paths) } catch {
-            if case .database(let failure) = error, failure.kind == .damaged { submit(.setAside(identity)) }
+            if case .database(let failure) = error, failure.kind == .damaged { submit(.replaceDamaged(identity)) }
             return nil
         }
     }
 
     /// Reads the changes of other processes.
-    func look(_ reader: DiskTables, _ now: Int64) throws(DatabaseFailure) {
-        guard PathIdentity(paths.database) == reader.identity else { return submit(.look) }
+    func readChanges(_ reader: DiskTables, _ now: Int64) throws(DatabaseFailure) {
+        guard PathIdentity(paths.database) == reader.identity else { return submit(.readChanges) }
         let found = try reader.state()
         let (known, seen) = state.withLock { ($0.known, $0.seen) }
         var hashes: [Int64] = []
         let last = found.changes == known.changes ? seen : try reader.hashes(after: seen) { hashes.append($0) }
         state.withLock { state in
-            state.looked = now
+            state.lastCheck = now
             guard found.changes > state.known.changes else { return }
             state.index.formUnion(hashes)
             state.seen = max(state.seen, last)
@@ -227,7 +228,7 @@ final class DiskStorage: CacheStorage {
             return state.withLock { state in
                 guard state.phase == .unopened || state.phase == .absent else { return }
                 state.phase = .absent
-                state.looked = now
+                state.lastCheck = now
             }
         }
         submit(.open)

@@ -45,7 +45,7 @@ final class DiskTables: @unchecked Sendable {
         let identity: PathIdentity
         do throws(IOFailure) { identity = try PrivateFolder.makeFile(paths.database) } catch { throw .folder(error) }
         do throws(DatabaseFailure) {
-            let tables = DiskTables(try Database(path: paths.database, patience: 250), identity)
+            let tables = DiskTables(try Database(path: paths.database, timeout: 250), identity)
             if try tables.prepare() { return tables }
         } catch { throw .database(error) }
         throw .foreign
@@ -143,14 +143,14 @@ final class DiskTables: @unchecked Sendable {
         var found: (DiskHead, Chunk?)?
         try statement.each([.integer(hash), .integer(id)]) { () throws(DatabaseFailure) in
             guard let head = statement.withBlob(0, { DiskHead($0) }), head.response.id == id else { return true }
-            let body = head.file == nil ? statement.withBlob(1) { Self.judged($0, head) } : nil
+            let body = head.file == nil ? statement.withBlob(1) { Self.verifiedBody($0, head) } : nil
             found = (head, body)
             return false
         }
         return found
     }
 
-    static func judged(_ bytes: UnsafeRawBufferPointer, _ head: DiskHead) -> Chunk? {
+    static func verifiedBody(_ bytes: UnsafeRawBufferPointer, _ head: DiskHead) -> Chunk? {
         guard Int64(bytes.count) == head.response.storedLength else { return nil }
         var sums = BlockSums()
         sums.add(bytes)
@@ -184,22 +184,22 @@ final class DiskTables: @unchecked Sendable {
 
     func hasRow(forFile name: String) throws(DatabaseFailure) -> Bool {
         let statement = try database.statement("SELECT 1 FROM entry WHERE file = ?")
-        var isThere = false
+        var exists = false
         try statement.each([.text(name)]) { () throws(DatabaseFailure) in
-            isThere = true
+            exists = true
             return false
         }
-        return isThere
+        return exists
     }
 
     func hasRow(forHash hash: Int64) throws(DatabaseFailure) -> Bool {
         let statement = try database.statement("SELECT 1 FROM entry WHERE hash = ? LIMIT 1")
-        var isThere = false
+        var exists = false
         try statement.each([.integer(hash)]) { () throws(DatabaseFailure) in
-            isThere = true
+            exists = true
             return false
         }
-        return isThere
+        return exists
     }
 
     // MARK: Changes, inside a transaction
@@ -281,12 +281,12 @@ final class DiskTables: @unchecked Sendable {
 
     func hasWhole(hash: Int64, variant: Int64) throws(DatabaseFailure) -> Bool {
         let statement = try database.statement("SELECT 1 FROM entry WHERE hash = ? AND variant = ? AND whole = 1")
-        var isThere = false
+        var exists = false
         try statement.each([.integer(hash), .integer(variant)]) { () throws(DatabaseFailure) in
-            isThere = true
+            exists = true
             return false
         }
-        return isThere
+        return exists
     }
 
     func delete(_ row: Row) throws(DatabaseFailure) {

@@ -20,7 +20,7 @@ enum AnswerSource: Sendable, Hashable {
 
     /// The address of a connection's peer, if the peer is the server itself.
     init(_ transport: any Transport, _ route: Route) {
-        guard route.way.isDirect, let peer = transport.remoteAddress, peer.family != .unix else {
+        guard route.proxyChain.isDirect, let peer = transport.remoteAddress, peer.family != .unix else {
             self = .unknown
             return
         }

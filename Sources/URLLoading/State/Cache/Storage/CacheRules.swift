@@ -25,7 +25,7 @@ struct CacheRules: Sendable {
     /// If the local clock was set back by more than this many seconds, computed ages are meaningless.
     private static let clockTolerance = 60.0
     /// The longest heuristic lifetime, in seconds (§4.2.2).
-    static let longestGuess = 86_400.0
+    static let maximumHeuristicLifetime = 86_400.0
 
     init(_ status: Status, _ headers: Headers, requestTime: Double, responseTime: Double) {
         self.init(status, headers, CacheControl(headers), requestTime: requestTime, responseTime: responseTime)
@@ -49,9 +49,9 @@ struct CacheRules: Sendable {
             // §5.3: an invalid date, "0" above all, counts as past.
             (lifetime, source) = (max(0, (headers.date(.expires) ?? -.infinity) - date), .expires)
         } else if status.isHeuristicallyCacheable || control.flags.contains(.public),
-            let guess = Self.guess(status, date, lastModified)
+            let heuristicLifetime = Self.heuristicLifetime(status, date, lastModified)
         {
-            (lifetime, source) = (guess, .heuristic)
+            (lifetime, source) = (heuristicLifetime, .heuristic)
         } else {
             (lifetime, source) = (0, .nothing)
         }
@@ -59,9 +59,9 @@ struct CacheRules: Sendable {
 
     /// §4.2.2: a tenth of the time since the last modification. Permanent redirects have a heuristic lifetime without
     /// that date.
-    private static func guess(_ status: Status, _ date: Double, _ lastModified: Double?) -> Double? {
-        if let lastModified { return min(max(0, (date - lastModified) / 10), longestGuess) }
-        return status == .movedPermanently || status == .permanentRedirect ? longestGuess : nil
+    private static func heuristicLifetime(_ status: Status, _ date: Double, _ lastModified: Double?) -> Double? {
+        if let lastModified { return min(max(0, (date - lastModified) / 10), maximumHeuristicLifetime) }
+        return status == .movedPermanently || status == .permanentRedirect ? maximumHeuristicLifetime : nil
     }
 
     /// §4.2.3, current_age.
@@ -71,7 +71,7 @@ struct CacheRules: Sendable {
     }
 
     /// Whether the response can answer a later request under RFC 9111: it has a lifetime or a validator.
-    var isOfUse: Bool { lifetime > 0 || hasValidator }
+    var isReusable: Bool { lifetime > 0 || hasValidator }
 }
 
 extension StoredResponse {

@@ -38,7 +38,7 @@ final class MemoryStorage: CacheStorage {
     }
 
     /// Whether the capacity is 0.
-    var takesNothing: Bool { state.withLock { $0.table.capacity == 0 } }
+    var isDisabled: Bool { state.withLock { $0.table.capacity == 0 } }
 
     // MARK: Reading
 
@@ -139,7 +139,7 @@ final class MemoryStorage: CacheStorage {
     func removeAll(since moment: Double?) {
         removals.noteAll()
         state.withLock { state in
-            state.open.voidAll(since: moment)
+            state.open.invalidateAll(since: moment)
             guard let moment else { return state.table.removeAll() }
             state.table.removeAll { $0.responseTime >= moment }
         }

@@ -37,7 +37,7 @@ struct MemoryTable: Sendable {
     private(set) var capacity: Int
 
     /// The most variants of one key; beyond it the oldest is removed.
-    static let mostVariants = 16
+    static let maximumVariants = 16
 
     init(capacity: Int) { self.capacity = max(0, capacity) }
 
@@ -105,7 +105,9 @@ struct MemoryTable: Sendable {
             guard let held = slots[other]?.response, held.id == response.id || response.replaces(held) else { continue }
             remove(at: other)
         }
-        if let places = byKey[response.keyHash], places.older.count >= Self.mostVariants, let last = places.older.last {
+        if let places = byKey[response.keyHash], places.older.count >= Self.maximumVariants,
+            let last = places.older.last
+        {
             remove(at: last)
         }
     }

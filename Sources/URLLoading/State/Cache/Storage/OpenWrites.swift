@@ -29,7 +29,7 @@ struct OpenWrites: Sendable {
         writes = writes.filter { $0.value.base != id }
     }
 
-    mutating func voidAll(since moment: Double?) {
+    mutating func invalidateAll(since moment: Double?) {
         guard let moment else { return writes.removeAll() }
         writes = writes.filter { $0.value.responseTime < moment }
     }

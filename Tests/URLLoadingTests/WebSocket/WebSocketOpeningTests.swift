@@ -9,10 +9,10 @@ import URLLoadingWire
 
 @testable import URLLoading
 
-/// The way to an open WebSocket, which is that of any load; and how it is left at every point.
+/// How a WebSocket is opened, which is that of any load, and abandoned at every point.
 @Suite(.timeLimit(.minutes(4)))
-struct WebSocketWayTests {
-    @Test("the handshake is that of RFC 6455") func theHandshakeIsWhatTheStandardAsksFor() async throws {
+struct WebSocketOpeningTests {
+    @Test("the handshake is that of RFC 6455") func theHandshakeIsThatOfRFC6455() async throws {
         try await withHTTPTestServer { origin in
             var server = WebSocketTestServer.echo
             server.subprotocols = ["b", "c"]
@@ -139,7 +139,7 @@ struct WebSocketWayTests {
             origin.webSocket("/", .echo)
             let gate = NTLMGate()
             var setup = TestProxy.Configuration(.http)
-            setup.authorize = { gate.judge($0) }
+            setup.authorize = { gate.authorize($0) }
             try await withTestProxy(setup) { proxy in
                 var configuration = Configuration.patient
                 configuration.proxyPolicy = .fixed([try proxy.address()])
@@ -159,7 +159,7 @@ struct WebSocketWayTests {
         }
     }
 
-    @Test("an invalid WebSocket request fails at once") func whatIsNoWebSocketIsRefusedAtOnce() async throws {
+    @Test("an invalid WebSocket request fails at once") func anInvalidWebSocketRequestFailsAtOnce() async throws {
         let session = Session(.patient)
         func refused(_ reason: LoadError.Reason, _ request: Request, _ protocols: [String] = []) async {
             let socket = session.webSocketTask(request, protocols: protocols)
@@ -181,7 +181,7 @@ struct WebSocketWayTests {
     enum Leaving: CaseIterable, Sendable { case cancel, invalidate, drop }
 
     @Test("a WebSocket abandoned during any call leaves no connection", arguments: Leaving.allCases)
-    func whereverItIsLeftNothingIsLeft(_ leaving: Leaving) async throws {
+    func aWebSocketAbandonedDuringAnyCallLeavesNoConnection(_ leaving: Leaving) async throws {
         try await withHTTPTestServer { origin in
             origin.webSocket("/", .echo)
             origin.webSocket("/silent") { socket in try await socket.stall() }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The server of the command lines in `HabitTests`, and the files in their folder.
+// The server of the command lines in `OtherToolTests`, and the files in their folder.
 
 import Foundation
 import URLLoading
 import URLLoadingTesting
 
-enum HabitOrigin {
+enum OtherToolOrigin {
     /// Printable text without repetitions.
     static let content: [UInt8] = (0..<1000).map { (index: Int) -> UInt8 in
         let step: Int = index * 7 + index / 95

@@ -9,27 +9,27 @@ import URLLoadingTesting
 /// Typical command lines of curl, wget and httpie: each is run by that tool and by urlload, with the same server.
 /// Requests, exit code, output and files must be equal unless the line names the reason.
 @Suite(.timeLimit(.minutes(10)))
-struct HabitTests {
+struct OtherToolTests {
     static func has(_ tool: String) -> Bool { access("/usr/bin/\(tool)", X_OK) == 0 }
 
-    @Test(.enabled(if: has("curl"), "no curl"), arguments: HabitLine.all(CurlLines.all))
-    func `A command line of curl does the same`(_ line: HabitLine) async throws {
+    @Test(.enabled(if: has("curl"), "no curl"), arguments: ToolLine.all(CurlLines.all))
+    func `A command line of curl does the same`(_ line: ToolLine) async throws {
         try await compare(line, "/usr/bin/curl", [])
     }
 
-    @Test(.enabled(if: has("wget"), "no wget"), arguments: HabitLine.all(WgetLines.all))
-    func `A command line of wget does the same`(_ line: HabitLine) async throws {
+    @Test(.enabled(if: has("wget"), "no wget"), arguments: ToolLine.all(WgetLines.all))
+    func `A command line of wget does the same`(_ line: ToolLine) async throws {
         try await compare(line, "/usr/bin/wget", ["wget"])
     }
 
-    @Test(.enabled(if: has("http"), "no httpie"), arguments: HabitLine.all(HTTPieLines.all))
-    func `A command line of httpie does the same`(_ line: HabitLine) async throws {
+    @Test(.enabled(if: has("http"), "no httpie"), arguments: ToolLine.all(HTTPieLines.all))
+    func `A command line of httpie does the same`(_ line: ToolLine) async throws {
         try await compare(line, "/usr/bin/http", ["http"])
     }
 
     @Test func `Each tool has a sufficient number of command lines`() {
-        #expect(HabitLine.all(CurlLines.all).count >= 120)
-        #expect(HabitLine.all(WgetLines.all).count >= 30 && HabitLine.all(HTTPieLines.all).count >= 30)
+        #expect(ToolLine.all(CurlLines.all).count >= 120)
+        #expect(ToolLine.all(WgetLines.all).count >= 30 && ToolLine.all(HTTPieLines.all).count >= 30)
     }
 
     @Test(.enabled(if: has("curl"), "no curl"))
@@ -45,11 +45,11 @@ struct HabitTests {
         }
     }
 
-    private func compare(_ line: HabitLine, _ tool: String, _ grammar: [String]) async throws {
+    private func compare(_ line: ToolLine, _ tool: String, _ grammar: [String]) async throws {
         try await withHTTPTestServer { origin in
-            origin.route("/*") { try await HabitOrigin.answer($0) }
-            let theirs = try await HabitOutcome(line, tool, [], origin)
-            let ours = try await HabitOutcome(line, Running.urlloadPath, grammar, origin)
+            origin.route("/*") { try await OtherToolOrigin.answer($0) }
+            let theirs = try await ToolOutcome(line, tool, [], origin)
+            let ours = try await ToolOutcome(line, Running.urlloadPath, grammar, origin)
             let differences = theirs.differences(from: ours)
             if line.reason == nil {
                 #expect(differences.isEmpty, "\(line.text)\n\(differences.joined(separator: "\n"))\n\(ours.errors)")
@@ -61,16 +61,16 @@ struct HabitTests {
 }
 
 /// One command line.
-struct HabitLine: Sendable, CustomTestStringConvertible {
+struct ToolLine: Sendable, CustomTestStringConvertible {
     let text: String
     /// The reason for a difference; `nil` if there is none.
     let reason: String?
     var testDescription: String { text }
 
-    static func all(_ text: String) -> [HabitLine] {
+    static func all(_ text: String) -> [ToolLine] {
         text.split(separator: "\n").map { line in
             let parts = line.split(separator: " ## ", maxSplits: 1)
-            return HabitLine(text: "\(parts[0])", reason: parts.count > 1 ? "\(parts[1])" : nil)
+            return ToolLine(text: "\(parts[0])", reason: parts.count > 1 ? "\(parts[1])" : nil)
         }
     }
 
@@ -95,7 +95,7 @@ struct HabitLine: Sendable, CustomTestStringConvertible {
 }
 
 /// The result of a run.
-struct HabitOutcome {
+struct ToolOutcome {
     struct Request: Hashable, Comparable {
         var line: String
         var fields: [String]
@@ -108,11 +108,11 @@ struct HabitOutcome {
     var files: [String: String]
     var errors: String
 
-    init(_ line: HabitLine, _ tool: String, _ grammar: [String], _ origin: HTTPTestServer) async throws {
+    init(_ line: ToolLine, _ tool: String, _ grammar: [String], _ origin: HTTPTestServer) async throws {
         let folder = try TemporaryFolder()
         let base = String(origin.url().absoluteString.drop { $0 == " " }.prefix { _ in true })
         let root = base.hasSuffix("/") ? String(base.dropLast()) : base
-        try HabitOrigin.prepare(folder, root)
+        try OtherToolOrigin.prepare(folder, root)
         let words = line.words(root)
         let before = origin.requests.count
         let input = words.contains("-K") && words.contains("-") ? "header = \"X-Stdin: 1\"\n" : "from stdin\nline 2\n"
@@ -165,7 +165,7 @@ struct HabitOutcome {
             .replacing("\n\n127.0.0.1", with: "\n127.0.0.1").replacing(/^\n/, with: "")
     }
 
-    func differences(from other: HabitOutcome) -> [String] {
+    func differences(from other: ToolOutcome) -> [String] {
         var all: [String] = []
         if requests != other.requests { all.append("requests \(requests)\n      not \(other.requests)") }
         if code != other.code { all.append("exit code \(code), not \(other.code)") }

@@ -12,7 +12,7 @@ import URLLoadingWire
 /// The features that ftp shares with http before a response: retries, waiting for a network, proxies with
 /// authentication.
 @Suite(.timeLimit(.minutes(4)))
-struct FTPWayRows {
+struct FTPConnectingRows {
     // MARK: Retries (checklist 162)
 
     @Test("a retry policy applies to ftp", arguments: ["USER", "EPSV", "RETR"])
@@ -169,7 +169,7 @@ struct FTPWayRows {
             server.put("a", Data("hello".utf8))
             let gate = NTLMGate()
             var setup = TestProxy.Configuration(.http)
-            setup.authorize = { gate.judge($0) }
+            setup.authorize = { gate.authorize($0) }
             try await withTestProxy(setup) { proxy in
                 var configuration = Configuration.patient
                 configuration.proxyPolicy = .fixed([try proxy.address()])

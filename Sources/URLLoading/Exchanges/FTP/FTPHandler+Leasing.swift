@@ -31,46 +31,46 @@ extension FTPHandler {
         let origin = attempt.plan.target.origin
         let authentication = TunnelAuthentication(origin, load, load.core)
         return try await load.core.proxies.first(to: origin, attempt.request.url, for: load.handle) {
-            (way) throws(LoadError) in
-            try await authentication.open(way) { (way, refused) throws(LoadError) in
-                try await lease(attempt, through: way, refused, for: load)
+            (proxyChain) throws(LoadError) in
+            try await authentication.open(proxyChain) { (proxyChain, refused) throws(LoadError) in
+                try await lease(attempt, through: proxyChain, refused, for: load)
             }
         }
     }
 
     private func lease(
-        _ attempt: FTPAttempt, through way: ProxyChain, _ refused: RefusedTunnels?, for load: LoadContext
+        _ attempt: FTPAttempt, through proxyChain: ProxyChain, _ refused: RefusedTunnels?, for load: LoadContext
     ) async throws(LoadError) -> FTPTransfer {
         let core = load.core
         let origin = attempt.plan.target.origin
         let access = NetworkAccess(attempt.request, core.requestDefaults, to: origin.host)
-        var route = Route(origin: origin, way: way)
+        var route = Route(origin: origin, proxyChain: proxyChain)
         route.traffic = access.traffic
         route.ftp = FTPKey(
             attempt.login.credential, account: core.configuration.ftp.account,
             security: "\(core.configuration.ftp.security)")
         route.trust = Route.Trust(
             generation: core.pool.connector.secure.generation, group: load.handshakeDecision?.group ?? 0)
-        let dialling = FTPConnector(load, access, route, refused)
-        let connection = try await lease(dialling, attempt, for: load, over: access)
+        let connector = FTPConnector(load, access, route, refused)
+        let connection = try await lease(connector, attempt, for: load, over: access)
         if connection.transfers > 0,
             let refusal = access.refusal(of: connection.transport, core.configuration.networkMonitor)
         {
             core.pool.ftp.giveBack(connection, reusable: connection.isReusable)
             throw refusal
         }
-        return FTPTransfer(attempt, on: connection, dialling, for: load)
+        return FTPTransfer(attempt, on: connection, connector, for: load)
     }
 
     /// Returns a connection; waits for connectivity first if the load does and there is no network.
     private func lease(
-        _ dialling: FTPConnector, _ attempt: FTPAttempt, for load: LoadContext, over access: NetworkAccess
+        _ connector: FTPConnector, _ attempt: FTPAttempt, for load: LoadContext, over access: NetworkAccess
     ) async throws(LoadError) -> FTPConnection {
         while true {
             do throws(LoadError) {
-                return try await load.core.pool.ftp.lease(dialling.route, load.handle, fresh: attempt.isFresh) {
+                return try await load.core.pool.ftp.lease(connector.route, load.handle, fresh: attempt.isFresh) {
                     () throws(LoadError) in
-                    try await dialling.control(attempt.record)
+                    try await connector.control(attempt.record)
                 }
             } catch {
                 guard access.needsPath, try await load.waitForConnectivity(after: error, access) else { throw error }

@@ -13,7 +13,7 @@
 import URLLoading
 
 extension Mailbox {
-    enum Course: Sendable {
+    enum Phase: Sendable {
         case running
         /// The load was stopped and does not wait for the delegate any more. Events that have arrived are still
         /// delivered.

@@ -2,7 +2,7 @@
 
 // The table of options of curl, wget and httpie in docs/guides/command-line.md.
 
-enum HabitTable {
+enum OptionComparison {
     static var text: String {
         var text = "| curl | wget | httpie | urlload |\n|---|---|---|---|\n"
         for rule in OptionTable.curl.rules {
