@@ -37,18 +37,20 @@ struct HTTPHandler: DirectHandler {
                     if !cookies.store.isReady { await cookies.store.load(for: load.handle) }
                     attach(cookies, to: &prepared)
                 }
-                record = load.events?.begin(prepared)
+                // A constant, because each call would copy a variable, also into this function's frame.
+                let request = prepared
+                record = load.events?.begin(request)
                 let least = retries.wantsFresh ? firstFreshID : nil
-                let exchange = try await lease(prepared, for: load, since: least, record, hop, &authentication)
+                let exchange = try await lease(request, for: load, since: least, record, hop, &authentication)
                 if !retries.wantsFresh { firstFreshID = Connector.next }
                 record = nil
-                if let error = await failure(of: exchange, prepared) {
+                if let error = await failure(of: exchange, request) {
                     try release(exchange, after: error, &retries)
                 } else {
-                    let mustRepeat = answered(exchange, prepared, load, &retries)
+                    let mustRepeat = answered(exchange, request, load, &retries)
                     if !mustRepeat {
                         guard authentication != nil || exchange.isChallenge,
-                            try await answers(exchange, prepared, hop, for: load, &authentication)
+                            try await answers(exchange, request, hop, for: load, &authentication)
                         else { return exchange }
                         retries.isChallenged = true
                     }
