@@ -192,7 +192,8 @@ struct HTTPHandler: DirectHandler {
         _ request: PreparedRequest, _ load: LoadContext, since first: Int?, _ record: TransactionRecord?
     ) -> ConnectionRequest {
         ConnectionRequest(
-            client: load, access: NetworkAccess(request.request, load.core.requestDefaults), record: record, since: first)
+            client: load, access: NetworkAccess(request.request, load.core.requestDefaults), record: record,
+            since: first)
     }
 
     @inline(never)
