@@ -9,12 +9,12 @@ struct OriginState: ServerState {
     var faults: [(connection: Int?, fault: HTTPTestServer.Fault)] = []
     var schedule: HTTPTestServer.FaultSchedule?
     var counts = HTTPTestServer.Counts()
-    var requests: Newest<HTTPTestServer.RecordedRequest>
+    var requests: MostRecent<HTTPTestServer.RecordedRequest>
     var connections: [Int: OriginConnection] = [:]
     var isStopped = false
     var watchers: [PollSlot] = []
 
-    init(recordedRequests: Int) { requests = Newest(recordedRequests) }
+    init(recordedRequests: Int) { requests = MostRecent(recordedRequests) }
 
     /// Returns the faults that apply to a connection (`exchange` 0) or to one of its exchanges (from 1).
     func faults(connection: Int, exchange: Int) -> [HTTPTestServer.Fault] {

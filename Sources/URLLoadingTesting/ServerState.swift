@@ -18,7 +18,7 @@ protocol ServerState: Sendable {
     associatedtype Connection: Sendable
     var routes: [String: HTTPTestServer.Route] { get }
     var counts: Counts { get set }
-    var requests: Newest<HTTPTestServer.RecordedRequest> { get set }
+    var requests: MostRecent<HTTPTestServer.RecordedRequest> { get set }
     /// The open connections by number, from 1 in order of acceptance.
     var connections: [Int: Connection] { get set }
     var isStopped: Bool { get set }
@@ -58,7 +58,7 @@ extension ServerState {
 }
 
 /// A limited list of the newest elements, oldest first.
-struct Newest<Element: Sendable>: Sendable {
+struct MostRecent<Element: Sendable>: Sendable {
     private(set) var all: ArraySlice<Element> = []
     private let limit: Int
 
