@@ -122,7 +122,8 @@ package actor BackgroundConnection {
             .attach(
                 .init(
                     identifier: identifier, settings: settings, secrets: secrets, observes: observes,
-                    answers: !observes)))
+                    answers: !observes,
+                    wasWoken: !observes && facts.environment[WakingOrder.variable] == identifier)))
         if isListening { _ = try await link.request(.listen) }
         self.link = link
         pump?.cancel()
