@@ -62,7 +62,7 @@ import URLLoadingWire
     }
 
     @Test(
-        "What a program that was started for its events begins before it has handled them is discretionary (checklist 148)"
+        "What a program begins that was started for events it has not handled is discretionary (checklist 148)"
     )
     func begunInBackground() async throws {
         try await onBattery { rig, origin, charge in
