@@ -291,11 +291,16 @@ extension TransferService {
     private static let pageSize = 500
 
     private func page(_ name: String, after number: Int64) -> AgentMessage {
-        let all = transfers.values.filter { $0.identifier == name && $0.number > number && $0.isAccepted }
-            .sorted { $0.number < $1.number }
+        // Sorting the transfers themselves would move much memory.
+        var all: [(number: Int64, id: String)] = []
+        for transfer in transfers.values
+        where transfer.identifier == name && transfer.number > number && transfer.isAccepted {
+            all.append((transfer.number, transfer.id))
+        }
+        all.sort { $0.number < $1.number }
         var records: [[UInt8]] = []
         var size = 0
-        for transfer in all.prefix(Self.pageSize) {
+        for transfer in all.prefix(Self.pageSize).lazy.compactMap({ self.transfers[$0.id] }) {
             let record = TransferCoding.encode(transfer.record)
             size += record.count
             // A single record always fits, because user data are limited.

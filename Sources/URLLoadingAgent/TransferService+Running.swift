@@ -55,7 +55,7 @@ extension TransferService {
         for name in owners.keys {
             if let left = wakeProgram(name) { next = min(next, left) }
         }
-        let ready = candidates(transfers.ready.filter { runs[$0] == nil }, wall)
+        let ready = candidates(transfers.ready(atMost: limits.host).filter { runs[$0] == nil }, wall)
         let allows = !ready.contains(where: \.isDiscretionary) || machine().allowsDiscretionary
         if !allows { next = min(next, Self.machineInterval) }
         let plan = SchedulePlan.make(
