@@ -300,8 +300,8 @@ extension TransferService {
         all.sort { $0.number < $1.number }
         var records: [[UInt8]] = []
         var size = 0
-        for transfer in all.prefix(Self.pageSize).lazy.compactMap({ self.transfers[$0.id] }) {
-            let record = TransferCoding.encode(transfer.record)
+        for entry in all.prefix(Self.pageSize) {
+            let record = transfers[entry.id].map { TransferCoding.encode($0.record) } ?? []
             size += record.count
             // A single record always fits, because user data are limited.
             if !records.isEmpty, size > AgentFrame.largest / 2 { break }
