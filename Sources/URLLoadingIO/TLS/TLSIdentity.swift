@@ -62,13 +62,13 @@ package final class TLSIdentity: Sendable, Hashable {
     package convenience init(certificates: [[UInt8]], derKey: [UInt8]) throws(Problem) {
         ERR_clear_error()
         defer { ERR_clear_error() }
-        let key = derKey.withUnsafeBufferPointer { bytes in
+        let key: OpaquePointer? = derKey.withUnsafeBufferPointer { bytes in
             var start = bytes.baseAddress
             return d2i_AutoPrivateKey(nil, &start, bytes.count)
         }
         guard let key else { throw .noKey }
         let all = certificates.compactMap { certificate in
-            certificate.withUnsafeBufferPointer { bytes in
+            certificate.withUnsafeBufferPointer { bytes -> X509Certificate? in
                 var start = bytes.baseAddress
                 return d2i_X509(nil, &start, bytes.count).map { X509Certificate(adopting: $0) }
             }
