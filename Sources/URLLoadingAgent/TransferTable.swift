@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import URLLoading
+
 /// The transfers of the agent by id.
 ///
 /// The transfers that may begin, and those that wait until a time, are also listed apart, and what the agent reports
