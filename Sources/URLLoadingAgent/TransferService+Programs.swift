@@ -134,9 +134,8 @@ extension TransferService {
         if attachment.answers { client.noteAnswers() }
         owners[name] = owner
         if attachment.answers { unpark(name) }
-        owners[name]?.isInBackground =
-            attachment.wasWoken
-            && (owners[name]?.isBehind == true || events.values.contains { $0.identifier == name })
+        let isBehind = owners[name]?.isBehind == true || events.values.contains { $0.identifier == name }
+        owners[name]?.isInBackground = attachment.wasWoken && isBehind
         let changes: [JournalChange] = [
             .identifier(name, settings: TransferCoding.encode(settings)),
             .secrets(owner: "identifier " + name, TransferCoding.encode(secrets)),

@@ -184,7 +184,7 @@ import URLLoadingWire
             task.resume()
             #expect(try await task.value.size == Int64(Film.content.count))
             #expect(Set(asked.methods) == ["ServerTrust", "ClientCertificate"])
-            #expect(origin.requests.first?.clientSubject?.contains("ada") == true)
+            #expect(origin.requests.first?.tls?.clientSubject?.contains("ada") == true)
             await BackgroundSessionRows.end(session)
             await rig.kill()
             // The key is the last value of the object.
