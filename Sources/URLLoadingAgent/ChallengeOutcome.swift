@@ -21,7 +21,7 @@ final class ChallengeOutcome: Sendable {
         case .cancel?:
             ending = .refused(LoadError(.cancelled, phase: .deciding, party: .local, detail: Self.words(challenge)))
         case .failed(let error)?: ending = .refused(error.loadError)
-        case .accept?:
+        case .accept?, .present?:
             ending = .refused(
                 LoadError(.badDecision, phase: .deciding, party: .local, detail: Self.words(challenge)))
         default: ending = .parked(question: Self.words(challenge))

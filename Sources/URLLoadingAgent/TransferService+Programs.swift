@@ -61,7 +61,8 @@ extension TransferService {
         _ incoming: AgentChannel.Incoming, as name: String, _ reply: @escaping @Sendable (AgentMessage) -> Void
     ) {
         switch incoming.message {
-        case .submit(let submission) where owners[name] != nil: submit(submission, name, incoming.files, reply)
+        case .submit(let submission) where owners[name] != nil:
+            submit(submission, name, incoming.files, inBackground: false, reply)
         case .list(let number): reply(page(name, after: number))
         case .command(let command) where command.verb != "answer": carryOut(command, name, reply)
         default: reply(Self.refusal(.refused, "only the live session of \(name) may do this"))
@@ -73,7 +74,8 @@ extension TransferService {
         _ reply: @escaping @Sendable (AgentMessage) -> Void
     ) {
         switch incoming.message {
-        case .submit(let submission): submit(submission, name, incoming.files, reply)
+        case .submit(let submission):
+            submit(submission, name, incoming.files, inBackground: owners[name]?.isInBackground == true, reply)
         case .list(let number): reply(page(name, after: number))
         case .command(let command): carryOut(command, name, reply)
         case .listen: listen(name, client, reply)
@@ -132,6 +134,8 @@ extension TransferService {
         if attachment.answers { client.noteAnswers() }
         owners[name] = owner
         if attachment.answers { unpark(name) }
+        let isBehind = owners[name]?.isBehind == true || events.values.contains { $0.identifier == name }
+        owners[name]?.isInBackground = attachment.wasWoken && isBehind
         let changes: [JournalChange] = [
             .identifier(name, settings: TransferCoding.encode(settings)),
             .secrets(owner: "identifier " + name, TransferCoding.encode(secrets)),
@@ -167,8 +171,9 @@ extension TransferService {
 
     // MARK: Transfers
 
+    /// - Parameter inBackground: whether the program was started for events that it has not handled yet.
     private func submit(
-        _ submission: AgentMessage.Submission, _ name: String, _ files: [PassedFile],
+        _ submission: AgentMessage.Submission, _ name: String, _ files: [PassedFile], inBackground: Bool,
         _ reply: @escaping @Sendable (AgentMessage) -> Void
     ) {
         // The program repeats a request whose connection ended before the reply.
@@ -178,16 +183,17 @@ extension TransferService {
             if known.order.copiesSource == true, !known.isAccepted {
                 Task {
                     try? await Poller.shared.sleep(until: Poller.now() + Self.checkInterval, .never)
-                    submit(submission, name, files, reply)
+                    submit(submission, name, files, inBackground: inBackground, reply)
                 }
                 return
             }
             return save([]) { reply(.done) }
         }
-        guard let order = TransferCoding.decode(TransferOrder.self, submission.order),
+        guard var order = TransferCoding.decode(TransferOrder.self, submission.order),
             let secrets = TransferCoding.decode(TransferSecrets.self, submission.secrets),
             Self.isPlain(submission.transfer)
         else { return reply(Self.refusal(.refused, "the order cannot be read")) }
+        if inBackground { order.isDiscretionary = true }
         if let problem = Self.problem(order, secrets, files) { return reply(Self.refusal(.refused, problem)) }
         let transfer = Transfer(
             id: submission.transfer, number: takeNumber(), identifier: name, order: order, secrets: secrets)
@@ -284,12 +290,17 @@ extension TransferService {
     private static let pageSize = 500
 
     private func page(_ name: String, after number: Int64) -> AgentMessage {
-        let all = transfers.values.filter { $0.identifier == name && $0.number > number && $0.isAccepted }
-            .sorted { $0.number < $1.number }
+        // Sorting the transfers themselves would move much memory.
+        var all: [(number: Int64, id: String)] = []
+        for transfer in transfers.values
+        where transfer.identifier == name && transfer.number > number && transfer.isAccepted {
+            all.append((transfer.number, transfer.id))
+        }
+        all.sort { $0.number < $1.number }
         var records: [[UInt8]] = []
         var size = 0
-        for transfer in all.prefix(Self.pageSize) {
-            let record = TransferCoding.encode(transfer.record)
+        for entry in all.prefix(Self.pageSize) {
+            let record = transfers[entry.id].map { TransferCoding.encode($0.record) } ?? []
             size += record.count
             // A single record always fits, because user data are limited.
             if !records.isEmpty, size > AgentFrame.largest / 2 { break }
@@ -364,7 +375,8 @@ extension TransferService {
         events[sequence] = nil
         owners[name]?.wakes.acknowledged()
         var changes: [JournalChange] = [.removeEvent(sequence: sequence)]
-        let transfer = transfers.removeValue(forKey: event.transfer)
+        let transfer = transfers[event.transfer]
+        transfers[event.transfer] = nil
         if let transfer {
             changes += [.removeTransfer(id: transfer.id), .removeSecrets(owner: "transfer " + transfer.id)]
         }

@@ -48,19 +48,18 @@ extension TransferService {
         guard !isStopping else { return }
         let (wall, boot) = (SystemTime.wall, SystemTime.boot)
         var next = Int64.max
-        for (id, transfer) in transfers {
-            guard case .waiting(let wait) = transfer.state.phase, transfer.isAccepted else { continue }
+        for (id, wait) in transfers.waits {
             let left = wait.left(wall: wall, boot: boot, SystemBoot.identity)
             if left <= 0 { input(.wake, to: id) } else { next = min(next, left) }
         }
         for name in owners.keys {
             if let left = wakeProgram(name) { next = min(next, left) }
         }
-        let ready = candidates(wall) { $0.state.isReady && $0.isAccepted && runs[$0.id] == nil }
+        let ready = candidates(transfers.ready(atMost: limits.host).filter { runs[$0] == nil }, wall)
         let allows = !ready.contains(where: \.isDiscretionary) || machine().allowsDiscretionary
         if !allows { next = min(next, Self.machineInterval) }
         let plan = SchedulePlan.make(
-            ready: ready, running: candidates(wall) { runs[$0.id] != nil }, limits: limits, last: lastTurn,
+            ready: ready, running: candidates(runs.keys, wall), limits: limits, last: lastTurn,
             allowsDiscretionary: allows)
         for id in plan.begins {
             lastTurn = transfers[id]?.identifier
@@ -74,8 +73,8 @@ extension TransferService {
     /// The nanoseconds between checks of the machine while transfers wait for a good moment.
     private static let machineInterval: Int64 = 60_000_000_000
 
-    private func candidates(_ now: Int64, _ isChosen: (Transfer) -> Bool) -> [SchedulePlan.Candidate] {
-        transfers.values.filter(isChosen).map { transfer in
+    private func candidates(_ ids: some Sequence<String>, _ now: Int64) -> [SchedulePlan.Candidate] {
+        ids.compactMap { transfers[$0] }.map { transfer in
             SchedulePlan.Candidate(
                 id: transfer.id, identifier: transfer.identifier, host: transfer.host,
                 priority: transfer.order.priority,
@@ -88,9 +87,7 @@ extension TransferService {
 
     /// Retries the transfers that wait after a failure, because a network has become available.
     func pathChanged() {
-        for (id, transfer) in transfers {
-            if case .waiting(let wait) = transfer.state.phase, wait.reason == .backoff { input(.wake, to: id) }
-        }
+        for (id, wait) in transfers.waits where wait.reason == .backoff { input(.wake, to: id) }
         schedule()
     }
 

@@ -33,9 +33,6 @@ extension TransferService {
 }
 
 enum ProgramWaking {
-    /// The variable that tells a program the identifier it was started for.
-    static let variable = "URLLOADING_BACKGROUND_EVENTS"
-
     /// Starts a program outside of the agent's unit. Blocks.
     /// - Returns: a description of the failure; `nil` on success.
     static func start(_ order: WakingOrder, identifier: String) -> String? {
@@ -43,7 +40,7 @@ enum ProgramWaking {
         for name in ["LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES", "NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"] {
             environment[name] = nil
         }
-        environment[variable] = identifier
+        environment[WakingOrder.variable] = identifier
         if let unit = order.unit {
             return run(["systemctl", "--user", "start", "--no-block", unit], environment)
         }
@@ -52,7 +49,9 @@ enum ProgramWaking {
         if ProgramEnvironment.all["INVOCATION_ID"] != nil {
             var arguments = ["systemd-run", "--user", "--collect", "--quiet"]
             arguments += order.folder.map { ["--working-directory=\($0)"] } ?? []
-            arguments += order.environment.merging([variable: identifier]) { $1 }.map { "--setenv=\($0)=\($1)" }
+            arguments += order.environment.merging([WakingOrder.variable: identifier]) { $1 }.map {
+                "--setenv=\($0)=\($1)"
+            }
             if run(arguments + ["--"] + order.arguments, environment) == nil { return nil }
         }
         do throws(IOFailure) {

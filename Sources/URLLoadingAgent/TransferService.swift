@@ -24,6 +24,9 @@ actor TransferService {
         /// Transfers that waited for the program when it attached, and whose attempts have not got past their
         /// challenges yet.
         var unpark: Set<String> = []
+        /// Whether the program was started for events or challenges, and has not handled all that had waited: what it
+        /// submits meanwhile is discretionary (checklist 148).
+        var isInBackground = false
         /// The number of programs that have attached.
         var attachments = 0
         var isListening = false
@@ -35,7 +38,7 @@ actor TransferService {
         /// Whether the program, which listens, has just handled the last event or challenge that had waited for it.
         mutating func catchUp() -> Bool {
             guard isBehind, isListening, missed.isEmpty, unpark.isEmpty else { return false }
-            isBehind = false
+            (isBehind, isInBackground) = (false, false)
             return true
         }
     }
@@ -44,7 +47,7 @@ actor TransferService {
     let spool: Spool
     let limits = SchedulePlan.Limits()
     var owners: [String: Owner] = [:]
-    var transfers: [String: Transfer] = [:]
+    var transfers = TransferTable()
     /// The events that the journal contains, by sequence.
     var events: [Int64: JournaledEvent] = [:]
     /// Events that the journal is about to contain, in the order of their sequence.
@@ -107,7 +110,7 @@ actor TransferService {
 
     /// Continues the transfers of an earlier agent.
     func start() {
-        for id in transfers.keys.sorted() {
+        for id in transfers.ids.sorted() {
             guard var transfer = transfers[id] else { continue }
             // A request that may have been carried out is not repeated.
             let wasSending =
@@ -169,7 +172,7 @@ actor TransferService {
 
     /// Whether all work that needs no program is done.
     private var isIdle: Bool {
-        clients == 0 && runs.isEmpty && !transfers.values.contains { $0.state.needsAgent }
+        clients == 0 && runs.isEmpty && transfers.activeCount == 0
             && !owners.values.contains { $0.wakes.next != nil }
     }
 
@@ -183,9 +186,9 @@ actor TransferService {
 
     /// The status in one line, for service managers and logs.
     var status: String {
-        let over = transfers.values.count { $0.state.isOver }
-        let waiting = transfers.count - over - runs.count
-        return "\(runs.count) running, \(waiting) waiting, \(over) finished, \(clients) programs connected"
+        let waiting = transfers.count - transfers.overCount - runs.count
+        return
+            "\(runs.count) running, \(waiting) waiting, \(transfers.overCount) finished, \(clients) programs connected"
     }
 
     func connected() {

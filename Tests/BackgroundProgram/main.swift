@@ -8,6 +8,8 @@
 //     BackgroundProgram SOCKET IDENTIFIER classic LOG N     makes the calls of a delegate; is killed inside call N
 //     BackgroundProgram SOCKET IDENTIFIER ask URL FILE      hands a download over, and never answers its challenges
 //     BackgroundProgram SOCKET IDENTIFIER answer LOG N      the same as handle, and answers challenges
+//     BackgroundProgram SOCKET IDENTIFIER relay URL FILE    downloads to FILE.within in the handler of event "first",
+//                                                           and to FILE.after once missed events are handled
 
 import FoundationEssentials
 import Glibc
@@ -53,6 +55,25 @@ case "task":
     guard let url = URL(string: arguments[4]) else { exit(64) }
     session.downloadTask(Request(url: url), options: DownloadOptions(destination: URL(filePath: arguments[5]))).resume()
     exit(0)
+case "relay":
+    guard let url = URL(string: arguments[4]) else { exit(64) }
+    // No test knows the process of a program that the agent has started.
+    alarm(60)
+    let place = arguments[5]
+    let session = session
+    let download: @Sendable (String) async throws -> Void = { label in
+        try await session.background.download(
+            Request(url: url), to: URL(filePath: "\(place).\(label)"), options: BackgroundOptions(label: label))
+    }
+    try await session.background.handleEvents {
+        try? await download("after")
+    } _: { event in
+        switch event.transfer.label {
+        case "first": try await download("within")
+        case "within": session.finishTasksAndInvalidate()
+        default: break
+        }
+    }
 case "classic": receiveClassically(arguments[1], arguments[2], arguments[4], Int(arguments[5]) ?? 0)
 default:
     let last = Int(arguments[5]) ?? 0

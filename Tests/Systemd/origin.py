@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Serves 200,000 bytes in slow pieces, from any offset, at 127.0.0.1:8000."""
+"""Serves 200,000 bytes in slow pieces, from any offset, at 127.0.0.1, on port 8000 or the one of the argument."""
 import http.server
+import sys
 import time
 
 CONTENT = bytes((i * 31 + (i >> 8)) & 255 for i in range(200_000))
@@ -28,4 +29,4 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 
 if __name__ == "__main__":
-    http.server.ThreadingHTTPServer(("127.0.0.1", 8000), Handler).serve_forever()
+    http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1]) if len(sys.argv) > 1 else 8000), Handler).serve_forever()

@@ -14,11 +14,13 @@ arrived() {
     cmp -s "$1" /run/files/content && echo "$2 whole" || echo "$2 missing or torn"
 }
 program() {
-    # A service `$1` of nobody that hands a download to the agent at `$2`; waits until it is accepted.
+    # A service `$1` of nobody that hands a download to the agent at `$2`, with the variables `$3`; waits until it is
+    # accepted.
     cat >/run/systemd/system/$1.service <<END
 [Service]
 User=nobody
-Environment=XDG_STATE_HOME=/run/files/state URLLOADING_AGENT=/usr/bin/url-loading-agent HOME=/run/files
+Environment=${3:-XDG_STATE_HOME=/run/files/state}
+Environment=URLLOADING_AGENT=/usr/bin/url-loading-agent HOME=/run/files
 Environment=SWIFT_BACKTRACE=enable=no
 ExecStart=/run/t/program $2 org.example.$1 submit http://127.0.0.1:8000/slow /run/files/$1.bin
 StandardOutput=append:/run/files/$1.log
@@ -61,7 +63,9 @@ systemctl kill -s KILL url-loading-agent@nobody.service
 wait $clients
 
 # An agent that the program starts ends with the program's service, and the next start goes on.
+systemctl stop url-loading-agent@nobody.socket url-loading-agent@nobody.service
 program forked -
+pgrep -f /run/files/state >/dev/null && echo "forked agent runs"
 systemctl stop forked.service
 sleep 0.2
 pgrep -f /run/files/state >/dev/null && echo "forked agent lives" || echo "forked agent ended"
@@ -70,12 +74,34 @@ systemctl start forked.service
 arrived /run/files/forked.bin forked
 systemctl stop forked.service
 
-# An agent of the user's service manager.
+# An agent that the user's service manager starts for the program, without installed units; one that is killed is
+# replaced, although its socket is left.
+mkdir /run/units
+mv /etc/systemd/user/url-loading-agent.* /run/units/
 loginctl enable-linger nobody
+systemctl start user@65534.service
+manager="env XDG_RUNTIME_DIR=/run/user/65534 $as_nobody systemctl --user"
+program transient - "XDG_STATE_HOME=/run/files/transient XDG_RUNTIME_DIR=/run/user/65534"
+systemctl stop transient.service
+echo "transient agent $($manager is-active url-loading-agent.service)"
+$manager kill -s KILL url-loading-agent.service
+sleep 0.2
+[ -e /run/files/transient.bin ] && echo "transient too early"
+systemctl start transient.service
+arrived /run/files/transient.bin transient
+systemctl stop transient.service
+$manager stop url-loading-agent.service || true
+
+# An agent of the user's service manager with installed units, whose socket the program starts, and then one whose
+# socket is enabled.
+mv /run/units/* /etc/systemd/user/
 mkdir -p /etc/systemd/user/url-loading-agent.service.d
 printf '[Service]\nEnvironment=XDG_STATE_HOME=/run/files/users\n' >/etc/systemd/user/url-loading-agent.service.d/state.conf
-systemctl start user@65534.service
-XDG_RUNTIME_DIR=/run/user/65534 $as_nobody systemctl --user start url-loading-agent.socket
+$manager daemon-reload
+program installed - "XDG_STATE_HOME=/run/files/users XDG_RUNTIME_DIR=/run/user/65534"
+systemctl stop installed.service
+echo "installed agent $($manager is-active url-loading-agent.socket)"
+arrived /run/files/installed.bin installed
 program users /run/user/65534/url-loading/agent.sock
 systemctl stop users.service
 arrived /run/files/users.bin users

@@ -212,6 +212,46 @@ import URLLoadingIO
         #expect(seen == [true, true])
     }
 
+    @Test func `The table lists the most urgent transfers of each host, whatever becomes of them`() throws {
+        var table = TransferTable()
+        func draw(_ step: Int, _ count: Int) -> Int {
+            Int((UInt32(truncatingIfNeeded: step) &* 2_654_435_761) >> 8) % count
+        }
+        for step in 0..<2_000 {
+            let id = "t\(draw(step, 40))"
+            let kind = draw(step + 7, 9)
+            if table[id] == nil {
+                var order = TransferOrder(kind: .download, shownURL: "", method: "GET", fields: [], created: 0)
+                order.isDiscretionary = kind == 0
+                if kind == 1 { order.earliestBegin = 5 }
+                let url = "http://host\(draw(step + 3, 3)).example/"
+                table[id] = Transfer(
+                    id: id, number: Int64(step), identifier: "i\(draw(step + 5, 2))", order: order,
+                    secrets: TransferSecrets(url: url, fields: []))
+            }
+            switch kind {
+            case 0...3: table[id]?.isAccepted = true
+            case 4: table[id]?.order.priority = UInt8(draw(step + 11, 5))
+            case 5: _ = table[id]?.state.receive(.start(now: 1))
+            case 6: _ = table[id]?.state.receive(draw(step + 13, 2) == 0 ? .pause : .yield)
+            case 7: _ = table[id]?.state.receive(draw(step + 13, 2) == 0 ? .resume : .wake)
+            default: table[id] = nil
+            }
+            let accepted = table.values.filter(\.isAccepted)
+            let lanes = Dictionary(grouping: accepted.filter(\.state.isReady)) {
+                "\($0.identifier) \($0.host) \($0.order.isDiscretionary)"
+            }
+            let first = lanes.values.flatMap { lane in
+                lane.sorted { ($1.order.priority, $0.number) < ($0.order.priority, $1.number) }.prefix(2).map(\.id)
+            }
+            #expect(table.ready(atMost: 2).sorted() == first.sorted())
+            let waiting = accepted.filter { if case .waiting = $0.state.phase { true } else { false } }
+            #expect(table.waits.keys.sorted() == waiting.map(\.id).sorted())
+            #expect(table.activeCount == table.values.count { $0.state.needsAgent } && table.overCount == 0)
+        }
+        #expect(table.count > 0)
+    }
+
     // MARK: The place of the agent
 
     static func launch(

@@ -65,6 +65,8 @@ final class AgentRig: Sendable {
         return code
     }
 
+    /// The agent's process, or that of the program under which it runs.
+    var process: Int32 { agent.withLock { $0?.identifier ?? 0 } }
     var isRunning: Bool { agent.withLock { $0?.isRunning ?? false } }
 
     /// Connects as soon as the agent listens.

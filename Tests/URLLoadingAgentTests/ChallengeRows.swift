@@ -161,6 +161,42 @@ import URLLoadingWire
         }
     }
 
+    @Test(
+        "A client certificate that a decision presents is used by the agent, and its key is not stored (checklist 66)")
+    func identity() async throws {
+        let rig = AgentRig()
+        let authority = try TestCertificateAuthority(commonName: "Staff CA")
+        let ada = try authority.issue(.init(names: [], commonName: "ada", isForServers: false))
+        var tls = HTTPTestServer.TLS(try authority.issue())
+        tls.clientRootsPEM = authority.pem
+        try await withHTTPTestServer(.init(tls: tls)) { origin in
+            origin.route("/film") { Film.answer($0) }
+            try rig.start()
+            let identity = try ClientIdentity(certificatePEM: ada.certificatePEM, keyPEM: ada.keyPEM)
+            let asked = Asked()
+            let session = Self.session(
+                rig,
+                asked.decisions { challenge in
+                    guard challenge.clientCertificate == nil else { return .present(identity) }
+                    return challenge.serverTrust.map { .accept($0) } ?? .cancel
+                })
+            let task = session.downloadTask(Request(url: origin.url("/film")))
+            task.resume()
+            #expect(try await task.value.size == Int64(Film.content.count))
+            #expect(Set(asked.methods) == ["ServerTrust", "ClientCertificate"])
+            #expect(origin.requests.first?.tls?.clientSubject?.contains("ada") == true)
+            await BackgroundSessionRows.end(session)
+            await rig.kill()
+            // The key is the last value of the object.
+            let sent = try #require(TransferIdentity(identity).map { TransferCoding.encode($0) })
+            let key = try #require(String(decoding: sent, as: UTF8.self).split(separator: "\"").dropLast().last)
+            for name in ["journal.sqlite", "journal.sqlite-wal"] {
+                let stored = (try? Data(contentsOf: URL(filePath: "\(rig.state)/\(name)"))) ?? Data()
+                #expect(key.count > 100 && stored.range(of: Data(key.utf8)) == nil)
+            }
+        }
+    }
+
     // MARK: The program is away
 
     @Test(

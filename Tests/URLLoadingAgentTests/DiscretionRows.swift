@@ -11,10 +11,12 @@ import URLLoadingWire
 @testable import URLLoading
 @testable import URLLoadingAgent
 
-/// Checklist 28: transfers that leave their moment to the agent.
+/// Checklist 28, 148: transfers that leave their moment to the agent.
 @Suite(.timeLimit(.minutes(2))) struct DiscretionRows {
-    @Test("A discretionary transfer waits until the machine is at leisure, while others run (checklist 28)")
-    func leisure() async throws {
+    /// Runs an agent in this process, on a machine that is on battery until the test says otherwise.
+    private func onBattery(
+        _ use: (AgentRig, HTTPTestServer, _ charge: @Sendable () async -> Void) async throws -> Void
+    ) async throws {
         let rig = AgentRig()
         let machine = Lock(MachineState(isOnBattery: true))
         try await withHTTPTestServer { origin in
@@ -27,6 +29,19 @@ import URLLoadingWire
             let server = AgentServer(service, survival: "untilReboot", manner: "test") { _ in }
             let serving = Task { await server.serve(listener, token) }
             await service.start()
+            try await use(rig, origin) {
+                machine.withLock { $0.isOnBattery = false }
+                await service.schedule()
+            }
+            token.stop(.cancelled)
+            await serving.value
+            await service.stop()
+        }
+    }
+
+    @Test("A discretionary transfer waits until the machine is at leisure, while others run (checklist 28)")
+    func leisure() async throws {
+        try await onBattery { rig, origin, charge in
             let session = BackgroundSessionRows.session(rig)
             for label in ["waits", "goes"] {
                 var options = BackgroundOptions(label: label)
@@ -39,14 +54,37 @@ import URLLoadingWire
                 if event.transfer.label == "waits" { return session.finishTasksAndInvalidate() }
                 let left = try await session.background.transfers.filter { $0.label == "waits" }
                 #expect(left.map(\.state) == [.queued])
-                machine.withLock { $0.isOnBattery = false }
-                await service.schedule()
+                await charge()
             }
             #expect(order.withLock { $0 } == ["goes", "waits"])
             await session.invalidated()
-            token.stop(.cancelled)
-            await serving.value
-            await service.stop()
+        }
+    }
+
+    @Test(
+        "What a program begins that was started for events it has not handled is discretionary (checklist 148)"
+    )
+    func begunInBackground() async throws {
+        try await onBattery { rig, origin, charge in
+            let place = rig.folder + "/again"
+            let url = origin.url("/film")
+            let program = try await rig.attach {
+                $0.waking = WakingOrder(
+                    arguments: [
+                        KillRows.program, rig.socket, "org.example.sync", "relay", url.absoluteString, place,
+                    ])
+            }
+            try await program.download(url) { $0.label = "first" }
+            program.close()
+            // The program that was started begins one transfer in its handler, and one after it has handled all events.
+            try await ChallengeRows.reach(rig) { records in
+                records.contains { $0.label == "within" } && access(place + ".after", F_OK) == 0
+            }
+            try await ChallengeRows.reach(rig) { $0.contains { $0.label == "within" && $0.state == .queued } }
+            #expect(access(place + ".within", F_OK) != 0 && Film.of(place + ".after") == Film.content)
+            await charge()
+            try await ChallengeRows.reach(rig) { $0.isEmpty }
+            #expect(Film.of(place + ".within") == Film.content)
         }
     }
 

@@ -56,6 +56,29 @@ import URLLoadingWire
         }
     }
 
+    @Test("More data than a connection may queue is submitted at once, and accepted")
+    func muchData() async throws {
+        try await SurvivalRows.with { rig, origin in
+            let session = BackgroundSessionRows.session(rig)
+            let background = session.background
+            let url = origin.url("/small")
+            let data = Data(repeating: 0x5A, count: TransferOrder.mostUserData)
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for number in 0..<250 {
+                    group.addTask {
+                        var options = BackgroundOptions(label: "\(number)", userData: data)
+                        options.earliestBegin = Date(timeIntervalSinceNow: 3600)
+                        try await background.download(Request(url: url), options: options)
+                    }
+                }
+                try await group.waitForAll()
+            }
+            let found = try await background.transfers
+            #expect(found.count == 250 && found.allSatisfy { $0.userData == data })
+            await BackgroundSessionRows.end(session)
+        }
+    }
+
     @Test("At most six transfers of a session run at a time; the others follow when they end (checklist 150)")
     func concurrency() async throws {
         try await SurvivalRows.with(stallsAfter: 1_000) { rig, origin in

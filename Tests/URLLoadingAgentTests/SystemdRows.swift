@@ -56,9 +56,11 @@ import URLLoadingTestChildren
         _ = await machine.wait()
         for line in [
             "account agent active", "account whole", "other user refused", "clients answered refused 0",
-            "forked agent ended", "forked whole", "users whole", "done",
+            "forked agent runs", "forked agent ended", "forked whole", "transient agent active", "transient whole",
+            "installed agent active", "installed whole", "users whole", "done",
         ] { #expect(said.split(separator: "\n").contains { $0 == line }, "\(line) is not in:\n\(said)") }
         // The spawned agent's successor asked for the rest only.
         #expect(requests.contains("bytes="))
+        #expect(!said.contains("too early"), "\(said)")
     }
 }

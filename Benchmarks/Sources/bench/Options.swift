@@ -8,12 +8,16 @@ struct Options {
     var contenders = Contender.all.filter(\.isBuilt)
     var scale = 1.0
     var write: String?
+    /// Whether the costs of background transfers are measured, and nothing else.
+    var measuresBackground = false
 
     static let usage = """
         usage: script/bench [--rounds N] [--scenario a,b] [--contender x,y] [--quick] [--write FILE]
+               script/bench --background
           scenarios:  \(Scenario.all.map(\.name).joined(separator: " "))
           contenders: \((Contender.all + Contender.byName).map(\.name).joined(separator: " "))
           --quick     two rounds of a fifth of the requests
+          --background  what background transfers cost (docs/benchmarks/background.md)
           --write     also keep the page in FILE (docs/benchmarks/YEAR-MONTH.md)
           URLLOADING_BENCH_PEERS=ahc,go adds the peers that cost a download; URLLOADING_BENCH_OURS=0 leaves ours out
         """
@@ -49,6 +53,7 @@ struct Options {
             case "--quick":
                 rounds = 2
                 scale = 0.2
+            case "--background": measuresBackground = true
             case "--write": write = try value(option)
             case "--help", "-h":
                 print(Self.usage)

@@ -64,6 +64,9 @@ final class Servers {
     /// Small responses of another process than the one that sends a large body at the same time.
     var besideURL: String { "http://127.0.0.1:\(ports[.holding]!)/hold/1" }
 
+    /// A file of 1 GiB.
+    var largeURL: String { "http://127.0.0.1:\(ports[.plain]!)/1g" }
+
     private func base(_ scenario: Scenario) -> String {
         let scheme = scenario.server.isTLS ? "https" : "http"
         return "\(scheme)://127.0.0.1:\(ports[scenario.server]!)"

@@ -40,6 +40,15 @@ let introduction = """
     ![CPU time, memory and latency beside other clients](../images/benchmarks.svg)
     """
 
+/// Runs the program that measures background transfers, which are compared with no other client.
+func measureBackground() throws {
+    let servers = try Servers()
+    defer { servers.stop() }
+    let finished = try run(["\(Contender.directory)/background", servers.largeURL], timeout: 1200)
+    show(finished.output)
+    guard finished.status == 0 else { throw Failure("background ended with \(finished.status)") }
+}
+
 func show(_ text: String) {
     print(text)
     fflush(nil)  // flushes, because output into a pipe is buffered
@@ -47,6 +56,10 @@ func show(_ text: String) {
 
 do {
     let options = try Options(CommandLine.arguments.dropFirst())
+    if options.measuresBackground {
+        try measureBackground()
+        exit(0)
+    }
     guard !options.contenders.isEmpty else { throw Failure("no contender is built") }
     var limit = rlimit()
     getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)

@@ -55,6 +55,27 @@ package final class TLSIdentity: Sendable, Hashable {
         try self.init(all, adopting: Self.key(key, passphrase))
     }
 
+    /// The private key in DER, unencrypted; empty if it cannot be exported.
+    package var derKey: [UInt8] { PEM.der { i2d_PrivateKey(key, $0) } }
+
+    /// Creates an identity from ``certificates`` and ``derKey`` of another process.
+    package convenience init(certificates: [[UInt8]], derKey: [UInt8]) throws(Problem) {
+        ERR_clear_error()
+        defer { ERR_clear_error() }
+        let key: OpaquePointer? = derKey.withUnsafeBufferPointer { bytes in
+            var start = bytes.baseAddress
+            return d2i_AutoPrivateKey(nil, &start, bytes.count)
+        }
+        guard let key else { throw .noKey }
+        let all = certificates.compactMap { certificate in
+            certificate.withUnsafeBufferPointer { bytes -> X509Certificate? in
+                var start = bytes.baseAddress
+                return d2i_X509(nil, &start, bytes.count).map { X509Certificate(adopting: $0) }
+            }
+        }
+        try self.init(all.count == certificates.count ? all : [], adopting: key)
+    }
+
     /// Creates an identity from PKCS#12 (RFC 7292).
     package convenience init(pkcs12: [UInt8], passphrase: [UInt8]?) throws(Problem) {
         ERR_clear_error()

@@ -49,6 +49,7 @@ extension AgentMessage {
             fields.set(3, bytes: attachment.secrets)
             if attachment.observes { fields.set(4, integer: 1) }
             if attachment.answers { fields.set(5, integer: 1) }
+            if attachment.wasWoken { fields.set(6, integer: 1) }
             return Kind.attach
         case .submit(let submission):
             fields.set(1, text: submission.transfer)
@@ -131,7 +132,8 @@ extension AgentMessage {
             self = .attach(
                 Attachment(
                     identifier: try fields.words(1), settings: try fields.blob(2), secrets: fields.bytes(3) ?? [],
-                    observes: try fields.integer(4) == 1, answers: try fields.integer(5) == 1))
+                    observes: try fields.integer(4) == 1, answers: try fields.integer(5) == 1,
+                    wasWoken: try fields.integer(6) == 1))
         case Kind.submit:
             self = .submit(
                 Submission(transfer: try fields.words(1), order: try fields.blob(2), secrets: fields.bytes(3) ?? []))

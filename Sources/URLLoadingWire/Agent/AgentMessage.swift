@@ -76,12 +76,15 @@ extension AgentMessage {
         package var observes: Bool
         /// The program answers challenges.
         package var answers: Bool
+        /// The agent has started the program for events or challenges of the identifier.
+        package var wasWoken: Bool
 
         package init(
-            identifier: String, settings: [UInt8], secrets: [UInt8], observes: Bool = false, answers: Bool = false
+            identifier: String, settings: [UInt8], secrets: [UInt8], observes: Bool = false, answers: Bool = false,
+            wasWoken: Bool = false
         ) {
             (self.identifier, self.settings, self.secrets) = (identifier, settings, secrets)
-            (self.observes, self.answers) = (observes, answers)
+            (self.observes, self.answers, self.wasWoken) = (observes, answers, wasWoken)
         }
     }
 

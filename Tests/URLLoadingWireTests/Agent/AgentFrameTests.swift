@@ -8,6 +8,7 @@ import Testing
     static let messages: [AgentMessage] = [
         .hello(.init(lowest: 1, highest: 3, program: "sync")),
         .attach(.init(identifier: "org.example.sync", settings: [1, 2], secrets: [])), .detach,
+        .attach(.init(identifier: "org.example.sync", settings: [], secrets: [], answers: true, wasWoken: true)),
         .submit(.init(transfer: "t1", order: [UInt8](repeating: 7, count: 3_000), secrets: [9])),
         .list(after: .max), .command(.init(transfer: "t1", verb: "pause")), .listen, .acknowledge(sequence: 12),
         .status, .handOver,

@@ -40,7 +40,13 @@ package enum AgentLauncher {
                         socket: facts.stateFolder + "/agent.sock", executable: executable)
                     return try await open(facts, spawned)
                 }
-            case .named, .listening, .impossible: break
+            case .listening(let socket):
+                // The agent at the socket was killed, and no service manager listens in its place.
+                guard LocalListener.isAbandoned(socket) else { break }
+                var others = facts
+                others.isSocket = { $0 != socket && facts.isSocket($0) }
+                return try await open(others)
+            case .named, .impossible: break
             }
         }
         throw AgentFailure(.unreachable, plan.description)
@@ -89,6 +95,8 @@ package enum AgentLauncher {
         return descriptor < 0 ? nil : PassedFile(descriptor)
     }
 
+    /// Starts a transient unit. If the agent's units are installed and the socket is not enabled, the unit's name is
+    /// taken, and the installed socket is started. Blocks.
     private static func startService(_ executable: String, _ socket: String, _ facts: LaunchPlan.Facts) -> Result<
         Void, AgentFailure
     > {
@@ -99,9 +107,11 @@ package enum AgentLauncher {
         }
         arguments += [executable, "--socket", socket]
         do throws(IOFailure) {
-            let code = ProgramEnvironment.wait(for: try Program(arguments, environment: facts.environment).start())
-            guard code == 0 else { return .failure(AgentFailure(.unreachable, "systemd-run ended with \(code)")) }
-            return .success(())
+            for command in [arguments, ["systemctl", "--user", "--quiet", "start", "url-loading-agent.socket"]] {
+                let process = try Program(command, environment: facts.environment).start()
+                if ProgramEnvironment.wait(for: process) == 0 { return .success(()) }
+            }
+            return .failure(AgentFailure(.unreachable, "the user's service manager starts no agent"))
         } catch { return .failure(AgentFailure(.unreachable, "systemd-run: \(error.words)")) }
     }
 }

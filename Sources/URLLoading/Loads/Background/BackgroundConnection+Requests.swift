@@ -12,10 +12,28 @@ extension BackgroundConnection {
         _ id: String, _ order: TransferOrder, _ secrets: TransferSecrets, files: [PassedFile] = []
     ) async throws(AgentFailure) {
         await untilListed()
-        _ = try await request(
-            .submit(
-                .init(transfer: id, order: TransferCoding.encode(order), secrets: TransferCoding.encode(secrets))),
-            files: files)
+        let submission = AgentMessage.Submission(
+            transfer: id, order: TransferCoding.encode(order), secrets: TransferCoding.encode(secrets))
+        let size = submission.order.count + submission.secrets.count
+        await untilRoom()
+        submittedBytes += size
+        defer { makeRoom(size) }
+        _ = try await request(.submit(submission), files: files)
+    }
+
+    /// The bytes of unanswered submissions from which on others wait: the connection queues no more than a few times as
+    /// many (``AgentChannel/send(_:id:files:)``).
+    private static let mostSubmitted = 4 << 20
+
+    private func untilRoom() async {
+        guard submittedBytes >= Self.mostSubmitted || !crowdedOut.isEmpty else { return }
+        await withCheckedContinuation { crowdedOut.append($0) }
+    }
+
+    private func makeRoom(_ size: Int) {
+        submittedBytes -= size
+        guard submittedBytes < Self.mostSubmitted, !crowdedOut.isEmpty else { return }
+        crowdedOut.removeFirst().resume()
     }
 
     /// Submits the transfer of a task, which then waits for its end with ``end(of:progress:decide:)``.

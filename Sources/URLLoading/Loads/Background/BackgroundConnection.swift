@@ -47,6 +47,9 @@ package actor BackgroundConnection {
     var passedOn: [String: PendingEvent] = [:]
     /// The submissions that wait until the transfers of earlier programs are listed; `nil` if none has to.
     var waitingSubmissions: [CheckedContinuation<Void, Never>]?
+    /// The bytes of the submissions that the agent has not answered, and the submissions that wait for fewer.
+    var submittedBytes = 0
+    var crowdedOut: [CheckedContinuation<Void, Never>] = []
     private var progress: [String: ProgressHandler] = [:]
     /// Answers the challenges of transfers without a task; `nil` if the session has no decision.
     private let decide: ChallengeHandler?
@@ -122,7 +125,8 @@ package actor BackgroundConnection {
             .attach(
                 .init(
                     identifier: identifier, settings: settings, secrets: secrets, observes: observes,
-                    answers: !observes)))
+                    answers: !observes,
+                    wasWoken: !observes && facts.environment[WakingOrder.variable] == identifier)))
         if isListening { _ = try await link.request(.listen) }
         self.link = link
         pump?.cancel()

@@ -76,7 +76,10 @@ package enum BackgroundCrossing: Sendable, Equatable {
                 "Configuration.authentication.bearer renews tokens by a closure"
             ),
             (configuration.authentication.credentialStore != nil, "Configuration.authentication.credentialStore"),
-            (!tls.clientIdentities.isEmpty, "Configuration.tls.clientIdentities, whose keys stay in this process"),
+            (
+                !tls.clientIdentities.isEmpty,
+                "Configuration.tls.clientIdentities (a challenge decision may present an identity)"
+            ),
             (configuration.dial != nil || configuration.wireTap != nil, "a test's transport"),
         ]
         return refusals.first(where: \.0).map { "\($0.1) cannot be used by the background agent" }

@@ -71,6 +71,9 @@ package struct TLSSettings: Codable, Sendable, Equatable {
 
 /// The command that starts a program when its transfers have events and it is not running.
 package struct WakingOrder: Codable, Sendable, Equatable {
+    /// The variable that tells a program the identifier it was started for.
+    package static let variable = "URLLOADING_BACKGROUND_EVENTS"
+
     /// The executable and its arguments.
     package var arguments: [String]
     package var environment: [String: String]

@@ -115,11 +115,32 @@ package struct TransferCredential: Codable, Sendable, Equatable {
     }
 }
 
+/// The serialised form of a ``ClientIdentity``, with its private key. It is sent to the agent and never stored.
+package struct TransferIdentity: Codable, Sendable, Equatable {
+    private var certificates: [Data]
+    private var key: Data
+
+    /// Fails for a key that cannot be exported.
+    init?(_ identity: ClientIdentity) {
+        let bytes = identity.identity.derKey
+        guard !bytes.isEmpty else { return nil }
+        (certificates, key) = (identity.identity.certificates.map { Data($0) }, Data(bytes))
+    }
+
+    /// The identity as a value of the API; `nil` if it cannot be read.
+    var identity: ClientIdentity? {
+        (try? TLSIdentity(certificates: certificates.map { [UInt8]($0) }, derKey: [UInt8](key)))
+            .map { ClientIdentity($0) }
+    }
+}
+
 /// The program's answer to a challenge.
 package enum TransferAnswer: Codable, Sendable, Equatable {
     case use(TransferCredential)
     /// Trust this server.
     case accept
+    /// Present this client certificate.
+    case present(TransferIdentity)
     case performDefaultHandling
     case rejectProtectionSpace
     case continueWithoutCredential
@@ -138,7 +159,9 @@ package enum TransferAnswer: Codable, Sendable, Equatable {
         case .use(let credential): self = .use(TransferCredential(credential))
         case .accept(let trust) where trust == challenge.serverTrust: self = .accept
         case .accept: self = .bad("the trust of another challenge")
-        case .present: self = .bad("a client identity, whose key stays in the program")
+        case .present(let identity):
+            self =
+                TransferIdentity(identity).map { .present($0) } ?? .bad("a client identity without an exportable key")
         case .performDefaultHandling: self = .performDefaultHandling
         case .rejectProtectionSpace: self = .rejectProtectionSpace
         case .continueWithoutCredential: self = .continueWithoutCredential
@@ -155,6 +178,7 @@ package enum TransferAnswer: Codable, Sendable, Equatable {
         switch self {
         case .use(let credential): .use(credential.credential)
         case .accept: challenge.serverTrust.map { .accept($0) }
+        case .present(let identity): identity.identity.map { .present($0) }
         case .performDefaultHandling, .noMethod: .performDefaultHandling
         case .rejectProtectionSpace: .rejectProtectionSpace
         case .continueWithoutCredential: .continueWithoutCredential

@@ -11,7 +11,8 @@ import URLLoadingIO
 /// }
 /// configuration.tls.clientIdentities = [try .init("*.intranet.example", identity)]
 /// ```
-/// The key stays in memory and appears neither in descriptions nor in errors.
+/// The key stays in memory and appears neither in descriptions nor in errors. In a background session, a challenge
+/// decision that presents the identity sends it to the agent, which keeps it in memory as well.
 public struct ClientIdentity: Sendable, Hashable, CustomStringConvertible {
     let identity: TLSIdentity
     /// The client's certificate first, then the intermediate certificates.

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import URLLoading
+
+/// The transfers of the agent by id.
+///
+/// The transfers that may begin, and those that wait until a time, are also listed apart, and what the agent reports
+/// about all of them is counted with each change: no turn of the scheduler looks at thousands of other transfers.
+struct TransferTable: Sendable, Sequence {
+    /// Transfers that may begin and compete for the same room.
+    private struct Lane: Sendable, Hashable {
+        let identifier: String
+        let host: String
+        let isDiscretionary: Bool
+    }
+    private struct Entry: Sendable, Equatable {
+        let lane: Lane
+        let priority: UInt8
+        let number: Int64
+        let id: String
+
+        /// Fails for a transfer that may not begin.
+        init?(_ transfer: Transfer?) {
+            guard let transfer, transfer.isAccepted, transfer.state.isReady else { return nil }
+            lane = Lane(
+                identifier: transfer.identifier, host: transfer.host, isDiscretionary: transfer.order.isDiscretionary)
+            (priority, number, id) = (transfer.order.priority, transfer.number, transfer.id)
+        }
+
+        func precedes(_ other: Entry) -> Bool { (other.priority, number) < (priority, other.number) }
+    }
+
+    private var all: [String: Transfer] = [:]
+    /// The most urgent transfer of a lane is the first, and the older one of two with equal priority.
+    private var lanes: [Lane: [Entry]] = [:]
+    /// The waits of the accepted transfers that wait until a time, by id.
+    private(set) var waits: [String: TransferState.Wait] = [:]
+    /// The number of transfers that are over, and whose event was not acknowledged.
+    private(set) var overCount = 0
+    /// The number of transfers for which the agent has something to do without a program.
+    private(set) var activeCount = 0
+
+    init() {}
+
+    subscript(id: String) -> Transfer? {
+        get { all[id] }
+        set {
+            let old = all[id]
+            all[id] = newValue
+            count(old, -1)
+            count(newValue, 1)
+            let (before, after) = (Entry(old), Entry(newValue))
+            if before != after {
+                if let before { remove(before) }
+                if let after { insert(after) }
+            }
+            if let newValue, newValue.isAccepted, case .waiting(let wait) = newValue.state.phase {
+                waits[id] = wait
+            } else {
+                waits[id] = nil
+            }
+        }
+    }
+
+    private mutating func count(_ transfer: Transfer?, _ step: Int) {
+        guard let state = transfer?.state else { return }
+        if state.isOver { overCount += step }
+        if state.needsAgent { activeCount += step }
+    }
+
+    private mutating func insert(_ entry: Entry) {
+        let index = index(of: entry)
+        lanes[entry.lane, default: []].insert(entry, at: index)
+    }
+
+    private mutating func remove(_ entry: Entry) {
+        let index = index(of: entry)
+        lanes[entry.lane]?.remove(at: index)
+        if lanes[entry.lane]?.isEmpty == true { lanes[entry.lane] = nil }
+    }
+
+    /// Returns the index of an entry in its lane, or the one at which to insert it.
+    private func index(of entry: Entry) -> Int {
+        let entries = lanes[entry.lane] ?? []
+        var (low, high) = (0, entries.count)
+        while low < high {
+            let middle = (low + high) / 2
+            if entries[middle].precedes(entry) { low = middle + 1 } else { high = middle }
+        }
+        return low
+    }
+
+    /// Returns the ids of the transfers that may begin, the most urgent ones for each host of an identifier.
+    /// - Parameter count: the maximum number for a host; further ones could not begin in the same turn.
+    func ready(atMost count: Int) -> [String] { lanes.values.flatMap { $0.prefix(count).map(\.id) } }
+
+    var count: Int { all.count }
+    var ids: Dictionary<String, Transfer>.Keys { all.keys }
+    var values: Dictionary<String, Transfer>.Values { all.values }
+
+    func makeIterator() -> Dictionary<String, Transfer>.Iterator { all.makeIterator() }
+}
