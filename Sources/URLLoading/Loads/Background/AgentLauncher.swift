@@ -40,6 +40,9 @@ package enum AgentLauncher {
                         socket: facts.stateFolder + "/agent.sock", executable: executable)
                     return try await open(facts, spawned)
                 }
+            case .listening(let socket) where LocalListener.isAbandoned(socket):
+                // Its agent was killed or its unit stopped: the next case of the plan applies.
+                return try await open(facts.ignoring(socket))
             case .named, .listening, .impossible: break
             }
         }
