@@ -13,6 +13,8 @@ actor TransferService {
     struct Owner {
         var settings: SessionSettings
         var secrets: SessionSecrets
+        /// Whether the journal has the settings and the secrets.
+        var isRecorded = false
         /// The session that loads its transfers; created with the first of them.
         var session: Session?
         var client: AgentClient?
@@ -89,7 +91,7 @@ actor TransferService {
             let secrets = content.secrets["identifier " + name].flatMap {
                 TransferCoding.decode(SessionSecrets.self, $0)
             }
-            owners[name] = Owner(settings: settings, secrets: secrets ?? SessionSecrets())
+            owners[name] = Owner(settings: settings, secrets: secrets ?? SessionSecrets(), isRecorded: true)
         }
         for row in content.transfers {
             guard let transfer = Transfer(row, secrets: content.secrets["transfer " + row.id]) else {
