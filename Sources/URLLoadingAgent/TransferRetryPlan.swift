@@ -44,10 +44,10 @@ enum TransferRetryPlan: Sendable, Equatable {
     private static let ofDisk: Set<LoadError.Reason> = [.cannotWriteFile, .cannotCreateFile, .cannotMoveFile]
 
     static func after(_ error: LoadError, _ facts: Facts) -> TransferRetryPlan {
-        if ofDisk.contains(error.reason) {
-            return within(facts, .disk, delay: 30_000_000_000, error)
+        let isOfDisk = ofDisk.contains(error.reason)
+        guard isOfDisk || passing.contains(error.reason) else {
+            return .finish(error.reason, detail: error.detail ?? "")
         }
-        guard passing.contains(error.reason) else { return .finish(error.reason, detail: error.detail ?? "") }
         guard facts.mayRepeat else {
             return .finish(
                 error.reason,
@@ -56,6 +56,7 @@ enum TransferRetryPlan: Sendable, Equatable {
         return within(facts, .backoff, delay: delay(facts.failures, facts.share), error)
     }
 
+        if isOfDisk { return within(facts, .disk, delay: 30_000_000_000, error) }
     /// - Parameter seconds: the delay that the server asks for.
     static func after(status: Int, retryAfter seconds: Int64, _ facts: Facts) -> TransferRetryPlan? {
         guard status == 429 || status == 503 else { return nil }

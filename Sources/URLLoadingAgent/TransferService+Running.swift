@@ -27,7 +27,9 @@ extension TransferService {
                 // The attempt has ended, and its result is being written: the cancellation is the result.
                 return transfers[id]?.state.isOver == true ? announce(id) : ()
             }
-            run.cancel()
+            // A request that may have been carried out is not repeated: its attempt runs to its end while the transfer is
+            // suspended.
+            if let transfer = transfers[id], transfer.state.isOver || transfer.mayRepeat { run.cancel() }
         case .rename(let placing): place(placing, id)
         case .announce: announce(id)
         }
@@ -105,7 +107,7 @@ extension TransferService {
         }
         let journal = journal
         // A request that must not be repeated is sent only after the journal has recorded that it may have been.
-        let mustBeKnown = transfer.order.kind == .upload && !transfer.order.isIdempotent
+        let mustBeKnown = !transfer.order.isIdempotent
         let update = transfer.update
         if !mustBeKnown { save(id) }
         runs[id] = Task { [weak self] in

@@ -112,20 +112,16 @@ actor TransferService {
         for id in transfers.keys.sorted() {
             guard var transfer = transfers[id] else { continue }
             // A request that may have been carried out is not repeated.
-            let wasSending =
-                transfer.state.phase == .running && transfer.order.kind == .upload && !transfer.order.isIdempotent
-                && transfer.progress.uploadToken == nil
-            let action = transfer.state.receive(.restart)
-            transfers[id] = transfer
-            if wasSending {
-                _ = transfers[id]?.state.receive(.start(now: SystemTime.wall))
+            guard transfer.mayRepeat || transfer.state.phase != .running else {
                 finish(id, .failed(TransferError(Self.mayHaveBeenCarriedOut(transfer))))
-            } else {
-                act(action, on: id)
+                continue
             }
             // The agent was killed after the end of the transfer was recorded, and before its event was.
             if transfer.state.isOver, transfer.event == nil, case .finished(let outcome) = transfer.state.phase {
                 act(.announce(outcome), on: id)
+            let action = transfer.state.receive(.restart)
+            transfers[id] = transfer
+            act(action, on: id)
             }
         }
         schedule()
