@@ -284,7 +284,7 @@ extension TransferService {
             let result = await BlockingThreads.files.call(.never) { () -> Result<R, IOFailure> in
                 Result { () throws(IOFailure) in try work() }
             }
-            guard case .failure(let failure)? = result, Spool.mayPass(failure), tries < 20, !Task.isCancelled else {
+            guard case .failure(let failure)? = result, failure.mayPass, tries < 20, !Task.isCancelled else {
                 return result
             }
             try? await Task.sleep(for: .seconds(min(1 << tries, 30)))

@@ -304,3 +304,9 @@ extension IOFailure {
         if case .system(EXDEV) = code { true } else { false }
     }
 }
+    /// Whether the disk, or the limits of the process, may allow later what failed now.
+    package var mayPass: Bool {
+        guard case .system(let number) = code else { return false }
+        return [EIO, ENOSPC, EDQUOT, EMFILE, ENFILE, ENOMEM, EINTR, EAGAIN].contains(number)
+    }
+
