@@ -163,8 +163,11 @@ extension TransferService {
     }
 
     private func ended(_ id: String, _ result: AttemptResult) async {
-        runs[id] = nil
-        defer { schedule() }
+        endings[id] = runs.removeValue(forKey: id)
+        defer {
+            endings[id] = nil
+            schedule()
+        }
         caughtUp(id)
         guard let transfer = transfers[id] else { return }
         // The program cancelled the transfer during the attempt.
@@ -298,9 +301,8 @@ extension TransferService {
         switch written {
         case .success(let path)?:
             finish(transfer.id, .answer(path: path, size: Int64(bytes.count), response: response))
-        case .failure, nil:
-            // The body of the response is lost, its head is not.
-            finish(transfer.id, .answer(path: "", size: 0, response: response))
+        case .failure(let failure)?: finish(transfer.id, .failed(Self.bodyLost(response, "\(failure.code)")))
+        case nil: finish(transfer.id, .failed(Self.bodyLost(response, "the agent was stopped")))
         }
     }
 
@@ -311,6 +313,15 @@ extension TransferService {
         guard var transfer = transfers[id], transfer.event == nil else { return }
         let event = JournaledEvent(sequence: takeNumber(), identifier: transfer.identifier, transfer: id)
         transfer.event = event.sequence
+    /// The failure of an upload that was carried out: the body of its response is lost, its head is not.
+    private static func bodyLost(_ response: TransferResponse, _ detail: String) -> TransferError {
+        let status = response.status.map { " (status \($0))" } ?? ""
+        let error = LoadError(
+            .cannotWriteFile, phase: .receiving, party: .system, url: URL(string: response.url),
+            detail: "the upload was answered\(status), but the body of the response cannot be written: \(detail)")
+        return TransferError(error, response: response)
+    }
+
         transfers[id] = transfer
         log("transfer \(id) is over: \(transfer.state.shown.outcome.map(Self.words) ?? "")")
         unannounced.append(event)

@@ -53,6 +53,8 @@ actor TransferService {
     var unannounced: [JournaledEvent] = []
     var runs: [String: Task<Void, Never>] = [:]
     /// The challenges that programs are asked, by number.
+    /// The attempts whose results are being written.
+    var endings: [String: Task<Void, Never>] = [:]
     var challenges: [Int64: PendingChallenge] = [:]
     var lastChallenge: Int64 = 0
     var lastTurn: String?
@@ -152,9 +154,9 @@ actor TransferService {
     /// Stops all attempts, with their progress synchronised to disk.
     func stop() async {
         isStopping = true
-        let running = runs
-        for run in running.values { run.cancel() }
-        for run in running.values { await run.value }
+        let running = Array(runs.values) + Array(endings.values)
+        for run in running { run.cancel() }
+        for run in running { await run.value }
         for owner in owners.values {
             owner.client?.channel.close()
             owner.session?.invalidateAndCancel()
@@ -167,7 +169,7 @@ actor TransferService {
 
     /// Whether all work that needs no program is done.
     private var isIdle: Bool {
-        clients == 0 && runs.isEmpty && !transfers.values.contains { $0.state.needsAgent }
+        clients == 0 && runs.isEmpty && endings.isEmpty && !transfers.values.contains { $0.state.needsAgent }
             && !owners.values.contains { $0.wakes.next != nil }
     }
 
