@@ -30,6 +30,9 @@ enum TransferRetryPlan: Sendable, Equatable {
             (self.now, self.began, self.resourceTimeout) = (now, began, resourceTimeout)
             (self.failures, self.share, self.mayRepeat) = (failures, share, mayRepeat)
         }
+
+        /// The time until the resource timeout, at least a nanosecond; `nil` without one.
+        var timeLeft: Duration? { resourceTimeout.map { .nanoseconds(max(1, $0 - (now - began))) } }
     }
 
     static let initialDelay: Int64 = 1_000_000_000
@@ -53,10 +56,10 @@ enum TransferRetryPlan: Sendable, Equatable {
                 error.reason,
                 detail: "the request may have been carried out; it is not repeated without Idempotency-Key")
         }
+        if isOfDisk { return within(facts, .disk, delay: 30_000_000_000, error) }
         return within(facts, .backoff, delay: delay(facts.failures, facts.share), error)
     }
 
-        if isOfDisk { return within(facts, .disk, delay: 30_000_000_000, error) }
     /// - Parameter seconds: the delay that the server asks for.
     static func after(status: Int, retryAfter seconds: Int64, _ facts: Facts) -> TransferRetryPlan? {
         guard status == 429 || status == 503 else { return nil }

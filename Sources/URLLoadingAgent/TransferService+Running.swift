@@ -99,7 +99,9 @@ extension TransferService {
     // MARK: One attempt
 
     private func begin(_ id: String) {
-        guard let transfer = transfers[id], let session = session(of: transfer.identifier) else { return }
+        guard var transfer = transfers[id], let session = session(of: transfer.identifier) else { return }
+        // The resource timeout applies to all attempts together: this one has the rest.
+        transfer.order.overrides.resourceTimeout = facts(transfer, mayRepeat: true).timeLeft
         let attempt = Attempt(transfer: transfer, session: session, spool: spool) { [weak self] report in
             await self?.process(report, of: id)
         } ask: { [weak self] challenge in
