@@ -186,6 +186,11 @@ extension TransferService {
             transfers[id]?.progress = TransferProgress()
             transfers[id]?.order.resumption = nil
             input(.yield, to: id)
+            // The partial file that cannot be continued goes when the journal no longer refers to it.
+            let tokens = [transfer.progress.resumption, transfer.order.resumption].compactMap(\.self)
+            save(transfers[id].map { [.transfer($0.journaled)] } ?? []) {
+                BlockingThreads.files.run { for data in tokens { (try? ResumeToken(data))?.discard() } }
+            }
         case .later(let status, let seconds):
             let plan = TransferRetryPlan.after(status: status, retryAfter: seconds, facts(transfer, mayRepeat: true))
             carryOut(plan ?? .finish(.unacceptableStatus, detail: "status \(status)"), id)
@@ -308,13 +313,6 @@ extension TransferService {
         }
     }
 
-    func finish(_ id: String, _ outcome: TransferOutcome) { input(.finish(outcome), to: id) }
-
-    /// Records the event for the program, and sends it when it is on the disk.
-    private func announce(_ id: String) {
-        guard var transfer = transfers[id], transfer.event == nil else { return }
-        let event = JournaledEvent(sequence: takeNumber(), identifier: transfer.identifier, transfer: id)
-        transfer.event = event.sequence
     /// The failure of an upload that was carried out: the body of its response is lost, its head is not.
     private static func bodyLost(_ response: TransferResponse, _ detail: String) -> TransferError {
         let status = response.status.map { " (status \($0))" } ?? ""
@@ -324,6 +322,13 @@ extension TransferService {
         return TransferError(error, response: response)
     }
 
+    func finish(_ id: String, _ outcome: TransferOutcome) { input(.finish(outcome), to: id) }
+
+    /// Records the event for the program, and sends it when it is on the disk.
+    private func announce(_ id: String) {
+        guard var transfer = transfers[id], transfer.event == nil else { return }
+        let event = JournaledEvent(sequence: takeNumber(), identifier: transfer.identifier, transfer: id)
+        transfer.event = event.sequence
         transfers[id] = transfer
         log("transfer \(id) is over: \(transfer.state.shown.outcome.map(Self.words) ?? "")")
         unannounced.append(event)

@@ -51,10 +51,11 @@ actor TransferService {
     var events: [Int64: JournaledEvent] = [:]
     /// Events that the journal is about to contain, in the order of their sequence.
     var unannounced: [JournaledEvent] = []
+    /// The attempts, and the renames of complete files.
     var runs: [String: Task<Void, Never>] = [:]
-    /// The challenges that programs are asked, by number.
     /// The attempts whose results are being written.
     var endings: [String: Task<Void, Never>] = [:]
+    /// The challenges that programs are asked, by number.
     var challenges: [Int64: PendingChallenge] = [:]
     var lastChallenge: Int64 = 0
     var lastTurn: String?
@@ -118,12 +119,12 @@ actor TransferService {
                 finish(id, .failed(TransferError(Self.mayHaveBeenCarriedOut(transfer))))
                 continue
             }
-            // The agent was killed after the end of the transfer was recorded, and before its event was.
-            if transfer.state.isOver, transfer.event == nil, case .finished(let outcome) = transfer.state.phase {
-                act(.announce(outcome), on: id)
             let action = transfer.state.receive(.restart)
             transfers[id] = transfer
             act(action, on: id)
+            // The agent was killed after the end of the transfer was recorded, and before its event was.
+            if transfer.state.isOver, transfer.event == nil, case .finished(let outcome) = transfer.state.phase {
+                act(.announce(outcome), on: id)
             }
         }
         schedule()
@@ -151,7 +152,7 @@ actor TransferService {
         if let transfer = transfers[id] { save([transfer.update]) }
     }
 
-    /// Stops all attempts, with their progress synchronised to disk.
+    /// Stops all attempts, with their progress and their results synchronised to disk.
     func stop() async {
         isStopping = true
         let running = Array(runs.values) + Array(endings.values)
