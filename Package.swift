@@ -135,9 +135,9 @@ let package = Package(
         .testTarget(
             name: "URLLoadingAgentTests",
             dependencies: [
-                "URLLoadingAgent", "url-loading-agent", "BackgroundProgram", "URLLoadingCompatibility", "URLLoading",
-                "URLLoadingTesting", "URLLoadingWire",
-                "URLLoadingIO", "URLLoadingCTestHome", "URLLoadingTestChildren",
+                "URLLoadingAgent", "url-loading-agent", "urlload", "BackgroundProgram", "URLLoadingCompatibility",
+                "URLLoading", "URLLoadingTesting", "URLLoadingWire", "URLLoadingIO", "URLLoadingCTestHome",
+                "URLLoadingTestChildren",
             ],
             swiftSettings: strict),
         .testTarget(

@@ -120,6 +120,7 @@ struct Attempt: Sendable {
         let events = task.events
         task.resume()
         var tokens = TokenClock()
+        var isRedirected = false
         for await event in events {
             switch event {
             case .responded(let response):
@@ -128,6 +129,7 @@ struct Attempt: Sendable {
                     return .delayed(status: response.http?.status.code ?? 0, seconds: seconds)
                 }
                 await report(.responded(TransferResponse(response)))
+            case .redirected: isRedirected = true
             case .received(let bytes):
                 await report(.received(bytes.total, expected: bytes.expected))
                 if tokens.isDue(bytes.total), let token = task.resumeToken {
@@ -140,12 +142,14 @@ struct Attempt: Sendable {
         do throws(LoadError) {
             let file = try await task.value
             return .file(path: path, size: file.size, response: TransferResponse(file.response))
-        } catch { return await failure(error, isResumed: isResumed) }
+        } catch { return await failure(error, isResumed: isResumed, isRedirected: isRedirected) }
     }
 
-    private func failure(_ error: LoadError, isResumed: Bool) async -> AttemptResult {
+    private func failure(_ error: LoadError, isResumed: Bool, isRedirected: Bool) async -> AttemptResult {
+        // A redirect answers a request that was sent.
+        let mayRepeat = transfer.order.isIdempotent || (!isRedirected && Self.precedesSending(error))
         if let token = error.resumeToken { await report(.token(token.data)) }
-        guard isResumed else { return .failed(error, mayRepeat: true) }
+        guard isResumed else { return .failed(error, mayRepeat: mayRepeat) }
         switch error.reason {
         case .invalidResumeToken, .resumeMismatch, .rangeNotSatisfiable: return .anew
         case .unacceptableStatus:
@@ -158,8 +162,13 @@ struct Attempt: Sendable {
             return .failed(
                 LoadError(.connectionLost, phase: .waiting, party: .remote, detail: "status \(status)"), mayRepeat: true
             )
-        default: return .failed(error, mayRepeat: true)
+        default: return .failed(error, mayRepeat: mayRepeat)
         }
+    }
+
+    /// Whether an attempt without redirects failed before its request was sent.
+    private static func precedesSending(_ error: LoadError) -> Bool {
+        [.preparing, .resolving, .connecting, .securing].contains(error.phase)
     }
 
     /// Decides when a new resume token is due.
@@ -219,7 +228,9 @@ struct Attempt: Sendable {
         } catch {
             if error.reason == .uploadNotFound || error.reason == .invalidUploadToken, token != nil { return .anew }
             let isKnown = token != nil || error.uploadToken != nil
-            let mayRepeat = isKnown || transfer.order.isIdempotent || !sent.hasBegun.load(ordering: .relaxed)
+            // The head is all of a request with an empty file.
+            let isUnsent = !sent.hasBegun.load(ordering: .relaxed) && (length != 0 || Self.precedesSending(error))
+            let mayRepeat = isKnown || transfer.order.isIdempotent || isUnsent
             return .failed(error, mayRepeat: mayRepeat)
         }
     }

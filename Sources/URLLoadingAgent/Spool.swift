@@ -73,7 +73,8 @@ struct Spool: Sendable {
     func remove(_ transfer: Transfer) {
         if let data = transfer.progress.resumption, let token = try? ResumeToken(data) { token.discard() }
         let complete = complete(transfer)
-        if PathIdentity(complete)?.isOwnFile == true { PrivateFolder.remove(complete) }
+        // An agent that was killed may have set its permissions.
+        if (try? FileWriter.adopt(complete)) != nil { PrivateFolder.remove(complete) }
         if transfer.order.kind == .upload {
             PrivateFolder.remove(answer(transfer))
             if transfer.order.copiesSource == true { PrivateFolder.remove(source(transfer)) }
@@ -104,19 +105,18 @@ struct Spool: Sendable {
 
     /// Renames a complete file to its destination, unless that has happened already. Blocks.
     func place(_ placing: TransferState.Placing, _ order: TransferOrder) throws(IOFailure) {
-        // The rename happened before a crash.
-        if FilePlace(itself: placing.to) == placing.file { return }
-        let (file, _) = try FileWriter.reopen(placing.from)
+        // The rename happened before a crash, which may have been one of the system.
+        if FilePlace(itself: placing.to) == placing.file { return try FileWriter.synchronizeFolder(of: placing.to) }
+        // An agent that was killed before the rename may have set the permissions, which may let the group write.
+        let file = try FileWriter.adopt(placing.from)
         guard FilePlace(itself: placing.from) == placing.file else { throw IOFailure(.system(ENOENT), .open) }
-        let permissions = order.permissions.map { FileWriter.Permissions.exactly($0) } ?? .usual
+        // The umask of this process is that of the program that started it, which may not be this one.
+        let permissions =
+            order.permissions ?? FileWriter.permissions(at: placing.to) ?? order.permissionsOfNewFiles
+            ?? FileWriter.permissionsOfNewFiles
         try file.move(
-            from: placing.from, to: placing.to, replacing: order.replaces, permissions: permissions, synchronizes: true)
-    }
-
-    /// Whether the disk, or the limits of the process, may allow later what failed now.
-    static func mayPass(_ failure: IOFailure) -> Bool {
-        guard case .system(let number) = failure.code else { return false }
-        return [EIO, ENOSPC, EDQUOT, EMFILE, ENFILE, ENOMEM, EINTR, EAGAIN].contains(number)
+            from: placing.from, to: placing.to, replacing: order.replaces, permissions: .exactly(permissions),
+            synchronizes: true)
     }
 
     /// Removes the spool's files that belong to no transfer. Blocks.

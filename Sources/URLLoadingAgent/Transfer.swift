@@ -39,8 +39,17 @@ struct Transfer: Sendable {
     /// The host of the URL, by which connections are limited.
     let host: String
 
-    /// Whether cancelling an attempt loses no progress.
-    var isResumable: Bool { progress.resumption != nil || progress.uploadToken != nil || progress.received == 0 }
+    /// Whether the request does no harm if it is sent again: it is idempotent, or its upload is continued.
+    var mayRepeat: Bool { order.isIdempotent || progress.uploadToken != nil }
+
+    /// Whether an attempt can be ended and repeated without harm and without loss of progress.
+    var isResumable: Bool {
+        guard mayRepeat else { return false }
+        return switch order.kind {
+        case .download: progress.resumption != nil || progress.received == 0
+        case .upload: progress.uploadToken != nil || progress.sent == 0
+        }
+    }
 
     var record: TransferRecord {
         let shown = state.shown

@@ -30,6 +30,9 @@ enum TransferRetryPlan: Sendable, Equatable {
             (self.now, self.began, self.resourceTimeout) = (now, began, resourceTimeout)
             (self.failures, self.share, self.mayRepeat) = (failures, share, mayRepeat)
         }
+
+        /// The time until the resource timeout, at least a nanosecond; `nil` without one.
+        var timeLeft: Duration? { resourceTimeout.map { .nanoseconds(max(1, $0 - (now - began))) } }
     }
 
     static let initialDelay: Int64 = 1_000_000_000
@@ -44,15 +47,16 @@ enum TransferRetryPlan: Sendable, Equatable {
     private static let ofDisk: Set<LoadError.Reason> = [.cannotWriteFile, .cannotCreateFile, .cannotMoveFile]
 
     static func after(_ error: LoadError, _ facts: Facts) -> TransferRetryPlan {
-        if ofDisk.contains(error.reason) {
-            return within(facts, .disk, delay: 30_000_000_000, error)
+        let isOfDisk = ofDisk.contains(error.reason)
+        guard isOfDisk || passing.contains(error.reason) else {
+            return .finish(error.reason, detail: error.detail ?? "")
         }
-        guard passing.contains(error.reason) else { return .finish(error.reason, detail: error.detail ?? "") }
         guard facts.mayRepeat else {
             return .finish(
                 error.reason,
                 detail: "the request may have been carried out; it is not repeated without Idempotency-Key")
         }
+        if isOfDisk { return within(facts, .disk, delay: 30_000_000_000, error) }
         return within(facts, .backoff, delay: delay(facts.failures, facts.share), error)
     }
 

@@ -125,7 +125,7 @@ extension TransferService {
         if owner.settings != settings || owner.secrets != secrets {
             // Running attempts finish with the previous settings.
             owner.session?.finishTasksAndInvalidate()
-            owner.session = nil
+            (owner.session, owner.isRecorded) = (nil, false)
         }
         (owner.settings, owner.secrets, owner.client) = (settings, secrets, client)
         (owner.isListening, owner.unsent, owner.missed, owner.unpark) = (false, [], [], [])
@@ -136,17 +136,24 @@ extension TransferService {
         if attachment.answers { unpark(name) }
         let isBehind = owners[name]?.isBehind == true || events.values.contains { $0.identifier == name }
         owners[name]?.isInBackground = attachment.wasWoken && isBehind
+        // A program that reconnects while the disk is full changes nothing.
+        if owner.isRecorded { return reply(.done) }
         let changes: [JournalChange] = [
             .identifier(name, settings: TransferCoding.encode(settings)),
             .secrets(owner: "identifier " + name, TransferCoding.encode(secrets)),
         ]
         journal.write(changes, mayFail: true) { failure in
             if let failure {
-                reply(Self.refusal(.journal, "the agent cannot write its journal: \(failure)"))
-            } else {
-                reply(.done)
+                return reply(Self.refusal(.journal, "the agent cannot write its journal: \(failure)"))
             }
+            Task { await self.recorded(name, settings, secrets) }
+            reply(.done)
         }
+    }
+
+    private func recorded(_ name: String, _ settings: SessionSettings, _ secrets: SessionSecrets) {
+        guard let owner = owners[name], owner.settings == settings, owner.secrets == secrets else { return }
+        owners[name]?.isRecorded = true
     }
 
     func detach(_ name: String) {

@@ -27,7 +27,9 @@ extension TransferService {
                 // The attempt has ended, and its result is being written: the cancellation is the result.
                 return transfers[id]?.state.isOver == true ? announce(id) : ()
             }
-            run.cancel()
+            // A request that may have been carried out is not repeated: its attempt runs to its end while the transfer is
+            // suspended.
+            if let transfer = transfers[id], transfer.state.isOver || transfer.mayRepeat { run.cancel() }
         case .rename(let placing): place(placing, id)
         case .announce: announce(id)
         }
@@ -94,7 +96,9 @@ extension TransferService {
     // MARK: One attempt
 
     private func begin(_ id: String) {
-        guard let transfer = transfers[id], let session = session(of: transfer.identifier) else { return }
+        guard var transfer = transfers[id], let session = session(of: transfer.identifier) else { return }
+        // The resource timeout applies to all attempts together: this one has the rest.
+        transfer.order.overrides.resourceTimeout = facts(transfer, mayRepeat: true).timeLeft
         let attempt = Attempt(transfer: transfer, session: session, spool: spool) { [weak self] report in
             await self?.process(report, of: id)
         } ask: { [weak self] challenge in
@@ -102,7 +106,7 @@ extension TransferService {
         }
         let journal = journal
         // A request that must not be repeated is sent only after the journal has recorded that it may have been.
-        let mustBeRecorded = transfer.order.kind == .upload && !transfer.order.isIdempotent
+        let mustBeRecorded = !transfer.order.isIdempotent
         let update = transfer.update
         if !mustBeRecorded { save(id) }
         runs[id] = Task { [weak self] in
@@ -158,8 +162,11 @@ extension TransferService {
     }
 
     private func ended(_ id: String, _ result: AttemptResult) async {
-        runs[id] = nil
-        defer { schedule() }
+        endings[id] = runs.removeValue(forKey: id)
+        defer {
+            endings[id] = nil
+            schedule()
+        }
         caughtUp(id)
         guard let transfer = transfers[id] else { return }
         // The program cancelled the transfer during the attempt.
@@ -176,6 +183,11 @@ extension TransferService {
             transfers[id]?.progress = TransferProgress()
             transfers[id]?.order.resumption = nil
             input(.yield, to: id)
+            // The partial file that cannot be continued goes when the journal no longer refers to it.
+            let tokens = [transfer.progress.resumption, transfer.order.resumption].compactMap(\.self)
+            save(transfers[id].map { [.transfer($0.journaled)] } ?? []) {
+                BlockingThreads.files.run { for data in tokens { (try? ResumeToken(data))?.discard() } }
+            }
         case .delayed(let status, let seconds):
             let plan = TransferRetryPlan.after(status: status, retryAfter: seconds, facts(transfer, mayRepeat: true))
             carryOut(plan ?? .finish(.unacceptableStatus, detail: "status \(status)"), id)
@@ -279,7 +291,7 @@ extension TransferService {
             let result = await BlockingThreads.files.call(.never) { () -> Result<R, IOFailure> in
                 Result { () throws(IOFailure) in try work() }
             }
-            guard case .failure(let failure)? = result, Spool.mayPass(failure), tries < 20, !Task.isCancelled else {
+            guard case .failure(let failure)? = result, failure.mayPass, tries < 20, !Task.isCancelled else {
                 return result
             }
             try? await Task.sleep(for: .seconds(min(1 << tries, 30)))
@@ -293,10 +305,18 @@ extension TransferService {
         switch written {
         case .success(let path)?:
             finish(transfer.id, .answer(path: path, size: Int64(bytes.count), response: response))
-        case .failure, nil:
-            // The body of the response is lost, its head is not.
-            finish(transfer.id, .answer(path: "", size: 0, response: response))
+        case .failure(let failure)?: finish(transfer.id, .failed(Self.bodyLost(response, "\(failure.code)")))
+        case nil: finish(transfer.id, .failed(Self.bodyLost(response, "the agent was stopped")))
         }
+    }
+
+    /// The failure of an upload that was carried out: the body of its response is lost, its head is not.
+    private static func bodyLost(_ response: TransferResponse, _ detail: String) -> TransferError {
+        let status = response.status.map { " (status \($0))" } ?? ""
+        let error = LoadError(
+            .cannotWriteFile, phase: .receiving, party: .system, url: URL(string: response.url),
+            detail: "the upload was answered\(status), but the body of the response cannot be written: \(detail)")
+        return TransferError(error, response: response)
     }
 
     func finish(_ id: String, _ outcome: TransferOutcome) { input(.finish(outcome), to: id) }

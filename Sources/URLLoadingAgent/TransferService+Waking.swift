@@ -19,51 +19,69 @@ extension TransferService {
         guard owners[name]?.wakes.hasEvents(now: now) == true else { return owner.wakes.next.map { max(1, $0 - now) } }
         log("starts the program of \(name)")
         BlockingThreads.files.run {
-            let failure = ProgramWaking.start(waking, identifier: name)
-            Task { await self.woken(name, failure) }
+            let started = ProgramWaking.start(waking, identifier: name)
+            guard case .success(let child?) = started else { return _ = Task { await self.woken(name, started) } }
+            ProgramWaking.waits.run {
+                _ = ProgramEnvironment.wait(for: child)
+                Task { await self.woken(name, started) }
+            }
         }
         return owners[name]?.wakes.next.map { max(1, $0 - now) }
     }
 
-    private func woken(_ name: String, _ failure: String?) {
+    private func woken(_ name: String, _ result: Result<Int32?, ProgramWaking.Failure>) {
         owners[name]?.wakes.ended()
-        if let failure { log("the program of \(name) cannot be started: \(failure)") }
+        if case .failure(let failure) = result { log("the program of \(name) cannot be started: \(failure.words)") }
         schedule()
     }
 }
 
 enum ProgramWaking {
+    /// The threads that wait for the ends of started programs.
+    static let waits = BlockingThreads(limit: 64)
+
+    struct Failure: Error { let words: String }
+
     /// Starts a program outside of the agent's unit. Blocks.
-    /// - Returns: a description of the failure; `nil` on success.
-    static func start(_ order: WakingOrder, identifier: String) -> String? {
+    /// - Returns: the child to wait for; `nil` if a service manager runs the program.
+    static func start(_ order: WakingOrder, identifier: String) -> Result<Int32?, Failure> {
         var environment = ProgramEnvironment.all.merging(order.environment) { $1 }
         for name in ["LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES", "NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"] {
             environment[name] = nil
         }
         environment[WakingOrder.variable] = identifier
         if let unit = order.unit {
-            return run(["systemctl", "--user", "start", "--no-block", unit], environment)
+            if let failure = run(["systemctl", "--user", "start", "--no-block", unit], environment) {
+                return .failure(failure)
+            }
+            return .success(nil)
         }
-        guard !order.arguments.isEmpty else { return "no program is named" }
+        guard !order.arguments.isEmpty else { return .failure(Failure(words: "no program is named")) }
         // If the agent runs in a unit, a plain child process would end with the unit.
         if ProgramEnvironment.all["INVOCATION_ID"] != nil {
-            var arguments = ["systemd-run", "--user", "--collect", "--quiet"]
+            // One unit for each identifier: the service manager does not start it twice.
+            let unit = "url-loading-program-\(DigestHash.sha256.hex(Array(identifier.utf8))?.prefix(16) ?? "")"
+            var arguments = ["systemd-run", "--user", "--collect", "--quiet", "--unit=\(unit)"]
             arguments += order.folder.map { ["--working-directory=\($0)"] } ?? []
             arguments += order.environment.merging([WakingOrder.variable: identifier]) { $1 }.map {
                 "--setenv=\($0)=\($1)"
             }
-            if run(arguments + ["--"] + order.arguments, environment) == nil { return nil }
+            if run(arguments + ["--"] + order.arguments, environment) == nil
+                || run(["systemctl", "--user", "is-active", "--quiet", unit], environment) == nil
+            {
+                return .success(nil)
+            }
         }
         do throws(IOFailure) {
-            try Program(order.arguments, environment: environment, folder: order.folder).startDetached()
-            return nil
-        } catch { return "\(error.code)" }
+            let program = Program(order.arguments, environment: environment, folder: order.folder, leadsSession: true)
+            return .success(try program.start())
+        } catch { return .failure(Failure(words: "\(error.code)")) }
     }
 
-    private static func run(_ arguments: [String], _ environment: [String: String]) -> String? {
+    private static func run(_ arguments: [String], _ environment: [String: String]) -> Failure? {
         do throws(IOFailure) {
             let code = ProgramEnvironment.wait(for: try Program(arguments, environment: environment).start())
-            return code == 0 ? nil : "\(arguments[0]) ended with \(code)"
-        } catch { return "\(arguments[0]): \(error.code)" }
+            return code == 0 ? nil : Failure(words: "\(arguments[0]) ended with \(code)")
+        } catch { return Failure(words: "\(arguments[0]): \(error.code)") }
     }
 }

@@ -13,6 +13,8 @@ actor TransferService {
     struct Owner {
         var settings: SessionSettings
         var secrets: SessionSecrets
+        /// Whether the journal has the settings and the secrets.
+        var isRecorded = false
         /// The session that loads its transfers; created with the first of them.
         var session: Session?
         var client: AgentClient?
@@ -52,7 +54,10 @@ actor TransferService {
     var events: [Int64: JournaledEvent] = [:]
     /// Events that the journal is about to contain, in the order of their sequence.
     var unannounced: [JournaledEvent] = []
+    /// The attempts, and the renames of complete files.
     var runs: [String: Task<Void, Never>] = [:]
+    /// The attempts whose results are being written.
+    var endings: [String: Task<Void, Never>] = [:]
     /// The challenges that programs are asked, by number.
     var challenges: [Int64: PendingChallenge] = [:]
     var lastChallenge: Int64 = 0
@@ -92,7 +97,7 @@ actor TransferService {
             let secrets = content.secrets["identifier " + name].flatMap {
                 TransferCoding.decode(SessionSecrets.self, $0)
             }
-            owners[name] = Owner(settings: settings, secrets: secrets ?? SessionSecrets())
+            owners[name] = Owner(settings: settings, secrets: secrets ?? SessionSecrets(), isRecorded: true)
         }
         for row in content.transfers {
             guard let transfer = Transfer(row, secrets: content.secrets["transfer " + row.id]) else {
@@ -113,17 +118,13 @@ actor TransferService {
         for id in transfers.ids.sorted() {
             guard var transfer = transfers[id] else { continue }
             // A request that may have been carried out is not repeated.
-            let wasSending =
-                transfer.state.phase == .running && transfer.order.kind == .upload && !transfer.order.isIdempotent
-                && transfer.progress.uploadToken == nil
+            guard transfer.mayRepeat || transfer.state.phase != .running else {
+                finish(id, .failed(TransferError(Self.mayHaveBeenCarriedOut(transfer))))
+                continue
+            }
             let action = transfer.state.receive(.restart)
             transfers[id] = transfer
-            if wasSending {
-                _ = transfers[id]?.state.receive(.start(now: SystemTime.wall))
-                finish(id, .failed(TransferError(Self.mayHaveBeenCarriedOut(transfer))))
-            } else {
-                act(action, on: id)
-            }
+            act(action, on: id)
             // The agent was killed after the end of the transfer was recorded, and before its event was.
             if transfer.state.isOver, transfer.event == nil, case .finished(let outcome) = transfer.state.phase {
                 act(.announce(outcome), on: id)
@@ -154,12 +155,12 @@ actor TransferService {
         if let transfer = transfers[id] { save([transfer.update]) }
     }
 
-    /// Stops all attempts, with their progress synchronised to disk.
+    /// Stops all attempts, with their progress and their results synchronised to disk.
     func stop() async {
         isStopping = true
-        let running = runs
-        for run in running.values { run.cancel() }
-        for run in running.values { await run.value }
+        let running = Array(runs.values) + Array(endings.values)
+        for run in running { run.cancel() }
+        for run in running { await run.value }
         for owner in owners.values {
             owner.client?.channel.close()
             owner.session?.invalidateAndCancel()
@@ -172,7 +173,7 @@ actor TransferService {
 
     /// Whether all work that needs no program is done.
     private var isIdle: Bool {
-        clients == 0 && runs.isEmpty && transfers.activeCount == 0
+        clients == 0 && runs.isEmpty && endings.isEmpty && transfers.activeCount == 0
             && !owners.values.contains { $0.wakes.next != nil }
     }
 

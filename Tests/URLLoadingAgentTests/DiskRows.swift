@@ -50,6 +50,97 @@ import URLLoadingWire
         }
     }
 
+    @Test(
+        "A file that cannot be taken over for a passing reason stays with the agent, and its event comes again",
+        .enabled(if: DiskRows.canMount))
+    func noRoomForName() async throws {
+        let rig = AgentRig()
+        #expect(Self.mountDisk(rig, "size=8m,mode=0700"))
+        defer { umount2(rig.state, Int32(MNT_DETACH)) }
+        try await withHTTPTestServer { origin in
+            origin.route("/film") { Film.answer($0) }
+            try rig.start()
+            let session = BackgroundSessionRows.session(rig)
+            let background = session.background
+            try await background.download(Request(url: origin.url("/film")))
+            while try await !background.transfers.allSatisfy({ $0.state == .finished }) {
+                try await Task.sleep(for: .milliseconds(5))
+            }
+            // No room for another name: the second name of the file counts as a file.
+            var disk = statvfs()
+            #expect(statvfs(rig.state, &disk) == 0)
+            let used = disk.f_files - disk.f_ffree
+            #expect(Self.mountDisk(rig, "size=8m,mode=0700,nr_inodes=\(used)", UInt(MS_REMOUNT)))
+            let error = await #expect(throws: LoadError.self) {
+                try await background.handleEvents { event in
+                    Issue.record("\(event)")
+                    session.finishTasksAndInvalidate()
+                }
+            }
+            #expect(error?.reason == .cannotWriteFile || error?.reason == .cannotCreateFile, "\(error as Any)")
+            #expect(Self.mountDisk(rig, "size=8m,mode=0700,nr_inodes=1000", UInt(MS_REMOUNT)))
+            try await background.handleEvents { event in
+                guard case .downloaded(let file) = event.result else { return _ = Issue.record("\(event)") }
+                let found = try file.content(upTo: 2_000_000)
+                #expect(found.count == Film.content.count)
+                Task { session.finishTasksAndInvalidate() }
+            }
+            await session.invalidated()
+            await rig.kill(SIGTERM)
+        }
+    }
+
+    @Test("A complete file with the permissions of its destination is placed: an agent was killed before the rename")
+    func placedAfterKill() throws {
+        let rig = AgentRig()
+        let spool = try Spool(rig.state)
+        let request = Request(url: URL(string: "http://127.0.0.1/")!)
+        var order = TransferOrder(.download, request, created: 0)
+        order.destination = rig.folder + "/film.bin"
+        let transfer = Transfer(
+            id: "t", number: 1, identifier: "a", order: order, secrets: TransferSecrets(request))
+        let path = spool.complete(transfer)
+        try Data(Film.content).write(to: URL(filePath: path))
+        #expect(chmod(path, 0o664) == 0)
+        let place = try #require(FilePlace(itself: path))
+        try spool.place(
+            .init(from: path, to: rig.folder + "/film.bin", file: place, outcome: AgentPlanTests.failed), order)
+        #expect(Film.of(rig.folder + "/film.bin") == Film.content)
+        // Such a file is removed with its transfer, too.
+        try Data(Film.content).write(to: URL(filePath: path))
+        #expect(chmod(path, 0o664) == 0)
+        spool.remove(transfer)
+        #expect(access(path, F_OK) != 0)
+    }
+
+    @Test("A new file has the permissions that the program gives to new files; a replaced one keeps those it had")
+    func permissions() throws {
+        let rig = AgentRig()
+        let spool = try Spool(rig.state)
+        let request = Request(url: URL(string: "http://127.0.0.1/")!)
+        var order = TransferOrder(.download, request, created: 0)
+        let destination = rig.folder + "/film.bin"
+        (order.destination, order.permissionsOfNewFiles) = (destination, 0o640)
+        let transfer = Transfer(
+            id: "t", number: 1, identifier: "a", order: order, secrets: TransferSecrets(request))
+        func placed() throws -> UInt16? {
+            let path = spool.complete(transfer)
+            try Data(Film.content).write(to: URL(filePath: path))
+            let place = try #require(FilePlace(itself: path))
+            try spool.place(.init(from: path, to: destination, file: place, outcome: AgentPlanTests.failed), order)
+            return FileWriter.permissions(at: destination)
+        }
+        let new = try placed()
+        #expect(new == 0o640)
+        #expect(chmod(destination, 0o604) == 0)
+        order.permissionsOfNewFiles = 0o600
+        let replaced = try placed()
+        #expect(replaced == 0o604)
+        order.permissions = 0o400
+        let chosen = try placed()
+        #expect(chosen == 0o400)
+    }
+
     @Test("An upload of a copy sends what the file was when the transfer was accepted")
     func copied() async throws {
         try await SurvivalRows.with { rig, origin in

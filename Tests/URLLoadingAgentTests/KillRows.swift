@@ -152,13 +152,14 @@ import URLLoadingWire
 
     /// Runs a small mixed workload while the agent is hurt by `strace`, and checks its results.
     /// - Returns: whether the injection struck; false beyond the last call of the workload.
-    private func workload(_ injection: [String], kills: Bool) async throws -> Bool {
+    private func workload(_ injection: [String], kills: Bool, mask: String = "022") async throws -> Bool {
         let rig = AgentRig()
         return try await withHTTPTestServer { origin -> Bool in
             origin.route("/film") { Film.answer($0) }
             origin.route("/put") { .ok("got \($0.bodyCount)") }
             let trace = rig.folder + "/trace"
-            try rig.start(under: ["/usr/bin/strace", "-D", "-f", "-qq", "-o", trace] + injection)
+            let shell = ["/bin/sh", "-c", "umask \(mask); exec \"$@\"", "sh"]
+            try rig.start(under: shell + ["/usr/bin/strace", "-D", "-f", "-qq", "-o", trace] + injection)
             let struck = Atomic(false)
             // A killed agent is started again, unhurt.
             let watching = Task {
@@ -256,6 +257,16 @@ import URLLoadingWire
             let struck = try await workload(
                 ["-e", "trace=\(call)", "-e", "inject=\(call):signal=KILL:when=\(number)"], kills: true)
             if !struck { return }
+        }
+    }
+
+    @Test(
+        "An agent that is killed at a rename under a umask that lets the group write loses nothing (security 80)",
+        .enabled(if: KillRows.hasStrace))
+    func agentKilledWithOpenMask() async throws {
+        for number in 1...(Self.isLong ? 400 : 6) {
+            let injection = ["-e", "trace=rename", "-e", "inject=rename:signal=KILL:when=\(number)"]
+            if try await !workload(injection, kills: true, mask: "002") { return }
         }
     }
 

@@ -75,12 +75,14 @@ extension BackgroundTransfers {
                     driver.resume()
                     await connection.pass(event)
                     await driver.background?.delivered()
+                    if driver.background?.leavesEvent == true { throw AgentFailure.lost }
                     loads.withLock { $0[id] = nil }
                     await connection.abandon(id)
                 }
                 return
             } catch {
-                // The agent cannot be reached, or another session has the identifier: its tasks have said so.
+                // The agent cannot be reached, another session has the identifier, or a file could not be taken over:
+                // the tasks have said so.
                 try? await Task.sleep(for: delay)
                 delay = min(delay * 2, .seconds(10))
             }

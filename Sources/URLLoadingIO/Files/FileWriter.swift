@@ -226,7 +226,13 @@ package final class FileWriter: Sendable {
             _ = csys_file_set_mode(descriptor, wanted)
             if synchronizes { try synchronize() }
         }
-        if synchronizes { try check(csys_directory_sync(Self.folder(of: destination))) }
+        if synchronizes { try Self.synchronizeFolder(of: destination) }
+    }
+
+    /// Returns once a path's name is on the disk. Blocks.
+    package static func synchronizeFolder(of path: String) throws(IOFailure) {
+        let outcome = csys_directory_sync(folder(of: path))
+        guard outcome >= 0 else { throw IOFailure(.system(-outcome), .write) }
     }
 
     /// Returns the permissions for `Permissions.usual`; `nil` to leave the file's own.
@@ -299,6 +305,12 @@ extension FileWriter {
 }
 
 extension IOFailure {
+    /// Whether the disk, or the limits of the process, may allow later what failed now.
+    package var mayPass: Bool {
+        guard case .system(let number) = code else { return false }
+        return [EIO, ENOSPC, EDQUOT, EMFILE, ENFILE, ENOMEM, EINTR, EAGAIN].contains(number)
+    }
+
     /// True if a move failed because the destination is on another file system, so that only a copy can reach it.
     package var isAcrossFileSystems: Bool {
         if case .system(EXDEV) = code { true } else { false }

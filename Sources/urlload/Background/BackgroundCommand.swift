@@ -110,6 +110,7 @@ enum BackgroundCommand {
         if groups.contains(where: \.wantsHelp) { return print(usage) }
         var code = ExitCode.done
         for var options in groups {
+            if let mistake = LoadCommand.askForPasswords(&options) { return wrong(mistake) }
             if !isUpload, options.outputs.isEmpty { options.saving.namesAll = true }
             let jobs: [Job]
             do throws(OutputError) { jobs = try Job.all(options) } catch {
@@ -151,9 +152,12 @@ enum BackgroundCommand {
                 .badRequest, phase: .preparing, party: .local, detail: "\((error as? OutputError)?.words ?? "")")
         }
         let login = job.options.login
-        if let user = login.user, !request.headers.contains(.authorization) {
-            let text = Data("\(user):\(login.password ?? "")".utf8).base64EncodedString()
-            request.headers[.authorization] = "Basic " + text
+        if let user = login.user, !request.headers.contains(.authorization),
+            var parts = URLComponents(url: request.url, resolvingAgainstBaseURL: false)
+        {
+            // The login of the URL is used when the server asks for one, with the schemes of the options.
+            (parts.user, parts.password) = (user, login.password)
+            request.url = parts.url ?? request.url
         }
         if let token = login.token { request.headers[.authorization] = "Bearer " + token }
         if let path = job.options.upload {

@@ -25,7 +25,7 @@ enum LoadCommand {
     }
 
     /// - Returns: an error if there is no terminal to ask on.
-    private static func askForPasswords(_ options: inout Options) -> String? {
+    static func askForPasswords(_ options: inout Options) -> String? {
         if options.login.needsPassword, let user = options.login.user {
             guard let password = PasswordPrompt.ask("Password of \(user): ") else {
                 return "-u needs a password, and there is no terminal to ask for it"

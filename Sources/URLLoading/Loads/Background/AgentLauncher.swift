@@ -40,13 +40,10 @@ package enum AgentLauncher {
                         socket: facts.stateFolder + "/agent.sock", executable: executable)
                     return try await open(facts, spawned)
                 }
-            case .listening(let socket):
-                // The agent at the socket was killed, and no service manager listens in its place.
-                guard LocalListener.isAbandoned(socket) else { break }
-                var others = facts
-                others.isSocket = { $0 != socket && facts.isSocket($0) }
-                return try await open(others)
-            case .named, .impossible: break
+            case .listening(let socket) where LocalListener.isAbandoned(socket):
+                // Its agent was killed or its unit stopped: the next case of the plan applies.
+                return try await open(facts.ignoring(socket))
+            case .named, .listening, .impossible: break
             }
         }
         throw AgentFailure(.unreachable, plan.description)

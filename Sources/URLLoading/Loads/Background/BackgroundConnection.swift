@@ -61,6 +61,8 @@ package actor BackgroundConnection {
     private var unanswered: [String: [AgentMessage.Challenge]] = [:]
     private var handlerWaits: CheckedContinuation<Void, Never>?
     private var hasHandler = false
+    /// The reason why reconnecting was given up; the handler of events throws it.
+    private var failure: AgentFailure?
 
     package init(
         _ background: Configuration.Background, settings: SessionSettings, secrets: SessionSecrets,
@@ -161,9 +163,13 @@ package actor BackgroundConnection {
         }
     }
 
+    /// Ends all waits: the next one connects again.
     private func fail(_ failure: AgentFailure) {
+        isListening = false
+        self.failure = failure
         for (_, waiter) in waiters { waiter.resume(returning: .failure(failure)) }
         waiters = [:]
+        wakeHandler()
     }
 
     /// Fails the waits for transfers that the agent does not know, because a damaged journal was discarded.
@@ -251,14 +257,17 @@ package actor BackgroundConnection {
     /// Calls a closure for each event, one at a time, and acknowledges the event when the closure has returned. Returns
     /// when the calling task is cancelled or the session invalidated.
     /// - Parameter handle: receives `nil` when all missed events have been handled.
-    /// - Throws: ``AgentFailure``; the error of the closure, whose event is then not acknowledged.
+    /// - Throws: ``AgentFailure``, also if the agent was lost and cannot be connected to again; the error of the closure,
+    ///   whose event is then not acknowledged.
     package func handleEvents(_ handle: Handler) async throws {
         guard !hasHandler else { throw AgentFailure(.refused, "the events of this session are handled already") }
         hasHandler = true
         defer { hasHandler = false }
+        failure = nil
         try await listen()
         while !Task.isCancelled, !isClosed {
             guard let next = takeNext() else {
+                if let failure { throw failure }
                 await waitForEvents()
                 continue
             }
@@ -287,7 +296,7 @@ package actor BackgroundConnection {
     private func waitForEvents() async {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                if Task.isCancelled || isClosed || nextIndex != nil {
+                if Task.isCancelled || isClosed || nextIndex != nil || failure != nil {
                     continuation.resume()
                 } else {
                     handlerWaits = continuation

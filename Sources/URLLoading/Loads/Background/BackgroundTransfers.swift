@@ -118,7 +118,10 @@ public struct BackgroundTransfers: Sendable {
     /// - Parameters:
     ///   - finished: called when all events have been handled that were missed.
     ///   - handle: runs in a task of the session's.
-    /// - Throws: the error of the handler. Returns when the calling task is cancelled or the session is invalidated.
+    /// - Throws: the error of the handler; ``LoadError/Reason/backgroundAgentUnavailable`` if the agent was lost and cannot
+    ///   be started again; ``LoadError/Reason/cannotReadFile`` if a file cannot be taken over for a reason that may pass
+    ///   (a full disk, too many open files), whose event comes again. Returns when the calling task is cancelled or the
+    ///   session is invalidated.
     @concurrent
     public func handleEvents(
         finished: @Sendable () async -> Void = {}, _ handle: @Sendable (BackgroundEvent) async throws -> Void
@@ -128,13 +131,12 @@ public struct BackgroundTransfers: Sendable {
             try await connection.handleEvents { event in
                 guard let event else { return await finished() }
                 let transfer = BackgroundTransfer(event.record, connection)
-                let result: BackgroundEvent.Result
-                do throws(LoadError) {
+                let result: BackgroundEvent.Result =
                     switch try await BackgroundResult.of(event.record, core.cookies) {
-                    case .file(let file): result = .downloaded(file)
-                    case .answer(let data, let response): result = .uploaded(data, response)
+                    case .success(.file(let file)): .downloaded(file)
+                    case .success(.answer(let data, let response)): .uploaded(data, response)
+                    case .failure(let error): .failed(error)
                     }
-                } catch { result = .failed(error) }
                 try await handle(BackgroundEvent(transfer: transfer, result: result))
             }
         } catch let failure as AgentFailure {

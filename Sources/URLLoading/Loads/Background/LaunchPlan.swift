@@ -6,7 +6,7 @@
 package enum LaunchPlan: Sendable, Equatable, CustomStringConvertible {
     /// `URLLOADING_AGENT_SOCKET` names the socket; the program starts no agent.
     case named(socket: String)
-    /// A service manager, or an agent, listens on the socket.
+    /// A service manager, or an agent, listens on the socket, unless it was abandoned.
     case listening(socket: String)
     /// The user's service manager starts the agent.
     case userService(socket: String, executable: String)
@@ -43,6 +43,13 @@ package enum LaunchPlan: Sendable, Equatable, CustomStringConvertible {
         package var stateFolder: String {
             (Self.absolute(environment["XDG_STATE_HOME"]) ?? (environment["HOME"] ?? "") + "/.local/state")
                 + "/url-loading"
+        }
+
+        /// Returns the facts without a socket on which no process listens.
+        func ignoring(_ socket: String) -> Facts {
+            var facts = self
+            facts.isSocket = { [isSocket] in $0 != socket && isSocket($0) }
+            return facts
         }
 
         static func absolute(_ path: String?) -> String? { path.flatMap { $0.hasPrefix("/") ? $0 : nil } }

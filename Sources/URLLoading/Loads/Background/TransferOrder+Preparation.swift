@@ -37,10 +37,11 @@ extension TransferOrder {
         return (order, TransferSecrets(request))
     }
 
-    /// Returns the order with the identities of its files, as this process sees them. Blocks.
+    /// Returns the order with the identities and the permissions of its files, as this process sees them. Blocks.
     fileprivate func identifyingFiles() -> TransferOrder {
         var order = self
         order.destinationFolder = destination.flatMap { FilePlace($0.folder) }
+        order.permissionsOfNewFiles = destination.map { _ in FileWriter.permissionsOfNewFiles }
         order.sourceStamp = source.flatMap { SourceStamp(path: $0) }
         return order
     }

@@ -30,6 +30,8 @@ package struct TransferOrder: Codable, Sendable, Equatable {
     package var destinationFolder: FilePlace?
     package var replaces = true
     package var permissions: UInt16?
+    /// The permissions that the program gives to new files, for a destination that replaces no file.
+    package var permissionsOfNewFiles: UInt16?
     package var requiresSuccess = false
 
     /// The path of the file to upload.

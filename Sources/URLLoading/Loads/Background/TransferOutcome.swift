@@ -46,8 +46,11 @@ package struct TransferError: Codable, Sendable, Equatable {
     package var detail: String?
     /// The resume data of a download (``ResumeToken/data``).
     package var resumption: Data?
+    /// The response to an upload whose body was lost.
+    package var response: TransferResponse?
 
-    package init(_ error: LoadError) {
+    package init(_ error: LoadError, response: TransferResponse? = nil) {
+        self.response = response
         (reason, code) = (error.reason.name, error.reason.code)
         (phase, party) = (error.phase.rawValue, error.party.rawValue)
         url = error.url?.absoluteString
@@ -59,6 +62,7 @@ package struct TransferError: Codable, Sendable, Equatable {
         LoadError(
             LoadError.Reason(reason, code), phase: LoadError.Phase(rawValue: phase) ?? .waiting,
             party: LoadError.Party(rawValue: party) ?? .system, url: url.flatMap { URL(string: $0) }, detail: detail,
+            underlying: response?.response.map { RefusedResponse(response: $0) },
             resumeToken: resumption.flatMap { try? ResumeToken($0) })
     }
 }

@@ -37,6 +37,7 @@ final class BackgroundWork: Sendable {
         /// The order to submit; `nil` for a transfer that the agent has already.
         var order: TransferOrder?
         var hasFailed = false
+        var leavesEvent = false
     }
 
     /// The transfer's identifier, never used again.
@@ -74,6 +75,10 @@ final class BackgroundWork: Sendable {
 
     /// Whether the wait for the event has failed: the event, if it still comes, is for another task.
     var hasFailed: Bool { state.withLock { $0.hasFailed } }
+
+    /// Whether the event is not acknowledged, because its file could not be taken over: it comes again.
+    var leavesEvent: Bool { state.withLock { $0.leavesEvent } }
+    func leaveEvent() { state.withLock { ($0.leavesEvent, $0.hasFailed) = (true, true) } }
 
     // MARK: Submission
 
@@ -234,7 +239,7 @@ final class BackgroundWork: Sendable {
         guard state.withLock({ $0.order != nil }) else { return }
         let closure = state.withLock { state in
             if state.closure == .running { state.event = event }
-            return state.closure
+            return state.closure != .running && state.leavesEvent ? .failed : state.closure
         }
         switch closure {
         case .running: break
@@ -249,13 +254,14 @@ final class BackgroundWork: Sendable {
 
     /// - Parameter isDone: false if the closure threw: the event then comes again.
     func closureReturned(isDone: Bool) async {
-        let (event, delivery) = state.withLock { state in
-            state.closure = isDone ? .returned : .failed
-            return (state.event, state.delivery.take())
+        let (event, delivery, acknowledges) = state.withLock { state in
+            let acknowledges = isDone && !state.leavesEvent
+            state.closure = acknowledges ? .returned : .failed
+            return (state.event, state.delivery.take(), acknowledges)
         }
         delivery?.resume()
         guard let event else { return }
-        if isDone {
+        if acknowledges {
             try? await connection.acknowledge(event.sequence)
         } else {
             await connection.release(event.sequence)

@@ -14,14 +14,22 @@ extension TaskDriver {
         do throws(LoadError) { event = try await background.run(self) } catch {
             return complete(.failed(LoadError(stopReason, or: error.at(original.url))))
         }
-        do throws(LoadError) { try await deliver(event.record, background) } catch {
+        do throws(LoadError) {
+            let result: Result<BackgroundResult, LoadError>
+            do throws(LoadError) { result = try await BackgroundResult.of(event.record, core.cookies) } catch {
+                // The file stays with the agent, and its event is for another task.
+                background.leaveEvent()
+                throw error
+            }
+            try await deliver(result.get(), background)
+        } catch {
             complete(.failed(LoadError(stopReason, or: error.at(original.url))))
         }
         await background.acknowledge(event)
     }
 
-    private func deliver(_ record: TransferRecord, _ background: BackgroundWork) async throws(LoadError) {
-        switch try await BackgroundResult.of(record, core.cookies) {
+    private func deliver(_ result: BackgroundResult, _ background: BackgroundWork) async throws(LoadError) {
+        switch result {
         case .file(let file):
             background.note(file.response, self)
             background.noteEnd(file.size, self)

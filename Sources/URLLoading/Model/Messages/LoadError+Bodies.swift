@@ -35,8 +35,8 @@ extension LoadError.Reason {
     public static let eventTooLarge = Self(.eventTooLarge)
 }
 
-/// Carries a refused response inside a `LoadError`.
-private struct RefusedResponse: Error, CustomStringConvertible {
+/// Carries a refused or lost response inside a `LoadError`.
+struct RefusedResponse: Error, CustomStringConvertible {
     let response: Response
     /// The status only: header values must not get into logs.
     var description: String { response.http?.status.description ?? "no status" }
@@ -44,7 +44,8 @@ private struct RefusedResponse: Error, CustomStringConvertible {
 
 extension LoadError {
     /// The response that was refused (``Reason/unacceptableStatus``, ``Reason/unacceptableContentType``,
-    /// ``Reason/resumeMismatch``); otherwise `nil`.
+    /// ``Reason/resumeMismatch``), or the response to a background upload whose body the agent could not write
+    /// (``Reason/cannotWriteFile``); otherwise `nil`.
     ///
     /// ```swift
     /// catch where error.reason == .unacceptableStatus {
