@@ -286,10 +286,11 @@ struct CommandTests {
             return result.highWater
         }
         // The program's own memory differs between systems, by its libraries. A small body, slow enough to be sampled.
-        let own = try await highWater(["--limit-rate", "2m", "-o", "/dev/null", Servers.text("NGINX", "/1m.bin")])
+        let small = try Servers.text("NGINX", "/1m.bin")
+        let own = try await highWater(["--limit-rate", "2m", "-o", "/dev/null", small])
         #expect(own > 1 << 20)
         let most = own + 8 << 20
-        let url = Servers.text("NGINX", Servers.isLong ? "/10g.bin" : "/1g.bin")
+        let url = try Servers.text("NGINX", Servers.isLong ? "/10g.bin" : "/1g.bin")
         for options in [["-o", "/dev/null"], ["--summary", "json"]] {
             let taken = try await highWater(options + [url])
             #expect(taken > 1 << 20 && taken < most)
