@@ -77,7 +77,7 @@ import URLLoadingWire
                     session.finishTasksAndInvalidate()
                 }
             }
-            #expect(error?.reason == .cannotWriteFile || error?.reason == .cannotCreateFile, "\(error as Any)")
+            #expect(error?.reason == .cannotReadFile, "\(error as Any)")
             #expect(Self.mountDisk(rig, "size=8m,mode=0700,nr_inodes=1000", UInt(MS_REMOUNT)))
             try await background.handleEvents { event in
                 guard case .downloaded(let file) = event.result else { return _ = Issue.record("\(event)") }
