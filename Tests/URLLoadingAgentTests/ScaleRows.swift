@@ -62,7 +62,7 @@ import URLLoadingWire
             let session = BackgroundSessionRows.session(rig)
             let background = session.background
             let url = origin.url("/small")
-            let data = Data(repeating: 0x5A, count: TransferOrder.mostUserData)
+            let data = Data(repeating: 0x5A, count: TransferOrder.maximumUserData)
             try await withThrowingTaskGroup(of: Void.self) { group in
                 for number in 0..<250 {
                     group.addTask {
