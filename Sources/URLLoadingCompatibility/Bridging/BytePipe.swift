@@ -18,8 +18,14 @@ final class BytePipe: Sendable {
         /// Set when the load was stopped: further pieces are dropped.
         var isReleased = false
         var headReader: UnsafeContinuation<URLResponse, any Error>?
-        var reader: UnsafeContinuation<Void, Never>?
+        /// Several, if several tasks iterate the bytes.
+        var readers: [UnsafeContinuation<Void, Never>] = []
         var writer: UnsafeContinuation<Void, Never>?
+
+        mutating func takeReaders() -> [UnsafeContinuation<Void, Never>] {
+            defer { readers = [] }
+            return readers
+        }
     }
     private let state = Lock(State())
     /// Bytes buffered before the load waits.
@@ -39,17 +45,17 @@ final class BytePipe: Sendable {
 
     func put(_ chunk: Chunk) async {
         let piece = [UInt8](chunk)
-        let (reader, isFull) = state.withLock { state in
-            guard !state.isReleased else { return (UnsafeContinuation<Void, Never>?.none, false) }
+        let (readers, isFull) = state.withLock { state -> ([UnsafeContinuation<Void, Never>], Bool) in
+            guard !state.isReleased else { return ([], false) }
             if let last = state.pieces.last, last.count + piece.count <= Self.joined {
                 state.pieces[state.pieces.count - 1] += piece
             } else {
                 state.pieces.append(piece)
             }
             state.size += piece.count
-            return (state.reader.take(), state.size >= Self.capacity)
+            return (state.takeReaders(), state.size >= Self.capacity)
         }
-        reader?.resume()
+        for reader in readers { reader.resume() }
         guard isFull else { return }
         await withUnsafeContinuation { continuation in
             let waits = state.withLock { state in
@@ -71,12 +77,12 @@ final class BytePipe: Sendable {
     }
 
     func finish(_ error: (any Error)?) {
-        let (head, reader, writer) = state.withLock { state in
+        let (head, readers, writer) = state.withLock { state in
             if state.outcome == nil { state.outcome = .some(error) }
-            return (state.headReader.take(), state.reader.take(), state.writer.take())
+            return (state.headReader.take(), state.takeReaders(), state.writer.take())
         }
         head?.resume(throwing: error ?? URLError.described(.badServerResponse))
-        reader?.resume()
+        for reader in readers { reader.resume() }
         writer?.resume()
     }
 
@@ -112,8 +118,8 @@ final class BytePipe: Sendable {
             }
             await withUnsafeContinuation { continuation in
                 let waits = state.withLock { state in
-                    guard state.pieces.isEmpty, state.outcome == nil, state.reader == nil else { return false }
-                    state.reader = continuation
+                    guard state.pieces.isEmpty, state.outcome == nil else { return false }
+                    state.readers.append(continuation)
                     return true
                 }
                 if !waits { continuation.resume() }

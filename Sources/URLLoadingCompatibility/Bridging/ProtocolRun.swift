@@ -22,7 +22,7 @@ final class ProtocolRun: NSObject, URLProtocolClient, Sendable {
 
     private struct State: Sendable {
         var events: [Event] = []
-        /// The bytes of the body in `events`.
+        /// The bytes of the body in `events` and in `early`.
         var waitingBytes = 0
         /// Pieces of the body that arrived before the response.
         var early: [Data] = []
@@ -35,6 +35,19 @@ final class ProtocolRun: NSObject, URLProtocolClient, Sendable {
         var reader: UnsafeContinuation<Void, Never>?
         var challenges: [URLAuthenticationChallenge] = []
         var isAsking = false
+
+        /// Keeps a piece of the body until there is a response.
+        mutating func keep(_ piece: Data) {
+            early.append(piece)
+            waitingBytes += piece.count
+        }
+
+        /// Takes the pieces that arrived before the response; they are no longer counted as waiting.
+        mutating func takeEarly() -> [Event] {
+            defer { early = [] }
+            waitingBytes -= early.reduce(0) { $0 + $1.count }
+            return early.map { .data($0) }
+        }
 
         /// Appends a piece of the body. Consecutive pieces are merged up to 16 KiB, which bounds their number.
         mutating func append(_ piece: Data) {
@@ -175,8 +188,7 @@ final class ProtocolRun: NSObject, URLProtocolClient, Sendable {
         put { state in
             guard !state.hasResponse else { return [] }
             state.hasResponse = true
-            defer { state.early = [] }
-            return [.response(response, policy)] + state.early.map { .data($0) }
+            return [.response(response, policy)] + state.takeEarly()
         }
     }
 
@@ -189,7 +201,7 @@ final class ProtocolRun: NSObject, URLProtocolClient, Sendable {
                 return [.failure(URLError.described(.dataLengthExceedsMaximum))]
             }
             guard state.hasResponse else {
-                state.early.append(data)
+                state.keep(data)
                 return []
             }
             return [.data(data)]
@@ -215,7 +227,7 @@ final class ProtocolRun: NSObject, URLProtocolClient, Sendable {
             let length = state.early.reduce(0) { $0 + $1.count }
             let url = request.url ?? URL(fileURLWithPath: "/")
             let response = URLResponse(url: url, mimeType: nil, expectedContentLength: length, textEncodingName: nil)
-            return [.response(response, .notAllowed)] + state.early.map { .data($0) } + [.end]
+            return [.response(response, .notAllowed)] + state.takeEarly() + [.end]
         }
     }
 

@@ -106,20 +106,21 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
     open func sendPing(pongReceiveHandler: @escaping @Sendable ((any Error)?) -> Void) {
         guard let lane else { return pongReceiveHandler(URLError.described(.cancelled)) }
         Task {
-            let result = await attempt { try await $0.ping(timeout: .seconds(1_000_000_000)) }
+            let result = await attempt { try await $0.ping(timeout: nil) }
             lane.append(.call { pongReceiveHandler(result.failure) })
         }
     }
 
     /// Sends a ping, and returns when the pong was received.
     open func sendPing() async throws {
-        _ = try await attempt { try await $0.ping(timeout: .seconds(1_000_000_000)) }.get()
+        _ = try await attempt { try await $0.ping(timeout: nil) }.get()
     }
 
     // MARK: The end
 
-    /// Sends a close frame after all pending messages, and waits a limited time for the server's. The delegate is
-    /// notified with `didCloseWith` when it was received. Before the socket is open this is equal to ``cancel()``.
+    /// Sends a close frame after all pending messages, and waits a limited time for the server's: at most 10 seconds
+    /// for the messages, and 10 more for the close. The delegate is notified with `didCloseWith` when it was received.
+    /// Before the socket is open this is equal to ``cancel()``.
     /// - Parameters:
     ///   - closeCode: the code; ``CloseCode/invalid`` and codes that are never sent result in a frame without a code.
     ///   - reason: the reason in UTF-8; truncated to 123 bytes.
@@ -129,7 +130,10 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
         let close = WebSocketClose(
             WebSocketClose.Code(rawValue: UInt16(closeCode.rawValue)),
             reason: String(decoding: reason ?? Data(), as: UTF8.self))
-        calls.append(.output) { await socket.close(close) }
+        let earlier = calls.append(.output) {}
+        let closing = Task { _ = await socket.close(close, after: earlier) }
+        // Later messages are refused by the closed socket.
+        calls.append(.output) { await closing.value }
     }
 
     /// The code of the server's close frame, or of this side's if the server has not replied; ``CloseCode/invalid``

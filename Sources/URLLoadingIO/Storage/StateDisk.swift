@@ -77,8 +77,8 @@ package final class StateDisk<Memory: StateMemory>: Sendable {
         if claimsCheck() { readChanges() }
     }
 
-    /// Returns true for one caller per interval: that caller checks the file.
-    private func claimsCheck() -> Bool {
+    /// Returns true for one caller per interval: that caller checks the file (`look`).
+    package func claimsCheck() -> Bool {
         let now = clock.coarseNow()
         let due = nextCheck.load(ordering: .relaxed)
         return now >= due

@@ -4,6 +4,7 @@ import Foundation
 import Testing
 import URLLoading
 import URLLoadingCompatibility
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -172,6 +173,32 @@ struct WebSocketRows {
             session.invalidateAndCancel()
             origin.releaseStalls()
             try await origin.wait { $0.open == 0 }
+        }
+    }
+
+    @Test("cancel(with:) ends a socket whose server does not read, and the sends that wait for it")
+    func closedWhileSending() async throws {
+        try await withHTTPTestServer { origin in
+            Self.routes(origin)
+            let clock = ManualClock()
+            let delegate = Listener()
+            let configuration = URLSessionConfiguration.ephemeral
+            configuration.adjust { $0.use(clock) }
+            let session = URLSession(configuration: configuration, delegate: delegate, delegateQueue: nil)
+            let socket = session.webSocketTask(with: origin.url("/silent"))
+            let failed = Counter()
+            for _ in 0..<2 { socket.send(.data(Data(count: 32 << 20))) { if $0 != nil { failed.add() } } }
+            socket.resume()
+            try await eventually(socket.countOfBytesSent, of: .library) { $0 > 0 }
+            socket.cancel(with: .normalClosure, reason: nil)
+            for _ in 0..<2_000 where socket.state != .completed {
+                clock.advance(by: .seconds(1))
+                try await Task.sleep(for: .milliseconds(1))
+            }
+            #expect(socket.state == .completed)
+            session.invalidateAndCancel()
+            await failed.reaches(2)
+            origin.releaseStalls()
         }
     }
 

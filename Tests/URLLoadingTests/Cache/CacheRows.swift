@@ -307,6 +307,82 @@ struct CacheRows {
         }
     }
 
+    @Test("a redirect whose body is faulty or late is followed, and not stored")
+    func redirectsWithoutBody() async throws {
+        try await withCacheRig { rig in
+            rig.origin.route("/end") { _ in .ok("end", headers: [.cacheControl: "max-age=60"]) }
+            rig.origin.route("/coding") { _ in
+                .status(
+                    .movedPermanently, headers: [.location: "/end", .contentEncoding: "gzip"],
+                    body: .bytes(Array("plain".utf8)))
+            }
+            rig.origin.route("/truncated") { _ in
+                .status(
+                    .movedPermanently, headers: [.location: "/end"], body: .declared(100, bytes: Array("begin".utf8)))
+            }
+            rig.origin.route("/stalled", faults: [.init(.responseBody(after: 2), .stall)]) { _ in
+                .status(.movedPermanently, headers: [.location: "/end"], body: .chunks(["moved"]))
+            }
+            try await rig.expect("/coding", "200 end -", requests: 2)
+            try await rig.expect("/coding", "200 end 0", requests: 3)
+            try await rig.expect("/truncated", "200 end 0", requests: 4)
+            try await rig.expect("/truncated", "200 end 0", requests: 5)
+            try await rig.expect("/stalled", "200 end 0", requests: 6)
+            try await rig.expect("/stalled", "200 end 0", requests: 7)
+        }
+    }
+
+    @Test("a redirect whose HTTP/2 stream is reset after its head is followed")
+    func redirectsThatAreReset() async throws {
+        try await withHTTP2 { server, session in
+            server.script(onConnection: 1) { peer in
+                try await peer.start()
+                let first = try await peer.expectRequest()
+                try await peer.respond(
+                    to: first.stream, .movedPermanently, [.location: "/end"], endStream: false)
+                try await peer.reset(first.stream, .cancel)
+                let second = try await peer.expectRequest()
+                try await peer.respond(to: second.stream, body: Array("end".utf8))
+            }
+            try await session.expect(server.url("/"), "end")
+        }
+    }
+
+    @Test("the wait before a retry does not add to the age of the response (RFC 9111 4.2.3)")
+    func retried() async throws {
+        let time = ManualClock()
+        try await withCacheRig({ configuration in
+            configuration.use(time)
+            configuration.retryPolicy = RetryPolicy()
+            configuration.retryPolicy?.statuses = [.serviceUnavailable]
+        }) { rig in
+            let counter = Counter()
+            rig.origin.route("/") { _ in
+                counter.next() == "1"
+                    ? .status(.serviceUnavailable, headers: [.retryAfter: "30"])
+                    : .ok("a", headers: [.cacheControl: "max-age=20"])
+            }
+            async let first = rig.get("/")
+            try await time.untilSleeping()
+            rig.clock.advance(30)
+            time.advance(by: .seconds(30))
+            #expect(try await first == "200 a -")
+            try await rig.expect("/", "200 a 0", requests: 2)
+        }
+    }
+
+    @Test("the certificates that decisions accepted are remembered within limits")
+    func accepted() throws {
+        let cache = try #require(SessionCache.make(.ephemeral))
+        let origin = try Origin(scheme: "https", host: Origin.Host("a.example"))
+        let peer = TLSPeer(TLSPeerName(origin.host), port: origin.port)
+        for group in 0..<5_000 { cache.recordAccepted("a", of: peer, by: group) }
+        #expect(cache.acceptedCertificates(by: 0, origin).isEmpty)
+        #expect(cache.acceptedCertificates(by: 4_999, origin) == ["a"])
+        for number in 0..<1_000 { cache.recordAccepted("\(number)", of: peer, by: 4_999) }
+        #expect(cache.acceptedCertificates(by: 4_999, origin).count <= 16)
+    }
+
     @Test("encoded content is stored as it is delivered; a caller that requests a coding gets it")
     func codings() async throws {
         try await withCacheRig { rig in

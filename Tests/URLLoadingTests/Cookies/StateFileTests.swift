@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Dispatch
 import FoundationEssentials
 import Glibc
 import Testing
 import URLLoadingIO
 import URLLoadingTestSupport
+import URLLoadingTesting
 
 @testable import URLLoading
 
@@ -70,6 +72,25 @@ struct StateFileTests {
             try holder.execute("COMMIT")
             try await eventually(CookieStore(directory: folder).all, of: .library) { $0.isEmpty }
             withExtendedLifetime(store) {}
+        }
+    }
+
+    @Test("a table that was read is used without its file while file access hangs")
+    func hanging() async throws {
+        try await withFolder { folder, _ in
+            let clock = ManualClock()
+            let threads = BlockingThreads(limit: 1)
+            let store = PersistedStore(CookieTable(), folder: folder.plainPath, threads: threads)
+            let handle = LoadHandle(idle: nil, resource: nil, clock: LoopClock(clock.time))
+            await store.refresh(for: handle)
+            try await eventually(store.isFresh, of: .library) { !$0 }
+            let release = DispatchSemaphore(value: 0)
+            threads.run { release.wait() }
+            let refreshed = Task { await store.refresh(for: handle) }
+            try await eventually(clock.time.scheduled, of: .library) { $0 > 0 }
+            clock.advance(by: .seconds(1))
+            await refreshed.value
+            release.signal()
         }
     }
 

@@ -546,6 +546,36 @@ struct DownloadRows {
         }
         await expectEmpty(session)
     }
+
+    @Test(
+        "a response that becomes a stream is not stored",
+        arguments: [
+            "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nTransfer-Encoding: chunked\r\n\r\n",
+            "HTTP/1.1 300 Multiple Choices\r\nLocation: /other\r\nContent-Length: 5\r\n\r\n",
+        ])
+    func becomingStreamUnstored(_ head: String) async throws {
+        let peer = ScriptedPeer([.takeUntil("\r\n\r\n"), .give(head + "first"), .end])
+        var configuration = Configuration.ephemeral
+        configuration.connect(to: peer)
+        let session = Session(configuration)
+        var decisions = Decisions()
+        decisions.response = Decision { _ in .becomeStream }
+        let request = Request(url: try url("http://h.example/"))
+        let task = session.dataTask(request, decisions: decisions)
+        let events = task.events
+        task.resume()
+        var stream: StreamTask?
+        for await event in events { if case .becameStream(let next) = event { stream = next } }
+        let taken = try #require(stream)
+        taken.resume()
+        let (first, _) = try await taken.read(atLeast: 5)
+        #expect(first == Data("first".utf8))
+        let key = try #require(CacheKey(request))
+        #expect(session.core.cache?.storage.variantsNow(key)?.isEmpty == true)
+        taken.cancel()
+        _ = await taken.ended()
+        await expectEmpty(session)
+    }
 }
 
 func contents(_ url: URL?) -> Data? { url.flatMap { try? Data(contentsOf: $0) } }

@@ -161,6 +161,20 @@ import URLLoadingWire
         #expect(state.connected(Token(), route).isEmpty)
     }
 
+    @Test("a connection that two attempts find for a route is added once") func aConnectionIsAddedOnce() throws {
+        var state = State(perHost: 2)
+        let owner = Route(origin: try Origin(scheme: "https", host: Origin.Host("b.example")))
+        let token = Token()
+        _ = state.add(token, owner)
+        for _ in 0..<2 {
+            _ = lease(&state, enter: { _ in false })
+            _ = state.coalesced(token, of: owner, route)
+        }
+        #expect(state.connections(to: route).count == 1 && state.connecting(route) == 0)
+        _ = state.remove(token, owner)
+        #expect(state.isEmpty)
+    }
+
     @Test("the most urgent waiter is served first") func theUrgentFirst() throws {
         var state = State(perHost: 1)
         _ = lease(&state)

@@ -25,7 +25,7 @@ import URLLoadingTesting
         }
         for isSecure in [false, true] {
             let tests = StreamTaskTests()
-            try await tests.whatIsWrittenComesBack(isSecure: isSecure)
+            try await tests.writtenBytesAreEchoed(isSecure: isSecure)
             try await tests.readingIsClosedUnderAReader(isSecure: isSecure)
             try await StreamStressTests.endRandomly(20, isSecure: isSecure)
         }

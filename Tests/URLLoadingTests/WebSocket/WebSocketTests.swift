@@ -251,6 +251,56 @@ struct WebSocketTests {
         }
     }
 
+    @Test("a large message without a receiver does not count as silence") func aLargeMessageHoldsUpThePong()
+        async throws
+    {
+        let clock = ManualClock()
+        let size = 256 * 1024
+        try await withHTTPTestServer { origin in
+            let hasSent = Lock(false)
+            origin.webSocket("/") { socket in
+                try await socket.send(.data(Data(count: size)))
+                hasSent.withLock { $0 = true }
+                _ = try await socket.untilClose()
+            }
+            var configuration = Configuration.patient
+            configuration.use(clock)
+            let session = Session(configuration)
+            var options = WebSocketOptions()
+            options.pingInterval = .seconds(30)
+            options.readAhead = 64 * 1024
+            let socket = session.webSocketTask(origin.webSocketURL("/"), options: options)
+            socket.resume()
+            _ = try await socket.opened
+            try await eventually(hasSent.withLock { $0 }, of: .kernel) { $0 }
+            for _ in 0..<4 {
+                clock.advance(by: .seconds(31))
+                try await Task.sleep(for: .milliseconds(10))
+            }
+            #expect(try await socket.receive() == .data(Data(count: size)))
+            await socket.close()
+            await expectEmpty(session)
+        }
+    }
+
+    @Test("a ping without a timeout sets no timer") func aPingWithoutATimeoutSetsNoTimer() async throws {
+        let clock = ManualClock()
+        try await withHTTPTestServer { origin in
+            origin.webSocket("/") { socket in _ = try await socket.untilClose() }
+            var configuration = Configuration.patient
+            configuration.use(clock)
+            let session = Session(configuration)
+            let socket = session.webSocketTask(origin.webSocketURL("/"))
+            socket.resume()
+            try await socket.ping(timeout: nil)
+            let count = clock.time.scheduled
+            for _ in 0..<100 { try await socket.ping(timeout: nil) }
+            #expect(clock.time.scheduled <= count + 2)
+            await socket.close()
+            await expectEmpty(session)
+        }
+    }
+
     // MARK: Compression
 
     @Test("compressed messages are echoed", arguments: [false, true])

@@ -32,9 +32,9 @@ extension HTTP2Connection {
                 await Poller.shared.park(stream.slot, .read, control, idleSince: start)
                 let isOver =
                     control.stopReason != nil || control.isSuspended || (deadline != .max && clock.now() >= deadline)
-                let (keepsWaiting, next) = state.withLock { $0.wokeUp(stream, isOver: isOver) }
+                let (keepsWaiting, next) = state.withLock { $0.wokeUp(stream, isOver: isOver || endsOnWake) }
                 next?.wake()
-                if !keepsWaiting || endsOnWake { return }
+                if !keepsWaiting { return }
             }
         }
     }

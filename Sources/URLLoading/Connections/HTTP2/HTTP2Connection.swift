@@ -146,10 +146,11 @@ final class HTTP2Connection: @unchecked Sendable {
     }
 
     func closeTransport() {
-        guard state.withLock({ $0.beginClosing() }) else { return }
-        flush()
-        fail(.closed)
+        guard let waiting = state.withLock({ $0.beginClosing() }) else { return }
+        for slot in waiting { slot.wake() }
+        flush(closes: true)
         transport.close()
+        report()
         tap?(.closed(connection: identifier))
     }
 
@@ -161,9 +162,16 @@ final class HTTP2Connection: @unchecked Sendable {
     }
 
     /// Writes as much as possible without waiting. If another task is writing, it writes these frames as well.
-    func flush() {
-        guard state.withLock({ $0.beginWriting() }) else { return }
-        while fillOutput() {
+    /// - Parameter closes: the caller is about to close the transport, which no other task uses.
+    func flush(closes: Bool = false) {
+        guard state.withLock({ $0.beginWriting(closes: closes) }) else { return }
+        if write() { closeTransport() }
+    }
+
+    /// Writes until there are no frames, or no room for them. Returns whether the transport must be closed.
+    private func write() -> Bool {
+        while true {
+            if let mustClose = fillOutput() { return mustClose }
             switch outgoing.write(to: transport) {
             case .success(.moved(let count)):
                 if let tap {
@@ -174,36 +182,43 @@ final class HTTP2Connection: @unchecked Sendable {
                 outgoing.advance(count)
             case .success(.blocked(let interest)):
                 // The reader waits for input only, and must also wait for the socket to become writable.
-                state.withLock { $0.blockWriting(on: interest) }?.wake()
-                return
+                let (reader, mustClose) = state.withLock { ($0.blockWriting(on: interest), $0.mustClose) }
+                reader?.wake()
+                return mustClose
             case .success(.end), .failure: return disableWriting()
             }
         }
     }
 
-    /// Fills the output buffer. Returns false, and ends the writing, if there is nothing to write.
-    private func fillOutput() -> Bool {
+    /// Fills the output buffer. If there is nothing to write, ends the writing, and returns whether the transport must
+    /// be closed.
+    private func fillOutput() -> Bool? {
         var slots: [PollSlot] = []
-        let hasMore = state.withLock { state in
+        let mustClose = state.withLock { state -> Bool? in
             if outgoing.isSent {
                 if outgoing.clear() { state.probing.lastWritten = clock.coarseNow() }
                 slots = state.takeOutput(into: &outgoing.bytes, upTo: HTTP2Outgoing.size)
             }
-            guard outgoing.isSent else { return true }
+            guard outgoing.isSent else { return nil }
             state.endWriting()
-            return false
+            return state.mustClose
         }
         for slot in slots { slot.wake() }
         report()
-        return hasMore
+        return mustClose
     }
 
     /// Stops writing. The reader finds what the peer has sent before, and the end.
-    private func disableWriting() {
+    /// - Returns: whether the transport must be closed.
+    private func disableWriting() -> Bool {
         places.retire()
-        state.withLock { $0.disableWriting() }
+        let mustClose = state.withLock { state in
+            state.disableWriting()
+            return state.mustClose
+        }
         transport.slot.wake()
         report()
+        return mustClose
     }
 }
 

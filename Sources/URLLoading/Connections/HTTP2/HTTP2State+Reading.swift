@@ -104,7 +104,8 @@ extension HTTP2State {
     }
 
     /// Handles the wake-up of a stream's task. Returns whether its wait continues, and otherwise the slot of the next
-    /// reader.
+    /// reader: the wake-up may have been the call to read.
+    /// - Parameter isOver: whether the wait ends without an event.
     mutating func wokeUp(_ stream: HTTP2Stream, isOver: Bool) -> (keepsWaiting: Bool, next: PollSlot?) {
         stream.isWaiting = false
         runs(stream)
@@ -137,13 +138,13 @@ extension HTTP2State {
 
     mutating func endReading() -> AfterReading {
         reading.end()
-        var after = AfterReading(next: reading.nextSlot(), closesTransport: closing == .wanted)
-        if after.next == nil, failure == nil, !after.closesTransport { after.setsTimer = reading.setTimer() }
+        var after = AfterReading(next: reading.nextSlot(), closesTransport: mustClose)
+        if after.next == nil, failure == nil, closing == .no { after.setsTimer = reading.setTimer() }
         return after
     }
 
     /// Returns whether the caller may read the socket.
-    mutating func beginIdleRead() -> Bool { failure == nil && reading.beginIdleRead() }
+    mutating func beginIdleRead() -> Bool { failure == nil && closing == .no && reading.beginIdleRead() }
 
     mutating func timerFired() -> Bool {
         reading.timerFired()

@@ -26,7 +26,9 @@ extension HTTP2State {
     }
 
     /// Returns whether the caller writes. It also writes the frames that are added meanwhile.
-    mutating func beginWriting() -> Bool {
+    /// - Parameter closes: the caller is about to close the transport.
+    mutating func beginWriting(closes: Bool = false) -> Bool {
+        guard closes || closing != .done else { return false }
         switch writing.phase {
         case .busy, .muted: return false
         case .idle, .blocked:

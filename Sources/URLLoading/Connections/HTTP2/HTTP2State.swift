@@ -271,19 +271,24 @@ struct HTTP2State: @unchecked Sendable {
         return slots
     }
 
-    /// Returns whether the caller must close the transport; otherwise the reader does when it stops.
+    /// Returns whether the caller must close the transport; otherwise its reader or its writer does when it stops.
     mutating func requestClose() -> Bool {
         guard closing == .no else { return false }
         closing = .wanted
-        return reading.isFree
+        return mustClose
     }
 
-    /// Returns false if the transport is closed or being closed.
-    mutating func beginClosing() -> Bool {
-        guard closing != .done else { return false }
+    /// Whether the transport is to be closed, and no task reads or writes: a descriptor that is closed during a system
+    /// call may already denote another file.
+    var mustClose: Bool { closing == .wanted && reading.isFree && writing.phase != .busy }
+
+    /// Fails the connection before its transport is closed. Returns the slots to wake; nil if the caller must not close
+    /// the transport.
+    mutating func beginClosing() -> [PollSlot]? {
+        guard mustClose else { return nil }
         closing = .done
         if failure == nil { codec.goAway() }
-        return true
+        return fail(.closed)
     }
 }
 

@@ -182,10 +182,10 @@ struct SharedState<Connection: AnyObject & Sendable>: Sendable {
 
     /// The attempt has ended with a connection of another route that serves this one as well.
     mutating func coalesced(_ connection: Connection, of owner: Route, _ route: Route) -> [Waiter] {
-        // The connection may have been removed since.
-        guard hosts[owner]?.connections.contains(where: { $0 === connection }) == true else {
-            return ended(route) { _ in }
-        }
+        // The connection may have been removed since, or added by another attempt.
+        guard connections(to: owner).contains(where: { $0 === connection }),
+            !connections(to: route).contains(where: { $0 === connection })
+        else { return ended(route) { _ in } }
         aliases[ObjectIdentifier(connection), default: []].append(route)
         return connected(connection, route)
     }

@@ -28,9 +28,6 @@ final class CacheTee: Exchange, @unchecked Sendable {
     private let owner: LoadContext
     private var storing: Storing
     private var collected: [UInt8] = []
-    /// Chunks that were read before the caller asked for them.
-    private var ahead: [Chunk] = []
-    private var pending = PendingChunk()
     private var hasEnded = false
     private var isReleased = false
     private var count: Int64 = 0
@@ -53,12 +50,7 @@ final class CacheTee: Exchange, @unchecked Sendable {
     func marks(for query: CacheQuery) -> AnswerMarks { AnswerMarks(storing.stored) }
 
     func buffered(atMost most: Int) throws(LoadError) -> BodyPiece? {
-        while pending.chunk == nil {
-            if !ahead.isEmpty {
-                pending.chunk = ahead.removeFirst()
-                break
-            }
-            if hasEnded { return storing.decision == nil ? .end : nil }
+        if !hasEnded {
             switch try inner.buffered(atMost: most) {
             case .chunk(let chunk)?:
                 keep(chunk)
@@ -67,7 +59,7 @@ final class CacheTee: Exchange, @unchecked Sendable {
             case nil: return nil
             }
         }
-        return pending.take(atMost: most)
+        return storing.decision == nil ? .end : nil
     }
 
     func fill(atMost most: Int) async throws(LoadError) {
@@ -83,21 +75,6 @@ final class CacheTee: Exchange, @unchecked Sendable {
     var isSending: Bool { !hasEnded && inner.isSending }
     func continueSending() async throws(LoadError) { try await inner.continueSending() }
     func setUnread(_ isUnread: Bool) { if !hasEnded { inner.setUnread(isUnread) } }
-
-    /// Reads a short body at once; used for a redirect, whose body the load does not read.
-    func readAhead(upTo most: Int) async throws(LoadError) {
-        var total = 0
-        while total <= most {
-            switch try inner.buffered(atMost: .max) {
-            case .chunk(let chunk)?:
-                keep(chunk)
-                ahead.append(chunk)
-                total += chunk.count
-            case .end?: return end()
-            case nil: try await inner.fill(atMost: .max)
-            }
-        }
-    }
 
     // MARK: Storing
 
@@ -179,21 +156,43 @@ final class CacheTee: Exchange, @unchecked Sendable {
         isReleased = true
         if !hasEnded { finishWithArrivedBytes() }
         inner.release()
-        if let writer = storing.writer {
-            storing.writer = nil
-            writer.abandon(isResumable: count > 0 && isResumable && mayStore)
-        }
-        (storing.decision, collected, ahead, pending.chunk) = (nil, [], [], nil)
+        stopStoring(isResumable: count > 0 && isResumable && mayStore)
+    }
+
+    /// Hands over the connection. The bytes that follow are no body, so nothing is stored.
+    func surrender() -> SurrenderedConnection? {
+        guard !isReleased else { return nil }
+        isReleased = true
+        stopStoring(isResumable: false)
+        return inner.surrender()
+    }
+
+    private func stopStoring(isResumable: Bool) {
+        storing.writer?.abandon(isResumable: isResumable)
+        (storing.writer, storing.decision, collected) = (nil, nil, [])
         storing.shared?.settle(.failed)
     }
 
-    /// Stores the rest of a body that has already arrived when the caller stops reading.
+    /// Stores the rest of a body that has already arrived when the caller stops reading, such as the body of a redirect
+    /// that is followed. Does not wait, and stores nothing of a body that is faulty or late.
     private func finishWithArrivedBytes() {
         guard owner.stopReason == nil, storing.writer != nil else { return }
-        while !hasEnded, let piece = try? inner.buffered(atMost: .max) {
-            if case .chunk(let chunk) = piece { keep(chunk) } else { end() }
+        let most = count + Self.mostUnread
+        do throws(LoadError) {
+            while !hasEnded {
+                switch try inner.buffered(atMost: .max) {
+                case .chunk(let chunk)?: keep(chunk)
+                case .end?: end()
+                case nil: guard count < most, try inner.fillNow() else { return }
+                }
+            }
+        } catch {
+            return
         }
     }
+
+    /// The number of bytes from which on an unread body is not read to its end.
+    private static let mostUnread: Int64 = 16 * 1024
 
     /// RFC 9111 §3.3: only the beginning of a response with a strong tag and a known length can be completed.
     private var isResumable: Bool {

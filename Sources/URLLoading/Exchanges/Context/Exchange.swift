@@ -41,6 +41,8 @@ protocol Exchange: AnyObject, Sendable {
     func continueSending() async throws(LoadError)
     /// Notes whether the exchange has no reader for now.
     func setUnread(_ isUnread: Bool)
+    /// Hands over the connection, or the stream; nil if there is none, or if the exchange was already released.
+    func surrender() -> SurrenderedConnection?
     /// Ends the exchange and frees its resources.
     func release()
 }
@@ -50,6 +52,7 @@ extension Exchange {
     var network: (any NetworkExchange)? { nil }
     var hasOwnRecord: Bool { false }
     func setUnread(_ isUnread: Bool) {}
+    func surrender() -> SurrenderedConnection? { nil }
     func fillNow() throws(LoadError) -> Bool { false }
     var isSending: Bool { false }
     func continueSending() async throws(LoadError) {}

@@ -21,6 +21,8 @@ protocol NetworkExchange: Exchange {
     func leaveConnection()
     /// The identity that the request carried beyond the caller's fields.
     var carried: CarriedIdentity { get }
+    /// The time at which the request was sent (RFC 9111 §4.2.3), in seconds since 1970; 0 in a session without a cache.
+    var requestTime: Double { get }
     /// The address of the server.
     var source: AnswerSource { get }
     /// True if a resolver or a proxy of the configuration led to the server.
@@ -42,8 +44,6 @@ protocol NetworkExchange: Exchange {
     var isDecoding: Bool { get }
     /// The WebSocket handshake that the request has offered; nil without one.
     var handshake: WebSocketHandshake? { get }
-    /// Hands over the connection, or the stream; nil if the exchange was already released.
-    func surrender() -> SurrenderedConnection?
 }
 
 /// A connection, or a stream of one, that an exchange has handed over.

@@ -69,21 +69,21 @@ final class SessionCache: Sendable {
     /// Seconds since 1970.
     func now() -> Double { clock?() ?? Date().timeIntervalSince1970 }
 
-    /// The time at which a request was sent, and the number of removals until then.
-    struct Beginning: Sendable {
-        let time: Double
-        let removals: Int
-    }
-
-    func begin(_ key: CacheKey) -> Beginning { Beginning(time: now(), removals: storage.removals.count(key)) }
-
     // MARK: Servers that a decision accepted
 
     func recordAccepted(_ certificate: String, of peer: TLSPeer, by group: Int) {
-        passed.withLock {
-            _ = $0[TrustScope(group: group, name: peer.name, port: peer.port), default: []].insert(certificate)
+        let scope = TrustScope(group: group, name: peer.name, port: peer.port)
+        passed.withLock { passed in
+            // Without an entry, responses of the server are loaded anew.
+            if passed[scope] == nil, passed.count >= Self.maximumScopes { passed.removeAll() }
+            if passed[scope, default: []].count >= Self.maximumCertificates { passed[scope] = [] }
+            passed[scope, default: []].insert(certificate)
         }
     }
+
+    private static var maximumScopes: Int { 1_024 }
+    /// The maximum number of certificates of one server.
+    private static var maximumCertificates: Int { 16 }
 
     func acceptedCertificates(by group: Int, _ origin: Origin) -> Set<String> {
         let scope = TrustScope(group: group, name: TLSPeerName(origin.host), port: origin.port)

@@ -15,7 +15,7 @@ extension CacheFetch {
         guard let body = try await open(stored) else { return try await load(hop, shared) }
         var asked = hop
         asked.request.addCondition(of: stored)
-        let begun = cache.begin(key)
+        let removals = cache.storage.removals.count(key)
         let exchange: any NetworkExchange
         do throws(LoadError) { exchange = try await HTTPHandler.exchange(asked, for: load) } catch {
             guard mayServeStale(stored, for: error) else { throw error }
@@ -37,7 +37,7 @@ extension CacheFetch {
             // owners.
             if !isSame { cache.storage.remove(stored) }
             let updated = stored.updated(
-                by: head, from: provenance.source, requestTime: begun.time, responseTime: cache.now())
+                by: head, from: provenance.source, requestTime: exchange.requestTime, responseTime: cache.now())
             let isKept = isSame && query.isForOwner(of: stored, provenance) && renew(stored, updated)
             shared?.settle(isKept ? .stored : .unstorable)
             return serve(updated, body, besides: isKept ? nil : AnswerMarks(provenance, to: query))
@@ -46,8 +46,8 @@ extension CacheFetch {
             exchange.release()
             return serve(stored, body)
         }
-        if query.isHead { return headed(exchange, stored, begun) }
-        return try await keep(exchange, begun, shared)
+        if query.isHead { return headed(exchange, stored) }
+        return keep(exchange, removals, shared)
     }
 
     /// Stores the updated head, unless the new fields forbid storing, or the response now varies differently from
@@ -71,7 +71,7 @@ extension CacheFetch {
 
     /// Loads a response that has no validator; the stale one stands in if the server fails (RFC 5861 §4).
     func loadOrServeStale(_ stored: StoredResponse, _ shared: SharedFetch?) async throws(LoadError) -> any Exchange {
-        let begun = cache.begin(key)
+        let removals = cache.storage.removals.count(key)
         let exchange: any NetworkExchange
         do throws(LoadError) { exchange = try await HTTPHandler.exchange(hop, for: load) } catch {
             guard mayServeStale(stored, for: error), let body = try await open(stored) else { throw error }
@@ -81,8 +81,8 @@ extension CacheFetch {
             exchange.release()
             return serve(stored, body)
         }
-        if query.isHead { return headed(exchange, stored, begun) }
-        return try await keep(exchange, begun, shared)
+        if query.isHead { return headed(exchange, stored) }
+        return keep(exchange, removals, shared)
     }
 
     private func mayServeStale(_ stored: StoredResponse, for error: LoadError) -> Bool {
@@ -101,14 +101,14 @@ extension CacheFetch {
         var asked = hop
         asked.request.headers[.range] = "bytes=\(body.length)-"
         tag.append(to: &asked.request.headers, as: .ifRange)
-        let begun = cache.begin(key)
+        let removals = cache.storage.removals.count(key)
         let exchange = try await HTTPHandler.exchange(asked, for: load)
         guard let head = exchange.head else { return exchange }
         switch head.status {
         case .partialContent:
             let provenance = exchange.provenance
             let updated = stored.updated(
-                by: head, from: provenance.source, requestTime: begun.time, responseTime: cache.now())
+                by: head, from: provenance.source, requestTime: exchange.requestTime, responseTime: cache.now())
             guard query.isForOwner(of: stored, provenance), isServer(of: stored, exchange),
                 let whole = stored.completed(by: head, at: body.length), let writer = cache.storage.append(to: updated)
             else { break }
@@ -122,7 +122,7 @@ extension CacheFetch {
                 length: whole)
             return ConcatenatedExchange(answer, first, tee, length: whole)
         case .rangeNotSatisfiable: break
-        default: return try await keep(exchange, begun, shared)
+        default: return keep(exchange, removals, shared)
         }
         // The server has another state, or the parts cannot be combined: load the whole response.
         exchange.release()
@@ -138,23 +138,19 @@ extension CacheFetch {
         let plan = plan(try await variants())
         switch plan {
         case .network(_, let stale):
-            let begun = cache.begin(key)
             let exchange = try await HTTPHandler.exchange(hop, for: load)
             var known = stale
             if known == nil, case .success(let found) = CachePlan.select(query, try await variants()) { known = found }
-            return known.map { headed(exchange, $0, begun) } ?? exchange
+            return known.map { headed(exchange, $0) } ?? exchange
         case .complete(let stored, _):
             // The head of a partial response is complete, so HEAD does not fetch the missing bytes.
-            let begun = cache.begin(key)
-            return headed(try await HTTPHandler.exchange(hop, for: load), stored, begun)
+            return headed(try await HTTPHandler.exchange(hop, for: load), stored)
         default: return try await act(plan)
         }
     }
 
     /// Updates or invalidates the stored response to GET by the answer to HEAD (RFC 9111 §4.3.5).
-    private func headed(_ exchange: any NetworkExchange, _ stored: StoredResponse, _ begun: SessionCache.Beginning)
-        -> any Exchange
-    {
+    private func headed(_ exchange: any NetworkExchange, _ stored: StoredResponse) -> any Exchange {
         guard let head = exchange.head, head.status == .ok, !query.isConditional, !exchange.isForced else {
             return exchange
         }
@@ -170,7 +166,7 @@ extension CacheFetch {
             _ = renew(
                 stored,
                 stored.updated(
-                    by: head, from: exchange.source, requestTime: begun.time, responseTime: cache.now()))
+                    by: head, from: exchange.source, requestTime: exchange.requestTime, responseTime: cache.now()))
         }
         return exchange
     }

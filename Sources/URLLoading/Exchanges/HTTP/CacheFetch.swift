@@ -37,10 +37,9 @@ struct CacheFetch: Sendable {
             return cacheFetch.serve(stored, body)
         }
         if case .network(_, nil) = plan, !cache.coalescesIdenticalRequests {
-            let begun = cache.begin(cacheFetch.key)
+            let removals = cache.storage.removals.count(cacheFetch.key)
             let exchange = try await HTTPHandler.exchange(hop, for: load)
-            guard let tee = cacheFetch.tee(exchange, begun, nil) else { return exchange }
-            return exchange.isRedirect ? try await cacheFetch.readAhead(tee) : tee
+            return cacheFetch.keep(exchange, removals, nil)
         }
         return try await cacheFetch.act(plan)
     }
@@ -150,29 +149,16 @@ struct CacheFetch: Sendable {
 
     /// Loads the complete response from the server.
     func load(_ asked: Hop, _ shared: SharedFetch?) async throws(LoadError) -> any Exchange {
-        let begun = cache.begin(key)
+        let removals = cache.storage.removals.count(key)
         let exchange = try await HTTPHandler.exchange(asked, for: load)
-        return try await keep(exchange, begun, shared)
+        return keep(exchange, removals, shared)
     }
 
     /// Stores a storable response while the caller reads it.
-    func keep(_ exchange: any NetworkExchange, _ begun: SessionCache.Beginning, _ shared: SharedFetch?)
-        async throws(LoadError) -> any Exchange
-    {
-        guard let tee = tee(exchange, begun, shared) else { return exchange }
-        return exchange.isRedirect ? try await readAhead(tee) : tee
+    /// - Parameter removals: the number of removals of the key before the request.
+    func keep(_ exchange: any NetworkExchange, _ removals: Int, _ shared: SharedFetch?) -> any Exchange {
+        tee(exchange, removals, shared) ?? exchange
     }
-
-    /// Reads the short body of a redirect at once, because the load follows the redirect without reading it.
-    @inline(never)
-    private func readAhead(_ tee: CacheTee) async throws(LoadError) -> CacheTee {
-        do throws(LoadError) { try await tee.readAhead(upTo: Self.maximumRedirectBody) } catch {
-            throw tee.failed(error)
-        }
-        return tee
-    }
-
-    private static let maximumRedirectBody = 16 * 1024
 
     /// Whether a body might be truncated without a sign of it: it ends with a connection that has no TLS. A stored part
     /// would be served as the whole while it is fresh (RFC 9112 §8).
@@ -194,15 +180,13 @@ struct CacheFetch: Sendable {
     }
 
     @inline(never)
-    private func tee(_ exchange: any NetworkExchange, _ begun: SessionCache.Beginning, _ shared: SharedFetch?)
-        -> CacheTee?
-    {
+    private func tee(_ exchange: any NetworkExchange, _ removals: Int, _ shared: SharedFetch?) -> CacheTee? {
         // Do not store the response if its key was invalidated while it was in flight.
         guard let head = exchange.head, !exchange.isForced, !mayBeCut(head, exchange),
-            begun.removals == cache.storage.removals.count(key)
+            removals == cache.storage.removals.count(key)
         else { return nil }
         let facts = StoringPlan.Facts(
-            requestTime: begun.time, responseTime: cache.now(), isDecoded: exchange.isDecoding,
+            requestTime: exchange.requestTime, responseTime: cache.now(), isDecoded: exchange.isDecoding,
             provenance: exchange.provenance)
         guard let stored = StoringPlan.make(query, key, head, facts) else {
             // A new `no-store` also ends the use of what is stored.
@@ -289,12 +273,6 @@ struct CacheFetch: Sendable {
         headers[.contentRange] = "\(ContentRange.part(part, of: body.length))"
         headers[.contentLength] = "\(part.count)"
         return exchange(HTTPHead(status: .partialContent, version: stored.version, headers: headers), body, part)
-    }
-}
-
-extension NetworkExchange {
-    fileprivate var isRedirect: Bool {
-        head.map { $0.status.kind == .redirection && $0.headers.contains(.location) } ?? false
     }
 }
 

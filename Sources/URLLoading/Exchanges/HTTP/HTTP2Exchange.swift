@@ -25,6 +25,7 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
     private var body = BodyPipeline()
     var isDecoding: Bool { body.isDecoding }
     private var isReleased = false
+    let requestTime: Double
     private let wasUsed: Bool
 
     // The body's chunks that were taken from the stream.
@@ -48,6 +49,7 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
     ) {
         self.connection = connection
         owner = load
+        requestTime = load.core.cache?.now() ?? 0
         url = request.request.url
         self.route = route
         wasUsed = connection.places.streamsBegun > 0

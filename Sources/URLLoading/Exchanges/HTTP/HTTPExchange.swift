@@ -21,10 +21,12 @@ final class HTTPExchange: NetworkExchange, @unchecked Sendable {
     private var body = BodyPipeline()
     var isDecoding: Bool { body.isDecoding }
     private var isReleased = false
+    let requestTime: Double
 
     init(_ connection: HTTP1Connection, _ load: LoadContext, _ url: URL, _ record: TransactionRecord?) {
         self.connection = connection
         owner = load
+        requestTime = load.core.cache?.now() ?? 0
         self.url = url
         load.handle.attach(connection.transport.slot)
         self.record = record

@@ -167,7 +167,7 @@ final class TaskDriver: LoadListener, StopListener {
             if let download { try await open(exchange, download) }
             state.withLock { $0.respond(exchange.response) }.wake()
             if let download { return try await save(exchange, result.hop, download) }
-            if case .becomeStream = result.disposition { return handOver(exchange) }
+            if case .becomeStream = result.disposition { return try handOver(exchange) }
             if let sink { try await push(exchange, into: sink) } else { try await read(exchange) }
         } catch {
             complete(.failed(error))
@@ -228,8 +228,10 @@ final class TaskDriver: LoadListener, StopListener {
     }
 
     /// Hands the connection over to a stream task.
-    private func handOver(_ exchange: any Exchange) {
-        guard let connection = exchange.network?.surrender() else { return }
+    private func handOver(_ exchange: any Exchange) throws(LoadError) {
+        guard let connection = exchange.surrender() else {
+            throw exchange.failed(LoadError(stopReason, or: .notAStream))
+        }
         let task = StreamTask(adopting: connection, inPlaceOf: context)
         context.emit(.becameStream(task))
         complete(.finished)

@@ -32,8 +32,8 @@ extension WebSocketDriver {
             // Wakes a reader that waited for space for read-ahead messages.
             settle()
         }
-        if receivedInTurn > Self.turn {
-            receivedInTurn = 0
+        if receivedInTurn.load(ordering: .relaxed) > Self.turn {
+            receivedInTurn.store(0, ordering: .relaxed)
             await Task.yield()
         }
         return try await calling { (call) throws(LoadError) in
@@ -95,7 +95,7 @@ extension WebSocketDriver {
                 continue
             }
             guard case .blocked(let interest) = step else { continue }
-            receivedInTurn = 0
+            receivedInTurn.store(0, ordering: .relaxed)
             if let lingersUntil = state.withLock({ $0.lingersUntil }) {
                 let now = clock.now()
                 clock.schedule(transport.slot, at: now < lingersUntil ? lingersUntil : now &+ Self.soon)
@@ -147,7 +147,7 @@ extension WebSocketDriver {
             switch receive(from: transport, atMost: most) {
             case .moved(let count):
                 input?.received(count)
-                receivedInTurn += count
+                receivedInTurn.add(count, ordering: .relaxed)
                 receivedCount.add(Int64(count), ordering: .relaxed)
             case .blocked(let interest):
                 input?.releaseBuffer(.shared)

@@ -201,7 +201,7 @@ extension WebSocketDriver {
 
     // MARK: Pings and the close
 
-    func ping(timeout limit: Duration) async throws(LoadError) -> Duration {
+    func ping(timeout limit: Duration?) async throws(LoadError) -> Duration {
         if Task.isCancelled { throw failure(.cancelled) }
         return try await calling(timeout: limit) { (call) throws(LoadError) in
             try await wait(call, reading: false, late: .pingTimeout) { state -> Result<Void, LoadError>? in

@@ -34,8 +34,7 @@ final class WebSocketDriver: LoadListener, StopListener, @unchecked Sendable {
     var deflater: MessageDeflater?
     private(set) var deflate: MessageDeflate?
     /// The number of bytes received since the reader last had to wait.
-    var receivedInTurn = 0
-
+    let receivedInTurn = Atomic<Int>(0)
     let sentCount = Atomic<Int64>(0)
     let receivedCount = Atomic<Int64>(0)
 

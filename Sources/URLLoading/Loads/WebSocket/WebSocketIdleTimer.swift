@@ -42,27 +42,34 @@ extension WebSocketDriver {
     }
 
     /// Reads what has arrived, unless a call reads.
-    func readAvailable() {
-        guard let transport = state.withLock({ $0.beginReading() }) else { return }
-        readAvailable(transport)
+    /// - Returns: false if input was left, because messages wait for a receiver or because there is much of it.
+    @discardableResult
+    func readAvailable() -> Bool {
+        guard let transport = state.withLock({ $0.beginReading() }) else { return true }
+        let hasReadAll = readAvailable(transport)
         state.withLock { $0.endReading() }
         settle()
+        return hasReadAll
     }
 
-    private func readAvailable(_ transport: any Transport) {
+    private func readAvailable(_ transport: any Transport) -> Bool {
         let lingersUntil = state.withLock { $0.lingersUntil }
-        if let lingersUntil, isPastCloseDeadline(transport, lingersUntil) { return lost(nil) }
+        if let lingersUntil, isPastCloseDeadline(transport, lingersUntil) {
+            lost(nil)
+            return true
+        }
         let isLingering = lingersUntil != nil
         // While a large message waits for its receiver, the rest of it stays in the kernel.
-        guard isLingering || (input?.held ?? 0) <= options.readAhead else { return }
+        guard isLingering || (input?.held ?? 0) <= options.readAhead else { return false }
         guard isLingering || input?.mayHoldMore == true || transport.hasPendingInput(askingKernel: clock.manual != nil)
-        else { return }
+        else { return true }
         for _ in 0..<Self.maximumReads {
             guard isLingering || ((input?.held ?? 0) <= options.readAhead && state.withLock { $0.mayRead }) else {
                 break
             }
-            if case .blocked = read(from: transport, atMost: Self.readSize, reads: Self.maximumReads) { return }
+            if case .blocked = read(from: transport, atMost: Self.readSize, reads: Self.maximumReads) { return true }
         }
         input?.leave()
+        return false
     }
 }

@@ -98,11 +98,11 @@ public final class WebSocketTask: Sendable, CustomStringConvertible {
 
     /// Pings the server (RFC 6455 5.5.2) and returns the round-trip time. While more than
     /// ``WebSocketOptions/readAhead`` bytes of messages wait for a receiver, the answer cannot be read.
-    /// - Parameter limit: the timeout; more than zero.
+    /// - Parameter limit: the timeout; more than zero, `nil` for none.
     /// - Throws: ``LoadError``: ``LoadError/Reason/pingTimeout``, after which the socket continues, or the error that
     ///   ended it.
     @concurrent @discardableResult
-    public func ping(timeout limit: Duration = .seconds(10)) async throws(LoadError) -> Duration {
+    public func ping(timeout limit: Duration? = .seconds(10)) async throws(LoadError) -> Duration {
         try await load.ping(timeout: limit)
     }
 
@@ -124,6 +124,19 @@ public final class WebSocketTask: Sendable, CustomStringConvertible {
     public func close(_ close: WebSocketClose = WebSocketClose(.normal)) async -> WebSocketEnding {
         await load.close(close)
         return load.ending
+    }
+
+    /// Closes the socket as soon as `earlier`, which sends messages, has ended; after
+    /// ``WebSocketOptions/closeTimeout`` in any case, because the peer may have stopped reading.
+    package func close(_ close: WebSocketClose, after earlier: Task<Void, Never>) async {
+        let patience = StopToken(clock: load.clock)
+        Task {
+            await earlier.value
+            patience.stop(.cancelled)
+        }
+        let moment = load.clock.now() &+ LoadHandle.nanoseconds(load.options.closeTimeout)
+        try? await load.clock.sleep(until: moment, patience)
+        await self.close(close)
     }
 
     /// Waits until the socket has ended and released its resources. Cancelling the calling task does not shorten the

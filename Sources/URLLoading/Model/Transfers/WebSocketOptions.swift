@@ -14,8 +14,9 @@ public struct WebSocketOptions: Sendable, Hashable {
     /// Whether compression is offered. Off by default: it costs up to 300 KB of memory per socket, and if messages mix
     /// secret content with content chosen by an attacker, their sizes reveal the secret.
     public var compression = Compression.off
-    /// The interval of keep-alive pings; more than zero, `nil`, the default, for none. A server that has not answered
-    /// when the next ping is due ends the socket with ``LoadError/Reason/pingTimeout``.
+    /// The interval of keep-alive pings; more than zero, `nil`, the default, for none. A server that has neither
+    /// answered nor sent anything else when the next ping is due ends the socket with
+    /// ``LoadError/Reason/pingTimeout``. While messages wait for a receiver (``readAhead``), no answer is expected.
     public var pingInterval: Duration?
     /// The time that the server has to answer a close, and to close the connection after it; more than zero.
     public var closeTimeout = Duration.seconds(10)

@@ -8,19 +8,24 @@ import URLLoadingIO
 final class PersistedStore<Table: PersistedTable>: Sendable {
     private let memory: TableMemory<Table>
     private let disk: StateDisk<TableMemory<Table>>?
+    private let threads: BlockingThreads
 
     /// - Parameters:
     ///   - folder: the folder of the file; `nil` for a table in memory only.
+    ///   - threads: access the file.
     ///   - notify: called after changes that observers are notified of, on the thread that makes them.
-    init(_ table: Table, folder: String?, notify: @escaping @Sendable () -> Void = {}) {
+    init(
+        _ table: Table, folder: String?, threads: BlockingThreads = .files, notify: @escaping @Sendable () -> Void = {}
+    ) {
         let memory = TableMemory(table, hasFile: folder != nil, notify)
         self.memory = memory
+        self.threads = threads
         disk = folder.map { StateDisk(folder: $0, memory: memory) }
     }
 
     deinit {
         guard let disk, memory.hasPending else { return }
-        BlockingThreads.files.run { disk.write() }
+        threads.run { disk.write() }
     }
 
     /// The number of rows in memory.
@@ -60,22 +65,32 @@ final class PersistedStore<Table: PersistedTable>: Sendable {
 
     /// Refreshes the table on a thread that may block.
     ///
-    /// Without this check, an idle process would send cookies that another process has removed or renewed.
+    /// Without this check, an idle process would send cookies that another process has removed or renewed. A check that
+    /// takes too long is given up, and the table is used as it is in memory: file access that hangs must not stop the
+    /// loads. Only the first read of the file is waited for without limit.
     func refresh(for load: LoadHandle) async {
         guard let disk else { return }
-        _ = await BlockingThreads.files.call(load) { disk.refresh() }
+        guard disk.isLoaded else {
+            _ = await threads.call(load) { disk.load() }
+            return
+        }
+        guard disk.claimsCheck() else { return }
+        _ = await threads.call(load, until: load.clock.now() &+ Self.checkTimeout) { disk.look() }
     }
+
+    /// The maximum duration of a check, in nanoseconds.
+    private static var checkTimeout: Int64 { 1_000_000_000 }
 
     /// Returns when all earlier changes are in the file. Cancelling the calling task does not shorten the wait.
     @concurrent func flush() async {
         guard let disk else { return }
-        _ = await BlockingThreads.files.call(.never) { disk.write() }
+        _ = await threads.call(.never) { disk.write() }
     }
 
     /// Reads the changes of other processes now.
     @concurrent func reload() async {
         guard let disk else { return }
-        _ = await BlockingThreads.files.call(.never) {
+        _ = await threads.call(.never) {
             disk.load()
             disk.readChanges()
         }
