@@ -75,7 +75,7 @@ final class PersistedStore<Table: PersistedTable>: Sendable {
             return
         }
         guard disk.claimsCheck() else { return }
-        _ = await threads.call(load, until: load.clock.now() &+ Self.checkTimeout) { disk.look() }
+        _ = await threads.call(load, until: load.clock.now() &+ Self.checkTimeout) { disk.readChanges() }
     }
 
     /// The maximum duration of a check, in nanoseconds.
