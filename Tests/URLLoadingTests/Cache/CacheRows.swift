@@ -348,29 +348,6 @@ struct CacheRows {
         }
     }
 
-    @Test("the wait before a retry does not add to the age of the response (RFC 9111 4.2.3)")
-    func retried() async throws {
-        let time = ManualClock()
-        try await withCacheRig({ configuration in
-            configuration.use(time)
-            configuration.retryPolicy = RetryPolicy()
-            configuration.retryPolicy?.statuses = [.serviceUnavailable]
-        }) { rig in
-            let counter = Counter()
-            rig.origin.route("/") { _ in
-                counter.next() == "1"
-                    ? .status(.serviceUnavailable, headers: [.retryAfter: "30"])
-                    : .ok("a", headers: [.cacheControl: "max-age=20"])
-            }
-            async let first = rig.get("/")
-            try await time.untilSleeping()
-            rig.clock.advance(30)
-            time.advance(by: .seconds(30))
-            #expect(try await first == "200 a -")
-            try await rig.expect("/", "200 a 0", requests: 2)
-        }
-    }
-
     @Test("the certificates that decisions accepted are remembered within limits")
     func accepted() throws {
         let cache = try #require(SessionCache.make(.ephemeral))
