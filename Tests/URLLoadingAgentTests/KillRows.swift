@@ -265,7 +265,8 @@ import URLLoadingWire
         .enabled(if: KillRows.hasStrace))
     func agentKilledWithOpenMask() async throws {
         for number in 1...(Self.isLong ? 400 : 6) {
-            let injection = ["-e", "trace=rename", "-e", "inject=rename:signal=KILL:when=\(number)"]
+            let calls = "rename,renameat2"
+            let injection = ["-e", "trace=\(calls)", "-e", "inject=\(calls):signal=KILL:when=\(number)"]
             if try await !workload(injection, kills: true, mask: "002") { return }
         }
     }

@@ -43,7 +43,7 @@ import URLLoadingWire
         #expect(late == (false, false, true))
         let writesLast = state.beginWriting(closes: true)
         #expect(writesLast)
-        guard case .news = state.part(of: stream()) else { throw Unexpectedly("a reader after the end") }
+        guard case .event = state.part(of: stream()) else { throw Unexpectedly("a reader after the end") }
     }
 
     @Test("a reader that ends after the writer closes the transport") func theReaderCloses() throws {
