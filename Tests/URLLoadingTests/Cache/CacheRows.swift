@@ -307,6 +307,30 @@ struct CacheRows {
         }
     }
 
+    @Test("the wait before a retry does not add to the age of the response (RFC 9111 §4.2.3)")
+    func retried() async throws {
+        let time = ManualClock()
+        try await withCacheRig({ configuration in
+            configuration.use(time)
+            configuration.retryPolicy = RetryPolicy()
+            configuration.retryPolicy?.statuses = [.serviceUnavailable]
+        }) { rig in
+            let counter = Counter()
+            rig.origin.route("/") { _ in
+                counter.next() == "1"
+                    ? .status(.serviceUnavailable, headers: [.retryAfter: "30"])
+                    : .ok("a", headers: [.cacheControl: "max-age=20"])
+            }
+            let first = Task { try await rig.get("/") }
+            try await time.untilSleeping()
+            // Longer than asked for, because the delay is lengthened at random.
+            rig.clock.advance(60)
+            time.advance(by: .seconds(60))
+            #expect(try await first.value == "200 a -")
+            try await rig.expect("/", "200 a 0", requests: 2)
+        }
+    }
+
     @Test("a redirect whose body is faulty or late is followed, and not stored")
     func redirectsWithoutBody() async throws {
         try await withCacheRig { rig in
