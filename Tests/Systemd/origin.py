@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Serves 200,000 bytes in slow pieces, from any offset, at 127.0.0.1, on port 8000 or the one of the argument."""
+"""Serves 200,000 bytes in slow pieces, from any offset, at 127.0.0.1, on port 8000 or the one of the argument.
+
+At /stalls a request from the beginning gets one half only, and then nothing.
+"""
 import http.server
 import sys
 import time
@@ -20,9 +23,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(CONTENT) - first))
         self.send_header("ETag", '"one"')
         self.end_headers()
-        for offset in range(first, len(CONTENT), 5_000):
+        stalls = self.path == "/stalls" and not first
+        for offset in range(first, len(CONTENT) // 2 if stalls else len(CONTENT), 5_000):
             self.wfile.write(CONTENT[offset : offset + 5_000])
             time.sleep(0.1)
+        if stalls:
+            time.sleep(600)
 
     def log_message(self, *arguments):
         print(self.headers.get("Range", "-"), flush=True)

@@ -14,15 +14,15 @@ arrived() {
     cmp -s "$1" /run/files/content && echo "$2 whole" || echo "$2 missing or torn"
 }
 program() {
-    # A service `$1` of nobody that hands a download to the agent at `$2`, with the variables `$3`; waits until it is
-    # accepted.
+    # A service `$1` of nobody that hands a download to the agent at `$2`, with the variables `$3`, of the path `$4`;
+    # waits until it is accepted.
     cat >/run/systemd/system/$1.service <<END
 [Service]
 User=nobody
 Environment=${3:-XDG_STATE_HOME=/run/files/state}
 Environment=URLLOADING_AGENT=/usr/bin/url-loading-agent HOME=/run/files
 Environment=SWIFT_BACKTRACE=enable=no
-ExecStart=/run/t/program $2 org.example.$1 submit http://127.0.0.1:8000/slow /run/files/$1.bin
+ExecStart=/run/t/program $2 org.example.$1 submit http://127.0.0.1:8000/${4:-slow} /run/files/$1.bin
 StandardOutput=append:/run/files/$1.log
 StandardError=append:/run/files/$1.log
 END
@@ -33,6 +33,13 @@ END
         sleep 0.05
     done
     cat /run/files/$1.log
+}
+half_arrived() {
+    for _ in $(seq 600); do
+        [ -n "$(find /run/files -maxdepth 1 -name '.urlloading*' -size +90k)" ] && return
+        sleep 0.05
+    done
+    echo "nothing of $1 arrived"
 }
 python3 - <<END
 import sys; sys.path.insert(0, "/run/t")
@@ -62,10 +69,11 @@ sleep 1
 systemctl kill -s KILL url-loading-agent@nobody.service
 wait $clients
 
-# An agent that the program starts ends with the program's service, and the next start goes on.
+# An agent that the program starts ends with the program's service, and the next start resumes its transfers.
 systemctl stop url-loading-agent@nobody.socket url-loading-agent@nobody.service
-program forked -
+program forked - "" stalls
 pgrep -f /run/files/state >/dev/null && echo "forked agent runs"
+half_arrived forked
 systemctl stop forked.service
 sleep 0.2
 pgrep -f /run/files/state >/dev/null && echo "forked agent lives" || echo "forked agent ended"
@@ -81,7 +89,8 @@ mv /etc/systemd/user/url-loading-agent.* /run/units/
 loginctl enable-linger nobody
 systemctl start user@65534.service
 manager="env XDG_RUNTIME_DIR=/run/user/65534 $as_nobody systemctl --user"
-program transient - "XDG_STATE_HOME=/run/files/transient XDG_RUNTIME_DIR=/run/user/65534"
+program transient - "XDG_STATE_HOME=/run/files/transient XDG_RUNTIME_DIR=/run/user/65534" stalls
+half_arrived transient
 systemctl stop transient.service
 echo "transient agent $($manager is-active url-loading-agent.service)"
 $manager kill -s KILL url-loading-agent.service
