@@ -27,8 +27,8 @@ extension TransferService {
                 // The attempt has ended, and its result is being written: the cancellation is the result.
                 return transfers[id]?.state.isOver == true ? announce(id) : ()
             }
-            // A request that may have been carried out is not repeated: its attempt runs to its end while the transfer is
-            // suspended.
+            // A request that may have been carried out is not repeated: its attempt runs to its end while the transfer
+            // is suspended.
             if let transfer = transfers[id], transfer.state.isOver || transfer.mayRepeat { run.cancel() }
         case .rename(let placing): place(placing, id)
         case .announce: announce(id)

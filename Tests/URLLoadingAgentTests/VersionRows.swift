@@ -108,8 +108,8 @@ import URLLoadingWire
             try rig.start()
             let program = try await rig.attach()
             let record = try await program.wait("t4") { $0.state == .finished }
-            // One attempt of the earlier agent and one of this; a third if the program brings other settings at the moment
-            // at which the second begins, which then begins again.
+            // One attempt of the earlier agent and one of this; a third if the program brings other settings at the
+            // moment at which the second begins, which then begins again.
             #expect(record.label == "film" && record.userData == Data([1, 2]) && (2...3).contains(record.attempts))
             guard case .file(let path, _, _)? = record.outcome else {
                 Issue.record("\(record)")

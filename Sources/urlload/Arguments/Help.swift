@@ -52,7 +52,7 @@ enum Help {
             --sse writes an event as lines (event:, id:, data:) and an empty one; with --summary json as an object on a
             line: type, data, lastEventID. There is no time limit but --timeout, for silence, and --max-time.
             --retry retries any method until a response has begun; a body that breaks off is an error.
-            The delay of a Retry-After field is observed too, up to 600 seconds; --max-time covers all attempts together.
+            The delay of a Retry-After field is observed too, up to 600 seconds; --max-time covers all attempts.
             Proxies: http_proxy, https_proxy, all_proxy and no_proxy are used unless an option sets the proxy; this
             machine is then reached directly. The proxy resolves the names of servers, except socks4:// and socks5://.
             Cookies: accepted and sent during a run, and stored only with --cookies, -b or -c; cookies of -b a=1 go

@@ -257,8 +257,8 @@ package actor BackgroundConnection {
     /// Calls a closure for each event, one at a time, and acknowledges the event when the closure has returned. Returns
     /// when the calling task is cancelled or the session invalidated.
     /// - Parameter handle: receives `nil` when all missed events have been handled.
-    /// - Throws: ``AgentFailure``, also if the agent was lost and cannot be connected to again; the error of the closure,
-    ///   whose event is then not acknowledged.
+    /// - Throws: ``AgentFailure``, also if the agent was lost and cannot be connected to again; the error of the
+    ///   closure, whose event is then not acknowledged.
     package func handleEvents(_ handle: Handler) async throws {
         guard !hasHandler else { throw AgentFailure(.refused, "the events of this session are handled already") }
         hasHandler = true

@@ -21,8 +21,8 @@ enum BackgroundResult: Sendable {
 
     /// Takes over the file of a finished transfer, and the cookies of its response.
     /// - Returns: the result, or the error of the transfer or of its file.
-    /// - Throws: the reason why the file cannot be taken over now, such as a full disk or too many open files: the event
-    ///   must not be acknowledged, because the file would be removed.
+    /// - Throws: the reason why the file cannot be taken over now, such as a full disk or too many open files: the
+    ///   event must not be acknowledged, because the file would be removed.
     static func of(
         _ record: TransferRecord, _ cookies: CookieJar?
     ) async throws(LoadError) -> Result<BackgroundResult, LoadError> {

@@ -118,9 +118,9 @@ public struct BackgroundTransfers: Sendable {
     /// - Parameters:
     ///   - finished: called when all events have been handled that were missed.
     ///   - handle: runs in a task of the session's.
-    /// - Throws: the error of the handler; ``LoadError/Reason/backgroundAgentUnavailable`` if the agent was lost and cannot
-    ///   be started again; ``LoadError/Reason/cannotReadFile`` if a file cannot be taken over for a reason that may pass
-    ///   (a full disk, too many open files), whose event comes again. Returns when the calling task is cancelled or the
+    /// - Throws: the error of the handler; ``LoadError/Reason/backgroundAgentUnavailable`` if the agent was lost and
+    ///   cannot be started again; ``LoadError/Reason/cannotReadFile`` if a file cannot be taken over for a reason that
+    ///   may pass (a full disk, too many open files), whose event comes again. Returns when the calling task is cancelled or the
     ///   session is invalidated.
     @concurrent
     public func handleEvents(
