@@ -4,13 +4,13 @@ import FoundationEssentials
 import Glibc
 import Synchronization
 import Testing
-import URLLoadingIO
 import URLLoadingTestChildren
 import URLLoadingTesting
 import URLLoadingWire
 
 @testable import URLLoading
 @testable import URLLoadingAgent
+@testable import URLLoadingIO
 
 /// Checklist 136, 142: agents that are gone or refuse, as a program meets them.
 @Suite(.timeLimit(.minutes(2))) struct ReconnectionRows {
@@ -24,10 +24,15 @@ import URLLoadingWire
         environment["URLLOADING_AGENT_SOCKET"] = nil
         let socket = rig.folder + "/run/url-loading/agent.sock"
         try PrivateFolder.make(rig.folder + "/run/url-loading")
-        do { _ = try LocalListener.descriptor(listeningAt: socket) }
-        #expect(LocalListener.isAbandoned(socket))
+        // Bound and never listening: a closed listener lives on in a child that another test starts meanwhile.
+        let left = Glibc.socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+        let bound = try SocketAddress.unix(socket).withSystemAddress { bind(left, $0, $1) }
+        close(left)
+        #expect(bound == 0 && LocalListener.isAbandoned(socket))
         let facts = AgentLauncher.facts(environment)
+        #expect(LaunchPlan.make(facts) == .listening(socket: socket))
         let link = try await AgentLauncher.open(facts)
+        #expect(link.welcome.manner == "spawned")
         // A second program finds the agent of the first.
         let other = try await AgentLauncher.open(facts)
         #expect(other.welcome.process == link.welcome.process)

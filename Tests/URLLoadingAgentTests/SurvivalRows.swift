@@ -105,25 +105,6 @@ import URLLoadingWire
         }
     }
 
-    @Test("A socket that a killed agent has left is no agent: another one is started")
-    func abandonedSocket() async throws {
-        let rig = AgentRig()
-        let left = rig.folder + "/url-loading/agent.sock"
-        try PrivateFolder.make(rig.folder + "/url-loading")
-        // Closing it leaves the socket's name.
-        withExtendedLifetime(try LocalListener.descriptor(listeningAt: left)) {}
-        #expect(LocalListener.isAbandoned(left))
-        let facts = AgentLauncher.facts([
-            "XDG_RUNTIME_DIR": rig.folder, "XDG_STATE_HOME": rig.folder + "/state",
-            "URLLOADING_AGENT": AgentRig.executable,
-        ])
-        #expect(LaunchPlan.make(facts) == .listening(socket: left))
-        let link = try await AgentLauncher.open(facts)
-        #expect(link.welcome.manner == "spawned")
-        link.close()
-        Glibc.kill(Int32(link.welcome.process), SIGTERM)
-    }
-
     @Test("A repeated submission is accepted once, also after the agent was killed")
     func submittedTwice() async throws {
         try await Self.with { rig, origin in
