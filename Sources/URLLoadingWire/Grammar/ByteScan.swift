@@ -47,6 +47,25 @@ extension UnsafeRawBufferPointer {
         return end
     }
 
+    /// Returns the index of the first byte in `start..<end` that is neither an ASCII letter nor "-", or the last index
+    /// from which fewer than eight bytes follow: most field names have no other bytes.
+    @inline(__always)
+    func firstOtherThanLetterOrDash(from start: Int, to end: Int) -> Int {
+        var index = start
+        while index &+ 8 <= end {
+            let word = word(at: index)
+            // Without the top bits no sum reaches the next byte.
+            let lowered = (word | ones &* 0x20) & ~tops
+            let isLetter = (lowered &+ ones &* 0x1F) & ~(lowered &+ ones &* 0x05) & ~word
+            let dash = word ^ ones &* UInt64(UInt8(ascii: "-"))
+            let isDash = ~(((dash & ~tops) &+ ~tops) | dash)
+            let other = ~(isLetter | isDash) & tops
+            if other != 0 { return index &+ other.trailingZeroBitCount &>> 3 }
+            index &+= 8
+        }
+        return index
+    }
+
     /// Returns whether the bytes in `range` equal `text`, ignoring ASCII case; `text` is in lower case.
     @inline(__always)
     func matches(_ text: StaticString, in range: Range<Int>) -> Bool {
@@ -56,6 +75,27 @@ extension UnsafeRawBufferPointer {
             return false
         }
         return true
+    }
+
+    /// Returns whether the bytes in `range`, as many as `text` has, equal those of `text`, ignoring ASCII case. Both
+    /// mostly have the same case, so eight bytes are compared at a time.
+    @inline(__always)
+    func matches(_ text: UnsafeRawBufferPointer, in range: Range<Int>) -> Bool {
+        var (index, place) = (0, range.lowerBound)
+        while index < text.count {
+            if index &+ 8 <= text.count, text.word(at: index) == word(at: place) {
+                (index, place) = (index &+ 8, place &+ 8)
+                continue
+            }
+            if self[place].lowered != text[index].lowered { return false }
+            (index, place) = (index &+ 1, place &+ 1)
+        }
+        return true
+    }
+
+    /// Returns whether the bytes are those of `text`.
+    package func equals(_ text: StaticString) -> Bool {
+        count == text.utf8CodeUnitCount && (0..<count).allSatisfy { self[$0] == text.utf8Start[$0] }
     }
 
     /// Returns `range` without blanks at both ends.
@@ -81,7 +121,7 @@ extension UnsafeRawBufferPointer {
 /// quoted strings are not recognised.
 func forEachListElement(of value: UnsafeRawBufferPointer, _ body: (Range<Int>) -> Void) {
     var start = 0
-    for index in 0...value.count where index == value.count || value[index] == UInt8(ascii: ",") {
+    for index in 0..<value.count + 1 where index == value.count || value[index] == UInt8(ascii: ",") {
         let element = value.trimmed(start..<index)
         if !element.isEmpty { body(element) }
         start = index + 1

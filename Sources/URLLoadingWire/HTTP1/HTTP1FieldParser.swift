@@ -52,12 +52,8 @@ struct HTTP1FieldParser {
 
     /// Parses one field line; returns where the next one begins.
     private mutating func field(_ begin: Int, _ end: Int, _ messageStart: Int) throws(WireViolation) -> Int {
-        var digest = FieldDigest()
-        var index = begin
-        while index < end, ByteSet.token.contains(input[index]) {
-            digest.add(input[index])
-            index &+= 1
-        }
+        var index = input.firstOtherThanLetterOrDash(from: begin, to: end)
+        while index < end, ByteSet.token.contains(input[index]) { index &+= 1 }
         guard index < end, input[index] == UInt8(ascii: ":"), index > begin else {
             throw nameViolation(at: index, end, messageStart)
         }
@@ -70,7 +66,8 @@ struct HTTP1FieldParser {
             Headers.Entry(
                 name: Int32(truncatingIfNeeded: begin &- start), nameLength: Int32(truncatingIfNeeded: index &- begin),
                 value: Int32(truncatingIfNeeded: value.lowerBound &- start),
-                valueLength: Int32(truncatingIfNeeded: value.count), digest: digest.value))
+                valueLength: Int32(truncatingIfNeeded: value.count),
+                digest: FieldDigest.of(UnsafeRawBufferPointer(rebasing: input[begin..<index]))))
         return lineEnd + 2
     }
 

@@ -7,9 +7,8 @@ enum HTTP1Framing {
     static func contentLength(_ headers: Headers, _ party: WireViolation.Party) throws(WireViolation) -> Int64? {
         var length: Int64?
         var code: WireViolation.Code?
-        headers.forEachRaw { name, value in
-            guard code == nil, name.matches("content-length", in: 0..<name.count) else { return }
-            code = combine(value, into: &length)
+        headers.forEachValue(of: "content-length") { value in
+            if code == nil { code = combine(value, into: &length) }
         }
         if let code { throw WireViolation(party, code, section: "RFC 9112 6.3") }
         return length
@@ -17,7 +16,7 @@ enum HTTP1Framing {
 
     private static func combine(_ value: UnsafeRawBufferPointer, into length: inout Int64?) -> WireViolation.Code? {
         var start = 0
-        for index in 0...value.count where index == value.count || value[index] == UInt8(ascii: ",") {
+        for index in 0..<value.count + 1 where index == value.count || value[index] == UInt8(ascii: ",") {
             guard let number = decimal(value, value.trimmed(start..<index)) else { return .malformedContentLength }
             if let length, length != number { return .conflictingContentLength }
             length = number
@@ -45,8 +44,7 @@ enum HTTP1Framing {
     static func isOnlyChunked(_ headers: Headers) -> Bool {
         var chunked = 0
         var others = 0
-        headers.forEachRaw { name, value in
-            guard name.matches("transfer-encoding", in: 0..<name.count) else { return }
+        headers.forEachValue(of: "transfer-encoding") { value in
             forEachListElement(of: value) { element in
                 if value.matches("chunked", in: element) { chunked += 1 } else { others += 1 }
             }
@@ -89,8 +87,7 @@ struct HTTP1ConnectionOptions: Equatable {
 
     init(_ headers: Headers) {
         var found = (close: false, keepAlive: false, upgrade: false, framing: false)
-        headers.forEachRaw { name, value in
-            guard name.matches("connection", in: 0..<name.count) else { return }
+        headers.forEachValue(of: "connection") { value in
             forEachListElement(of: value) { element in
                 if value.matches("close", in: element) { found.close = true }
                 if value.matches("keep-alive", in: element) { found.keepAlive = true }

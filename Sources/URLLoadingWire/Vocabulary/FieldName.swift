@@ -17,7 +17,8 @@ public struct FieldName: Sendable, Hashable, ExpressibleByStringLiteral, CustomS
     /// Creates a name of any text; see ``isValid``.
     public init(_ name: String) {
         description = name
-        digest = name.utf8.reduce(into: FieldDigest()) { $0.add($1) }.value
+        var name = name
+        digest = name.withUTF8 { FieldDigest.of(UnsafeRawBufferPointer($0)) }
     }
 
     /// Creates a name from a literal. Never traps, whatever the literal contains.
@@ -40,13 +41,27 @@ public struct FieldName: Sendable, Hashable, ExpressibleByStringLiteral, CustomS
     }
 }
 
-/// A hash that distinguishes most names before their bytes are compared. Bit 5 is set in every byte, so that letter
-/// case does not matter. There is no table of digests, so collisions cannot be used for an attack.
-struct FieldDigest {
-    var value: UInt32 = 0
-
+/// A hash that distinguishes most names before their bytes are compared: of the first and the last eight bytes. Bit 5 is
+/// set in every byte, so that letter case does not matter. There is no table of digests, so collisions cannot be used
+/// for an attack.
+enum FieldDigest {
     @inline(__always)
-    mutating func add(_ byte: UInt8) {
-        value = value &* 31 &+ UInt32(byte | 0x20)
+    static func of(_ name: UnsafeRawBufferPointer) -> UInt32 {
+        let count = name.count
+        var (first, last) = (UInt64(0), UInt64(0))
+        if count >= 8 {
+            first = name.loadUnaligned(as: UInt64.self)
+            last = name.loadUnaligned(fromByteOffset: count &- 8, as: UInt64.self)
+        } else if count >= 4 {
+            first = UInt64(name.loadUnaligned(as: UInt32.self))
+            last = UInt64(name.loadUnaligned(fromByteOffset: count &- 4, as: UInt32.self))
+        } else if count > 0 {
+            first = UInt64(name[0]) | UInt64(name[count &>> 1]) &<< 8 | UInt64(name[count &- 1]) &<< 16
+        }
+        let lowered: UInt64 = 0x2020_2020_2020_2020
+        let mixed =
+            (first | lowered) &* 0x9E37_79B9_7F4A_7C15 ^ (last | lowered) &* 0xC2B2_AE3D_27D4_EB4F
+            ^ UInt64(truncatingIfNeeded: count) &* 0x1656_67B1_9E37_79F9
+        return UInt32(truncatingIfNeeded: mixed &>> 32)
     }
 }

@@ -44,6 +44,7 @@ extension Headers {
     }
 
     private func isExcluded(_ index: Int, _ names: FieldNameSet) -> Bool {
-        names.mayContain(entries[index].digest) && names.names.contains { has($0, at: index) }
+        let digest = entries[index].digest
+        return names.mayContain(digest) && names.names.contains { $0.digest == digest && has($0, at: index) }
     }
 }

@@ -20,14 +20,12 @@ extension Headers {
             isOverfull = true
             return
         }
-        var digest = FieldDigest()
-        for byte in name { digest.add(byte) }
         bytes.append(contentsOf: name)
         bytes.append(contentsOf: UnsafeRawBufferPointer(rebasing: value[trimmed]))
         entries.append(
             Entry(
                 name: Int32(start), nameLength: Int32(name.count), value: Int32(start + name.count),
-                valueLength: Int32(trimmed.count), digest: digest.value))
+                valueLength: Int32(trimmed.count), digest: FieldDigest.of(name)))
     }
 
     /// Calls `body` with the bytes of the first value of `name`; returns `nil` if there is no such field. The bytes are
@@ -43,6 +41,15 @@ extension Headers {
     package func forEachRaw(_ body: (_ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) -> Void) {
         bytes.withUnsafeBytes { bytes in
             for entry in entries { body(bytes.name(of: entry), bytes.value(of: entry)) }
+        }
+    }
+
+    /// Calls `body` with the value of each field of a name, given in lower case. The bytes are valid only during the
+    /// call.
+    @inline(__always)
+    func forEachValue(of name: StaticString, _ body: (UnsafeRawBufferPointer) -> Void) {
+        bytes.withUnsafeBytes { bytes in
+            for entry in entries where bytes.matches(name, in: entry.nameRange) { body(bytes.value(of: entry)) }
         }
     }
 
@@ -67,9 +74,10 @@ extension Headers {
     }
 
     func index(of name: FieldName, from start: Int) -> Int? {
+        let digest = name.digest
         var index = start
         while index < entries.count {
-            if has(name, at: index) { return index }
+            if entries[index].digest == digest, has(name, at: index) { return index }
             index += 1
         }
         return nil
@@ -78,12 +86,10 @@ extension Headers {
     func has(_ name: FieldName, at index: Int) -> Bool {
         let entry = entries[index]
         guard entry.digest == name.digest, Int(entry.nameLength) == name.description.utf8.count else { return false }
-        var index = Int(entry.name)
-        for byte in name.description.utf8 {
-            if bytes[index].lowered != byte.lowered { return false }
-            index += 1
+        var wanted = name.description
+        return wanted.withUTF8 { wanted in
+            bytes.withUnsafeBytes { $0.matches(UnsafeRawBufferPointer(wanted), in: entry.nameRange) }
         }
-        return true
     }
 
     func copyField(at index: Int, to other: inout Headers) {

@@ -40,7 +40,7 @@ public struct Method: RawRepresentable, Sendable, Hashable, ExpressibleByStringL
 
     /// Whether the method is a token (RFC 9110 9.1), so that it can be sent.
     public var isValid: Bool {
-        !rawValue.isEmpty && rawValue.utf8.allSatisfy { ByteSet.token.contains($0) }
+        self == .get || !rawValue.isEmpty && rawValue.utf8.allSatisfy { ByteSet.token.contains($0) }
     }
 
     /// Whether the method is read-only (RFC 9110 §9.2.1). Unknown methods are not safe.

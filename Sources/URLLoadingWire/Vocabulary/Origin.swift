@@ -27,6 +27,7 @@ public struct Origin: Sendable, Hashable, CustomStringConvertible {
         self.scheme = lowered
         self.host = host
         self.port = port
+        isSecure = lowered == "https" || lowered == "wss" || lowered == "ftps"
     }
 
     /// Returns the default port of a scheme: 80 or 443, 21 or 990; `nil` for other schemes.
@@ -44,7 +45,7 @@ public struct Origin: Sendable, Hashable, CustomStringConvertible {
     public var hasDefaultPort: Bool { Self.defaultPort(of: scheme) == port }
 
     /// Whether the scheme requires TLS.
-    public var isSecure: Bool { scheme == "https" || scheme == "wss" || scheme == "ftps" }
+    public let isSecure: Bool
 
     /// The value of a Host field (RFC 9110 §7.2), with the port only if it is not the scheme's default.
     public var authority: String { hasDefaultPort ? host.authority : "\(host.authority):\(port)" }
