@@ -51,15 +51,12 @@ final class LoadContext: LoadHandle, ConnectionClient, @unchecked Sendable {
     let consumer: BodyConsumer
     /// The classic task that calls decisions; nil outside the classic layer.
     let decisionCaller: (any DecisionCaller)?
-    /// An object, because most loads have none and the value is large.
-    private let given: GivenDecisions?
+    private let given: Decisions?
     /// Overrides `given`: the decisions of a classic task are known only when it is resumed.
-    private let replaced = AtomicLazyReference<GivenDecisions>()
-    /// Read first: `AtomicLazyReference.load` looks up its generic metadata at each call.
-    private let isReplaced = Atomic(false)
-    private let scope = AtomicLazyReference<HandlerScope>()
+    private let replaced = LateReference<ReplacedDecisions>()
+    private let scope = LateReference<HandlerScope>()
 
-    private final class GivenDecisions: Sendable {
+    private final class ReplacedDecisions: Sendable {
         let decisions: Decisions
         init(_ decisions: Decisions) { self.decisions = decisions }
     }
@@ -72,7 +69,7 @@ final class LoadContext: LoadHandle, ConnectionClient, @unchecked Sendable {
         original = request
         self.consumer = consumer
         decisionCaller = owner.decisionCaller
-        given = decisions.map { GivenDecisions($0) }
+        given = decisions
         events = core.makeEvents(request, owner.isObserved)
         let defaults = core.requestDefaults
         super.init(
@@ -84,8 +81,7 @@ final class LoadContext: LoadHandle, ConnectionClient, @unchecked Sendable {
 
     /// Replaces the load's decisions. Called at most once, before the load begins.
     func decide(by decisions: Decisions) {
-        _ = replaced.storeIfNil(GivenDecisions(decisions))
-        isReplaced.store(true, ordering: .releasing)
+        _ = replaced.storeIfNil(ReplacedDecisions(decisions))
     }
 
     // MARK: The handle
@@ -113,8 +109,8 @@ final class LoadContext: LoadHandle, ConnectionClient, @unchecked Sendable {
     // MARK: Custom handlers
 
     /// Tracks library code that runs inside the tasks of custom handlers; nil until the first handler is called.
-    var handlerScope: HandlerScope? { scope.load() }
-    func beginHandlerScope() -> HandlerScope { scope.load() ?? scope.storeIfNil(HandlerScope()) }
+    var handlerScope: HandlerScope? { scope.value }
+    func beginHandlerScope() -> HandlerScope { scope.value ?? scope.storeIfNil(HandlerScope()) }
 
     /// Enters library code inside a handler's task; returns false once the load has ended. `leave` must follow.
     func enter(_ scope: HandlerScope) -> Bool {
@@ -125,23 +121,22 @@ final class LoadContext: LoadHandle, ConnectionClient, @unchecked Sendable {
 
     // MARK: Decisions
 
-    /// The load's own decisions. A decision is read through the object, because a copy of all has 600 bytes.
-    private var own: GivenDecisions? { isReplaced.load(ordering: .acquiring) ? replaced.load() : given }
-    var decisions: Decisions? { own?.decisions }
+    /// The load's own decisions.
+    var decisions: Decisions? { replaced.value?.decisions ?? given }
     var responseDecision: Decision<Response, ResponseDisposition>? {
-        own?.decisions.response ?? core.decisions?.response
+        decisions?.response ?? core.decisions?.response
     }
     var redirectDecision: Decision<Redirect, RedirectDecision>? {
-        own?.decisions.redirect ?? core.decisions?.redirect
+        decisions?.redirect ?? core.decisions?.redirect
     }
     var bodyDecision: Decision<BodyProviderContext, RequestBody>? {
-        own?.decisions.bodyProvider ?? core.decisions?.bodyProvider
+        decisions?.bodyProvider ?? core.decisions?.bodyProvider
     }
 
     /// The decision about storing the response; nil for downloads, for which it is not called.
     var cacheDecision: Decision<CachedResponse, CacheDecision>? {
         if case .file = consumer { return nil }
-        return decisionCaller?.decidesStoring ?? true ? own?.decisions.cache ?? core.decisions?.cache : nil
+        return decisionCaller?.decidesStoring ?? true ? decisions?.cache ?? core.decisions?.cache : nil
     }
 
     /// True if a decision may delay the load between its response and its body.
@@ -157,10 +152,10 @@ final class LoadContext: LoadHandle, ConnectionClient, @unchecked Sendable {
         }
     }
 
-    var decidesChallenges: Bool { own?.decisions.challenge != nil || core.decisions?.challenge != nil }
+    var decidesChallenges: Bool { decisions?.challenge != nil || core.decisions?.challenge != nil }
 
     func decide(_ challenge: Challenge) async throws(LoadError) -> ChallengeDecision {
-        let (own, shared) = (own?.decisions.challenge, core.decisions?.challenge)
+        let (own, shared) = (decisions?.challenge, core.decisions?.challenge)
         guard let decision = challenge.protectionSpace.method.isForSession ? shared ?? own : own ?? shared
         else { return .performDefaultHandling }
         challenged(challenge)

@@ -53,12 +53,21 @@ public struct Decision<Question: Sendable, Answer: Sendable>: Sendable {
 /// ```
 public struct Decisions: Sendable {
     /// Called before each redirect is followed. By default all are followed, up to ``Configuration/maximumRedirects``.
-    public var redirect: Decision<Redirect, RedirectDecision>?
+    public var redirect: Decision<Redirect, RedirectDecision>? {
+        get { given?.values.redirect }
+        set { change { $0.redirect = newValue } }
+    }
     /// Called when the head of the response has been received, before its body is read. By default the body is loaded.
-    public var response: Decision<Response, ResponseDisposition>?
+    public var response: Decision<Response, ResponseDisposition>? {
+        get { given?.values.response }
+        set { change { $0.response = newValue } }
+    }
     /// Called when a server, a proxy or a ``ProtocolHandler`` requires a credential. By default the credential of the
     /// URL, the session's store or its netrc file is used; if there is none, the response is the result.
-    public var challenge: Decision<Challenge, ChallengeDecision>?
+    public var challenge: Decision<Challenge, ChallengeDecision>? {
+        get { given?.values.challenge }
+        set { change { $0.challenge = newValue } }
+    }
     /// Called when the whole body of a storable response (RFC 9111 §3) has been received: for data and upload tasks and
     /// session methods, not for downloads. Without one, the response is stored unchanged.
     ///
@@ -69,7 +78,10 @@ public struct Decisions: Sendable {
     /// ```
     /// The body is held in memory for it. A body beyond the maximum size of an entry is not stored, and the closure not
     /// called.
-    public var cache: Decision<CachedResponse, CacheDecision>?
+    public var cache: Decision<CachedResponse, CacheDecision>? {
+        get { given?.values.cache }
+        set { change { $0.cache = newValue } }
+    }
     /// Called for the body of a request whose body is ``RequestBody/provided``: when it is sent, and again each time it
     /// is sent again. Without it such a request fails.
     ///
@@ -77,10 +89,36 @@ public struct Decisions: Sendable {
     /// request.body = .provided
     /// decisions.bodyProvider = Decision { demand in .file(try await spool.latest()) }
     /// ```
-    public var bodyProvider: Decision<BodyProviderContext, RequestBody>?
+    public var bodyProvider: Decision<BodyProviderContext, RequestBody>? {
+        get { given?.values.bodyProvider }
+        set { change { $0.bodyProvider = newValue } }
+    }
 
     /// Creates decisions that are all taken by default.
     public init() {}
+
+    /// `nil` without any decision, as for most loads. One reference, because the decisions themselves have 600 bytes,
+    /// which each call that passes them on would copy into its frame.
+    private var given: Given?
+
+    private struct Values: Sendable {
+        var redirect: Decision<Redirect, RedirectDecision>?
+        var response: Decision<Response, ResponseDisposition>?
+        var challenge: Decision<Challenge, ChallengeDecision>?
+        var cache: Decision<CachedResponse, CacheDecision>?
+        var bodyProvider: Decision<BodyProviderContext, RequestBody>?
+    }
+
+    private final class Given: Sendable {
+        let values: Values
+        init(_ values: Values) { self.values = values }
+    }
+
+    private mutating func change(_ edit: (inout Values) -> Void) {
+        var values = given?.values ?? Values()
+        edit(&values)
+        given = Given(values)
+    }
 }
 
 /// The answer to whether a response is stored.
