@@ -156,7 +156,7 @@ final class CacheTee: Exchange, @unchecked Sendable {
         isReleased = true
         if !hasEnded { finishWithArrivedBytes() }
         inner.release()
-        stopStoring(isResumable: count > 0 && isResumable && mayStore)
+        stopStoring(isResumable: storing.writer != nil && count > 0 && isResumable && mayStore)
     }
 
     /// Hands over the connection. The bytes that follow are no body, so nothing is stored.

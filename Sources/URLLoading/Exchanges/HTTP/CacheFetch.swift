@@ -36,7 +36,9 @@ struct CacheFetch: Sendable {
         if case .stored(let stored, _) = plan, cache.storage.isInMemory(stored), let body = cache.storage.body(stored) {
             return cacheFetch.serve(stored, body)
         }
-        if case .network(_, nil) = plan, !cache.coalescesIdenticalRequests {
+        if case .network(_, let stale) = plan, !cache.coalescesIdenticalRequests,
+            !cacheFetch.mayServe(stale)
+        {
             let removals = cache.storage.removals.count(cacheFetch.key)
             let exchange = try await HTTPHandler.exchange(hop, for: load)
             return cacheFetch.keep(exchange, removals, nil)
@@ -141,10 +143,14 @@ struct CacheFetch: Sendable {
         switch plan {
         case .validate(let stored, _): return try await validate(stored, shared)
         case .complete(let stored, _) where load.cacheDecision == nil: return try await complete(stored, shared)
-        case .network(_, let stale?) where CachePlan.mayServeStale(stale, query, now: cache.now()):
-            return try await loadOrServeStale(stale, shared)
+        case .network(_, let stale?) where mayServe(stale): return try await loadOrServeStale(stale, shared)
         default: return try await load(hop, shared)
         }
+    }
+
+    /// Whether a stale response may stand in if the server fails.
+    private func mayServe(_ stale: StoredResponse?) -> Bool {
+        stale.map { CachePlan.mayServeStale($0, query, now: cache.now()) } ?? false
     }
 
     /// Loads the complete response from the server.

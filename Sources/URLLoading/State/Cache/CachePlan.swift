@@ -131,11 +131,13 @@ enum CachePlan: Sendable {
     /// RFC 5861 §4: whether a stale response may stand in for a failure.
     static func mayServeStale(_ stored: StoredResponse, _ query: CacheQuery, now: Double) -> Bool {
         let rules = stored.knownRules
-        guard stored.isWhole, query.policy == .useProtocol else { return false }
-        guard rules.control.flags.isDisjoint(with: [.mustRevalidate, .noCache]),
-            query.control.flags.isDisjoint(with: [.noCache])
+        // Few messages allow it, so that is checked first.
+        guard let window = query.control.staleIfError ?? rules.control.staleIfError, stored.isWhole,
+            query.policy == .useProtocol
         else { return false }
-        guard let window = query.control.staleIfError ?? rules.control.staleIfError else { return false }
+        let flags = rules.control.flags
+        guard !flags.contains(.mustRevalidate), !flags.contains(.noCache), !query.control.flags.contains(.noCache)
+        else { return false }
         return rules.age(now) - rules.lifetime <= Double(window)
     }
 

@@ -55,7 +55,7 @@ enum StoringPlan {
             !CacheControl(query.request.headers).flags.contains(.noStore)
         else { return false }
         return head.status.isHeuristicallyCacheable || control.maxAge != nil || head.headers.contains(.expires)
-            || !control.flags.isDisjoint(with: [.public, .private])
+            || control.flags.contains(.public) || control.flags.contains(.private)
     }
 
     /// Returns the keys that a request invalidates (RFC 9111 §4.4): its own, and those that the response names within
@@ -159,7 +159,7 @@ extension Headers {
 
     /// The most common values, `keep-alive` and `close`, list no further fields to leave out.
     private static func listsNothing(_ value: UnsafeRawBufferPointer) -> Bool {
-        value.elementsEqual("keep-alive".utf8) || value.elementsEqual("close".utf8)
+        value.equals("keep-alive") || value.equals("close")
     }
 
     private static let ofConnection = FieldNameSet([

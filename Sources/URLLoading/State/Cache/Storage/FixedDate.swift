@@ -7,7 +7,8 @@ enum FixedDate {
     static func seconds(_ text: UnsafeRawBufferPointer) -> Int64? {
         guard text.count == 29, isWeekday(text), text[3] == UInt8(ascii: ","), text[4] == space, text[7] == space,
             text[11] == space,
-            text[16] == space, text[19] == colon, text[22] == colon, text[25..<29].elementsEqual(" GMT".utf8),
+            text[16] == space, text[19] == colon, text[22] == colon,
+            UnsafeRawBufferPointer(rebasing: text[25..<29]).equals(" GMT"),
             let day = number(text, 5, 2), let month = month(text), let year = number(text, 12, 4),
             let hour = number(text, 17, 2),
             let minute = number(text, 20, 2), let second = number(text, 23, 2)

@@ -80,6 +80,7 @@ struct MemoryTable: Sendable {
     mutating func insert(_ response: StoredResponse, _ body: Chunk) -> Bool {
         let slot = Slot(response, body)
         guard slot.cost <= capacity else { return false }
+        if replaceOnlyVariant(with: slot) { return true }
         let place = free.popLast() ?? slots.count
         if place == slots.count {
             slots.append(slot)
@@ -92,6 +93,22 @@ struct MemoryTable: Sendable {
         link(place)
         if let others = byKey.updateValue(Places(newest: place), forKey: response.keyHash) {
             join(response, place, others)
+        }
+        shrink()
+        return true
+    }
+
+    /// Puts a response in the place of the one that it replaces, if that is the only one of its key: most responses are
+    /// newer states of what is stored. Returns `false` if there is none.
+    private mutating func replaceOnlyVariant(with slot: Slot) -> Bool {
+        guard let places = byKey[slot.response.keyHash], places.older.isEmpty, let old = slots[places.newest],
+            old.response.id == slot.response.id || slot.response.replaces(old.response)
+        else { return false }
+        slots[places.newest] = slot
+        bytes += slot.cost - old.cost
+        if places.newest != newest {
+            unlink(places.newest)
+            link(places.newest)
         }
         shrink()
         return true

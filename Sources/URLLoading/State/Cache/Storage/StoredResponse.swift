@@ -111,6 +111,8 @@ struct StoredResponse: Sendable {
         var url: String
         var status: Status
         var version: HTTPVersion
+        // The value that owns the head is checked for exclusive access.
+        @exclusivity(unchecked)
         var headers: Headers
         var varying: [String: String?]
         var requestTime: Double
